@@ -1,0 +1,44 @@
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.installed
+EXTRAS := test,docs,dev
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench soak docs clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# The build backend goes in first and by pin: an isolated build would fetch whichever is newest.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; v >= (3, 11) or sys.exit("GStarX needs Python 3.11 or newer (got %d.%d); choose one: make PYTHON=python3.11 ..." % v)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'
+	touch $@
+
+demo: $(READY) ## the paper's worked examples, computed
+	$(BIN)/python -m gstarx.demo
+
+# One thread each: the workers fill the cores already.
+test: $(READY) ## every test and doctest, on all cores
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+
+check: $(READY) ## lint, formatting, types
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy --strict src
+
+bench: $(READY) ## measure speed and accuracy
+	$(BIN)/python -m benchmarks
+
+soak: $(READY) ## the property tests with far more examples
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --hypothesis-profile=soak
+
+docs: $(READY) ## build the site into site/, readable offline
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+clean: ## remove everything that can be made again
+	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

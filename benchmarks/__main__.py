@@ -1,0 +1,41 @@
+"""Run the benchmarks: `python -m benchmarks [name ...]`, or `--list`."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import sys
+import time
+
+NAMES = (
+    "exactness",
+    "hn_speed",
+    "myerson_speed",
+    "enumeration",
+    "growth_accuracy",
+    "growth_unlistable",
+    "compilation",
+)
+
+
+def main(arguments: list[str]) -> int:
+    if "--list" in arguments:
+        print("\n".join(NAMES))
+        return 0
+    unknown = [name for name in arguments if name not in NAMES]
+    if unknown:
+        print(f"no benchmark called {unknown[0]!r}; there are: {', '.join(NAMES)}")
+        return 2
+    print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores")
+    for name in arguments or NAMES:
+        module = importlib.import_module(f"benchmarks.{name}")
+        print(f"\n## {name}\n{(module.__doc__ or '').strip()}\n", flush=True)
+        start = time.perf_counter()
+        module.main()
+        print(f"\n({time.perf_counter() - start:.0f} s)", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

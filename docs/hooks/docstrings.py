@@ -1,0 +1,29 @@
+"""Fit docstrings to Markdown before the reference pages are built."""
+
+import re
+from typing import Any
+
+import griffe
+
+# Indented `>>>` lines outside an "Examples" section would otherwise become nested quotations.
+EXAMPLE = re.compile(r"(?:^[ \t]*>>> .*\n?(?:^[ \t]*\S.*\n?)*\n*)+", re.MULTILINE)
+ROLE = re.compile(r":\w+:`~?([^`]+)`")
+
+
+def to_markdown(docstring: str) -> str:
+    """Fence the doctests of a docstring, and turn reStructuredText roles into plain code.
+
+    Sections called "Examples" are left alone: the docstring parser knows what to do with them.
+    """
+    head, heading, tail = docstring.partition("Examples\n--------\n")
+    fenced = EXAMPLE.sub(lambda match: f"```pycon\n{match[0].rstrip()}\n```\n\n", head)
+    return ROLE.sub(r"`\1`", fenced + heading + tail)
+
+
+class Docstrings(griffe.Extension):
+    """Applies `to_markdown` to every docstring that is read."""
+
+    def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Rewrite one docstring."""
+        if obj.docstring:
+            obj.docstring.value = to_markdown(obj.docstring.value)

@@ -1,0 +1,53 @@
+"""Cooperative games on graphs, and structure-aware explanations of graph neural networks.
+
+The names below are loaded when first used, so that ``import gstarx`` costs nothing and brings in
+only what a program asks for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gstarx import games as games
+    from gstarx import graphs as graphs
+    from gstarx import values as values
+    from gstarx.games import TableGame
+    from gstarx.graphs import CommunicationGraph
+    from gstarx.values import Allocation, hn_value, myerson_value, shapley_value
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Allocation",
+    "CommunicationGraph",
+    "TableGame",
+    "__version__",
+    "hn_value",
+    "myerson_value",
+    "shapley_value",
+]
+
+_ROOMS = frozenset({"games", "graphs", "values"})
+
+_HOME = {
+    "Allocation": "gstarx.values",
+    "CommunicationGraph": "gstarx.graphs",
+    "TableGame": "gstarx.games",
+    "hn_value": "gstarx.values",
+    "myerson_value": "gstarx.values",
+    "shapley_value": "gstarx.values",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"gstarx.{name}")
+    if name in _HOME:
+        found = getattr(import_module(_HOME[name]), name)
+        globals()[name] = found  # the next look-up does not come here
+        return found
+    raise AttributeError(f"module 'gstarx' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})

@@ -1,0 +1,28 @@
+"""What is a coalition worth: games as callables, a gallery of them, and transforms."""
+
+from gstarx.games.gallery import (
+    additive_game,
+    airport_game,
+    glove_game,
+    random_game,
+    unanimity_game,
+    voting_game,
+)
+from gstarx.games.protocol import Game, Worths, evaluate
+from gstarx.games.table import TableGame
+from gstarx.games.transforms import restricted_game, superadditive_cover
+
+__all__ = [
+    "Game",
+    "TableGame",
+    "Worths",
+    "additive_game",
+    "airport_game",
+    "evaluate",
+    "glove_game",
+    "random_game",
+    "restricted_game",
+    "superadditive_cover",
+    "unanimity_game",
+    "voting_game",
+]

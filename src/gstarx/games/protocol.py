@@ -1,0 +1,91 @@
+"""What a game is, and how it is asked for the worth of coalitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gstarx.graphs.bitmasks import Coalitions, Masks, unpack
+
+#: Worths of k coalitions: shape (k,), or (k, q) for q games at once.
+Worths = NDArray[np.float64]
+#: A game: a callable from boolean coalitions (k, n) to worths (k,) or (k, q).
+#: It is never asked for the empty coalition, whose worth is 0 by definition.
+Game = Callable[[Coalitions], Any]
+
+#: Boolean cells handed to a game in one call, which bounds memory for millions of coalitions.
+CELLS_PER_CALL = 1 << 25
+
+
+def describe(coalition: NDArray[np.bool_]) -> str:
+    """A coalition as people write it, shortened when long.
+
+    >>> describe(np.array([True, False, True]))
+    '{0, 2}'
+    """
+    nodes = np.flatnonzero(coalition).tolist()
+    shown = ", ".join(map(str, nodes[:12]))
+    return f"{{{shown}, ... {len(nodes)} nodes}}" if len(nodes) > 12 else f"{{{shown}}}"
+
+
+def evaluate(v: Game, coalitions: Coalitions) -> Worths:
+    """Ask a game for the worths of coalitions (k, n), and check what comes back.
+
+    Raises ``TypeError`` or ``ValueError`` that names the first bad coalition when the worths are
+    not numbers, not finite, or not one per coalition. An exception of the game's own passes
+    through with a note saying which coalitions were asked for.
+    """
+    if not callable(v):
+        raise TypeError(
+            "a game must be a callable from boolean coalitions (k, n) to worths "
+            f"(got {type(v).__name__})"
+        )
+    try:
+        answer = v(coalitions)
+    except Exception as error:
+        if len(coalitions):
+            error.add_note(
+                f"raised by the game when asked for {len(coalitions)} coalition(s) of "
+                f"{coalitions.shape[1]} nodes, the first being {describe(coalitions[0])}"
+            )
+        raise
+    try:
+        worths = np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            "a game must return numbers, shape (k,) or (k, q) "
+            f"(got {type(answer).__name__}: {error})"
+        ) from error
+    if worths.ndim not in (1, 2) or len(worths) != len(coalitions):
+        raise ValueError(
+            f"a game asked for {len(coalitions)} coalitions must return worths of shape "
+            f"({len(coalitions)},) or ({len(coalitions)}, q) (got {worths.shape})"
+        )
+    finite = np.isfinite(worths)
+    if not finite.all():
+        row = int(np.argmin(finite.reshape(len(worths), -1).all(axis=1)))
+        raise ValueError(
+            f"worths must be finite (got {worths[row]} for coalition {describe(coalitions[row])})"
+        )
+    return worths
+
+
+def evaluate_masks(v: Game, masks: Masks, num_nodes: int) -> Worths:
+    """Worths of packed coalitions (k, words), asked for in calls of bounded size."""
+    rows = max(1, CELLS_PER_CALL // max(1, num_nodes))
+    parts = [
+        evaluate(v, unpack(masks[first : first + rows], num_nodes))
+        for first in range(0, len(masks), rows)
+    ]
+    if not parts:
+        return np.zeros(0)
+    for part in parts:
+        if part.shape[1:] != parts[0].shape[1:]:
+            raise ValueError(
+                "a game must return the same number of worths per coalition in every call "
+                f"(got {parts[0].shape[1:]} and {part.shape[1:]})"
+            )
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

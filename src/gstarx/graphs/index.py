@@ -1,0 +1,85 @@
+"""Finding coalitions by their bitmask: an open-addressing hash table of any mask width."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gstarx.graphs.bitmasks import Masks
+from gstarx.graphs.compiled import compiled
+
+_ZERO = np.uint64(0)
+
+
+@compiled
+def slot_of(mask, slots):  # type: ignore[no-untyped-def]
+    """Where a mask starts looking in a table of ``slots`` (a power of two) places."""
+    key = _ZERO
+    for w in range(len(mask)):
+        key = (key ^ mask[w]) * np.uint64(0x9E3779B97F4A7C15)
+        key ^= key >> np.uint64(32)
+    # the high bits of a product depend on every bit of its factors, the low ones do not
+    return np.int64(((key >> np.uint64(32)) * np.uint64(slots)) >> np.uint64(32))
+
+
+@compiled
+def same_mask(mask, other):  # type: ignore[no-untyped-def]
+    """Whether two masks hold the same nodes."""
+    for w in range(len(mask)):
+        if mask[w] != other[w]:
+            return False
+    return True
+
+
+@compiled
+def _insert(masks, table):  # type: ignore[no-untyped-def]
+    """Put every mask into the table, a repeated one once; returns the row of its first copy."""
+    slots = len(table)
+    rows = np.empty(len(masks), np.int64)
+    for row in range(len(masks)):
+        s = slot_of(masks[row], slots)
+        while table[s] >= 0 and not same_mask(masks[table[s]], masks[row]):
+            s = (s + 1) & (slots - 1)
+        if table[s] < 0:
+            table[s] = row
+        rows[row] = table[s]
+    return rows
+
+
+@compiled
+def _find(masks, table, wanted, rows):  # type: ignore[no-untyped-def]
+    slots = len(table)
+    for k in range(len(wanted)):
+        s = slot_of(wanted[k], slots)
+        while table[s] >= 0 and not same_mask(masks[table[s]], wanted[k]):
+            s = (s + 1) & (slots - 1)
+        rows[k] = table[s]
+
+
+def distinct_rows(masks: Masks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the first copy of every distinct mask, and for each mask its place among them.
+
+    >>> first, where = distinct_rows(np.array([[4], [9], [4]], dtype=np.uint64))
+    >>> first, where
+    (array([0, 1]), array([0, 1, 0]))
+    """
+    rows = _insert(masks, _empty_table(len(masks)))
+    is_first = rows == np.arange(len(masks))
+    return np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[rows]
+
+
+def find_rows(masks: Masks, wanted: Masks) -> NDArray[np.int64]:
+    """Row in ``masks`` of every wanted mask, -1 where it is missing.
+
+    >>> find_rows(np.array([[4], [9]], dtype=np.uint64), np.array([[9], [5]], dtype=np.uint64))
+    array([ 1, -1])
+    """
+    table = _empty_table(len(masks))
+    _insert(masks, table)
+    rows = np.empty(len(wanted), dtype=np.int64)
+    _find(masks, table, wanted, rows)
+    return rows
+
+
+def _empty_table(entries: int) -> NDArray[np.int64]:
+    return np.full(1 << (2 * max(1, entries) - 1).bit_length(), -1, dtype=np.int64)

@@ -1,0 +1,34 @@
+"""How the worth is shared: the Hamiache-Navarro, Myerson, C-Shapley and Shapley values."""
+
+from gstarx.values import axioms
+from gstarx.values.allocation import Allocation, ConvergenceWarning
+from gstarx.values.c_shapley import c_shapley_value
+from gstarx.values.consistency import associated_game, limit_game, surplus
+from gstarx.values.hn.closed_form import hn_value
+from gstarx.values.hn.growth_sampling import hn_value_growth_sampled
+from gstarx.values.hn.iteration import hn_value_iterated
+from gstarx.values.myerson import myerson_value
+from gstarx.values.permutation_sampling import myerson_value_sampled, shapley_value_sampled
+from gstarx.values.shapley import shapley_value
+from gstarx.values.subgraph_sampling import hn_value_subgraph_sampled, subgraph_sampled
+from gstarx.values.weights import coalition_weights
+
+__all__ = [
+    "Allocation",
+    "ConvergenceWarning",
+    "associated_game",
+    "axioms",
+    "c_shapley_value",
+    "coalition_weights",
+    "hn_value",
+    "hn_value_growth_sampled",
+    "hn_value_iterated",
+    "hn_value_subgraph_sampled",
+    "limit_game",
+    "myerson_value",
+    "myerson_value_sampled",
+    "shapley_value",
+    "shapley_value_sampled",
+    "subgraph_sampled",
+    "surplus",
+]

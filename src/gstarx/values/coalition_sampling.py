@@ -1,0 +1,123 @@
+"""Estimating a weighted sum over very many coalitions from a few of them.
+
+Every value here is linear: ``phi = sum over T of weights(T) v(T)``. When the weights are known and
+the worths are dear, survey statistics says what to do:
+
+1. draw coalitions with probability proportional to the norm of their weights, those that would get
+   a probability above one with certainty (systematic sampling, which also spreads the sample over
+   similar coalitions);
+2. fit a surrogate to the worths that were drawn, sum the surrogate over *all* coalitions, and correct
+   by the weighted residuals of the drawn ones (the difference estimator of Särndal, Swensson and
+   Wretman, "Model Assisted Survey Sampling", 1992). A bad surrogate costs accuracy, never
+   consistency.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gstarx.games.protocol import Game, Worths, evaluate_masks
+from gstarx.graphs.bitmasks import Masks
+from gstarx.graphs.communication import CommunicationGraph
+from gstarx.values.surrogate import Features, Surrogate
+from gstarx.values.worths import in_columns
+
+
+@dataclass(frozen=True)
+class WeightedSum:
+    """An estimate of ``sum over T of weights(T) v(T)``."""
+
+    #: (n, q)
+    values: NDArray[np.float64]
+    #: Variance of ``values`` due to drawing coalitions, (n, q).
+    variance: NDArray[np.float64]
+    #: The surrogate's worth of every coalition, (k, q).
+    fitted: Worths
+    #: Worths of the rows in ``certain``, in their own shape: (c,) or (c, q).
+    certain_worths: Worths
+    evaluations: int
+
+
+def estimate_sum(
+    v: Game,
+    masks: Masks,
+    weights: NDArray[np.float64],
+    graph: CommunicationGraph,
+    *,
+    budget: int,
+    certain: NDArray[np.int64],
+    generator: np.random.Generator,
+) -> WeightedSum:
+    """Estimate ``weights.T @ v`` by asking for at most ``budget`` of the coalitions.
+
+    Parameters
+    ----------
+    v
+        The game.
+    masks
+        Distinct packed coalitions (k, words).
+    weights
+        Their weights, (k, n).
+    graph
+        Supplies the patterns the surrogate looks for.
+    budget
+        Coalitions to evaluate, at least ``len(certain)``.
+    certain
+        Rows that are evaluated whatever their weight.
+    generator
+        Source of randomness.
+    """
+    chance = inclusion_chances(np.linalg.norm(weights, axis=1), budget, certain)
+    drawn = systematic_sample(chance, generator)
+    asked = evaluate_masks(v, masks[drawn], graph.num_nodes)
+    worths = in_columns(asked)
+    odds = 1.0 / chance[drawn]
+    # coalitions whose residual would be blown up most are fitted best
+    importance = (weights[drawn] ** 2).sum(axis=1) * (odds - 1.0 + 1e-2) * odds
+    features = Features.choose(graph, len(drawn))
+    surrogate = Surrogate.fit(features, masks[drawn], worths, importance)
+    fitted = surrogate.predict(masks)
+    scaled = weights[drawn] * odds[:, None]
+    values = weights.T @ fitted + scaled.T @ (worths - fitted[drawn])
+    open_rows = int((chance[drawn] < 1).sum())
+    spread = (scaled**2 * (1.0 - chance[drawn])[:, None]).T @ surrogate.left_out**2
+    variance = spread * (open_rows / max(1, open_rows - 1))
+    place = np.searchsorted(drawn, certain)
+    return WeightedSum(values, variance, fitted, asked[place], len(drawn))
+
+
+def inclusion_chances(
+    size: NDArray[np.float64], budget: int, certain: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Chances proportional to ``size``, none above one, that sum to ``budget``.
+
+    >>> inclusion_chances(np.array([4.0, 1.0, 1.0]), 2, np.array([], dtype=int))
+    array([1. , 0.5, 0.5])
+    """
+    surely = np.zeros(len(size), dtype=np.bool_)
+    surely[certain] = True
+    # nothing may be impossible, or what it stands for would never be seen
+    size = np.maximum(size, 1e-9 * size.max(initial=0.0) + 1e-300)
+    while True:
+        rest = ~surely
+        chance = size * ((budget - surely.sum()) / max(size[rest].sum(), 1e-300))
+        grown = rest & (chance >= 1.0)
+        if not grown.any():
+            return np.where(surely, 1.0, np.minimum(chance, 1.0))
+        surely |= grown
+
+
+def systematic_sample(
+    chance: NDArray[np.float64], generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw rows with the given chances, as many as they sum to, spread evenly over the order."""
+    steps = np.cumsum(chance)
+    # a sum that should be an integer is made one, so that the size of the sample is certain
+    if len(steps) and abs(steps[-1] - round(steps[-1])) < 1e-6 * max(1.0, steps[-1]):
+        steps *= round(steps[-1]) / steps[-1]
+        steps[-1] = round(steps[-1])
+    crossed = np.floor(steps + generator.random())
+    return np.flatnonzero(np.diff(crossed, prepend=0.0) > 0)

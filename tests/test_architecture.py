@@ -1,0 +1,143 @@
+"""Imports run one way: a room of the house uses the rooms above it, never the ones below."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import gstarx
+
+SOURCE = Path(gstarx.__file__).parent
+
+#: From top to bottom. Rooms on one line are neighbours and do not use each other; rooms that are
+#: still to be built have their place already.
+STOREYS = (
+    ("graphs",),
+    ("games",),
+    ("values",),
+    ("coalitions",),
+    ("metrics",),
+    ("explainers",),
+    ("models",),
+    ("datasets",),
+    ("drawing",),
+    ("runs",),
+    ("experiments",),
+    ("cli", "web"),
+    ("demo",),
+)
+STOREY = {room: storey for storey, rooms in enumerate(STOREYS) for room in rooms}
+
+#: The mathematics runs where no deep-learning framework is installed.
+WITHOUT_TORCH = {"graphs", "games", "values"}
+TORCH = {"torch", "torch_geometric"}
+
+
+def imported(tree: ast.AST, package: str) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of everything a module imports, wherever in the module it does so.
+
+    ``from a import b`` gives ``a.b``, because ``b`` may be a module. ``package`` is what relative
+    imports are relative to.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")
+                kept = parents[: len(parents) - node.level + 1]
+                base = ".".join([*kept, base] if base else kept)
+            for alias in node.names:
+                yield node.lineno, f"{base}.{alias.name}"
+        elif isinstance(node, ast.Call) and node.args:
+            function = node.func
+            name = function.attr if isinstance(function, ast.Attribute) else None
+            name = function.id if isinstance(function, ast.Name) else name
+            target = node.args[0]
+            if (
+                name in {"import_module", "__import__"}
+                and isinstance(target, ast.Constant)
+                and isinstance(target.value, str)
+            ):
+                yield node.lineno, target.value
+
+
+def violations(source: str, path: str) -> list[str]:
+    """What the module at ``path`` (below the package) imports against the rules."""
+    parts = Path(path).with_suffix("").parts
+    room, package = parts[0], ".".join(("gstarx", *parts[:-1]))
+    found = []
+    for line, name in imported(ast.parse(source), package):
+        top, _, rest = name.partition(".")
+        if top in TORCH and room in WITHOUT_TORCH:
+            found.append(f"{path}:{line}: {room} must run without {top}")
+        if top != "gstarx":
+            continue
+        target = rest.partition(".")[0]
+        if target not in STOREY:
+            found.append(f"{path}:{line}: import from a room, not through the front door ({name})")
+        elif target != room and STOREY[target] >= STOREY[room]:
+            found.append(f"{path}:{line}: {room} must not import {target}, which is not above it")
+    return found
+
+
+def modules() -> list[str]:
+    """Every module of the package except the front door, which only points at the rooms."""
+    paths = (path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))
+    return sorted(path for path in paths if path != "__init__.py")
+
+
+def test_every_module_is_in_a_room() -> None:
+    homeless = {path for path in modules() if Path(path).with_suffix("").parts[0] not in STOREY}
+    assert not homeless, "give these a place in STOREYS"
+
+
+@pytest.mark.parametrize("path", modules())
+def test_imports_run_one_way(path: str) -> None:
+    assert violations((SOURCE / path).read_text(encoding="utf-8"), path) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("graphs/a.py", "from gstarx.values import hn_value"),
+        ("graphs/a.py", "from gstarx import games"),
+        ("graphs/a.py", "import gstarx.games.table as table"),
+        ("graphs/a.py", "from ..games import table"),
+        ("graphs/__init__.py", "from .. import values"),
+        ("values/hn/a.py", "from ...coalitions.game import GNNGame"),
+        ("games/a.py", "def late():\n    from gstarx.values import hn_value"),
+        ("games/a.py", "from importlib import import_module\nimport_module('gstarx.values')"),
+        ("games/a.py", "import importlib\nimportlib.import_module('gstarx.values')"),
+        ("games/a.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch"),
+        ("values/a.py", "import torch.nn"),
+        ("values/a.py", "from torch_geometric.data import Data"),
+        ("values/a.py", "from gstarx import hn_value"),
+        ("values/a.py", "import gstarx"),
+        ("explainers/a.py", "from gstarx.datasets import molecules"),
+        ("cli/a.py", "from gstarx.web import server"),
+        ("experiments/a.py", "import gstarx.demo"),
+    ],
+)
+def test_a_violation_is_caught(path: str, source: str) -> None:
+    assert len(violations(source, path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("graphs/a.py", "import numpy\nfrom gstarx.graphs.compiled import compiled"),
+        ("values/hn/a.py", "from . import b\nfrom ..allocation import Allocation"),
+        ("values/a.py", "from gstarx.graphs import CommunicationGraph\nfrom gstarx import games"),
+        ("coalitions/a.py", "import torch\nfrom gstarx.values import hn_value"),
+        ("demo.py", "from gstarx.cli import main\nfrom gstarx.graphs import CommunicationGraph"),
+        ("graphs/a.py", "torch = 'a word'\nprint('import torch')"),
+    ],
+)
+def test_a_proper_import_is_let_through(path: str, source: str) -> None:
+    assert violations(source, path) == []

@@ -1,0 +1,99 @@
+"""The code in the README and on the documentation pages runs, and prints what it says."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FENCED = re.compile(
+    r"^(?P<indent>[ ]*)```(?P<language>python|pycon)\b[^\n]*\n(?P<code>.*?)^(?P=indent)```[ ]*$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+class Block(NamedTuple):
+    line: int
+    code: str
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The Python blocks of a page; ``line`` is where the code of a block begins."""
+    for match in FENCED.finditer(text):
+        indent = match["indent"]
+        code = re.sub(rf"^{indent}", "", match["code"], flags=re.MULTILINE)
+        yield Block(text.count("\n", 0, match.start("code")) + 1, code)
+
+
+def run(block: Block, page: str, namespace: dict[str, Any]) -> None:
+    """Run one block in the namespace of its page: as a session when it has prompts, else as is."""
+    if not re.search(r"^\s*>>> ", block.code, re.MULTILINE):
+        # blank lines in front make tracebacks point at the line of the page
+        exec(compile("\n" * (block.line - 1) + block.code, page, "exec"), namespace)
+        return
+    flags = doctest.ELLIPSIS
+    session = doctest.DocTestParser().get_doctest(block.code, namespace, page, page, block.line - 1)
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=flags)
+    runner.run(session, out=report.append, clear_globs=False)
+    namespace.update(session.globs)
+    assert not runner.failures, "".join(report)
+
+
+def pages() -> list[str]:
+    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [
+        page.relative_to(ROOT).as_posix()
+        for page in found
+        if any(blocks(page.read_text(encoding="utf-8")))
+    ]
+
+
+@pytest.mark.parametrize("page", pages())
+def test_code_on_the_page_runs(page: str) -> None:
+    namespace: dict[str, Any] = {"__name__": "__page__"}
+    for block in blocks((ROOT / page).read_text(encoding="utf-8")):
+        run(block, page, namespace)
+
+
+def test_the_readme_has_code_to_run() -> None:
+    assert "README.md" in pages()
+
+
+PAGE = """
+Text with `python` in it.
+
+```python
+x = 2
+```
+
+```bash
+exit 1
+```
+
+- a list
+
+    ```pycon
+    >>> x + 1
+    3
+    ```
+"""
+
+
+def test_blocks_of_a_page_share_their_names() -> None:
+    first, second = blocks(PAGE)
+    assert (first.line, second.line) == (5, 15)
+    namespace: dict[str, Any] = {}
+    run(first, "page", namespace)
+    run(second, "page", namespace)
+
+
+@pytest.mark.parametrize("code", [">>> 1 + 1\n3\n", "assert 1 + 1 == 3\n", ">>> undefined\n"])
+def test_a_page_that_is_wrong_fails(code: str) -> None:
+    with pytest.raises(AssertionError):
+        run(Block(1, code), "page", {})

@@ -1,0 +1,93 @@
+"""The public names are a promise: adding or dropping one is a decision, made here too."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+import gstarx
+
+PUBLIC = {
+    "gstarx": {
+        "Allocation",
+        "CommunicationGraph",
+        "TableGame",
+        "__version__",
+        "hn_value",
+        "myerson_value",
+        "shapley_value",
+    },
+    "gstarx.graphs": {
+        "CoalitionLattice",
+        "CommunicationGraph",
+        "TooManyCoalitions",
+    },
+    "gstarx.games": {
+        "Game",
+        "TableGame",
+        "Worths",
+        "additive_game",
+        "airport_game",
+        "evaluate",
+        "glove_game",
+        "random_game",
+        "restricted_game",
+        "superadditive_cover",
+        "unanimity_game",
+        "voting_game",
+    },
+    "gstarx.values": {
+        "Allocation",
+        "ConvergenceWarning",
+        "associated_game",
+        "axioms",
+        "c_shapley_value",
+        "coalition_weights",
+        "hn_value",
+        "hn_value_growth_sampled",
+        "hn_value_iterated",
+        "hn_value_subgraph_sampled",
+        "limit_game",
+        "myerson_value",
+        "myerson_value_sampled",
+        "shapley_value",
+        "shapley_value_sampled",
+        "subgraph_sampled",
+        "surplus",
+    },
+}
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_names_are_exactly_these(module: str) -> None:
+    names = import_module(module).__all__
+    assert len(names) == len(set(names))
+    assert set(names) == PUBLIC[module]
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_every_public_name_exists_and_is_listed(module: str) -> None:
+    found = import_module(module)
+    assert PUBLIC[module] <= set(dir(found))
+    for name in PUBLIC[module]:
+        assert getattr(found, name) is not None
+
+
+def test_a_name_at_the_top_is_the_one_of_its_room() -> None:
+    for name in PUBLIC["gstarx"] - {"__version__"}:
+        homes = [room for room in PUBLIC if room != "gstarx" and name in PUBLIC[room]]
+        assert homes, name
+        for room in homes:
+            assert getattr(gstarx, name) is getattr(import_module(room), name)
+
+
+def test_the_rooms_are_attributes_of_the_package() -> None:
+    for room in ("games", "graphs", "values"):
+        assert room in dir(gstarx)
+        assert getattr(gstarx, room) is import_module(f"gstarx.{room}")
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'gstarx' has no attribute 'hn_valeu'"):
+        gstarx.hn_valeu  # noqa: B018
