@@ -12,8 +12,14 @@ PUBLIC = {
     "gstarx": {
         "Allocation",
         "CommunicationGraph",
+        "Contrast",
+        "GNNGame",
+        "GStarX",
         "TableGame",
         "__version__",
+        "expected_output",
+        "explain",
+        "explain_many",
         "hn_value",
         "myerson_value",
         "shapley_value",
@@ -56,6 +62,16 @@ PUBLIC = {
         "subgraph_sampled",
         "surplus",
     },
+    "gstarx.coalitions": {"Contrast", "GNNGame", "expected_output"},
+    "gstarx.explainers": {
+        "FailedExplanation",
+        "GStarX",
+        "ValueSettings",
+        "explain",
+        "explain_many",
+    },
+    "gstarx.models": {"GCN", "load_published_checkpoint"},
+    "gstarx.datasets": {"GraphDataset", "load", "names"},
 }
 
 
@@ -83,7 +99,7 @@ def test_a_name_at_the_top_is_the_one_of_its_room() -> None:
 
 
 def test_the_rooms_are_attributes_of_the_package() -> None:
-    for room in ("games", "graphs", "values"):
+    for room in ("coalitions", "datasets", "explainers", "games", "graphs", "models", "values"):
         assert room in dir(gstarx)
         assert getattr(gstarx, room) is import_module(f"gstarx.{room}")
 

@@ -8,9 +8,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gstarx import coalitions as coalitions
+    from gstarx import datasets as datasets
+    from gstarx import explainers as explainers
     from gstarx import games as games
     from gstarx import graphs as graphs
+    from gstarx import models as models
     from gstarx import values as values
+    from gstarx.coalitions import Contrast, GNNGame, expected_output
+    from gstarx.explainers import GStarX, explain, explain_many
     from gstarx.games import TableGame
     from gstarx.graphs import CommunicationGraph
     from gstarx.values import Allocation, hn_value, myerson_value, shapley_value
@@ -20,19 +26,31 @@ __version__ = "0.1.0"
 __all__ = [
     "Allocation",
     "CommunicationGraph",
+    "Contrast",
+    "GNNGame",
+    "GStarX",
     "TableGame",
     "__version__",
+    "expected_output",
+    "explain",
+    "explain_many",
     "hn_value",
     "myerson_value",
     "shapley_value",
 ]
 
-_ROOMS = frozenset({"games", "graphs", "values"})
+_ROOMS = frozenset({"coalitions", "datasets", "explainers", "games", "graphs", "models", "values"})
 
 _HOME = {
     "Allocation": "gstarx.values",
     "CommunicationGraph": "gstarx.graphs",
+    "Contrast": "gstarx.coalitions",
+    "GNNGame": "gstarx.coalitions",
+    "GStarX": "gstarx.explainers",
     "TableGame": "gstarx.games",
+    "expected_output": "gstarx.coalitions",
+    "explain": "gstarx.explainers",
+    "explain_many": "gstarx.explainers",
     "hn_value": "gstarx.values",
     "myerson_value": "gstarx.values",
     "shapley_value": "gstarx.values",

@@ -14,8 +14,8 @@ from gstarx.games import glove_game, random_game
 from gstarx.graphs import CommunicationGraph
 from gstarx.values import coalition_weights, hn_value, myerson_value, shapley_value
 
-#: What the paper gives for node 1 of the path 1 - 2 - 3 (Figure 1a; for Myerson the appendix
-#: on the C-Shapley value), in the order of coalitions {}, {2}, {3}, {2, 3}.
+#: What the paper gives for node 1 of the path 1 - 2 - 3 (Figure 1a; for Myerson appendix F.2),
+#: in the order of coalitions {}, {2}, {3}, {2, 3}.
 PAPER = {
     "Shapley": ("1/3", "1/6", "1/6", "1/3"),
     "Myerson": ("1/2", "1/6", "0", "1/3"),
@@ -31,6 +31,9 @@ def marginal_weights(
     The weight of ``v(S ∪ node) - v(S)`` is the weight of ``v(S ∪ node)``, because no other marginal
     contribution of the node mentions that worth. Where ``S ∪ node`` is not connected its worth is
     that of its parts, and the weight is zero: there is nothing of its own to count.
+
+    Only where null players get nothing is a value made of marginal contributions alone: always for
+    Myerson's, for HN on trees and complete graphs but not on a square, say.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ def renamed(game: Game, label: Sequence[int]) -> Game:
 
 
 def associated_matrix(graph: CommunicationGraph, tau: float) -> Numbers:
-    """The matrix ``H`` of Definition 2 over all coalitions, row ``mask - 1`` for each."""
+    """The matrix ``H`` of Definition 4.2 over all coalitions, row ``mask - 1`` for each."""
     n = graph.num_nodes
     other = as_networkx(graph)
     matrix = np.zeros((2**n - 1, 2**n - 1))

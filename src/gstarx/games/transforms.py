@@ -17,8 +17,8 @@ MAX_COVER_PLAYERS = 14
 def restricted_game(v: Game, graph: CommunicationGraph) -> Game:
     """Myerson's graph-restricted game ``v / G``: a coalition is worth the sum of its components.
 
-    (Appendix G.1 of the paper, "Transformed Game".) ``v`` is asked only for connected coalitions,
-    each distinct one once per call.
+    The "transformed game" of the paper (Definition F.2). ``v`` is asked only for connected
+    coalitions, each distinct one once per call.
 
     >>> from gstarx.games import unanimity_game
     >>> path = CommunicationGraph(3, [(0, 1), (1, 2)])

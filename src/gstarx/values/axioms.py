@@ -8,13 +8,16 @@ violation as a number: zero, up to rounding, where the property holds.
 | property | HN | Myerson | Shapley, which ignores the graph |
 |---|---|---|---|
 | component efficiency | yes | yes | on connected graphs only |
-| symmetry | yes | yes | yes |
+| symmetry | yes | yes | yes, if the swap leaves disconnected coalitions alone, too |
 | additivity | yes | yes | yes |
 | inessential game | yes | yes | yes |
 | continuity | yes | yes | yes |
-| associated consistency | yes | no | no (yes on complete graphs, where all three coincide) |
+| associated consistency | yes | no | no |
 | fairness | no | yes | yes, because no edge matters to it |
-| null player of the restricted game | no (yes on trees and complete graphs) | yes | no |
+| null player of the restricted game | no (yes on trees) | yes | no |
+
+*No* means: not on every graph. On complete graphs the three values are one and the same, and have
+associated consistency and the null-player property together.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ _SAME = 1e-12
 
 
 def component_efficiency(value: Value, v: Game, graph: CommunicationGraph) -> float:
-    """Largest gap between a component's worth and what its members get (Property G.3).
+    """Largest gap between a component's worth and what its members get (Property F.3).
 
     HN and Myerson have it; Shapley on connected graphs only, where it is plain efficiency.
 
@@ -60,8 +63,10 @@ def component_efficiency(value: Value, v: Game, graph: CommunicationGraph) -> fl
 def symmetry(value: Value, v: Game, graph: CommunicationGraph) -> float:
     """Largest difference between players that can be swapped without changing game or graph.
 
-    HN, Myerson and Shapley have it. (Shapley's own symmetry axiom asks for equal values already
-    when the *game* does not change; a value that knows the graph cannot have that one.)
+    The game counts as unchanged when no *connected* coalition changes its worth, as no other exists
+    for a value that knows the graph. HN and Myerson have it; Shapley has it where disconnected
+    coalitions do not change, either. (Shapley's own axiom, Property D.2, asks for equal values
+    already when the game does not change, whatever the graph; HN and Myerson do not have that one.)
     """
     _check_players(graph)
     values = value(v, graph).values
@@ -78,7 +83,7 @@ def symmetry(value: Value, v: Game, graph: CommunicationGraph) -> float:
 
 
 def additivity(value: Value, v: Game, w: Game, graph: CommunicationGraph) -> float:
-    """Largest difference between the value of ``v + w`` and the sum of the values.
+    """Largest difference between the value of ``v + w`` and the sum of the values (Property D.3).
 
     HN, Myerson and Shapley have it.
     """
@@ -93,7 +98,8 @@ def additivity(value: Value, v: Game, w: Game, graph: CommunicationGraph) -> flo
 def inessential_game(value: Value, worths: ArrayLike, graph: CommunicationGraph) -> float:
     """Largest difference between a player's own worth and its value where cooperation adds nothing.
 
-    HN, Myerson and Shapley have it; with associated consistency and continuity it determines HN.
+    HN, Myerson and Shapley have it. With associated consistency and continuity it determines HN
+    (Theorem E.3).
     """
     own = np.asarray(worths, dtype=np.float64)
     return _largest(value(additive_game(own), graph).values - own)
@@ -120,9 +126,9 @@ def continuity(
 def associated_consistency(
     value: Value, v: Game, graph: CommunicationGraph, *, tau: float = 0.1
 ) -> float:
-    """Largest difference between the values of ``v`` and of its associated game (Theorem F.3).
+    """Largest difference between the values of ``v`` and of its associated game (Theorem E.3).
 
-    HN has it, and with the inessential-game property and continuity it is the only value that does.
+    HN has it, and is the only value that has it together with inessential game and continuity.
     Myerson and Shapley do not, except on complete graphs, where they equal HN.
     """
     star = associated_game(v, graph, tau=tau)
@@ -130,10 +136,10 @@ def associated_consistency(
 
 
 def fairness(value: Value, v: Game, graph: CommunicationGraph) -> float:
-    """Largest difference, over edges, in what its two ends lose when it is cut (Property G.4).
+    """Largest difference, over edges, in what its two ends lose when it is cut (Property F.4).
 
-    Myerson has it, and with component efficiency it is the only value that does. HN does not.
-    Shapley has it idly: nobody loses anything.
+    Myerson has it, and is the only value that has it together with component efficiency (Theorem
+    F.5). HN does not. Shapley has it idly: nobody loses anything.
     """
     whole = value(v, graph).values
     worst = 0.0
@@ -147,9 +153,10 @@ def fairness(value: Value, v: Game, graph: CommunicationGraph) -> float:
 def null_player(value: Value, v: Game, graph: CommunicationGraph) -> float:
     """Largest value of a player that adds nothing to any coalition of the restricted game.
 
-    Myerson has it. HN has it on trees and on complete graphs, and violates it on most others: on
-    104 of the 141 connected graphs with 3 to 6 nodes some null player gets a share. Shapley shares out
-    ``v`` itself, in which such a player need not be null.
+    Myerson has it. HN has it on trees and on complete graphs, and violates it on most others: on 104
+    of the 141 connected graphs with 3 to 6 nodes there are games in which a null player gets a share
+    (the other 37 are those whose biconnected parts are all complete). Shapley shares out ``v``
+    itself, in which such a player need not be null.
     """
     _check_players(graph)
     n = graph.num_nodes

@@ -1,4 +1,4 @@
-"""The C-Shapley value on general graphs, corrected (Appendix G.2 of the paper)."""
+"""The C-Shapley value on general graphs, corrected (appendix F.2 of the paper)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def c_shapley_value(
     the number of boundary *nodes* of ``U``, and ``m(U, i)`` is the worth of ``U`` less that of the
     components of ``U - i``. It equals the Myerson value on every graph.
 
-    The formula of Chen et al. (2019) holds inside a line only. The paper's appendix corrects it,
-    but writes ``l`` where ``l!`` is needed and counts edges where boundary nodes are meant (the same
-    on lines, not on general graphs), and gives ``1/d`` instead of ``1/|U|`` where ``l = 0``.
+    The formula of Chen et al. (2019) holds inside a line only. The paper corrects it (equation 22),
+    but writes ``l`` where ``l!`` is needed (the same up to ``l = 2``, so on lines), counts edges where
+    boundary nodes are meant (the same on trees), and gives ``1/d`` instead of ``1/|U|`` where
+    ``l = 0`` (the same on connected graphs).
 
     Parameters
     ----------

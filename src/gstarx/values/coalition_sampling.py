@@ -9,7 +9,8 @@ the worths are dear, survey statistics says what to do:
 2. fit a surrogate to the worths that were drawn, sum the surrogate over *all* coalitions, and correct
    by the weighted residuals of the drawn ones (the difference estimator of Särndal, Swensson and
    Wretman, "Model Assisted Survey Sampling", 1992). A bad surrogate costs accuracy, never
-   consistency.
+   consistency: for one fixed in advance the estimate is unbiased, and fitting it to the same draws
+   adds a bias that vanishes as they become many.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gstarx.games.protocol import Game, Worths, evaluate_masks
-from gstarx.graphs.bitmasks import Masks
+from gstarx.graphs.bitmasks import Masks, unpack
 from gstarx.graphs.communication import CommunicationGraph
 from gstarx.values.surrogate import Features, Surrogate
 from gstarx.values.worths import in_columns
@@ -84,9 +85,29 @@ def estimate_sum(
     values = weights.T @ fitted + scaled.T @ (worths - fitted[drawn])
     open_rows = int((chance[drawn] < 1).sum())
     spread = (scaled**2 * (1.0 - chance[drawn])[:, None]).T @ surrogate.left_out**2
-    variance = spread * (open_rows / max(1, open_rows - 1))
+    # a single draw says nothing about its own spread, unless there was nothing else to draw
+    known = open_rows > 1 or len(drawn) == len(masks)
+    variance = spread * (open_rows / max(1, open_rows - 1) if known else np.nan)
     place = np.searchsorted(drawn, certain)
     return WeightedSum(values, variance, fitted, asked[place], len(drawn))
+
+
+def certain_rows(
+    masks: Masks, tops: NDArray[np.int64], num_nodes: int, budget: int
+) -> NDArray[np.int64]:
+    """Rows to evaluate whatever happens: whole components, for efficiency, and single nodes.
+
+    Together they determine every additive game. A budget too small for all of them leaves out one
+    node of every component, which the others determine.
+    """
+    members = unpack(masks, num_nodes)
+    singles = np.flatnonzero(members.sum(axis=1) == 1)
+    certain = np.union1d(tops, singles)
+    if len(certain) > budget:
+        component = np.argmax(members[tops][:, np.argmax(members[singles], axis=1)], axis=0)
+        _, first = np.unique(component, return_index=True)
+        certain = np.setdiff1d(certain, np.setdiff1d(singles[first], tops))
+    return certain
 
 
 def inclusion_chances(
@@ -104,7 +125,8 @@ def inclusion_chances(
     while True:
         rest = ~surely
         chance = size * ((budget - surely.sum()) / max(size[rest].sum(), 1e-300))
-        grown = rest & (chance >= 1.0)
+        # within rounding of one is one
+        grown = rest & (chance >= 1.0 - 1e-12)
         if not grown.any():
             return np.where(surely, 1.0, np.minimum(chance, 1.0))
         surely |= grown
@@ -114,10 +136,16 @@ def systematic_sample(
     chance: NDArray[np.float64], generator: np.random.Generator
 ) -> NDArray[np.int64]:
     """Draw rows with the given chances, as many as they sum to, spread evenly over the order."""
-    steps = np.cumsum(chance)
+    # certain rows are not left to rounding
+    open_rows = np.flatnonzero(chance < 1.0)
+    steps = np.cumsum(chance[open_rows])
+    start = generator.random()
+    total = float(steps[-1]) if len(steps) else 0.0
+    crossed = np.floor(steps + start)
     # a sum that should be an integer is made one, so that the size of the sample is certain
-    if len(steps) and abs(steps[-1] - round(steps[-1])) < 1e-6 * max(1.0, steps[-1]):
-        steps *= round(steps[-1]) / steps[-1]
-        steps[-1] = round(steps[-1])
-    crossed = np.floor(steps + generator.random())
-    return np.flatnonzero(np.diff(crossed, prepend=0.0) > 0)
+    if total > 0 and abs(total - round(total)) < 1e-6 * max(1.0, total):
+        crossed = np.floor(steps * (round(total) / total) + start)
+        crossed[-1] = round(total)
+        np.minimum(crossed, round(total), out=crossed)
+    drawn = open_rows[np.diff(crossed, prepend=0.0) > 0]
+    return np.union1d(np.flatnonzero(chance >= 1.0), drawn)

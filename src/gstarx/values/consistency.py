@@ -17,7 +17,7 @@ from gstarx.values.hn.closed_form import hn_value
 def surplus(v: Game, j: int, S: Iterable[int], *, n: int | None = None) -> float | Worths:
     """What coalition ``S`` and its neighbour ``j`` earn together beyond what each earns alone.
 
-    ``p(j, S) = v(S + j) - v(S) - v({j})`` (Definition 1 of the paper). ``n`` is the number of
+    ``p(j, S) = v(S + j) - v(S) - v({j})`` (Definition 4.1 of the paper). ``n`` is the number of
     players of the game; without it, as many as ``S`` and ``j`` name, unless the game knows its own
     (an attribute ``n``). A number, or (q,) for q games at once.
 
@@ -34,7 +34,8 @@ def surplus(v: Game, j: int, S: Iterable[int], *, n: int | None = None) -> float
         raise ValueError(f"j must not be in S (got j={j} and S={sorted(players)})")
     asked = np.zeros((3, n), dtype=np.bool_)
     asked[0, [*members, joining]] = True
-    asked[1, members] = True
+    # a game is never asked for nobody, whose worth is put in below
+    asked[1, members if len(members) else joining] = True
     asked[2, joining] = True
     together, others, alone = evaluate(v, asked)
     if not len(members):
@@ -44,7 +45,7 @@ def surplus(v: Game, j: int, S: Iterable[int], *, n: int | None = None) -> float
 
 
 def associated_game(v: Game, graph: CommunicationGraph, *, tau: float) -> Game:
-    """The HN associated game ``v*_tau`` (Definition 2 of the paper).
+    """The HN associated game ``v*_tau`` (Definition 4.2 of the paper).
 
     A connected coalition adds to its own worth the share ``tau`` of the surplus with each of its
     neighbours; a disconnected one is the sum of its components.
@@ -76,7 +77,7 @@ def associated_game(v: Game, graph: CommunicationGraph, *, tau: float) -> Game:
 
 
 def limit_game(v: Game, graph: CommunicationGraph, *, max_coalitions: int = 2_000_000) -> Game:
-    """The limit of repeated associated games (Definition F.2): the additive game of the HN value.
+    """The limit of repeated associated games (Definition E.2): the additive game of the HN value.
 
     >>> from gstarx.games import unanimity_game
     >>> path = CommunicationGraph(3, [(0, 1), (1, 2)])

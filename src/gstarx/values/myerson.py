@@ -1,4 +1,4 @@
-"""The Myerson value: the Shapley value of the graph-restricted game (Theorem G.5 of the paper)."""
+"""The Myerson value: the Shapley value of the graph-restricted game (Theorem F.5 of the paper)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ def myerson_value(
 ) -> Allocation:
     """The exact Myerson value, from connected coalitions only.
 
-    A connected coalition ``T`` with ``t`` members and ``b`` boundary nodes acts as a component in
-    exactly those orders of the players in which all of ``T`` come before all of its boundary, a
-    fraction ``p = t! b! / (t + b)!``. It gives ``p v(T) / t`` to every member and takes
-    ``p v(T) / b`` from every boundary node.
+    Let the players arrive in random order. A connected coalition ``T`` with ``t`` members and ``b``
+    boundary nodes is a component at some time exactly if all of ``T`` come before all of its
+    boundary, which has probability ``p = t! b! / (t + b)!``. It gives ``p v(T) / t`` to every
+    member, as each is as likely to complete it, and takes ``p v(T) / b`` from every boundary node,
+    as each is as likely to break it up by joining.
 
     Parameters
     ----------

@@ -1,9 +1,10 @@
 """Estimates of the Myerson and Shapley values from few evaluated coalitions.
 
-In a random order of arrival every player completes one component, the one it stands in when it
-arrives. A connected coalition ``T`` is completed with probability ``p = t! b! / (t + b)!``, and the
-Myerson value gives ``p v(T) / t`` to its members and takes ``p v(T) / b`` from its boundary. So one
-order is one unbiased estimate from ``n`` coalitions; each order is paired with its reverse.
+In a random order of arrival every player completes one component, the one it is in on arrival. A
+connected coalition ``T`` is completed with probability ``p = t! b! / (t + b)!``, and the Myerson value
+gives ``p v(T) / t`` to each member and takes ``p v(T) / b`` from each boundary node. So one order is
+one unbiased estimate from ``n`` coalitions. Each order is paired with its reverse, and a surrogate
+fitted to the other pairs takes out most of what is left of the variance.
 
 The Shapley value is the Myerson value of the complete graph.
 """
@@ -21,7 +22,7 @@ from gstarx.graphs.index import distinct_rows
 from gstarx.graphs.lattice import CoalitionLattice
 from gstarx.values.allocation import Allocation
 from gstarx.values.budget import check_budget, listing_limit
-from gstarx.values.coalition_sampling import estimate_sum
+from gstarx.values.coalition_sampling import certain_rows, estimate_sum
 from gstarx.values.myerson import myerson_value, myerson_weights
 from gstarx.values.shapley import shapley_value
 from gstarx.values.surrogate import Features, Surrogate
@@ -60,7 +61,8 @@ def myerson_value_sampled(
     Returns
     -------
     Allocation
-        With standard errors; they are ``nan`` when the budget allowed a single order of arrival.
+        With standard errors; they are ``nan`` when the budget allowed a single order of arrival, or
+        hardly more than single nodes and whole components.
 
     Examples
     --------
@@ -108,9 +110,7 @@ def _sampled_from_list(
 ) -> Allocation:
     lattice = CoalitionLattice.of(graph)
     tops = lattice.tops
-    singles = np.arange(graph.num_nodes)
-    affordable = budget >= graph.num_nodes + len(tops)
-    certain = np.union1d(tops, singles) if affordable else tops
+    certain = certain_rows(lattice.masks, tops, graph.num_nodes, budget)
     found = estimate_sum(
         v,
         lattice.masks,
@@ -169,7 +169,9 @@ def _cross_fitted(
     estimates = np.empty((len(units), n, worths.shape[1]))
     folds = np.arange(len(units)) % min(_FOLDS, len(units))
     for fold in range(folds.max() + 1):
-        seen = np.bincount(units[folds != fold].ravel(), minlength=len(masks))
+        # a single unit has no others to learn from
+        others = units[folds != fold] if len(units) > 1 else units
+        seen = np.bincount(others.ravel(), minlength=len(masks))
         base = np.zeros((n, worths.shape[1]))
         residual = worths
         rows = np.flatnonzero(seen)

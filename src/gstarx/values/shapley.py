@@ -1,4 +1,4 @@
-"""The Shapley value, which knows no graph (equation 5 of the paper)."""
+"""The Shapley value, which knows no graph (equation 2 of the paper)."""
 
 from __future__ import annotations
 

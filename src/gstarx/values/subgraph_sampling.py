@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,6 +14,7 @@ from gstarx.games.protocol import Game, Worths, evaluate_masks
 from gstarx.games.transforms import restricted_game, superadditive_cover
 from gstarx.graphs.bitmasks import Coalitions, Masks, pack
 from gstarx.graphs.communication import CommunicationGraph, as_nodes
+from gstarx.graphs.compiled import WORD
 from gstarx.graphs.index import distinct_rows, find_rows
 from gstarx.graphs.lattice import CoalitionLattice
 from gstarx.values.allocation import Allocation, ConvergenceWarning
@@ -82,7 +83,8 @@ def subgraph_sampled(
     Returns
     -------
     Allocation
-        ``std_error`` is that of the mean over subsets, ``nan`` for a node in a single one.
+        ``std_error`` is that of the mean over subsets, ``nan`` for a node in a single one. It says
+        how near that mean is to its own limit, not how near to the value of the whole graph.
         ``residual`` compares with the worths of whole components, which are evaluated for it.
 
     Examples
@@ -102,7 +104,9 @@ def subgraph_sampled(
         chosen = [np.arange(graph.num_nodes)] if graph.num_nodes else []
     else:
         chosen = _draw(graph, max_sample_size, num_samples, sampling, generator)
-    parts = [_Part.of(graph, nodes, value) for nodes in chosen]
+    # a cover is taken part by part, everything else of many parts at once
+    room = 1 if superadditive else WORD
+    parts = [_Parts.of(graph, group, value) for group in _groups(chosen, room)]
     ask = _Worths.of(v, graph, parts)
     total = np.zeros((graph.num_nodes, ask.columns.shape[1]))
     squares = np.zeros_like(total)
@@ -114,9 +118,9 @@ def subgraph_sampled(
             worths = _covered(part, worths)
         result, settled = _solve(part, worths, value, inner, tau)
         converged &= settled
-        times[part.nodes] += 1
-        total[part.nodes] += result
-        squares[part.nodes] += result**2
+        np.add.at(times, part.nodes, 1)
+        np.add.at(total, part.nodes, result)
+        np.add.at(squares, part.nodes, result**2)
     if not converged:
         warnings.warn(
             f"the iteration inside the subsets was truncated at {_MAX_SQUARINGS} squarings before "
@@ -177,27 +181,51 @@ def hn_value_subgraph_sampled(
     )
 
 
-@dataclass(frozen=True)
-class _Part:
-    """One subset: its nodes, the graph among them, and their coalitions."""
+def _groups(subsets: list[NDArray[np.int64]], room: int) -> Iterator[list[NDArray[np.int64]]]:
+    """Subsets in groups of at most ``room`` nodes together, so that their masks stay narrow."""
+    group: list[NDArray[np.int64]] = []
+    for nodes in subsets:
+        if group and sum(map(len, group)) + len(nodes) > room:
+            yield group
+            group = []
+        group.append(nodes)
+    if group:
+        yield group
 
+
+@dataclass(frozen=True)
+class _Parts:
+    """Some subsets side by side, as one graph without edges between them."""
+
+    #: Node of the whole graph behind every node here.
     nodes: NDArray[np.int64]
     graph: CommunicationGraph
     lattice: CoalitionLattice
 
     @classmethod
-    def of(cls, graph: CommunicationGraph, nodes: NDArray[np.int64], value: str) -> _Part:
-        if value == "shapley":
-            inside = CommunicationGraph.complete(len(nodes))
-        else:
-            inside = graph.subgraph(nodes)
-        sampler = "a smaller max_sample_size"
-        return cls(nodes, inside, lattice_within(inside, _MAX_COALITIONS, sampler=sampler))
+    def of(cls, graph: CommunicationGraph, subsets: list[NDArray[np.int64]], value: str) -> _Parts:
+        """The subsets with the edges that the value sees: the graph's, or for Shapley all."""
+        edges, start = [], 0
+        for nodes in subsets:
+            if value == "shapley":
+                inside = CommunicationGraph.complete(len(nodes)).edges
+            else:
+                place = np.full(graph.num_nodes, -1)
+                place[nodes] = np.arange(len(nodes))
+                inside = place[graph.edges]
+                inside = inside[(inside >= 0).all(axis=1)]
+            edges.append(start + inside)
+            start += len(nodes)
+        beside = CommunicationGraph(start, np.concatenate(edges))
+        advice = "a smaller max_sample_size"
+        lattice = lattice_within(beside, _MAX_COALITIONS, sampler=advice)
+        return cls(np.concatenate(subsets), beside, lattice)
 
     def masks_in(self, num_nodes: int) -> Masks:
         """The coalitions as bitmasks over the whole graph."""
         members = np.zeros((len(self.lattice), num_nodes), dtype=np.bool_)
-        members[:, self.nodes] = self.lattice.coalitions()
+        row, here = np.nonzero(self.lattice.coalitions())
+        members[row, self.nodes[here]] = True
         return pack(members)
 
 
@@ -214,7 +242,7 @@ class _Worths:
     evaluations: int
 
     @classmethod
-    def of(cls, v: Game, graph: CommunicationGraph, parts: list[_Part]) -> _Worths:
+    def of(cls, v: Game, graph: CommunicationGraph, parts: list[_Parts]) -> _Worths:
         components = np.zeros((len(graph.components), graph.num_nodes), dtype=np.bool_)
         for row, component in enumerate(graph.components):
             components[row, list(component)] = True
@@ -230,7 +258,7 @@ class _Worths:
 
 
 def _solve(
-    part: _Part, worths: Worths, value: str, inner: str, tau: float
+    part: _Parts, worths: Worths, value: str, inner: str, tau: float
 ) -> tuple[NDArray[np.float64], bool]:
     """Values of the nodes of one part, and whether an iteration converged."""
     if value != "hn":
@@ -241,7 +269,7 @@ def _solve(
     return settled[: part.graph.num_nodes], converged
 
 
-def _covered(part: _Part, worths: Worths) -> Worths:
+def _covered(part: _Parts, worths: Worths) -> Worths:
     """Worths under the superadditive cover of the part's graph-restricted game."""
 
     def given(coalitions: Coalitions) -> Worths:

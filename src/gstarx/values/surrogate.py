@@ -88,9 +88,15 @@ class Surrogate:
         # the jitter only decides between fits that are equally good
         penalty[: features.free] = 1e-9 * len(masks)
         inverse = np.linalg.inv(design.T @ (design * weight) + np.diag(penalty))
-        coefficients = inverse @ (design.T @ (worths * weight))
+        # the additive part apart: an additive game leaves nothing for jitter and penalty to bend
+        nodes = slice(features.free - features.num_nodes, features.free)
+        root = np.sqrt(weight)
+        own = np.linalg.lstsq(root * design[:, nodes], root * worths, rcond=None)[0]
+        rest = worths - design[:, nodes] @ own
+        coefficients = inverse @ (design.T @ (rest * weight))
+        coefficients[nodes] += own
         leverage = weight * ((design @ inverse) * design).sum(axis=1, keepdims=True)
-        left_out = (worths - design @ coefficients) / np.maximum(1.0 - leverage, 0.05)
+        left_out = (worths - design @ coefficients) / np.maximum(1.0 - leverage, 1e-6)
         return cls(features, coefficients, left_out)
 
     def shared_equally(self) -> NDArray[np.float64]:

@@ -283,7 +283,7 @@ def test_settings_that_make_no_sense(options: dict[str, Any], message: str) -> N
 
 
 def test_too_many_coalitions() -> None:
-    with pytest.raises(TooManyCoalitions, match="the limit is 5: .*hn_value_growth_sampled"):
+    with pytest.raises(TooManyCoalitions, match=r"the limit is 5: .*hn_value_growth_sampled"):
         hn_value_iterated(random_game(3, seed=0), path(3), max_coalitions=5)
 
 

@@ -1,7 +1,8 @@
 """The Hamiache-Navarro value in closed form: exact, no ``tau``, no iteration.
 
-The limit game of the paper (Definition F.2, equation 11) is the projection of ``v`` onto the additive games
-along the range of the surplus operator. Its left null space is spanned by *growth weights*: grow a
+The limit game of the paper (Definition E.2, equation 17) is the projection of ``v`` onto the additive
+games along the range of the surplus operator ``B``, where ``(B v)(T)`` is the sum of the surpluses of
+``T`` with its neighbours. What is constant along that range is known from *growth weights*: grow a
 coalition from node ``k`` by adding a uniformly chosen boundary node at every step, let ``P_k(T)`` be
 the probability of passing through ``T``; then ``w_k(T) = b(k) P_k(T) / b(T)``. The value is the
 additive game ``phi`` with the same growth-averaged worth as ``v`` from every start node, up to one
@@ -34,7 +35,7 @@ _ONE = np.uint64(1)
 def hn_value(v: Game, graph: CommunicationGraph, *, max_coalitions: int = 2_000_000) -> Allocation:
     """The exact Hamiache-Navarro value of a game with communication structure.
 
-    The unique value with associated consistency, inessential game and continuity (Theorem F.3 of
+    The unique value with associated consistency, inessential game and continuity (Theorem E.3 of
     the paper), as the solution of one linear system instead of the limit of matrix powers.
 
     Parameters
@@ -60,7 +61,7 @@ def hn_value(v: Game, graph: CommunicationGraph, *, max_coalitions: int = 2_000_
     Notes
     -----
     Cost ``O(|C| b (n + q))`` for ``|C|`` connected coalitions with mean boundary ``b`` and ``q``
-    games; memory ``O(|C|)``.
+    games. Memory ``O(|C| (b + q))`` for links and worths, however many nodes there are.
 
     Examples
     --------
@@ -135,8 +136,10 @@ def growth_sums(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """``M`` (n, n) and ``u`` (n, q) of the linear system, from one backward pass per column block.
 
-    ``U(T) = g(T) + sum_j U(T + j) / b(T + j)``, largest coalitions first; only the level above is
-    kept, so memory does not grow with the number of columns.
+    ``U(T) = g(T) + sum_j U(T + j) / b(T + j)`` over the boundary nodes ``j`` that do not complete a
+    component, largest coalitions first. ``U`` of node ``k`` is row ``k``, with ``g(T) = [m in T]``
+    for column ``m`` of ``M`` and ``g = v`` for ``u``. Only the size above is kept, and columns go
+    in blocks, so that memory does not grow with their number.
     """
     n = lattice.num_nodes
     widest = int(np.diff(lattice.starts).max(initial=1))

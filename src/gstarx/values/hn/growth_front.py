@@ -2,14 +2,14 @@
 
 The growth weights ``w_k(T)`` of all start nodes are carried from every size to the next at once: a
 *front* of coalitions of one size, each with its vector of weights. When the front gets wider than
-allowed it is thinned without bias: coalitions stay with probability proportional to the norm of
-their weights, and those that stay are weighted up. Three things keep the noise of thinning low:
+allowed it is thinned: coalitions stay with probability proportional to the norm of their weights,
+and those that stay are weighted up, which changes no expectation. Three things keep the noise low:
 
-- a coalition keeps its weights for all start nodes together, and an error common to all start nodes
-  cancels in the linear system of the closed form;
+- a coalition stays or goes for all start nodes together, and what start nodes have in common drops
+  out of the closed form, whose weights on them are orthogonal to the degrees;
 - systematic sampling in the order of growth replaces a coalition by a similar one;
 - after thinning, the weights of every start node are calibrated so that every node is as often
-  inside the front as before.
+  inside the front as before. This trades a small bias, gone as the front widens, for less noise.
 
 While nothing is thinned the weights are exact.
 """
@@ -40,10 +40,10 @@ _NONE = np.zeros(0, dtype=np.int64)
 def growth_front(
     graph: CommunicationGraph, width: int, generator: np.random.Generator
 ) -> tuple[Masks, NDArray[np.float64]]:
-    """Coalitions of a connected graph and unbiased growth weights, at most ``width`` of each size.
+    """Coalitions of a connected graph and their growth weights, at most ``width`` of each size.
 
-    Returns packed coalitions (k, words) and weights (k, n); the last row is the grand coalition,
-    which has no growth weight.
+    Returns packed coalitions (k, words) and weights (k, n), exact up to the first size that was
+    thinned and estimates from there on; the last row is the whole graph, which has no growth weight.
     """
     n = graph.num_nodes
     masks = np.zeros((n, graph.adjacency.shape[1]), dtype=np.uint64)
@@ -73,7 +73,7 @@ def _grow(
 def _thin(
     masks: Masks, weights: NDArray[np.float64], width: int, generator: np.random.Generator
 ) -> tuple[Masks, NDArray[np.float64]]:
-    """Keep about ``width`` coalitions, weighted up so that no expectation changes."""
+    """Keep about ``width`` coalitions, weighted up for those that go, and calibrated."""
     chance = inclusion_chances(np.linalg.norm(weights, axis=1), width, _NONE)
     kept = systematic_sample(chance, generator)
     raised = weights[kept] / chance[kept, None]

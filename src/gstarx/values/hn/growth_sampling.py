@@ -14,7 +14,7 @@ from gstarx.graphs.index import distinct_rows
 from gstarx.graphs.lattice import CoalitionLattice
 from gstarx.values.allocation import Allocation
 from gstarx.values.budget import check_budget, listing_limit
-from gstarx.values.coalition_sampling import estimate_sum
+from gstarx.values.coalition_sampling import certain_rows, estimate_sum
 from gstarx.values.hn.closed_form import hn_value, hn_weights, value_weights
 from gstarx.values.hn.growth_front import growth_front
 
@@ -22,7 +22,7 @@ from gstarx.values.hn.growth_front import growth_front
 #: thinning cost.
 _FRONTS = 3
 _FRONT_COALITIONS_PER_EVALUATION = 8
-_MIN_FRONT_WIDTH = 500
+_MIN_FRONT_WIDTH = 1000
 
 
 def hn_value_growth_sampled(
@@ -58,7 +58,9 @@ def hn_value_growth_sampled(
     Returns
     -------
     Allocation
-        With standard errors; ``exact`` when the budget covered everything.
+        With standard errors; ``exact`` when the budget covered everything. A budget of hardly more
+        than the number of nodes leaves fewer than two coalitions to chance, and the standard
+        errors are ``nan``.
 
     Examples
     --------
@@ -74,8 +76,7 @@ def hn_value_growth_sampled(
     generator = np.random.default_rng(seed)
     measure = _growth_measure(graph, budget, generator)
     tops = measure.tops
-    singles = np.flatnonzero(unpack(measure.masks, n).sum(axis=1) == 1)
-    certain = np.union1d(tops, singles) if budget >= n + len(tops) else tops
+    certain = certain_rows(measure.masks, tops, n, budget)
     found = estimate_sum(
         v,
         measure.masks,

@@ -1,7 +1,7 @@
 """The HN value as the paper computes it: powers of the associated game (Algorithm 2).
 
-The paper writes the associated game as ``v* = H v`` with a matrix ``H`` over all ``2^n - 1``
-coalitions and squares it until it settles. Only connected coalitions matter, because a disconnected
+The paper writes the associated game (Definition 4.2) as ``v* = H v`` (equation 16) with a matrix
+``H`` over all ``2^n - 1`` coalitions and squares it until it settles. Only connected coalitions matter, because a disconnected
 one is worth the sum of its components in ``v`` and in ``v*`` alike, so here ``I + tau B`` acts on
 the connected coalitions, and on the worths themselves rather than on a matrix.
 """
@@ -37,8 +37,8 @@ def hn_value_iterated(
 ) -> Allocation:
     """The paper's Algorithm 2 with its truncation: worths of singletons after ``H^(2^s) v``.
 
-    With the defaults, those of the published experiments, the iteration stops at ``H^128`` long
-    before it has settled. Use :func:`hn_value` for the HN value; this function is for comparison.
+    With the defaults, those of the published code, the iteration stops at ``H^128`` before it has
+    settled. Use :func:`hn_value` for the HN value; this function is for comparison.
 
     Parameters
     ----------
@@ -47,8 +47,9 @@ def hn_value_iterated(
     graph
         The communication structure.
     tau
-        Share of the surplus that a coalition receives per step. ``tau < 2 / n`` is enough for
-        convergence, and needed on dense graphs only; larger values warn.
+        Share of the surplus that a coalition receives per step. On a complete graph the iteration
+        converges if ``tau < 2 / n`` and not beyond; sparser graphs bear more, a path every
+        ``tau < 1``. From ``2 / n`` up there is a warning.
     max_squarings
         At most this many squarings, so at most the power ``2^max_squarings``.
     tol
@@ -198,7 +199,7 @@ def step_games(
     tau: float,
     steps: int,
 ) -> Worths:
-    """Take worths (k, q) to those of the associated game, ``steps`` times over (Definition 2)."""
+    """Take worths (k, q) to those of the associated game, ``steps`` times over (equation 6)."""
     room = np.empty((2, *columns.shape))
     room[0] = columns
     _step(lattice.links, lattice.successors, joining, tau, steps, room)

@@ -1,0 +1,78 @@
+"""The mean output of a model over a dataset: the baseline of the paper's payoff."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from gstarx.coalitions.guard import untouched
+from gstarx.coalitions.payoff import check_task, class_scores, outputs_matrix
+from gstarx.coalitions.signature import Model, Signature, call_model, model_device
+
+_GRAPHS_PER_BATCH = 64
+
+
+def expected_output(
+    model: Model,
+    dataset: Iterable[Data],
+    *,
+    mode: str = "multiclass_classification",
+    return_type: str = "raw",
+) -> Tensor:
+    """Mean probability of every class (or mean output, for regression) over some graphs.
+
+    This is the normalisation term of equation 8 of the paper. Which graphs to take is a choice: the
+    paper says the dataset, its published code takes the test split, a clean experiment takes the
+    training split.
+
+    Parameters
+    ----------
+    model
+        A graph-level model.
+    dataset
+        Graphs, or a PyG loader of batches.
+    mode, return_type
+        As in PyG's ``ModelConfig``.
+
+    Returns
+    -------
+    Tensor
+        A number per class, on the CPU.
+    """
+    mode, return_type = check_task(mode, return_type)
+    total, count = torch.zeros(0, dtype=torch.float64), 0
+    with untouched(model):
+        for batch in _batches(dataset):
+            device = model_device(model, batch.edge_index.device)
+            batch = batch.to(device)
+            fields: dict[str, Any] = {key: value for key, value in batch if key != "ptr"}
+            fields["batch_size"] = batch.num_graphs
+            found = call_model(model, Signature.of(model, batch), fields)
+            scores = class_scores(
+                outputs_matrix(found, batch.num_graphs), mode, return_type, "prob"
+            )
+            summed = scores.double().sum(dim=0).cpu()
+            total = summed if not count else total + summed
+            count += batch.num_graphs
+    if not count:
+        raise ValueError("the dataset has no graphs to average over")
+    return total / count
+
+
+def _batches(dataset: Iterable[Data]) -> Iterable[Batch]:
+    """Batches of graphs, whether single graphs or batches come in."""
+    waiting: list[Data] = []
+    for item in dataset:
+        if isinstance(item, Batch):
+            yield item
+            continue
+        waiting.append(item)
+        if len(waiting) == _GRAPHS_PER_BATCH:
+            yield Batch.from_data_list(waiting)
+            waiting = []
+    if waiting:
+        yield Batch.from_data_list(waiting)

@@ -1,0 +1,301 @@
+"""A graph neural network as a game played by the nodes of one graph (section 4.3 of the paper)."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+from tqdm import tqdm
+
+from gstarx.coalitions.cache import WorthCache
+from gstarx.coalitions.evaluator import Evaluator, default_batch_nodes
+from gstarx.coalitions.guard import untouched
+from gstarx.coalitions.payoff import (
+    Payoff,
+    PayoffLike,
+    TargetLike,
+    check_task,
+    looks_like_probabilities,
+    resolve_payoff,
+)
+from gstarx.coalitions.players import TASK_LEVELS, check_data, choose_players
+from gstarx.coalitions.removal import RemovalLike, resolve_removal
+from gstarx.coalitions.signature import GraphTensors, Model, Signature, model_device
+from gstarx.games.protocol import Worths, describe
+from gstarx.graphs.bitmasks import Coalitions, Masks, pack, unpack
+from gstarx.graphs.communication import CommunicationGraph, as_coalitions
+
+log = logging.getLogger("gstarx")
+
+
+class GNNGame:
+    """The game that a model plays on the nodes of one graph.
+
+    The worth of a coalition of nodes is what the model says of the graph when only they are there.
+    Call the game with boolean coalitions (k, n) to get worths (k,), or (k, q) for several targets.
+
+    Parameters
+    ----------
+    model
+        Any PyG model or callable: ``model(x, edge_index)``, with ``batch``, with further arguments
+        that the data carries (``edge_attr``, ``pos``, ...), or one that takes a ``Data`` object.
+        It is run in evaluation mode without gradients and left exactly as it was.
+    data
+        One homogeneous graph.
+    target
+        What to explain: a class (default: the predicted one), a list of them or ``"all"`` for
+        several games at once. For multi-label and multi-output models, which output.
+    mode, task_level, return_type
+        As in PyG's ``ModelConfig``.
+    payoff
+        ``"auto"`` (``"norm_prob"`` for classifiers, the raw output less the baseline for
+        regression), ``"norm_prob"`` (probability less baseline, the paper's), ``"prob"``,
+        ``"log_prob"``, ``"raw"``, a :class:`Contrast` of two classes, or a function of the outputs.
+    baseline
+        What is subtracted from the payoff: a number, or one per class such as
+        :func:`gstarx.expected_output` computes. By default the uniform probability for
+        ``"norm_prob"``, the output of the isolated target for node and edge tasks, else nothing.
+    removal
+        ``"remove"``, ``"split"``, ``"zero_filling"``, or a function from the graph and a coalition
+        to the graph that is left.
+    index
+        The node, or the column of ``edge_label_index``, for node and edge tasks.
+    num_hops
+        For node and edge tasks: how far around the target nodes are players. By default grown from
+        the number of message-passing layers until the prediction is that of the whole graph.
+    batch_nodes
+        Nodes per forward pass. The default is a fixed rule by device and model width.
+    fallback
+        Worth of coalitions on which the model raises or returns NaN. Without one, that is an error.
+    keywords
+        Names of the fields to pass to the model by keyword, instead of those its signature names.
+
+    Attributes
+    ----------
+    graph
+        The communication structure of the players.
+    nodes
+        Node of ``data`` behind every player.
+    num_nodes
+        Number of nodes of ``data``.
+    prediction
+        The model's output for the whole graph, (columns,).
+    payoff
+        The :class:`Payoff` in force, with its columns and baseline.
+    evaluations
+        Distinct coalitions that went through the model.
+    batch_nodes
+        Nodes per forward pass.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        data: Data,
+        *,
+        target: TargetLike = None,
+        mode: str = "multiclass_classification",
+        task_level: str = "graph",
+        return_type: str = "raw",
+        payoff: PayoffLike = "auto",
+        baseline: float | ArrayLike | Tensor | None = None,
+        removal: RemovalLike = "remove",
+        index: int | Tensor | None = None,
+        num_hops: int | None = None,
+        batch_nodes: int | None = None,
+        fallback: float | None = None,
+        keywords: Iterable[str] | None = None,
+    ) -> None:
+        if not callable(model):
+            raise TypeError(f"model must be callable (got {type(model).__name__})")
+        mode, return_type = check_task(mode, return_type)
+        task_level = str(getattr(task_level, "value", task_level))
+        if task_level not in TASK_LEVELS:
+            valid = ", ".join(map(repr, TASK_LEVELS))
+            raise ValueError(f"task_level must be one of {valid} (got {task_level!r})")
+        data = check_data(data)
+        signature = Signature.of(model, data, keywords)
+        device = model_device(model, data.edge_index.device)
+        if batch_nodes is None:
+            batch_nodes = default_batch_nodes(model, device)
+        elif batch_nodes < 1:
+            raise ValueError(f"batch_nodes must be at least 1 (got {batch_nodes})")
+        self.model = model
+        self.batch_nodes = int(batch_nodes)
+        self.fallback = fallback
+        self.task_level = task_level
+        self.num_nodes = int(data.num_nodes or 0)
+        self._show = False
+
+        def evaluator(part: Data, anchors: NDArray[np.int64]) -> Evaluator:
+            tensors = GraphTensors(part, device)
+            return Evaluator(
+                model,
+                signature,
+                resolve_removal(removal, part, tensors, anchors),
+                task_level=task_level,
+                batch_nodes=self.batch_nodes,
+            )
+
+        with untouched(model):
+            part, anchors, self.nodes, whole = choose_players(
+                model, data, task_level, index, num_hops, evaluator
+            )
+        self.data = part
+        self.graph = CommunicationGraph.from_edge_index(part.edge_index, part.num_nodes)
+        self.n = self.graph.num_nodes
+        self._evaluator = evaluator(part, anchors)
+        if not self._evaluator.batched:
+            log.info("the model takes no batch vector: coalitions are evaluated one by one")
+        # cloned outside inference mode, so that it is a tensor like any other
+        self.prediction = whole[0].clone()
+        if return_type == "raw" and looks_like_probabilities(whole, mode):
+            warnings.warn(
+                f"outputs were declared raw but look like probabilities ({whole[0].tolist()}): if "
+                "they are, say return_type='probs'",
+                stacklevel=2,
+            )
+        chosen = resolve_payoff(payoff, target, whole, mode=mode, return_type=return_type)
+        self.payoff = self._with_baseline(chosen, baseline, whole)
+        #: Whether worths come as (k,) rather than (k, q).
+        self.single = not (
+            isinstance(target, str | Sequence)
+            or (isinstance(target, Tensor) and target.numel() > 1)
+            or len(self.payoff.baseline) > 1
+        )
+        self._cache = WorthCache(pack(np.zeros((1, self.n), bool)).shape[1], self._games())
+
+    @property
+    def evaluations(self) -> int:
+        """Distinct coalitions that went through the model."""
+        return self._cache.count
+
+    def __call__(self, coalitions: Coalitions) -> Worths:
+        """Worths of boolean coalitions (k, n): (k,), or (k, q) for several targets."""
+        asked = as_coalitions(coalitions, self.n, name="coalitions")
+        worths = np.zeros((len(asked), self._games()))
+        some = asked.any(axis=1)
+        rows = self._cache.rows_of(pack(asked[some]))
+        known, top = self._cache.count, int(rows.max(initial=-1)) + 1
+        if top > known:
+            try:
+                self._evaluate(self._cache.masks(known, top))
+            finally:
+                # whatever stopped us, Ctrl-C included: what was evaluated stays, the rest goes
+                if self._cache.count < top:
+                    self._cache.forget_unknown()
+        worths[some] = self._cache.worths(rows)
+        return worths[:, 0] if self.single else worths
+
+    def _games(self) -> int:
+        return len(self.payoff.baseline)
+
+    @contextmanager
+    def progress(self, show: bool = True) -> Iterator[None]:
+        """Show a bar over coalitions while they are evaluated inside this block."""
+        before, self._show = self._show, show
+        try:
+            yield
+        finally:
+            self._show = before
+
+    def _evaluate(self, masks: Masks) -> None:
+        """Send packed coalitions through the model, batch by batch, into the cache."""
+        with (
+            untouched(self.model),
+            tqdm(total=len(masks), desc="coalitions", disable=not self._show) as bar,
+        ):
+            for batch in self._evaluator.batches(masks):
+                self._cache.add(self._worths(masks[batch]))
+                bar.update(batch.stop - batch.start)
+
+    def _worths(self, masks: Masks) -> NDArray[np.float64]:
+        try:
+            worths = self.payoff.worths(self._evaluator.outputs(masks))
+        except Exception as error:
+            if len(masks) > 1:
+                # find the one at fault, or give each of the others its own worth
+                return np.concatenate([self._worths(masks[i : i + 1]) for i in range(len(masks))])
+            if self.fallback is None:
+                error.add_note(
+                    f"raised on coalition {self._describe(masks[0])}; fallback=... gives such "
+                    "coalitions a worth of their own"
+                )
+                raise
+            return np.full((1, self._games()), float(self.fallback))
+        bad = ~np.isfinite(worths).all(axis=1)
+        if bad.any():
+            if self.fallback is None:
+                raise ValueError(
+                    f"the model's output for coalition {self._describe(masks[bad][0])} gives a "
+                    f"worth of {worths[bad][0].tolist()}; fallback=... gives such coalitions one"
+                )
+            worths[bad] = float(self.fallback)
+        return worths
+
+    def _describe(self, mask: NDArray[np.uint64]) -> str:
+        inside = np.zeros(int(self.nodes.max(initial=-1)) + 1, dtype=np.bool_)
+        inside[self.nodes[unpack(mask[None], self.n)[0]]] = True
+        return describe(inside)
+
+    def _with_baseline(
+        self, payoff: Payoff, baseline: float | ArrayLike | Tensor | None, whole: Tensor
+    ) -> Payoff:
+        """The payoff with the baseline that was given, or the default one."""
+        games = payoff.scores(whole).shape[1]
+        if baseline is not None:
+            return replace(
+                payoff, baseline=_given_baseline(payoff, baseline, games), baseline_source="given"
+            )
+        if payoff.name == "norm_prob" and self.task_level == "graph":
+            classes = 2 if payoff.mode == "binary_classification" else whole.shape[1]
+            log.info("no baseline given: using the uniform probability 1/%d", classes)
+            uniform = (1 / classes,) * games
+            return replace(payoff, baseline=uniform, baseline_source="uniform")
+        if self.task_level != "graph" and payoff.name in ("norm_prob", "raw"):
+            nobody = pack(np.zeros((1, self.n), dtype=np.bool_))
+            with untouched(self.model):
+                alone = payoff.scores(self._evaluator.outputs(nobody))[0]
+            found = tuple(float(score) for score in alone)
+            return replace(payoff, baseline=found, baseline_source="isolated target")
+        return replace(payoff, baseline=(0.0,) * games)
+
+    def __repr__(self) -> str:
+        return (
+            f"GNNGame({self.n} players, payoff={self.payoff.name!r}, "
+            f"columns={list(self.payoff.columns)}, {self.evaluations:,} evaluations)"
+        )
+
+
+def _given_baseline(
+    payoff: Payoff, baseline: float | ArrayLike | Tensor, games: int
+) -> tuple[float, ...]:
+    """The baseline of every game: one number for all, or picked from one per class."""
+    if isinstance(baseline, Tensor):
+        baseline = baseline.detach().cpu().numpy()
+    numbers = np.asarray(baseline, dtype=np.float64).reshape(-1)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"baseline must be finite (got {numbers.tolist()})")
+    if len(numbers) == 1:
+        return (float(numbers[0]),) * games
+    if payoff.function is not None:
+        chosen = numbers
+    elif max(*payoff.columns, payoff.against or 0, 0) < len(numbers):
+        chosen = numbers[list(payoff.columns)]
+        if payoff.against is not None:
+            chosen = chosen - numbers[payoff.against]
+    else:
+        chosen = numbers[:0]
+    if len(chosen) != games:
+        raise ValueError(
+            f"baseline must be one number or one per class (got {len(numbers)} numbers for classes "
+            f"{list(payoff.columns)})"
+        )
+    return tuple(chosen.tolist())

@@ -1,0 +1,217 @@
+"""From a model's outputs to the worth of a coalition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+MODES = ("multiclass_classification", "binary_classification", "regression")
+RETURN_TYPES = ("raw", "probs", "log_probs")
+PAYOFFS = ("auto", "norm_prob", "prob", "log_prob", "raw")
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A payoff: the probability of class ``a`` less that of class ``b``.
+
+    >>> Contrast(1, 0)
+    Contrast(a=1, b=0)
+    """
+
+    a: int
+    b: int
+
+
+#: What can be asked for as ``payoff``.
+PayoffLike = str | Contrast | Callable[[Tensor], Tensor]
+#: What can be asked for as ``target``.
+TargetLike = int | Sequence[int] | str | Tensor | None
+
+
+def check_task(mode: str, return_type: str) -> tuple[str, str]:
+    """Mode and return type by PyG's names, or an error that lists them."""
+    mode, return_type = (str(getattr(name, "value", name)) for name in (mode, return_type))
+    for name, got, valid in (("mode", mode, MODES), ("return_type", return_type, RETURN_TYPES)):
+        if got not in valid:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))} (got {got!r})")
+    if mode == "regression" and return_type != "raw":
+        raise ValueError(
+            f"a regression model returns raw outputs (got return_type={return_type!r})"
+        )
+    if mode == "binary_classification" and return_type == "log_probs":
+        raise ValueError("a binary classifier returns 'raw' outputs or 'probs' (got 'log_probs')")
+    return mode, return_type
+
+
+def outputs_matrix(outputs: Any, rows: int) -> Tensor:
+    """Outputs as a float matrix (rows, columns), or an error that says what came instead."""
+    if not isinstance(outputs, Tensor):
+        raise TypeError(
+            f"the model must return a tensor (got {type(outputs).__name__}); wrap it in a function "
+            "that picks the tensor to explain"
+        )
+    if outputs.dim() == 0 and rows == 1:
+        outputs = outputs.reshape(1, 1)
+    if outputs.dim() == 1 and len(outputs) == rows:
+        outputs = outputs[:, None]
+    if outputs.dim() != 2 or len(outputs) != rows or outputs.shape[1] == 0:
+        raise ValueError(
+            f"the model must return one row for each of {rows} graphs or nodes, shape ({rows},) or "
+            f"({rows}, columns) (got {tuple(outputs.shape)})"
+        )
+    matrix: Tensor = outputs if outputs.is_floating_point() else outputs.float()
+    return matrix
+
+
+def class_scores(outputs: Tensor, mode: str, return_type: str, kind: str) -> Tensor:
+    """Probabilities, log-probabilities or raw scores, a column per class (or label, or target).
+
+    A single binary output becomes two columns, one for each class.
+    """
+    if mode == "regression":
+        return outputs
+    single = mode == "binary_classification" and outputs.shape[1] == 1
+    if mode == "binary_classification":
+        if return_type == "probs":
+            on = outputs
+            columns = torch.cat([1 - on, on], dim=1) if single else on
+            return columns.log() if kind == "log_prob" else columns
+        logits = torch.cat([-outputs, outputs], dim=1) if single else outputs
+        if kind == "raw":
+            return logits
+        return functional.logsigmoid(logits) if kind == "log_prob" else logits.sigmoid()
+    if kind == "raw":
+        return outputs
+    if return_type == "raw":
+        log = functional.log_softmax(outputs, dim=1)
+    else:
+        log = outputs if return_type == "log_probs" else outputs.log()
+    if kind == "log_prob":
+        return log
+    return outputs if return_type == "probs" else log.exp()
+
+
+def looks_like_probabilities(outputs: Tensor, mode: str) -> bool:
+    """Whether outputs declared raw sum to one, or for one column all lie between 0 and 1."""
+    if mode == "regression" or bool((outputs < 0).any()) or bool((outputs > 1).any()):
+        return False
+    if outputs.shape[1] > 1 and mode == "multiclass_classification":
+        return bool((outputs.sum(dim=1) - 1).abs().max() < 1e-4)
+    return bool(((outputs > 0) & (outputs < 1)).all())
+
+
+def choose_columns(target: TargetLike, scores: Tensor, mode: str, single: bool) -> list[int]:
+    """Columns to explain: those asked for, or the predicted class of the whole graph's scores."""
+    count = scores.shape[1]
+    what = "class" if mode == "multiclass_classification" or single else "output"
+    if isinstance(target, Tensor):
+        target = [int(t) for t in target.reshape(-1).tolist()]
+    if target is None:
+        if mode == "multiclass_classification" or single:
+            return [int(scores[0].argmax())]
+        if count == 1:
+            return [0]
+        raise ValueError(f"the model has {count} outputs: say which with target=0..{count - 1}")
+    if isinstance(target, str):
+        if target != "all":
+            raise ValueError(f"target must be a {what}, a list of them, or 'all' (got {target!r})")
+        return list(range(count))
+    chosen = [int(t) for t in (target if isinstance(target, Sequence) else [target])]
+    wrong = [t for t in chosen if not 0 <= t < count]
+    if wrong or not chosen:
+        got = wrong[0] if wrong else "none"
+        raise ValueError(f"target must name a {what} in 0..{count - 1} (got {got})")
+    return chosen
+
+
+@dataclass(frozen=True)
+class Payoff:
+    """How outputs become worths: which scores, which columns, and what is taken off.
+
+    Attributes
+    ----------
+    name
+        ``"norm_prob"``, ``"prob"``, ``"log_prob"``, ``"raw"``, ``"contrast"`` or ``"callable"``.
+    columns
+        The columns explained, one game each.
+    baseline
+        What is subtracted from each of them.
+    baseline_source
+        Where the baseline came from, in words.
+    """
+
+    name: str
+    mode: str
+    return_type: str
+    columns: tuple[int, ...]
+    function: Callable[[Tensor], Tensor] | None = None
+    against: int | None = None
+    baseline: tuple[float, ...] = (0.0,)
+    baseline_source: str = "none"
+
+    @property
+    def kind(self) -> str:
+        """The kind of scores it is made of."""
+        if self.mode == "regression":
+            return "raw"
+        return self.name if self.name in ("log_prob", "raw") else "prob"
+
+    def scores(self, outputs: Tensor) -> Tensor:
+        """Worths (rows, games) before the baseline is taken off."""
+        if self.function is not None:
+            found = self.function(outputs)
+            shape = getattr(found, "shape", None)
+            if shape is None or tuple(shape[:1]) != (len(outputs),):
+                got = type(found).__name__ if shape is None else tuple(shape)
+                raise ValueError(
+                    f"a payoff function must return a tensor of {len(outputs)} rows (got {got})"
+                )
+            return found[:, None] if found.dim() == 1 else found
+        scores = class_scores(outputs, self.mode, self.return_type, self.kind)
+        chosen = scores[:, list(self.columns)]
+        return chosen - scores[:, [self.against]] if self.against is not None else chosen
+
+    def worths(self, outputs: Tensor) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+        """Worths (rows, games)."""
+        scores = self.scores(outputs).double().cpu().numpy()
+        return np.asarray(scores - np.array(self.baseline), dtype=np.float64)
+
+
+def resolve_payoff(
+    payoff: PayoffLike,
+    target: TargetLike,
+    whole: Tensor,
+    *,
+    mode: str,
+    return_type: str,
+) -> Payoff:
+    """The payoff asked for, for a model whose outputs on the whole graph are ``whole`` (1, C)."""
+    if not isinstance(payoff, str | Contrast) and not callable(payoff):
+        raise TypeError(f"payoff must be a name, a Contrast or a callable (got {payoff!r})")
+    if callable(payoff) and not isinstance(payoff, Contrast):
+        return Payoff("callable", mode, return_type, (0,), function=payoff)
+    if isinstance(payoff, str) and payoff not in PAYOFFS:
+        valid = ", ".join(map(repr, PAYOFFS))
+        raise ValueError(f"payoff must be one of {valid} (got {payoff!r})")
+    single = mode == "binary_classification" and whole.shape[1] == 1
+    if mode == "multiclass_classification" and whole.shape[1] == 1:
+        raise ValueError(
+            "the model returns one output per graph: say mode='binary_classification' or "
+            "mode='regression' (got 'multiclass_classification')"
+        )
+    scores = class_scores(whole, mode, return_type, "prob")
+    if isinstance(payoff, Contrast):
+        a, b = choose_columns([payoff.a, payoff.b], scores, mode, single)
+        return Payoff("contrast", mode, return_type, (a,), against=b)
+    if mode == "regression":
+        if payoff not in ("auto", "raw"):
+            raise ValueError(f"payoff must be 'auto' or 'raw' for regression (got {payoff!r})")
+        payoff = "raw"
+    name = "norm_prob" if payoff == "auto" else payoff
+    return Payoff(name, mode, return_type, tuple(choose_columns(target, scores, mode, single)))

@@ -1,0 +1,116 @@
+"""Who plays: all nodes of a graph, or those around the node or pair that is explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+
+from gstarx.coalitions.ego import count_layers, grow_hops, induced
+from gstarx.coalitions.evaluator import Evaluator
+from gstarx.coalitions.signature import Model
+from gstarx.graphs.bitmasks import pack
+
+TASK_LEVELS = ("graph", "node", "edge")
+#: An ego-graph is large enough when its prediction is that of the whole graph to this much.
+_SAME = 1e-5
+_MakeEvaluator = Callable[[Data, NDArray[np.int64]], Evaluator]
+_Players = tuple[Data, NDArray[np.int64], NDArray[np.int64], Tensor]
+
+
+def check_data(data: Any) -> Data:
+    """One homogeneous graph with nodes, or an error that says what it is instead."""
+    if isinstance(data, HeteroData):
+        raise TypeError("heterogeneous graphs are not supported (got HeteroData)")
+    if not isinstance(data, Data):
+        raise TypeError(f"data must be a torch_geometric.data.Data (got {type(data).__name__})")
+    edge_index = data.edge_index
+    if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
+        raise TypeError("data.edge_index must be a dense tensor of shape (2, E)")
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise ValueError(f"data.edge_index must have shape (2, E) (got {tuple(edge_index.shape)})")
+    if not data.num_nodes:
+        raise ValueError("the graph has no nodes: there is nothing to explain")
+    if edge_index.numel() and int(edge_index.max()) >= data.num_nodes:
+        raise ValueError(
+            f"data.edge_index names node {int(edge_index.max())} of {data.num_nodes} nodes"
+        )
+    batch = data.get("batch")
+    if isinstance(batch, Tensor) and batch.numel() and int(batch.max()) > 0:
+        raise ValueError(
+            f"data holds {int(batch.max()) + 1} graphs: explain one at a time, or use explain_many"
+        )
+    return data
+
+
+def choose_players(
+    model: Model,
+    data: Data,
+    task_level: str,
+    index: int | Tensor | None,
+    num_hops: int | None,
+    evaluator: _MakeEvaluator,
+) -> _Players:
+    """The part of the graph that plays, which nodes always stay, node ids, the prediction."""
+    if task_level == "graph":
+        nobody = np.zeros(0, dtype=np.int64)
+        return (
+            data,
+            nobody,
+            np.arange(int(data.num_nodes or 0)),
+            _whole_output(evaluator(data, nobody)),
+        )
+    anchors = _anchors(data, task_level, index)
+    whole = _whole_output(evaluator(data, anchors))
+    edges = data.edge_index.cpu().numpy()
+    hops = grow_hops(edges, int(data.num_nodes or 0), anchors)
+    wanted = count_layers(model) if num_hops is None else num_hops
+    reached = np.zeros(0, dtype=np.bool_)
+    for hop, reached in enumerate(hops):
+        if hop < wanted:
+            continue
+        part, moved, nodes = _cut(data, reached, anchors)
+        if num_hops is not None:
+            return part, moved, nodes, whole
+        if float((_whole_output(evaluator(part, moved)) - whole).abs().max()) <= _SAME:
+            return part, moved, nodes, whole
+    # all that is connected to the target
+    return (*_cut(data, reached, anchors), whole)
+
+
+def _cut(
+    data: Data, inside: NDArray[np.bool_], anchors: NDArray[np.int64]
+) -> tuple[Data, NDArray[np.int64], NDArray[np.int64]]:
+    nodes = np.flatnonzero(inside)
+    return induced(data, inside), np.searchsorted(nodes, anchors), nodes
+
+
+def _whole_output(evaluator: Evaluator) -> Tensor:
+    """Output (1, columns) with everybody there."""
+    everybody = np.ones((1, evaluator.removal.tensors.num_nodes), dtype=np.bool_)
+    return evaluator.outputs(pack(everybody))
+
+
+def _anchors(data: Data, task_level: str, index: int | Tensor | None) -> NDArray[np.int64]:
+    """The target node, or the two ends of the target pair."""
+    if isinstance(index, Tensor):
+        if index.numel() != 1:
+            raise ValueError(f"index must name one {task_level} (got {index.numel()})")
+        index = int(index)
+    if index is None:
+        raise ValueError(f"task_level={task_level!r} needs index=..., the {task_level} to explain")
+    pairs = data.get("edge_label_index")
+    if task_level == "edge" and not isinstance(pairs, Tensor):
+        raise ValueError("task_level='edge' needs data.edge_label_index of shape (2, K)")
+    count = int(data.num_nodes or 0) if task_level == "node" else int(pairs.shape[1])
+    if not 0 <= index < count:
+        raise ValueError(f"index must lie in 0..{count - 1} (got {index})")
+    if task_level == "node":
+        return np.array([index])
+    ends: NDArray[np.int64] = pairs[:, index].cpu().numpy().astype(np.int64)
+    return ends

@@ -1,0 +1,170 @@
+"""Calling a model whatever its signature, on any part of a graph.
+
+A model may take ``(x, edge_index)``, ``(x, edge_index, batch)``, further arguments of any name that
+the data carries, or one ``Data`` object. Which tensors belong to nodes and which to edges, and so
+have to be cut down with a coalition, follows PyG's own conventions for ``Data``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from gstarx.coalitions.batching import UnionBatch
+
+Model = Callable[..., Any]
+_DATA_NAMES = frozenset({"data", "batch", "graph", "g", "inputs"})
+#: Set by the batch, never taken from the data.
+_FROM_BATCH = frozenset({"batch", "batch_size", "ptr", "edge_index", "edge_label_index"})
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How a model wants its arguments.
+
+    Attributes
+    ----------
+    takes_data
+        Whether it takes one ``Data`` object.
+    positional
+        Names of what goes in by position.
+    keywords
+        Names of what goes in by keyword.
+    """
+
+    takes_data: bool
+    positional: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, model: Model, data: Data, keywords: Iterable[str] | None = None) -> Signature:
+        """Read the signature of a model and match it with what the data carries.
+
+        ``keywords``, where given, are passed in any case and nothing else but ``batch`` is.
+        """
+        forward = getattr(model, "forward", model)
+        try:
+            parameters = list(inspect.signature(forward).parameters.values())
+        except (TypeError, ValueError):
+            return cls(False, ("x", "edge_index"), tuple(keywords or ()))
+        named = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        extra = [p.name for p in parameters if p.kind == p.KEYWORD_ONLY]
+        required = [p for p in named if p.default is p.empty]
+        if keywords is None and len(required) == 1 and _wants_data(required[0], data):
+            return cls(True)
+        names = [p.name for p in named]
+        positional = [
+            name if name in data or name in _FROM_BATCH else usual
+            for name, usual in zip(names[:2], ("x", "edge_index"), strict=False)
+        ] or ["x", "edge_index"]
+        missing = [
+            p.name
+            for p in [*required[2:], *[q for q in parameters if q.kind == q.KEYWORD_ONLY]]
+            if p.default is p.empty and p.name not in data and p.name not in _FROM_BATCH
+        ]
+        if missing and not set(missing) <= set(keywords or ()):
+            raise ValueError(
+                f"the model needs an argument {missing[0]!r} that the data does not carry "
+                f"(it has {', '.join(sorted(data.keys()))})"
+            )
+        offered = [*names[2:], *extra]
+        if keywords is None:
+            chosen = [n for n in offered if n in data or n in _FROM_BATCH]
+        else:
+            chosen = list(keywords)
+            chosen += [n for n in offered if n in ("batch", "batch_size") and n not in chosen]
+        return cls(False, tuple(positional), tuple(chosen))
+
+    @property
+    def takes_batch(self) -> bool:
+        """Whether several graphs can go through the model at once."""
+        return self.takes_data or "batch" in (*self.positional, *self.keywords)
+
+
+def _wants_data(parameter: inspect.Parameter, data: Data) -> bool:
+    if parameter.name in ("x", "edge_index"):
+        return False
+    annotation = parameter.annotation
+    by_type = isinstance(annotation, type) and issubclass(annotation, Data)
+    return by_type or str(annotation) in ("Data", "Batch") or parameter.name in _DATA_NAMES
+
+
+class GraphTensors:
+    """The tensors of one graph on a device, sorted by what they belong to."""
+
+    def __init__(self, data: Data, device: torch.device) -> None:
+        self.num_nodes = int(data.num_nodes or 0)
+        self.edge_index = data.edge_index.to(device)
+        self.node: dict[str, Tensor] = {}
+        self.edge: dict[str, Tensor] = {}
+        self.ids: dict[str, Tensor] = {}
+        self.rest: dict[str, Any] = {}
+        for key, value in data:
+            if key in _FROM_BATCH:
+                continue
+            if not isinstance(value, Tensor):
+                self.rest[key] = value
+            elif "index" in key:
+                self.ids[key] = value.to(device)
+            elif value.dim() > 0 and data.is_node_attr(key):
+                self.node[key] = value.to(device)
+            elif value.dim() > 0 and data.is_edge_attr(key):
+                self.edge[key] = value.to(device)
+            else:
+                self.rest[key] = value.to(device)
+
+    def part(self, batch: UnionBatch, count: int) -> dict[str, Any]:
+        """All fields for a batch of ``count`` coalitions, by name."""
+        device = self.edge_index.device
+        nodes, edges, owner, ends = (
+            torch.from_numpy(array).to(device)
+            for array in (batch.nodes, batch.edges, batch.owner, batch.ends)
+        )
+        fields: dict[str, Any] = {
+            key: value.expand(count, *value.shape[1:])
+            if isinstance(value, Tensor) and value.dim() > 0 and len(value) == 1
+            else value
+            for key, value in self.rest.items()
+        }
+        fields |= {key: value.index_select(0, nodes) for key, value in self.node.items()}
+        fields |= {key: value.index_select(0, edges) for key, value in self.edge.items()}
+        if self.ids:
+            places = torch.from_numpy(batch.places).to(device)
+            fields |= {key: _inside(value, places) for key, value in self.ids.items()}
+        fields |= {"edge_index": ends, "batch": owner, "batch_size": count}
+        return fields
+
+
+def _inside(ids: Tensor, places: Tensor) -> Tensor:
+    """Node ids (K,) or (r, K) in the batch's numbering, where all of a column are present."""
+    moved = places[:, ids.reshape(-1, ids.shape[-1])]
+    kept = moved.permute(1, 0, 2)[:, (moved >= 0).all(dim=1)]
+    return kept.reshape(*ids.shape[:-1], -1)
+
+
+def call_model(model: Model, signature: Signature, fields: dict[str, Any]) -> Any:
+    """Call the model with fields by name."""
+    if signature.takes_data:
+        given = {key: value for key, value in fields.items() if key != "batch_size"}
+        sizes = torch.bincount(fields["batch"], minlength=fields["batch_size"])
+        ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        return model(Batch(_base_cls=Data, ptr=ptr, **given))
+    missing = [name for name in signature.positional if name not in fields]
+    if missing:
+        raise ValueError(f"the model takes {missing[0]!r}, which the data does not carry")
+    positional = [fields[name] for name in signature.positional]
+    return model(*positional, **{n: fields[n] for n in signature.keywords if n in fields})
+
+
+def model_device(model: Model, fallback: torch.device) -> torch.device:
+    """Device of the model's first parameter or buffer, or the fallback if it has none."""
+    if isinstance(model, torch.nn.Module):
+        for tensor in (*model.parameters(), *model.buffers()):
+            return tensor.device
+    return fallback

@@ -1,0 +1,333 @@
+"""GStarX itself: which nodes mattered, as a PyG explainer and as plain functions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.explain import ExplainerAlgorithm, Explanation
+from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
+from tqdm import tqdm
+
+from gstarx.coalitions.game import GNNGame
+from gstarx.explainers.settings import ValueSettings
+
+_VALUE_OPTIONS = frozenset(field.name for field in fields(ValueSettings))
+log = logging.getLogger("gstarx")
+
+
+class GStarX(ExplainerAlgorithm):  # type: ignore[misc]
+    """The paper's explainer (Algorithm 1), inside ``torch_geometric.explain.Explainer``.
+
+    Scores every node by its share of the model's prediction under the Hamiache-Navarro value (or
+    the Myerson or Shapley value) of the game that the model plays on the graph. Exact wherever the
+    connected coalitions fit the budget, with standard errors elsewhere.
+
+    Parameters
+    ----------
+    value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive
+        As in :class:`gstarx.explainers.ValueSettings`.
+    payoff, baseline, removal, num_hops, batch_nodes, fallback
+        As in :class:`gstarx.GNNGame`.
+    seed
+        The same seed gives the same numbers.
+    progress
+        Show a progress bar over coalitions.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch_geometric.explain import Explainer
+    >>> from gstarx.models import GCN
+    >>> explainer = Explainer(
+    ...     GCN(4, 8, 2),
+    ...     algorithm=GStarX(),
+    ...     explanation_type="model",
+    ...     node_mask_type="object",
+    ...     model_config={
+    ...         "mode": "multiclass_classification",
+    ...         "task_level": "graph",
+    ...         "return_type": "raw",
+    ...     },
+    ... )
+    >>> explanation = explainer(torch.ones(3, 4), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+    >>> explanation.node_mask.shape, explanation.exact, explanation.evaluations
+    (torch.Size([3, 1]), True, 6)
+
+    Notes
+    -----
+    PyG's ``Explainer`` sets the model to evaluation mode itself and gives it back only when nothing
+    was raised; :func:`gstarx.explain` restores it whatever happens, Ctrl-C included.
+    """
+
+    def __init__(
+        self,
+        *,
+        value: str = "hn",
+        estimator: str = "auto",
+        budget: int = 20_000,
+        max_sample_size: int = 10,
+        num_samples: int | None = None,
+        sampling: str = "random",
+        inner: str = "exact",
+        tau: float = 0.01,
+        superadditive: bool = False,
+        payoff: Any = "auto",
+        baseline: Any = None,
+        removal: Any = "remove",
+        num_hops: int | None = None,
+        batch_nodes: int | None = None,
+        fallback: float | None = None,
+        seed: int | None = None,
+        progress: bool = False,
+    ) -> None:
+        super().__init__()
+        self.settings = ValueSettings(
+            value,
+            estimator,
+            budget,
+            max_sample_size,
+            num_samples,
+            sampling,
+            inner,
+            tau,
+            superadditive,
+        )
+        self.game_options = {
+            "payoff": payoff,
+            "baseline": baseline,
+            "removal": removal,
+            "num_hops": num_hops,
+            "batch_nodes": batch_nodes,
+            "fallback": fallback,
+        }
+        self.seed = seed
+        self.progress = progress
+
+    @classmethod
+    def as_published(cls, *, baseline: Any, seed: int | None = None, **options: Any) -> GStarX:
+        """The configuration of the paper's experiments.
+
+        Random subsets of ten nodes, as many as there are nodes and until all are covered, each
+        solved by the truncated iteration with ``tau = 0.01``; normalised probability, nodes
+        removed. ``baseline`` has to be given: the published code takes the mean probability over
+        the test split, see :func:`gstarx.expected_output`.
+        """
+        if baseline is None:
+            raise ValueError("the published configuration needs a baseline; see expected_output")
+        published = {
+            "value": "hn",
+            "estimator": "subgraphs",
+            "inner": "iterated",
+            "tau": 0.01,
+            "max_sample_size": 10,
+            "sampling": "random",
+            "payoff": "norm_prob",
+            "removal": "remove",
+        }
+        return cls(**{**published, **options}, baseline=baseline, seed=seed)
+
+    def forward(
+        self,
+        model: torch.nn.Module,
+        x: Tensor | dict[str, Tensor],
+        edge_index: Tensor | dict[tuple[str, str, str], Tensor],
+        *,
+        target: Tensor,
+        index: int | Tensor | None = None,
+        **kwargs: Any,
+    ) -> Explanation:
+        """Explain one output of the model; called by PyG's ``Explainer``."""
+        if not isinstance(x, Tensor) or not isinstance(edge_index, Tensor):
+            raise ValueError("GStarX takes homogeneous graphs: x and edge_index must be tensors")
+        config = self.model_config
+        level = config.task_level.value
+        data = Data(x=x, edge_index=edge_index, **kwargs)
+        if kwargs.get("edge_label_index") is None and level == "edge":
+            raise ValueError("task_level='edge' needs edge_label_index=...")
+        game = GNNGame(
+            model,
+            data,
+            target=_target_of(target, index, config),
+            mode=config.mode.value,
+            task_level=level,
+            return_type=config.return_type.value,
+            index=index,
+            keywords=[key for key in kwargs if key != "batch"],
+            **self.game_options,
+        )
+        explanation = _explained(game, self.settings, self.seed, self.progress)
+        if self.explainer_config.edge_mask_type is not None:
+            explanation.edge_mask = edge_scores(explanation.node_mask, edge_index)
+        return explanation
+
+    def supports(self) -> bool:
+        """Whether the explainer's settings are supported; logs the reason if not."""
+        if self.explainer_config.node_mask_type != MaskType.object:
+            log.error("GStarX scores whole nodes: node_mask_type must be 'object'")
+            return False
+        if self.explainer_config.edge_mask_type not in (None, MaskType.object):
+            log.error("GStarX scores whole edges, if asked to: edge_mask_type must be 'object'")
+            return False
+        return True
+
+
+def explain(model: Any, data: Data, **options: Any) -> Explanation:
+    """Explain one prediction: which nodes of this graph made the model decide.
+
+    Parameters
+    ----------
+    model
+        Any PyG model or callable; left exactly as it was found.
+    data
+        One graph.
+    **options
+        Those of :class:`GStarX` and :class:`gstarx.GNNGame`: ``target``, ``mode``, ``task_level``,
+        ``return_type``, ``index``, ``payoff``, ``baseline``, ``removal``, ``value``, ``estimator``,
+        ``budget``, ``seed``, ``progress``, ``edge_mask`` (also score edges) ...
+
+    Returns
+    -------
+    Explanation
+        A PyG explanation with ``node_mask`` [N, 1] (a column per target for several), the standard
+        errors ``node_std_error``, ``worth`` of the whole graph and ``component_worth`` (what the
+        scores sum to), ``exact``, ``evaluations``, ``estimator``, ``baseline`` and its source.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gstarx.models import GCN
+    >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+    >>> explain(GCN(3, 8, 2), data).node_mask.shape
+    torch.Size([3, 1])
+    """
+    settings, seed, progress, edge_mask, game_options = _sorted_options(options)
+    game = GNNGame(model, data, **game_options)
+    explanation = _explained(game, settings, seed, progress)
+    for key, field in data:
+        if key not in explanation:
+            explanation[key] = field
+    if edge_mask:
+        explanation.edge_mask = edge_scores(explanation.node_mask, data.edge_index)
+    return explanation
+
+
+@dataclass(frozen=True)
+class FailedExplanation:
+    """What :func:`explain_many` records for a graph that could not be explained."""
+
+    position: int
+    error: Exception
+
+
+def explain_many(
+    model: Any,
+    dataset: Iterable[Data],
+    *,
+    on_error: str = "raise",
+    progress: bool = True,
+    seed: int | None = None,
+    **options: Any,
+) -> list[Explanation | FailedExplanation]:
+    """Explain every graph of a dataset, with a progress bar.
+
+    Parameters
+    ----------
+    model
+        Any PyG model or callable.
+    dataset
+        Graphs.
+    on_error
+        ``"raise"``, or ``"record"`` to put a :class:`FailedExplanation` in the list and go on.
+    progress
+        Show a bar.
+    seed
+        Every graph gets a seed of its own from it, by its position.
+    **options
+        As for :func:`explain`.
+    """
+    if on_error not in ("raise", "record"):
+        raise ValueError(f"on_error must be 'raise' or 'record' (got {on_error!r})")
+    graphs = list(dataset)
+    seeds = np.random.SeedSequence(seed).spawn(len(graphs))
+    results: list[Explanation | FailedExplanation] = []
+    for position, graph in enumerate(tqdm(graphs, desc="explaining", disable=not progress)):
+        try:
+            own = np.random.default_rng(seeds[position])
+            results.append(explain(model, graph, seed=own, **options))
+        except Exception as error:
+            if on_error == "raise":
+                error.add_note(f"while explaining graph {position} of {len(graphs)}")
+                raise
+            results.append(FailedExplanation(position, error))
+    return results
+
+
+def edge_scores(node_mask: Tensor, edge_index: Tensor) -> Tensor:
+    """A score per edge, the mean of its two ends', so that edge-based tools can draw it."""
+    scores = node_mask[:, 0]
+    ends = edge_index.to(scores.device)
+    return (scores[ends[0]] + scores[ends[1]]) / 2
+
+
+def _sorted_options(
+    options: dict[str, Any],
+) -> tuple[ValueSettings, Any, bool, bool, dict[str, Any]]:
+    """Options by whom they are for."""
+    options = dict(options)
+    seed, progress = options.pop("seed", None), options.pop("progress", False)
+    edge_mask = options.pop("edge_mask", False)
+    own = {key: options.pop(key) for key in list(options) if key in _VALUE_OPTIONS}
+    return ValueSettings(**own), seed, progress, edge_mask, options
+
+
+def _explained(game: GNNGame, settings: ValueSettings, seed: Any, progress: bool) -> Explanation:
+    """Scores of the players as a PyG explanation over all nodes of the graph."""
+    with game.progress(progress):
+        found, estimator = settings.allocate(game, game.graph, seed=seed)
+        everybody = np.ones((1, game.n), dtype=np.bool_)
+        components = game.graph.component_labels(everybody)[0]
+        parts = components == np.unique(components)[:, None]
+        asked = game(np.concatenate([everybody, parts]))
+    scores = np.zeros((game.num_nodes, *found.values.shape[1:]))
+    errors = np.zeros_like(scores)
+    scores[game.nodes] = found.values
+    errors[game.nodes] = found.std_error
+    shape = (game.num_nodes, -1)
+    return Explanation(
+        node_mask=torch.from_numpy(scores).float().reshape(shape),
+        node_std_error=torch.from_numpy(errors).float().reshape(shape),
+        worth=torch.from_numpy(np.atleast_1d(asked[0])),
+        component_worth=torch.from_numpy(np.atleast_1d(asked[1:].sum(axis=0))),
+        nodes=torch.from_numpy(game.nodes),
+        prediction=game.prediction.clone(),
+        explained=list(game.payoff.columns),
+        payoff=game.payoff.name,
+        baseline=list(game.payoff.baseline),
+        baseline_source=game.payoff.baseline_source,
+        value=settings.value,
+        estimator=estimator,
+        exact=found.exact,
+        converged=found.converged,
+        residual=found.residual,
+        evaluations=game.evaluations,
+        batch_nodes=game.batch_nodes,
+    )
+
+
+def _target_of(target: Tensor, index: int | Tensor | None, config: Any) -> int | None:
+    """The class to explain, from PyG's target tensor; which output, for regression, by itself."""
+    if config.mode == ModelMode.regression:
+        return None
+    flat = target.reshape(-1)
+    if config.task_level != ModelTaskLevel.graph and index is not None and flat.numel() > 1:
+        flat = flat[int(index)].reshape(-1)
+    if flat.numel() != 1:
+        raise ValueError(f"GStarX explains one target at a time (got {flat.numel()})")
+    return int(flat[0])

@@ -1,0 +1,113 @@
+"""Which value, estimated how: the options that every game-theoretic explanation shares."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from gstarx.games.protocol import Game
+from gstarx.graphs.communication import CommunicationGraph
+from gstarx.values import (
+    Allocation,
+    ConvergenceWarning,
+    hn_value,
+    hn_value_growth_sampled,
+    myerson_value,
+    myerson_value_sampled,
+    shapley_value,
+    shapley_value_sampled,
+    subgraph_sampled,
+)
+
+#: Estimators of each value; the last one is what ``"auto"`` turns to beyond the budget.
+ESTIMATORS = {
+    "hn": ("exact", "subgraphs", "growth"),
+    "myerson": ("exact", "subgraphs", "sampled"),
+    "shapley": ("exact", "subgraphs", "sampled"),
+}
+
+
+@dataclass(frozen=True)
+class ValueSettings:
+    """How node scores are computed from a game.
+
+    Attributes
+    ----------
+    value
+        ``"hn"``, ``"myerson"`` or ``"shapley"``.
+    estimator
+        ``"auto"``: exact whenever the coalitions that the value needs fit the budget, its
+        consistent sampler otherwise. ``"exact"``; ``"growth"`` (HN); ``"sampled"`` (Myerson,
+        Shapley); ``"subgraphs"``: the paper's Algorithm 3, for any of the three.
+    budget
+        The most coalitions to evaluate. ``"subgraphs"`` has its own size instead.
+    max_sample_size, num_samples, sampling, inner, tau, superadditive
+        Options of :func:`gstarx.values.subgraph_sampled`, for ``"subgraphs"`` only.
+    """
+
+    value: str = "hn"
+    estimator: str = "auto"
+    budget: int = 20_000
+    max_sample_size: int = 10
+    num_samples: int | None = None
+    sampling: str = "random"
+    inner: str = "exact"
+    tau: float = 0.01
+    superadditive: bool = False
+
+    def __post_init__(self) -> None:
+        if self.value not in ESTIMATORS:
+            valid = ", ".join(map(repr, ESTIMATORS))
+            raise ValueError(f"value must be one of {valid} (got {self.value!r})")
+        if self.estimator not in ("auto", *ESTIMATORS[self.value]):
+            pairs = "; ".join(f"{v}: {', '.join(('auto', *e))}" for v, e in ESTIMATORS.items())
+            raise ValueError(
+                f"there is no estimator {self.estimator!r} for value={self.value!r}; valid are "
+                f"{pairs}"
+            )
+
+    def chosen_estimator(self, graph: CommunicationGraph) -> str:
+        """The estimator for a graph: ``"auto"`` resolved by counting its coalitions."""
+        if self.estimator != "auto":
+            return self.estimator
+        if self.value == "shapley":
+            fits = graph.num_nodes < 63 and 2**graph.num_nodes - 1 <= self.budget
+        else:
+            fits = graph.count_connected_coalitions(self.budget) <= self.budget
+        return "exact" if fits else ESTIMATORS[self.value][-1]
+
+    def allocate(
+        self, game: Game, graph: CommunicationGraph, *, seed: int | np.random.Generator | None
+    ) -> tuple[Allocation, str]:
+        """What every node gets, and the estimator that was used."""
+        estimator = self.chosen_estimator(graph)
+        if estimator == "subgraphs":
+            with warnings.catch_warnings():
+                if self.inner == "iterated":
+                    # asked for by name: its truncation is the point, and the result records it
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                found = subgraph_sampled(
+                    game,
+                    graph,
+                    value=self.value,
+                    max_sample_size=self.max_sample_size,
+                    num_samples=self.num_samples,
+                    sampling=self.sampling,
+                    inner=self.inner,
+                    tau=self.tau,
+                    superadditive=self.superadditive,
+                    seed=seed,
+                )
+            return found, estimator
+        if self.value == "shapley":
+            if estimator == "exact":
+                return shapley_value(game, graph.num_nodes, max_coalitions=self.budget), estimator
+            found = shapley_value_sampled(game, graph.num_nodes, budget=self.budget, seed=seed)
+            return found, estimator
+        exact = hn_value if self.value == "hn" else myerson_value
+        if estimator == "exact":
+            return exact(game, graph, max_coalitions=self.budget), estimator
+        sampled = hn_value_growth_sampled if self.value == "hn" else myerson_value_sampled
+        return sampled(game, graph, budget=self.budget, seed=seed), estimator

@@ -1,0 +1,221 @@
+"""The consistent estimate of the HN value, where coalitions are listed and where they cannot be.
+
+What it shares with the other samplers is in ``tests/values/test_samplers.py``.
+"""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from gstarx.games import Game, additive_game, random_game
+from gstarx.graphs import CommunicationGraph
+from gstarx.values import (
+    budget,
+    hn_value,
+    hn_value_growth_sampled,
+    hn_value_subgraph_sampled,
+)
+from tests.values.definitions import (
+    Counting,
+    Numbers,
+    molecule,
+    path,
+    relabelled,
+    renamed,
+    ring,
+    smooth_game,
+    tree,
+)
+
+#: So many coalitions of one size that fronts are thinned, and few enough to know the exact value.
+THINNED = (
+    molecule(18, seed=3, chords=4),
+    molecule(20, seed=1, chords=4),
+    CommunicationGraph.from_networkx(nx.grid_2d_graph(4, 4)),
+)
+
+
+@pytest.fixture
+def unlisted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is listed: every component is grown."""
+    monkeypatch.setattr(budget, "_LISTED_PER_EVALUATION", 0)
+
+
+def gather(
+    graph: CommunicationGraph, game: Game, spend: int, seeds: int
+) -> tuple[Numbers, Numbers]:
+    exact = hn_value(game, graph).values
+    found = [hn_value_growth_sampled(game, graph, budget=spend, seed=s) for s in range(seeds)]
+    errors = np.array([one.values - exact for one in found])
+    return errors / exact.std(), np.array([one.std_error for one in found]) / exact.std()
+
+
+# grown where the exact value is known
+
+
+@pytest.mark.usefixtures("unlisted")
+@pytest.mark.parametrize("graph", [path(9), ring(10), molecule(11, seed=2), tree(12, seed=1)])
+def test_a_front_that_is_not_thinned_counts_no_error_for_it(graph: CommunicationGraph) -> None:
+    # all coalitions are in the front, so that listing them cannot make a difference
+    n = graph.num_nodes
+    game = smooth_game(n, seed=1)
+    grown = hn_value_growth_sampled(game, graph, budget=40, seed=5)
+    errors, std_errors = gather(graph, game, 40, 20)
+    assert grown.evaluations == 40
+    assert np.abs(errors).max() > 1e-6
+    assert (np.abs(errors) <= 4 * std_errors + 1e-9).mean() > 0.97
+
+
+@pytest.mark.usefixtures("unlisted")
+def test_thinned_fronts_are_close_and_their_standard_errors_cover() -> None:
+    off, small, large = [], [], []
+    for graph in THINNED:
+        game = smooth_game(graph.num_nodes, seed=2)
+        errors, std_errors = gather(graph, game, 20 * graph.num_nodes, 12)
+        off.append((np.abs(errors) / std_errors).ravel())
+        small.append(np.sqrt((errors**2).mean()))
+        large.append(np.sqrt((gather(graph, game, 60 * graph.num_nodes, 6)[0] ** 2).mean()))
+    pooled = np.concatenate(off)
+    assert 0.85 < (pooled <= 2).mean() < 0.998
+    assert (pooled <= 4).mean() > 0.98
+    assert np.mean(large) < 0.7 * np.mean(small) < 0.15
+
+
+@pytest.mark.usefixtures("unlisted")
+@pytest.mark.parametrize("graph", THINNED)
+def test_a_thinned_front_keeps_the_budget_and_what_is_certain(graph: CommunicationGraph) -> None:
+    n = graph.num_nodes
+    counting = Counting(random_game(n, seed=0))
+    found = hn_value_growth_sampled(counting, graph, budget=200, seed=1)
+    assert found.evaluations == counting.distinct == 200
+    assert found.residual < 1e-10
+    asked = {frozenset(np.flatnonzero(np.frombuffer(row, np.bool_))) for row in counting.asked}
+    assert {frozenset({i}) for i in range(n)} | {frozenset(range(n))} <= asked
+    own = np.random.default_rng(0).normal(size=n)
+    for spend in (n, n + 3, 5 * n):
+        additive = hn_value_growth_sampled(additive_game(own), graph, budget=spend, seed=2)
+        np.testing.assert_allclose(additive.values, own, atol=1e-8)
+
+
+@pytest.mark.usefixtures("unlisted")
+def test_thinning_shows_in_the_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    # a game the surrogate knows exactly leaves thinning as the only error
+    graph = THINNED[1]
+    edges = graph.edges
+
+    def game(coalitions: np.ndarray) -> Numbers:
+        return np.asarray(coalitions[:, edges].all(axis=2).sum(axis=1) * 1.0)
+
+    grown = hn_value_growth_sampled(game, graph, budget=900, seed=0)
+    monkeypatch.undo()
+    monkeypatch.setattr(budget, "_LISTED_PER_EVALUATION", 10**6)
+    listed = hn_value_growth_sampled(game, graph, budget=900, seed=0)
+    exact = hn_value(game, graph).values
+    assert np.abs(listed.values - exact).max() < 1e-2 * exact.std()
+    assert listed.std_error.mean() < grown.std_error.mean()
+
+
+# lists and fronts side by side
+
+
+def test_listable_and_unlistable_components_mix() -> None:
+    # a path of nine, a grid of 36 that nobody lists, a pair, and a node on its own
+    grid = CommunicationGraph.from_networkx(nx.grid_2d_graph(6, 6))
+    edges = [
+        *path(9).edges.tolist(),
+        *(9 + grid.edges).tolist(),
+        (45, 46),
+    ]
+    graph = CommunicationGraph(48, edges)
+    label = np.random.default_rng(1).permutation(48).tolist()
+    game = smooth_game(48, seed=3)
+    counting = Counting(renamed(game, label))
+    found = hn_value_growth_sampled(counting, relabelled(graph, label), budget=700, seed=0)
+    values, std_error = found.values[label], found.std_error[label]
+    assert found.evaluations == counting.distinct == 700
+    assert found.residual < 1e-10
+    # 45 coalitions of the path can be had almost for nothing, those of the grid cannot
+    small = hn_value(lambda c: game(np.pad(c, ((0, 0), (0, 39)))), path(9)).values
+    assert (np.abs(values[:9] - small) <= 5 * std_error[:9] + 1e-9).all()
+    assert std_error[9:45].mean() > 0
+    everyone = np.eye(48, dtype=bool)
+    pair = everyone[[45]] | everyone[[46]]
+    half = (game(pair)[0] - game(everyone[45:47]).sum()) / 2
+    np.testing.assert_allclose(values[45:47], game(everyone[45:47]) + half, atol=1e-9)
+    np.testing.assert_allclose(values[47], game(everyone[47:])[0], atol=1e-9)
+    np.testing.assert_allclose(std_error[45:], 0, atol=1e-9)
+
+
+@pytest.mark.usefixtures("unlisted")
+def test_every_component_grown_on_its_own() -> None:
+    graph = CommunicationGraph(
+        16, [*molecule(10, seed=1).edges.tolist(), (10, 11), (11, 12), (12, 13), (13, 10), (10, 14)]
+    )
+    game = smooth_game(16, seed=5)
+    errors, std_errors = gather(graph, game, 120, 10)
+    assert (np.abs(errors) <= 4 * std_errors + 1e-9).mean() > 0.97
+    np.testing.assert_allclose(errors[:, 15], 0, atol=1e-9)
+
+
+# graphs that cannot be listed
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        pytest.param(tree(60, seed=2), id="tree of 60"),
+        pytest.param(CommunicationGraph.complete(40), id="complete graph of 40"),
+        pytest.param(molecule(70, seed=1, chords=6), id="molecule of 70"),
+    ],
+)
+def test_a_graph_nobody_can_list(graph: CommunicationGraph) -> None:
+    n = graph.num_nodes
+    assert graph.count_connected_coalitions(10**6) > 10**6
+    counting = Counting(smooth_game(n, seed=1, q=2))
+    found = hn_value_growth_sampled(counting, graph, budget=4 * n, seed=0)
+    assert found.evaluations == counting.distinct == 4 * n
+    assert found.values.shape == found.std_error.shape == (n, 2)
+    assert found.residual < 1e-9
+    assert np.isfinite(found.values).all()
+    assert (found.std_error >= 0).all()
+    assert not found.exact
+
+
+@pytest.mark.usefixtures("unlisted")
+@pytest.mark.parametrize("graph", [path(120), ring(110)])
+def test_more_than_a_hundred_nodes(graph: CommunicationGraph) -> None:
+    n = graph.num_nodes
+    game = smooth_game(n, seed=1)
+    found = hn_value_growth_sampled(game, graph, budget=10 * n, seed=0)
+    exact = hn_value(game, graph).values
+    assert found.evaluations == 10 * n
+    assert found.residual < 1e-9
+    assert np.sqrt(((found.values - exact) ** 2).mean()) < 0.5 * exact.std()
+    assert (np.abs(found.values - exact) <= 4 * found.std_error + 1e-9).mean() > 0.95
+
+
+def test_on_a_complete_graph_it_estimates_the_shapley_value() -> None:
+    # everybody counts the same, and a million coalitions are too many to list
+    n = 20
+    found = hn_value_growth_sampled(
+        lambda c: (c.sum(axis=1) / n) ** 2, CommunicationGraph.complete(n), budget=1200, seed=0
+    )
+    np.testing.assert_allclose(found.values, 1 / n, atol=0.3 / n)
+
+
+# against the paper's scheme
+
+
+def test_it_is_closer_than_subgraphs_with_as_many_evaluations() -> None:
+    ours, theirs = [], []
+    for graph in THINNED:
+        for seed in range(3):
+            game = smooth_game(graph.num_nodes, seed=seed)
+            exact = hn_value(game, graph).values
+            subgraphs = hn_value_subgraph_sampled(game, graph, max_sample_size=10, seed=seed)
+            grown = hn_value_growth_sampled(game, graph, budget=subgraphs.evaluations, seed=seed)
+            ours.append(((grown.values - exact) ** 2).mean() / exact.var())
+            theirs.append(((subgraphs.values - exact) ** 2).mean() / exact.var())
+    assert np.mean(ours) < 0.5 * np.mean(theirs)
