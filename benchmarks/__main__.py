@@ -15,6 +15,11 @@ NAMES = (
     "enumeration",
     "growth_accuracy",
     "growth_unlistable",
+    "growth_on_mutag",
+    "explain_overhead",
+    "published_speed",
+    "cost_growth",
+    "ego_graphs",
     "compilation",
 )
 

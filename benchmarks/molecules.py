@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.games import Worths
+from gstarx.games import Game, Worths
 from gstarx.graphs import CommunicationGraph
 from gstarx.graphs.bitmasks import pack
 from gstarx.graphs.index import find_rows
@@ -112,7 +112,7 @@ class Recorded:
     worths: Worths
 
     @classmethod
-    def of(cls, game: MessagePassingGame, graph: CommunicationGraph) -> Recorded:
+    def of(cls, game: Game, graph: CommunicationGraph) -> Recorded:
         coalitions = graph.connected_coalitions()
         return cls(pack(coalitions), game(coalitions))
 

@@ -25,8 +25,8 @@ def to_mathml(latex: str, *, display: bool) -> str:
     mathml = convert(latex, display="block" if display else "inline")
     if unknown := PASSED_ON.search(mathml):
         raise ValueError(f"{html.unescape(unknown[1])} is not understood here")
-    # set difference comes as a letter, without the space around an operator; and the other way round
-    # the boundary sign and the empty set
+    # set difference comes as a letter, without the space around an operator; boundary sign and
+    # empty set come as operators, with a space that letters do not have
     mathml = mathml.replace("<mi>&#x029F5;</mi>", "<mo>&#x02216;</mo>")
     return re.sub(r"<mo>(&#x0220[25];)</mo>", r"<mi>\1</mi>", mathml)
 

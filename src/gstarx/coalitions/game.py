@@ -145,13 +145,12 @@ class GNNGame:
             )
 
         with untouched(model):
-            part, anchors, self.nodes, whole = choose_players(
+            self._evaluator, self.nodes, whole = choose_players(
                 model, data, task_level, index, num_hops, evaluator
             )
-        self.data = part
-        self.graph = CommunicationGraph.from_edge_index(part.edge_index, part.num_nodes)
+        self.data = self._evaluator.removal.data
+        self.graph = CommunicationGraph.from_edge_index(self.data.edge_index, len(self.nodes))
         self.n = self.graph.num_nodes
-        self._evaluator = evaluator(part, anchors)
         if not self._evaluator.batched:
             log.info("the model takes no batch vector: coalitions are evaluated one by one")
         # cloned outside inference mode, so that it is a tensor like any other

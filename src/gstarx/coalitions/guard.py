@@ -19,14 +19,17 @@ def untouched(model: Model) -> Iterator[None]:
     modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
     modes = [module.training for module in modules]
     device = model_device(model, torch.device("cpu"))
-    devices = [device] if device.type != "cpu" else []
+    elsewhere = None if device.type == "cpu" else torch.get_device_module(device)
+    states = torch.get_rng_state(), elsewhere and elsewhere.get_rng_state(device)
     try:
         for module in modules:
             # not .eval(), which a model may override, and which would run once per level
             module.training = False
-        kind = device.type if device.type != "cpu" else "cuda"
-        with torch.random.fork_rng(devices, device_type=kind), torch.inference_mode():
+        with torch.inference_mode():
             yield
     finally:
         for module, mode in zip(modules, modes, strict=True):
             module.training = mode
+        torch.set_rng_state(states[0])
+        if elsewhere is not None:
+            elsewhere.set_rng_state(states[1], device)

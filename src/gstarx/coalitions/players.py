@@ -20,7 +20,7 @@ TASK_LEVELS = ("graph", "node", "edge")
 #: An ego-graph is large enough when its prediction is that of the whole graph to this much.
 _SAME = 1e-5
 _MakeEvaluator = Callable[[Data, NDArray[np.int64]], Evaluator]
-_Players = tuple[Data, NDArray[np.int64], NDArray[np.int64], Tensor]
+_Players = tuple[Evaluator, NDArray[np.int64], Tensor]
 
 
 def check_data(data: Any) -> Data:
@@ -56,38 +56,28 @@ def choose_players(
     num_hops: int | None,
     evaluator: _MakeEvaluator,
 ) -> _Players:
-    """The part of the graph that plays, which nodes always stay, node ids, the prediction."""
-    if task_level == "graph":
-        nobody = np.zeros(0, dtype=np.int64)
-        return (
-            data,
-            nobody,
-            np.arange(int(data.num_nodes or 0)),
-            _whole_output(evaluator(data, nobody)),
-        )
+    """An evaluator on the part of the graph that plays, its node ids, and the prediction (1, C)."""
+    everywhere = np.arange(int(data.num_nodes or 0))
     anchors = _anchors(data, task_level, index)
-    whole = _whole_output(evaluator(data, anchors))
-    edges = data.edge_index.cpu().numpy()
-    hops = grow_hops(edges, int(data.num_nodes or 0), anchors)
+    on_all = evaluator(data, anchors)
+    whole = _whole_output(on_all)
+    if task_level == "graph":
+        return on_all, everywhere, whole
+    hops = grow_hops(data.edge_index.cpu().numpy(), len(everywhere), anchors)
     wanted = count_layers(model) if num_hops is None else num_hops
     reached = np.zeros(0, dtype=np.bool_)
     for hop, reached in enumerate(hops):
         if hop < wanted:
             continue
-        part, moved, nodes = _cut(data, reached, anchors)
+        nodes = np.flatnonzero(reached)
+        part = evaluator(induced(data, reached), np.searchsorted(nodes, anchors))
         if num_hops is not None:
-            return part, moved, nodes, whole
-        if float((_whole_output(evaluator(part, moved)) - whole).abs().max()) <= _SAME:
-            return part, moved, nodes, whole
+            return part, nodes, whole
+        if float((_whole_output(part) - whole).abs().max()) <= _SAME:
+            return part, nodes, whole
     # all that is connected to the target
-    return (*_cut(data, reached, anchors), whole)
-
-
-def _cut(
-    data: Data, inside: NDArray[np.bool_], anchors: NDArray[np.int64]
-) -> tuple[Data, NDArray[np.int64], NDArray[np.int64]]:
-    nodes = np.flatnonzero(inside)
-    return induced(data, inside), np.searchsorted(nodes, anchors), nodes
+    nodes = np.flatnonzero(reached)
+    return evaluator(induced(data, reached), np.searchsorted(nodes, anchors)), nodes, whole
 
 
 def _whole_output(evaluator: Evaluator) -> Tensor:
@@ -97,7 +87,9 @@ def _whole_output(evaluator: Evaluator) -> Tensor:
 
 
 def _anchors(data: Data, task_level: str, index: int | Tensor | None) -> NDArray[np.int64]:
-    """The target node, or the two ends of the target pair."""
+    """The target node, the two ends of the target pair, or nobody."""
+    if task_level == "graph":
+        return np.zeros(0, dtype=np.int64)
     if isinstance(index, Tensor):
         if index.numel() != 1:
             raise ValueError(f"index must name one {task_level} (got {index.numel()})")

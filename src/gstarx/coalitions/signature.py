@@ -10,6 +10,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import torch
@@ -48,10 +50,8 @@ class Signature:
 
         ``keywords``, where given, are passed in any case and nothing else but ``batch`` is.
         """
-        forward = getattr(model, "forward", model)
-        try:
-            parameters = list(inspect.signature(forward).parameters.values())
-        except (TypeError, ValueError):
+        parameters = _parameters(model)
+        if parameters is None:
             return cls(False, ("x", "edge_index"), tuple(keywords or ()))
         named = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         extra = [p.name for p in parameters if p.kind == p.KEYWORD_ONLY]
@@ -85,6 +85,23 @@ class Signature:
     def takes_batch(self) -> bool:
         """Whether several graphs can go through the model at once."""
         return self.takes_data or "batch" in (*self.positional, *self.keywords)
+
+
+def _parameters(model: Model) -> tuple[inspect.Parameter, ...] | None:
+    """The parameters of a model's forward pass, or None where it does not say."""
+    forward = getattr(model, "forward", model)
+    try:
+        # a method's function is the same for all its models, so that it is looked at once
+        if inspect.ismethod(forward):
+            return _read_parameters(forward.__func__)[1:]
+        return tuple(inspect.signature(forward).parameters.values())
+    except (TypeError, ValueError):
+        return None
+
+
+@lru_cache(maxsize=256)
+def _read_parameters(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
+    return tuple(inspect.signature(function).parameters.values())
 
 
 def _wants_data(parameter: inspect.Parameter, data: Data) -> bool:
@@ -164,7 +181,7 @@ def call_model(model: Model, signature: Signature, fields: dict[str, Any]) -> An
 
 def model_device(model: Model, fallback: torch.device) -> torch.device:
     """Device of the model's first parameter or buffer, or the fallback if it has none."""
-    if isinstance(model, torch.nn.Module):
-        for tensor in (*model.parameters(), *model.buffers()):
-            return tensor.device
-    return fallback
+    if not isinstance(model, torch.nn.Module):
+        return fallback
+    tensor = next(chain(model.parameters(), model.buffers()), None)
+    return fallback if tensor is None else tensor.device

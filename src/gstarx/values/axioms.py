@@ -153,10 +153,10 @@ def fairness(value: Value, v: Game, graph: CommunicationGraph) -> float:
 def null_player(value: Value, v: Game, graph: CommunicationGraph) -> float:
     """Largest value of a player that adds nothing to any coalition of the restricted game.
 
-    Myerson has it. HN has it on trees and on complete graphs, and violates it on most others: on 104
-    of the 141 connected graphs with 3 to 6 nodes there are games in which a null player gets a share
-    (the other 37 are those whose biconnected parts are all complete). Shapley shares out ``v``
-    itself, in which such a player need not be null.
+    Myerson has it. HN has it on trees and on complete graphs, and violates it on most others: on
+    104 of the 141 connected graphs with 3 to 6 nodes there are games in which a null player gets a
+    share (the other 37 are those whose biconnected parts are all complete). Shapley shares out
+    ``v`` itself, in which such a player need not be null.
     """
     _check_players(graph)
     n = graph.num_nodes

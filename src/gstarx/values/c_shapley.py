@@ -22,13 +22,13 @@ def c_shapley_value(
 ) -> Allocation:
     """The C-Shapley value: marginal contributions to connected coalitions.
 
-    ``phi_i = sum over connected U with i of (u-1)! l! / (u+l)! m(U, i)``, where ``u = |U|``, ``l`` is
-    the number of boundary *nodes* of ``U``, and ``m(U, i)`` is the worth of ``U`` less that of the
-    components of ``U - i``. It equals the Myerson value on every graph.
+    ``phi_i = sum over connected U with i of (u-1)! l! / (u+l)! m(U, i)``, where ``u = |U|``, ``l``
+    is the number of boundary *nodes* of ``U``, and ``m(U, i)`` is the worth of ``U`` less that of
+    the components of ``U - i``. It equals the Myerson value on every graph.
 
     The formula of Chen et al. (2019) holds inside a line only. The paper corrects it (equation 22),
-    but writes ``l`` where ``l!`` is needed (the same up to ``l = 2``, so on lines), counts edges where
-    boundary nodes are meant (the same on trees), and gives ``1/d`` instead of ``1/|U|`` where
+    but writes ``l`` where ``l!`` is needed (the same up to ``l = 2``, so on lines), counts edges
+    where boundary nodes are meant (the same on trees), and gives ``1/d`` instead of ``1/|U|`` where
     ``l = 0`` (the same on connected graphs).
 
     Parameters

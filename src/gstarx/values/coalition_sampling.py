@@ -6,11 +6,11 @@ the worths are dear, survey statistics says what to do:
 1. draw coalitions with probability proportional to the norm of their weights, those that would get
    a probability above one with certainty (systematic sampling, which also spreads the sample over
    similar coalitions);
-2. fit a surrogate to the worths that were drawn, sum the surrogate over *all* coalitions, and correct
-   by the weighted residuals of the drawn ones (the difference estimator of Särndal, Swensson and
-   Wretman, "Model Assisted Survey Sampling", 1992). A bad surrogate costs accuracy, never
-   consistency: for one fixed in advance the estimate is unbiased, and fitting it to the same draws
-   adds a bias that vanishes as they become many.
+2. fit a surrogate to the worths that were drawn, sum the surrogate over *all* coalitions, and
+   correct by the weighted residuals of the drawn ones (the difference estimator of Särndal,
+   Swensson and Wretman, "Model Assisted Survey Sampling", 1992). A bad surrogate costs accuracy,
+   never consistency: for one fixed in advance the estimate is unbiased, and fitting it to the same
+   draws adds a bias that vanishes as they become many.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Estimates of the Myerson and Shapley values from few evaluated coalitions.
 
 In a random order of arrival every player completes one component, the one it is in on arrival. A
-connected coalition ``T`` is completed with probability ``p = t! b! / (t + b)!``, and the Myerson value
-gives ``p v(T) / t`` to each member and takes ``p v(T) / b`` from each boundary node. So one order is
-one unbiased estimate from ``n`` coalitions. Each order is paired with its reverse, and a surrogate
-fitted to the other pairs takes out most of what is left of the variance.
+connected coalition ``T`` is completed with probability ``p = t! b! / (t + b)!``, and the Myerson
+value gives ``p v(T) / t`` to each member and takes ``p v(T) / b`` from each boundary node. So one
+order is one unbiased estimate from ``n`` coalitions. Each order is paired with its reverse, and a
+surrogate fitted to the other pairs takes out most of what is left of the variance.
 
 The Shapley value is the Myerson value of the complete graph.
 """

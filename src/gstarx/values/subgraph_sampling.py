@@ -48,9 +48,9 @@ def subgraph_sampled(
 ) -> Allocation:
     """Average the values of small induced subgraphs over the subsets a node was in.
 
-    This is Algorithm 3 of the paper for any of three values. It is *not* an estimate of the value of
-    the whole graph: however many subsets are drawn, coalitions larger than ``max_sample_size`` are
-    never looked at. For that, see :func:`hn_value_growth_sampled` and
+    This is Algorithm 3 of the paper for any of three values. It is *not* an estimate of the value
+    of the whole graph: however many subsets are drawn, coalitions larger than ``max_sample_size``
+    are never looked at. For that, see :func:`hn_value_growth_sampled` and
     :func:`myerson_value_sampled`.
 
     Parameters
@@ -66,8 +66,8 @@ def subgraph_sampled(
     num_samples
         Subsets to draw, ``n`` by default; more are drawn until every node is in one.
     sampling
-        ``"random"`` subsets, or ``"khop"``: around each node in turn, hop by hop, the last hop filled
-        up at random.
+        ``"random"`` subsets, or ``"khop"``: around each node in turn, hop by hop, the last hop
+        filled up at random.
     subsets
         The subsets themselves, instead of drawing any. Every node must be in one.
     inner

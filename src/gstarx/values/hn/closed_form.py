@@ -1,12 +1,13 @@
 """The Hamiache-Navarro value in closed form: exact, no ``tau``, no iteration.
 
-The limit game of the paper (Definition E.2, equation 17) is the projection of ``v`` onto the additive
-games along the range of the surplus operator ``B``, where ``(B v)(T)`` is the sum of the surpluses of
-``T`` with its neighbours. What is constant along that range is known from *growth weights*: grow a
-coalition from node ``k`` by adding a uniformly chosen boundary node at every step, let ``P_k(T)`` be
-the probability of passing through ``T``; then ``w_k(T) = b(k) P_k(T) / b(T)``. The value is the
-additive game ``phi`` with the same growth-averaged worth as ``v`` from every start node, up to one
-multiplier per component, and efficient on every component:
+The limit game of the paper (Definition E.2, equation 17) is the projection of ``v`` onto the
+additive games along the range of the surplus operator ``B``, where ``(B v)(T)`` is the sum of the
+surpluses of ``T`` with its neighbours. What vanishes on that range is made of *growth weights* and
+the worth of the whole. Grow a coalition from node ``k`` by adding a uniformly chosen boundary node
+at every step, let ``P_k(T)`` be the probability of passing through ``T``; then
+``w_k(T) = b(k) P_k(T) / b(T)``. The value is the additive game ``phi`` with the same
+growth-averaged worth as ``v`` from every start node, up to one multiplier per component, and
+efficient on every component:
 
     sum_m M[k, m] phi_m + b(k) lambda = u[k],    sum_m phi_m = v(component)
 

@@ -43,7 +43,8 @@ def growth_front(
     """Coalitions of a connected graph and their growth weights, at most ``width`` of each size.
 
     Returns packed coalitions (k, words) and weights (k, n), exact up to the first size that was
-    thinned and estimates from there on; the last row is the whole graph, which has no growth weight.
+    thinned and estimates from there on; the last row is the whole graph, which has no growth
+    weight.
     """
     n = graph.num_nodes
     masks = np.zeros((n, graph.adjacency.shape[1]), dtype=np.uint64)

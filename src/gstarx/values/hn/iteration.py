@@ -1,9 +1,10 @@
 """The HN value as the paper computes it: powers of the associated game (Algorithm 2).
 
 The paper writes the associated game (Definition 4.2) as ``v* = H v`` (equation 16) with a matrix
-``H`` over all ``2^n - 1`` coalitions and squares it until it settles. Only connected coalitions matter, because a disconnected
-one is worth the sum of its components in ``v`` and in ``v*`` alike, so here ``I + tau B`` acts on
-the connected coalitions, and on the worths themselves rather than on a matrix.
+``H`` over all ``2^n - 1`` coalitions and squares it until it settles. Only connected coalitions
+matter, because a disconnected one is worth the sum of its components in ``v`` and in ``v*`` alike,
+so here ``I + tau B`` acts on the connected coalitions, and on the worths themselves rather than on
+a matrix.
 """
 
 from __future__ import annotations
