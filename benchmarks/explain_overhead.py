@@ -26,7 +26,7 @@ def main() -> None:
         count = game.graph.count_connected_coalitions(_MOST)
         if not 1_000 <= count <= _MOST:
             continue
-        bare, size = best_forward_seconds(game, pack(game.graph.connected_coalitions()))
+        bare, size = best_forward_seconds([(game, pack(game.graph.connected_coalitions()))])
         ours = float("inf")
         for _ in range(3):
             start = time.process_time()
@@ -36,7 +36,7 @@ def main() -> None:
         bare_total += bare
         print(
             f"{data.num_nodes:3d} atoms, {count:6,} coalitions: {ours:6.3f} s, bare {bare:6.3f} s "
-            f"({1e6 * bare / count:4.1f} us each at {size} nodes per batch), ratio {ours / bare:.2f}",
+            f"({1e6 * bare / count:4.1f} us each at {size} nodes a batch), ratio {ours / bare:.2f}",
             flush=True,
         )
     print(

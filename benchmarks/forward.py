@@ -19,25 +19,25 @@ def prebuilt(game: GNNGame, masks: Masks) -> list[dict[str, Any]]:
     return [evaluator.removal.fields(masks[batch])[0] for batch in evaluator.batches(masks)]
 
 
-def forward_seconds(game: GNNGame, batches: list[dict[str, Any]], repeats: int = 3) -> float:
-    """Least CPU seconds of the forward passes alone."""
-    signature = game._evaluator.signature
-    best = float("inf")
-    with untouched(game.model):
+def best_forward_seconds(work: list[tuple[GNNGame, Masks]], repeats: int = 3) -> tuple[float, int]:
+    """Least CPU seconds of one forward pass over every batch of every game, and the batch size.
+
+    All games take turns, as they do when they are explained: a batch that is run again and again
+    would find its memory still warm.
+    """
+    found = []
+    for size in BATCH_NODES:
+        batches = []
+        for game, masks in work:
+            before = game._evaluator.batch_nodes
+            game._evaluator.batch_nodes = size
+            batches.append((game, prebuilt(game, masks)))
+            game._evaluator.batch_nodes = before
         for _ in range(repeats):
             start = time.process_time()
-            for fields in batches:
-                call_model(game.model, signature, fields)
-            best = min(best, time.process_time() - start)
-    return best
-
-
-def best_forward_seconds(game: GNNGame, masks: Masks) -> tuple[float, int]:
-    """Least CPU seconds over several batch sizes, and the size that gave it."""
-    found = []
-    before = game._evaluator.batch_nodes
-    for size in BATCH_NODES:
-        game._evaluator.batch_nodes = size
-        found.append((forward_seconds(game, prebuilt(game, masks)), size))
-    game._evaluator.batch_nodes = before
+            for game, prepared in batches:
+                with untouched(game.model):
+                    for fields in prepared:
+                        call_model(game.model, game._evaluator.signature, fields)
+            found.append((time.process_time() - start, size))
     return min(found)

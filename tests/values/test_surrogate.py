@@ -127,8 +127,8 @@ def test_additive_worths_are_reproduced_from_few_rows(
     importance = 10.0 ** generator.uniform(-3, 3, len(rows))
     features = features_of(graph, shares=shares)
     fitted = Surrogate.fit(features, lattice.masks[rows], worths[rows], importance)
-    np.testing.assert_allclose(fitted.predict(lattice.masks), worths, atol=1e-8)
-    np.testing.assert_allclose(fitted.left_out, 0, atol=1e-7)
+    np.testing.assert_allclose(fitted.predict(lattice.masks), worths, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(fitted.left_out, 0, rtol=0, atol=1e-7)
 
 
 def explicit_fit(design: Numbers, worths: Numbers, weight: Numbers, penalty: Numbers) -> Numbers:
@@ -153,7 +153,10 @@ def test_left_out_residuals_are_those_of_a_fit_without_the_row() -> None:
     penalty = np.full(features.width, surrogate._PENALTY * 70)
     penalty[: features.free] = 1e-9 * 70
     np.testing.assert_allclose(
-        fitted.predict(masks), design @ explicit_fit(design, worths, weight, penalty), atol=1e-5
+        fitted.predict(masks),
+        design @ explicit_fit(design, worths, weight, penalty),
+        rtol=0,
+        atol=1e-5,
     )
     for row in range(0, 70, 5):
         kept = np.arange(70) != row
@@ -177,7 +180,7 @@ def test_importance_decides_what_is_fitted_best() -> None:
     assert (even[::2] ** 2).sum() < (odd[::2] ** 2).sum()
     assert (even[1::2] ** 2).sum() > (odd[1::2] ** 2).sum()
     scaled = Surrogate.fit(features, lattice.masks, worths, 7 * large)
-    np.testing.assert_allclose(scaled.predict(lattice.masks) - worths, even, atol=1e-9)
+    np.testing.assert_allclose(scaled.predict(lattice.masks) - worths, even, rtol=0, atol=1e-9)
 
 
 def test_predictions_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +192,7 @@ def test_predictions_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     whole = fitted.predict(lattice.masks)
     monkeypatch.setattr(surrogate, "_BLOCK", 7)
-    np.testing.assert_allclose(fitted.predict(lattice.masks), whole, atol=1e-12)
+    np.testing.assert_allclose(fitted.predict(lattice.masks), whole, rtol=0, atol=1e-12)
 
 
 # its value
@@ -209,7 +212,7 @@ def test_shared_equally_is_the_myerson_value(
         for row, w in zip(lattice.coalitions(), stand_in.predict(lattice.masks), strict=True)
     }
     exact = myerson_value(lambda c: np.array([worths[row.tobytes()] for row in c]), graph)
-    np.testing.assert_allclose(stand_in.shared_equally(), exact.values, atol=1e-11)
+    np.testing.assert_allclose(stand_in.shared_equally(), exact.values, rtol=0, atol=1e-11)
 
 
 def test_the_patterns_are_connected() -> None:

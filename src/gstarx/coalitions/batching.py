@@ -33,8 +33,8 @@ class UnionBatch:
     edges
         Edge of the graph behind every edge of the batch, (E,).
     places
-        Node of the batch at which every graph node of every coalition sits, -1 where it is absent;
-        (k, n). Asked for only where an output is read at a node.
+        Node of the batch at which every node asked for sits in every coalition, -1 where it is
+        absent; (k, len(asked)).
     """
 
     nodes: NDArray[np.int64]
@@ -52,13 +52,16 @@ class UnionBatch:
         *,
         present: Masks,
         linked: Masks | None = None,
+        asked: NDArray[np.int64] | None = None,
     ) -> UnionBatch:
         """The batch of packed coalitions (k, words).
 
         ``present`` (1, words) are nodes that every coalition of the batch holds in any case. An
         edge is kept when both its ends are in the coalition itself, or in ``linked`` (1, words).
+        ``asked`` are nodes whose places in the batch are wanted.
         """
         linked = np.zeros_like(present) if linked is None else linked
+        asked = np.zeros(0, dtype=np.int64) if asked is None else asked
         sizes = np.empty((len(masks), 2), dtype=np.int64)
         _measure(masks, edge_index, present[0], linked[0], sizes)
         total_nodes, total_edges = sizes.sum(axis=0)
@@ -67,17 +70,19 @@ class UnionBatch:
             np.empty(total_nodes, dtype=np.int64),
             np.empty((2, total_edges), dtype=np.int64),
             np.empty(total_edges, dtype=np.int64),
-            np.empty((len(masks), num_nodes), dtype=np.int64),
+            np.empty((len(masks), len(asked)), dtype=np.int64),
         )
         _fill(
             masks,
             edge_index,
             present[0],
             linked[0],
+            np.empty(num_nodes, dtype=np.int64),
             batch.nodes,
             batch.owner,
             batch.ends,
             batch.edges,
+            asked,
             batch.places,
         )
         return batch
@@ -119,27 +124,28 @@ def _measure(masks, edge_index, present, linked, sizes):  # type: ignore[no-unty
 
 
 @compiled
-def _fill(masks, edge_index, present, linked, nodes, owner, ends, edges, places):  # type: ignore[no-untyped-def]
+def _fill(masks, edge_index, present, linked, place, nodes, owner, ends, edges, asked, places):  # type: ignore[no-untyped-def]
     words = masks.shape[1]
     mask = np.empty(words, np.uint64)
     here, there = 0, 0
     for row in range(len(masks)):
         for w in range(words):
             mask[w] = masks[row, w] | present[w]
-        for node in range(places.shape[1]):
+        for node in range(len(place)):
+            place[node] = -1
             if _has(mask, node):
-                places[row, node] = here
+                place[node] = here
                 nodes[here] = node
                 owner[here] = row
                 here += 1
-            else:
-                places[row, node] = -1
+        for at in range(len(asked)):
+            places[row, at] = place[asked[at]]
         for w in range(words):
             mask[w] = masks[row, w] | linked[w]
         for e in range(edge_index.shape[1]):
             a, b = edge_index[0, e], edge_index[1, e]
             if _has(mask, a) & _has(mask, b):
-                ends[0, there] = places[row, a]
-                ends[1, there] = places[row, b]
+                ends[0, there] = place[a]
+                ends[1, there] = place[b]
                 edges[there] = e
                 there += 1

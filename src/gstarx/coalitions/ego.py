@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
-from gstarx.coalitions.signature import GraphTensors, Model
+from gstarx.coalitions.signature import Model, Roles
 
 
 def count_layers(model: Model) -> int:
@@ -45,19 +44,22 @@ def grow_hops(
         inside[front] = True
 
 
-def induced(data: Data, inside: NDArray[np.bool_]) -> Data:
+def induced(data: Data, inside: NDArray[np.bool_], roles: Roles) -> Data:
     """The subgraph on some nodes, all node and edge fields cut down, node ids moved."""
     keep = torch.from_numpy(np.flatnonzero(inside))
     place = torch.full((len(inside),), -1, dtype=torch.long)
     place[keep] = torch.arange(len(keep))
     moved = place[data.edge_index.cpu()]
     edges = (moved >= 0).all(dim=0)
-    sorted_out = GraphTensors(data, torch.device("cpu"))
-    fields: dict[str, Tensor] = dict(sorted_out.rest)
-    fields |= {key: value[keep] for key, value in sorted_out.node.items()}
-    fields |= {key: value[edges] for key, value in sorted_out.edge.items()}
-    for key, ids in sorted_out.ids.items():
-        columns = place[ids]
-        flat = columns.reshape(-1, columns.shape[-1])
-        fields[key] = columns[..., (flat >= 0).all(dim=0)]
+    fields = {key: data[key] for key, role in roles.items() if role == "rest"}
+    for key, role in roles.items():
+        if role == "node":
+            fields[key] = data[key].cpu()[keep]
+        elif role == "edge":
+            fields[key] = data[key].cpu()[edges]
+        elif role == "ids":
+            ids = data[key].cpu()
+            columns = place[ids.reshape(1) if ids.dim() == 0 else ids]
+            flat = columns.reshape(-1, columns.shape[-1])
+            fields[key] = columns[..., (flat >= 0).all(dim=0)]
     return Data(edge_index=moved[:, edges], num_nodes=len(keep), **fields)

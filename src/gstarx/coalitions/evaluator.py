@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from gstarx.coalitions.batching import coalition_sizes
 from gstarx.coalitions.payoff import outputs_matrix
 from gstarx.coalitions.removal import Removal
 from gstarx.coalitions.signature import Model, Signature, call_model
-from gstarx.graphs.bitmasks import Masks
+from gstarx.graphs.bitmasks import Masks, pack
 
 #: Numbers of one activation that stay in a core's cache; more nodes per batch cost, fewer too.
-_CPU_ACTIVATION = 1 << 18
+_CPU_ACTIVATION = 3 << 16
 _CPU_NODES = (512, 8192)
 _OTHER_NODES = 1 << 18
 
@@ -33,6 +32,11 @@ def default_batch_nodes(model: Model, device: torch.device) -> int:
     parameters = model.parameters() if isinstance(model, torch.nn.Module) else []
     width = max((p.shape[0] for p in parameters if p.dim() > 1), default=64)
     return int(np.clip(_CPU_ACTIVATION // width, *_CPU_NODES))
+
+
+def _takes_batch_statistics(module: torch.nn.Module) -> bool:
+    """Whether a layer normalises by its input even in evaluation mode."""
+    return isinstance(module, _BatchNorm) and module.running_mean is None
 
 
 class Evaluator:
@@ -54,6 +58,8 @@ class Evaluator:
         self.batch_nodes = batch_nodes
         #: Whether several coalitions can go through the model at once.
         self.batched = task_level != "graph" or signature.takes_batch
+        modules = model.modules() if isinstance(model, torch.nn.Module) else ()
+        self.batched &= not any(map(_takes_batch_statistics, modules))
 
     def batches(self, masks: Masks) -> Iterator[slice]:
         """Consecutive coalitions with at most ``batch_nodes`` nodes together, at least one each."""
@@ -71,15 +77,20 @@ class Evaluator:
     def outputs(self, masks: Masks) -> Tensor:
         """Outputs (k, columns) of one batch of packed coalitions."""
         fields, places = self.removal.fields(masks)
-        anchors = self.removal.anchors
+        anchors = torch.from_numpy(places.T.copy()).to(self.removal.tensors.device)
         if self.task_level == "edge":
-            fields["edge_label_index"] = self._at(fields, places[:, anchors].T)
+            fields["edge_label_index"] = anchors
         found = call_model(self.model, self.signature, fields)
         if self.task_level == "node":
-            rows = len(fields["batch"])
-            found = outputs_matrix(found, rows)[self._at(fields, places[:, anchors[0]])]
+            found = outputs_matrix(found, fields["num_nodes"])[anchors[0]]
         return outputs_matrix(found, len(masks))
 
-    @staticmethod
-    def _at(fields: dict[str, Any], places: NDArray[np.int64]) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(places)).to(fields["edge_index"].device)
+    def mixes(self) -> bool:
+        """Whether outputs depend on what else is in the batch, as with norms over all nodes."""
+        masks = pack(np.array([[True], [False]]).repeat(self.removal.tensors.num_nodes, axis=1))
+        try:
+            apart = torch.cat([self.outputs(masks[:1]), self.outputs(masks[1:])])
+            together = self.outputs(masks)
+        except Exception:
+            return True  # one by one it will be said which coalition the model does not take
+        return not torch.allclose(together, apart, rtol=1e-4, atol=1e-5, equal_nan=True)

@@ -46,7 +46,7 @@ def expected_output(
     mode, return_type = check_task(mode, return_type)
     total, count = torch.zeros(0, dtype=torch.float64), 0
     with untouched(model):
-        for batch in _batches(dataset):
+        for batch in _batches(dataset, model):
             device = model_device(model, batch.edge_index.device)
             batch = batch.to(device)
             fields: dict[str, Any] = {key: value for key, value in batch if key != "ptr"}
@@ -63,16 +63,17 @@ def expected_output(
     return total / count
 
 
-def _batches(dataset: Iterable[Data]) -> Iterable[Batch]:
-    """Batches of graphs, whether single graphs or batches come in."""
+def _batches(dataset: Iterable[Data], model: Model) -> Iterable[Batch]:
+    """Batches of graphs, whether single graphs or batches come in; one by one if need be."""
     waiting: list[Data] = []
     for item in dataset:
-        if isinstance(item, Batch):
+        together = Signature.of(model, item).takes_batch
+        if isinstance(item, Batch) and together:
             yield item
             continue
-        waiting.append(item)
-        if len(waiting) == _GRAPHS_PER_BATCH:
-            yield Batch.from_data_list(waiting)
-            waiting = []
+        waiting += item.to_data_list() if isinstance(item, Batch) else [item]
+        while len(waiting) >= (size := _GRAPHS_PER_BATCH if together else 1):
+            yield Batch.from_data_list(waiting[:size])
+            del waiting[:size]
     if waiting:
         yield Batch.from_data_list(waiting)

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from gstarx.coalitions.cache import WorthCache
 from gstarx.coalitions.evaluator import Evaluator, default_batch_nodes
-from gstarx.coalitions.guard import untouched
+from gstarx.coalitions.guard import masked_layers, untouched
 from gstarx.coalitions.payoff import (
     Payoff,
     PayoffLike,
@@ -27,7 +27,7 @@ from gstarx.coalitions.payoff import (
 )
 from gstarx.coalitions.players import TASK_LEVELS, check_data, choose_players
 from gstarx.coalitions.removal import RemovalLike, resolve_removal
-from gstarx.coalitions.signature import GraphTensors, Model, Signature, model_device
+from gstarx.coalitions.signature import GraphTensors, Model, Signature, model_device, roles_of
 from gstarx.games.protocol import Worths, describe
 from gstarx.graphs.bitmasks import Coalitions, Masks, pack, unpack
 from gstarx.graphs.communication import CommunicationGraph, as_coalitions
@@ -122,6 +122,7 @@ class GNNGame:
             raise ValueError(f"task_level must be one of {valid} (got {task_level!r})")
         data = check_data(data)
         signature = Signature.of(model, data, keywords)
+        roles = roles_of(data)
         device = model_device(model, data.edge_index.device)
         if batch_nodes is None:
             batch_nodes = default_batch_nodes(model, device)
@@ -135,7 +136,7 @@ class GNNGame:
         self._show = False
 
         def evaluator(part: Data, anchors: NDArray[np.int64]) -> Evaluator:
-            tensors = GraphTensors(part, device)
+            tensors = GraphTensors(part, device, roles)
             return Evaluator(
                 model,
                 signature,
@@ -146,13 +147,16 @@ class GNNGame:
 
         with untouched(model):
             self._evaluator, self.nodes, whole = choose_players(
-                model, data, task_level, index, num_hops, evaluator
+                model, data, task_level, index, num_hops, roles, evaluator
             )
         self.data = self._evaluator.removal.data
         self.graph = CommunicationGraph.from_edge_index(self.data.edge_index, len(self.nodes))
         self.n = self.graph.num_nodes
+        if self._evaluator.batched and not signature.takes_batch:
+            with untouched(model):
+                self._evaluator.batched = not self._evaluator.mixes()
         if not self._evaluator.batched:
-            log.info("the model takes no batch vector: coalitions are evaluated one by one")
+            log.info("the model does not keep coalitions apart: they are evaluated one by one")
         # cloned outside inference mode, so that it is a tensor like any other
         self.prediction = whole[0].clone()
         if return_type == "raw" and looks_like_probabilities(whole, mode):
@@ -163,6 +167,8 @@ class GNNGame:
             )
         chosen = resolve_payoff(payoff, target, whole, mode=mode, return_type=return_type)
         self.payoff = self._with_baseline(chosen, baseline, whole)
+        if masked_layers(model):
+            log.warning("the model carries edge masks of another explainer: they are set aside")
         #: Whether worths come as (k,) rather than (k, q).
         self.single = not (
             isinstance(target, str | Sequence)
@@ -217,7 +223,7 @@ class GNNGame:
 
     def _worths(self, masks: Masks) -> NDArray[np.float64]:
         try:
-            worths = self.payoff.worths(self._evaluator.outputs(masks))
+            worths = self.payoff.worths(self._outputs(masks))
         except Exception as error:
             if len(masks) > 1:
                 # find the one at fault, or give each of the others its own worth
@@ -239,6 +245,15 @@ class GNNGame:
             worths[bad] = float(self.fallback)
         return worths
 
+    def _outputs(self, masks: Masks) -> Tensor:
+        outputs = self._evaluator.outputs(masks)
+        if outputs.shape[1] != len(self.prediction):
+            raise ValueError(
+                f"the model must return {len(self.prediction)} columns, as for the whole graph "
+                f"(got {outputs.shape[1]})"
+            )
+        return outputs
+
     def _describe(self, mask: NDArray[np.uint64]) -> str:
         inside = np.zeros(int(self.nodes.max(initial=-1)) + 1, dtype=np.bool_)
         inside[self.nodes[unpack(mask[None], self.n)[0]]] = True
@@ -251,7 +266,9 @@ class GNNGame:
         games = payoff.scores(whole).shape[1]
         if baseline is not None:
             return replace(
-                payoff, baseline=_given_baseline(payoff, baseline, games), baseline_source="given"
+                payoff,
+                baseline=_given_baseline(payoff, baseline, whole, games),
+                baseline_source="given",
             )
         if payoff.name == "norm_prob" and self.task_level == "graph":
             classes = 2 if payoff.mode == "binary_classification" else whole.shape[1]
@@ -274,7 +291,7 @@ class GNNGame:
 
 
 def _given_baseline(
-    payoff: Payoff, baseline: float | ArrayLike | Tensor, games: int
+    payoff: Payoff, baseline: float | ArrayLike | Tensor, whole: Tensor, games: int
 ) -> tuple[float, ...]:
     """The baseline of every game: one number for all, or picked from one per class."""
     if isinstance(baseline, Tensor):
@@ -284,17 +301,15 @@ def _given_baseline(
         raise ValueError(f"baseline must be finite (got {numbers.tolist()})")
     if len(numbers) == 1:
         return (float(numbers[0]),) * games
-    if payoff.function is not None:
-        chosen = numbers
-    elif max(*payoff.columns, payoff.against or 0, 0) < len(numbers):
-        chosen = numbers[list(payoff.columns)]
-        if payoff.against is not None:
-            chosen = chosen - numbers[payoff.against]
-    else:
-        chosen = numbers[:0]
-    if len(chosen) != games:
+    classes = games if payoff.function is not None else payoff.classes(whole)
+    if len(numbers) != classes:
         raise ValueError(
-            f"baseline must be one number or one per class (got {len(numbers)} numbers for classes "
-            f"{list(payoff.columns)})"
+            f"baseline must be one number or one for each of {classes} classes "
+            f"(got {len(numbers)} numbers)"
         )
+    if payoff.function is not None:
+        return tuple(numbers.tolist())
+    chosen = numbers[list(payoff.columns)]
+    if payoff.against is not None:
+        chosen = chosen - numbers[payoff.against]
     return tuple(chosen.tolist())

@@ -2,34 +2,96 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor, nn
 
 from gstarx.coalitions.signature import Model, model_device
 
 
 @contextmanager
 def untouched(model: Model) -> Iterator[None]:
-    """Evaluation mode without gradients inside; modes and random state as before afterwards.
+    """Evaluation mode without gradients inside; the model and all random state as before after.
 
     Every submodule gets its own mode back, so that a model with some frozen layers keeps them.
+    What layers keep from the graph they last saw (``cached=True``), and edge masks that another
+    explainer left in them, belong to that graph: they do not act inside, and are back afterwards.
     """
-    modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
+    modules = list(model.modules()) if isinstance(model, nn.Module) else []
     modes = [module.training for module in modules]
+    buffers = [kept for module in modules for kept in _copied_buffers(module)]
+    aside = [(module, _of_another_graph(module)) for module in modules]
+    with _same_random_numbers(model):
+        try:
+            for module, (attributes, inside) in aside:
+                vars(module).update(dict.fromkeys(attributes) | inside)
+            for module in modules:
+                # not .eval(), which a model may override
+                if module.training:
+                    module.training = False
+            with torch.inference_mode():
+                yield
+        finally:
+            for module, mode in zip(modules, modes, strict=True):
+                if module.training != mode:
+                    module.training = mode
+            for module, (attributes, _) in aside:
+                vars(module).update(attributes)
+            for module, name, buffer, content in buffers:
+                _put_back(module, name, buffer, content)
+
+
+def masked_layers(model: Model) -> int:
+    """How many layers carry an active edge mask of another explainer."""
+    modules = model.modules() if isinstance(model, nn.Module) else ()
+    return sum(vars(module).get("_explain") is True for module in modules)
+
+
+def _of_another_graph(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a layer holds of the graph it last saw, and what to put in its place."""
+    found = vars(module)
+    held: dict[str, Any] = {}
+    inside: dict[str, Any] = {}
+    if found.get("cached") is True:
+        held = {name: value for name, value in found.items() if name.startswith("_cached_")}
+        held["cached"], inside["cached"] = True, False
+    if found.get("_explain") is True:
+        held["_explain"], inside["_explain"] = True, False
+    return held, inside
+
+
+def _copied_buffers(module: nn.Module) -> Iterator[tuple[nn.Module, str, Tensor, Tensor]]:
+    for name, buffer in module._buffers.items():
+        if buffer is not None and buffer.layout == torch.strided:
+            yield module, name, buffer, buffer.clone()
+
+
+def _put_back(module: nn.Module, name: str, buffer: Tensor, content: Tensor) -> None:
+    if module._buffers.get(name) is not buffer:
+        module._buffers[name] = buffer
+    if not torch.equal(buffer, content):
+        with torch.no_grad():
+            buffer.copy_(content)
+
+
+@contextmanager
+def _same_random_numbers(model: Model) -> Iterator[None]:
+    """Give torch, numpy and Python their random state back."""
     device = model_device(model, torch.device("cpu"))
     elsewhere = None if device.type == "cpu" else torch.get_device_module(device)
-    states = torch.get_rng_state(), elsewhere and elsewhere.get_rng_state(device)
+    on_device = elsewhere and elsewhere.get_rng_state(device)
+    on_cpu, of_python = torch.get_rng_state(), random.getstate()
+    of_numpy = np.random.get_state()  # noqa: NPY002
     try:
-        for module in modules:
-            # not .eval(), which a model may override, and which would run once per level
-            module.training = False
-        with torch.inference_mode():
-            yield
+        yield
     finally:
-        for module, mode in zip(modules, modes, strict=True):
-            module.training = mode
-        torch.set_rng_state(states[0])
+        torch.set_rng_state(on_cpu)
+        random.setstate(of_python)
+        np.random.set_state(of_numpy)  # noqa: NPY002
         if elsewhere is not None:
-            elsewhere.set_rng_state(states[1], device)
+            elsewhere.set_rng_state(on_device, device)

@@ -60,6 +60,8 @@ def outputs_matrix(outputs: Any, rows: int) -> Tensor:
         outputs = outputs.reshape(1, 1)
     if outputs.dim() == 1 and len(outputs) == rows:
         outputs = outputs[:, None]
+    if outputs.dim() == 1 and rows == 1:
+        outputs = outputs[None]
     if outputs.dim() != 2 or len(outputs) != rows or outputs.shape[1] == 0:
         raise ValueError(
             f"the model must return one row for each of {rows} graphs or nodes, shape ({rows},) or "
@@ -161,6 +163,10 @@ class Payoff:
         if self.mode == "regression":
             return "raw"
         return self.name if self.name in ("log_prob", "raw") else "prob"
+
+    def classes(self, outputs: Tensor) -> int:
+        """Number of classes (or outputs) that there are to choose from."""
+        return class_scores(outputs, self.mode, self.return_type, self.kind).shape[1]
 
     def scores(self, outputs: Tensor) -> Tensor:
         """Worths (rows, games) before the baseline is taken off."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch_geometric.data import Data, HeteroData
 
 from gstarx.coalitions.ego import count_layers, grow_hops, induced
 from gstarx.coalitions.evaluator import Evaluator
-from gstarx.coalitions.signature import Model
+from gstarx.coalitions.signature import Model, Roles
 from gstarx.graphs.bitmasks import pack
 
 TASK_LEVELS = ("graph", "node", "edge")
@@ -34,12 +35,12 @@ def check_data(data: Any) -> Data:
         raise TypeError("data.edge_index must be a dense tensor of shape (2, E)")
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         raise ValueError(f"data.edge_index must have shape (2, E) (got {tuple(edge_index.shape)})")
-    if not data.num_nodes:
-        raise ValueError("the graph has no nodes: there is nothing to explain")
-    if edge_index.numel() and int(edge_index.max()) >= data.num_nodes:
-        raise ValueError(
-            f"data.edge_index names node {int(edge_index.max())} of {data.num_nodes} nodes"
-        )
+    if edge_index.is_floating_point() or edge_index.dtype == torch.bool:
+        raise TypeError(f"data.edge_index must be integers (got {edge_index.dtype})")
+    count = _num_nodes(data)
+    for node in (int(edge_index.min()), int(edge_index.max())) if edge_index.numel() else ():
+        if not 0 <= node < count:
+            raise ValueError(f"data.edge_index names node {node} of {count} nodes")
     batch = data.get("batch")
     if isinstance(batch, Tensor) and batch.numel() and int(batch.max()) > 0:
         raise ValueError(
@@ -48,12 +49,29 @@ def check_data(data: Any) -> Data:
     return data
 
 
+def _num_nodes(data: Data) -> int:
+    """Number of nodes, which has to be known: isolated nodes are in no edge."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            count = int(data.num_nodes or 0)
+        except UserWarning:
+            raise ValueError(
+                f"the number of nodes is not known: give the data x or num_nodes (it has "
+                f"{', '.join(sorted(data.keys()))})"
+            ) from None
+    if not count:
+        raise ValueError("the graph has no nodes: there is nothing to explain")
+    return count
+
+
 def choose_players(
     model: Model,
     data: Data,
     task_level: str,
     index: int | Tensor | None,
     num_hops: int | None,
+    roles: Roles,
     evaluator: _MakeEvaluator,
 ) -> _Players:
     """An evaluator on the part of the graph that plays, its node ids, and the prediction (1, C)."""
@@ -63,6 +81,8 @@ def choose_players(
     whole = _whole_output(on_all)
     if task_level == "graph":
         return on_all, everywhere, whole
+    if num_hops is not None and num_hops < 0:
+        raise ValueError(f"num_hops must be None or at least 0 (got {num_hops})")
     hops = grow_hops(data.edge_index.cpu().numpy(), len(everywhere), anchors)
     wanted = count_layers(model) if num_hops is None else num_hops
     reached = np.zeros(0, dtype=np.bool_)
@@ -70,14 +90,14 @@ def choose_players(
         if hop < wanted:
             continue
         nodes = np.flatnonzero(reached)
-        part = evaluator(induced(data, reached), np.searchsorted(nodes, anchors))
+        part = evaluator(induced(data, reached, roles), np.searchsorted(nodes, anchors))
         if num_hops is not None:
             return part, nodes, whole
         if float((_whole_output(part) - whole).abs().max()) <= _SAME:
             return part, nodes, whole
     # all that is connected to the target
     nodes = np.flatnonzero(reached)
-    return evaluator(induced(data, reached), np.searchsorted(nodes, anchors)), nodes, whole
+    return evaluator(induced(data, reached, roles), np.searchsorted(nodes, anchors)), nodes, whole
 
 
 def _whole_output(evaluator: Evaluator) -> Tensor:

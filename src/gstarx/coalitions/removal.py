@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,54 +47,70 @@ class Removal:
     anchors: NDArray[np.int64]
     function: Callable[[Data, Tensor], Data] | None = None
 
-    @property
+    @cached_property
     def present(self) -> Masks:
         """Nodes that every coalition keeps, packed (1, words)."""
         kept = np.zeros((1, self.tensors.num_nodes), dtype=np.bool_)
         kept[0, self.anchors if self.name == "remove" else slice(None)] = True
         return pack(kept)
 
+    @cached_property
+    def linked(self) -> Masks | None:
+        """Nodes whose edges every coalition keeps, packed (1, words)."""
+        if self.name != "zero_filling":
+            return None
+        kept = np.ones((1, self.tensors.num_nodes), dtype=np.bool_)
+        kept[0, self.anchors] = False
+        return pack(kept)
+
     def fields(self, masks: Masks) -> tuple[dict[str, Any], NDArray[np.int64]]:
-        """Model inputs for packed coalitions, and each graph node's place in the batch (k, n)."""
+        """Model inputs for packed coalitions, and each anchor's place in the batch (k, anchors)."""
         if self.function is not None:
             return self._called(masks)
-        present = self.present
-        everything = present if self.name == "zero_filling" else None
-        ends = self.tensors.edge_index.cpu().numpy()
         batch = UnionBatch.of(
-            masks, self.tensors.num_nodes, ends, present=present, linked=everything
+            masks,
+            self.tensors.num_nodes,
+            self.tensors.edge_index,
+            present=self.present,
+            linked=self.linked,
+            asked=np.concatenate([self.anchors, self.tensors.named]),
         )
-        fields = self.tensors.part(batch, len(masks))
+        at_anchors, at_named = np.split(batch.places, [len(self.anchors)], axis=1)
+        fields = self.tensors.part(batch, at_named)
         if self.name == "zero_filling":
             inside = unpack(masks, self.tensors.num_nodes)
             inside[:, self.anchors] = True
             x = fields["x"]
-            keep = torch.from_numpy(inside.reshape(-1)).to(x.device)
-            fields["x"] = x * keep.reshape(-1, *[1] * (x.dim() - 1))
-        return fields, batch.places
+            gone = torch.from_numpy(~inside.reshape(-1)).to(x.device)
+            fields["x"] = x.masked_fill(gone.reshape(-1, *[1] * (x.dim() - 1)), 0)
+        return fields, at_anchors
 
     def _called(self, masks: Masks) -> tuple[dict[str, Any], NDArray[np.int64]]:
-        assert self.function is not None
-        device = self.tensors.edge_index.device
-        graphs = []
-        for inside in unpack(masks, self.tensors.num_nodes):
-            kept = inside.copy()
-            kept[self.anchors] = True
-            left = self.function(self.data, torch.from_numpy(kept))
-            if not isinstance(left, Data):
-                raise TypeError(f"a removal must return a Data object (got {type(left).__name__})")
-            graphs.append(left)
-        union = Batch.from_data_list(graphs).to(device)
+        graphs = [self._left(inside) for inside in unpack(masks, self.tensors.num_nodes)]
         sizes = np.array([int(graph.num_nodes or 0) for graph in graphs])
-        places = (np.cumsum(sizes) - sizes)[:, None] + np.arange(self.tensors.num_nodes)
         if len(self.anchors) and (sizes != self.tensors.num_nodes).any():
             raise ValueError(
                 "a removal of your own must keep the number of nodes where an output is read at a "
                 f"node (got {sizes[sizes != self.tensors.num_nodes][0]} of "
                 f"{self.tensors.num_nodes})"
             )
+        union = Batch.from_data_list(graphs).to(self.tensors.device)
+        places = (np.cumsum(sizes) - sizes)[:, None] + self.anchors
         fields = {key: value for key, value in union if key != "ptr"}
-        return fields | {"batch_size": len(graphs)}, places
+        return fields | {"batch_size": len(graphs), "num_nodes": int(sizes.sum())}, places
+
+    def _left(self, inside: NDArray[np.bool_]) -> Data:
+        """What the user's function leaves of the graph, less the edges of absent anchors."""
+        assert self.function is not None
+        kept = inside.copy()
+        kept[self.anchors] = True
+        left = self.function(self.data, torch.from_numpy(kept))
+        if not isinstance(left, Data):
+            raise TypeError(f"a removal must return a Data object (got {type(left).__name__})")
+        absent = torch.from_numpy(self.anchors[~inside[self.anchors]]).to(left.edge_index.device)
+        if len(absent):
+            left = left.edge_subgraph(~torch.isin(left.edge_index, absent).any(dim=0))
+        return left
 
 
 def resolve_removal(

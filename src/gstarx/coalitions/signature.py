@@ -14,7 +14,9 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
@@ -23,7 +25,11 @@ from gstarx.coalitions.batching import UnionBatch
 Model = Callable[..., Any]
 _DATA_NAMES = frozenset({"data", "batch", "graph", "g", "inputs"})
 #: Set by the batch, never taken from the data.
-_FROM_BATCH = frozenset({"batch", "batch_size", "ptr", "edge_index", "edge_label_index"})
+_FROM_BATCH = frozenset(
+    {"batch", "batch_size", "ptr", "num_nodes", "edge_index", "edge_label_index"}
+)
+#: What every field of a graph belongs to: ``"node"``, ``"edge"``, ``"ids"`` or ``"rest"``.
+Roles = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class Signature:
         named = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         extra = [p.name for p in parameters if p.kind == p.KEYWORD_ONLY]
         required = [p for p in named if p.default is p.empty]
-        if keywords is None and len(required) == 1 and _wants_data(required[0], data):
+        if keywords is None and _wants_data(named, data):
             return cls(True)
         names = [p.name for p in named]
         positional = [
@@ -104,43 +110,65 @@ def _read_parameters(function: Callable[..., Any]) -> tuple[inspect.Parameter, .
     return tuple(inspect.signature(function).parameters.values())
 
 
-def _wants_data(parameter: inspect.Parameter, data: Data) -> bool:
-    if parameter.name in ("x", "edge_index"):
+def _wants_data(named: list[inspect.Parameter], data: Data) -> bool:
+    """Whether the arguments are one ``Data`` object, by their type, name or number."""
+    required = [p for p in named if p.default is p.empty]
+    if len(required) != 1 or required[0].name in ("x", "edge_index"):
         return False
-    annotation = parameter.annotation
+    name, annotation = required[0].name, required[0].annotation
     by_type = isinstance(annotation, type) and issubclass(annotation, Data)
-    return by_type or str(annotation) in ("Data", "Batch") or parameter.name in _DATA_NAMES
+    by_name = str(annotation) in ("Data", "Batch") or name in _DATA_NAMES
+    return by_type or by_name or (len(named) == 1 and name not in data)
+
+
+def roles_of(data: Data) -> Roles:
+    """What every field of a graph belongs to, by PyG's conventions for ``Data``.
+
+    To be asked of the whole graph only: the sizes of a part of it may coincide.
+    """
+    roles: Roles = {}
+    for key, value in data:
+        if key in _FROM_BATCH:
+            continue
+        dense = isinstance(value, Tensor) and value.layout == torch.strided
+        if dense and ("index" in key or key == "face") and not value.is_floating_point():
+            roles[key] = "ids"
+        elif dense and value.dim() > 0 and data.is_node_attr(key):
+            roles[key] = "node"
+        elif dense and value.dim() > 0 and data.is_edge_attr(key):
+            roles[key] = "edge"
+        else:
+            roles[key] = "rest"
+    return roles
 
 
 class GraphTensors:
     """The tensors of one graph on a device, sorted by what they belong to."""
 
-    def __init__(self, data: Data, device: torch.device) -> None:
+    def __init__(self, data: Data, device: torch.device, roles: Roles) -> None:
         self.num_nodes = int(data.num_nodes or 0)
-        self.edge_index = data.edge_index.to(device)
-        self.node: dict[str, Tensor] = {}
-        self.edge: dict[str, Tensor] = {}
-        self.ids: dict[str, Tensor] = {}
-        self.rest: dict[str, Any] = {}
-        for key, value in data:
-            if key in _FROM_BATCH:
-                continue
-            if not isinstance(value, Tensor):
-                self.rest[key] = value
-            elif "index" in key:
-                self.ids[key] = value.to(device)
-            elif value.dim() > 0 and data.is_node_attr(key):
-                self.node[key] = value.to(device)
-            elif value.dim() > 0 and data.is_edge_attr(key):
-                self.edge[key] = value.to(device)
-            else:
-                self.rest[key] = value.to(device)
+        self.device = device
+        self.edge_index = np.ascontiguousarray(data.edge_index.cpu().numpy(), dtype=np.int64)
+        fields: dict[str, dict[str, Any]] = {"node": {}, "edge": {}, "ids": {}, "rest": {}}
+        for key, role in roles.items():
+            value = data[key]
+            fields[role][key] = value.to(device) if isinstance(value, Tensor) else value
+        self.node, self.edge, self.rest = fields["node"], fields["edge"], fields["rest"]
+        listed = [ids.cpu().numpy().reshape(-1) for ids in fields["ids"].values()]
+        #: Nodes that some field names.
+        self.named: NDArray[np.int64] = np.unique(np.concatenate([*listed, np.zeros(0, np.int64)]))
+        # a field of ids, in positions of ``named``
+        lookup = torch.from_numpy(self.named).to(device)
+        self._ids = {
+            key: torch.searchsorted(lookup, ids.reshape(1) if ids.dim() == 0 else ids.contiguous())
+            for key, ids in fields["ids"].items()
+        }
 
-    def part(self, batch: UnionBatch, count: int) -> dict[str, Any]:
-        """All fields for a batch of ``count`` coalitions, by name."""
-        device = self.edge_index.device
+    def part(self, batch: UnionBatch, named: NDArray[np.int64]) -> dict[str, Any]:
+        """All fields for a batch of coalitions by name, given the places (k, m) of named nodes."""
+        count = len(named)
         nodes, edges, owner, ends = (
-            torch.from_numpy(array).to(device)
+            torch.from_numpy(array).to(self.device)
             for array in (batch.nodes, batch.edges, batch.owner, batch.ends)
         )
         fields: dict[str, Any] = {
@@ -151,11 +179,11 @@ class GraphTensors:
         }
         fields |= {key: value.index_select(0, nodes) for key, value in self.node.items()}
         fields |= {key: value.index_select(0, edges) for key, value in self.edge.items()}
-        if self.ids:
-            places = torch.from_numpy(batch.places).to(device)
-            fields |= {key: _inside(value, places) for key, value in self.ids.items()}
+        if self._ids:
+            places = torch.from_numpy(np.ascontiguousarray(named)).to(self.device)
+            fields |= {key: _inside(value, places) for key, value in self._ids.items()}
         fields |= {"edge_index": ends, "batch": owner, "batch_size": count}
-        return fields
+        return fields | {"num_nodes": len(nodes)}
 
 
 def _inside(ids: Tensor, places: Tensor) -> Tensor:
@@ -167,11 +195,12 @@ def _inside(ids: Tensor, places: Tensor) -> Tensor:
 
 def call_model(model: Model, signature: Signature, fields: dict[str, Any]) -> Any:
     """Call the model with fields by name."""
+    if signature.takes_data or "ptr" in (*signature.positional, *signature.keywords):
+        sizes = torch.bincount(fields["batch"], minlength=fields["batch_size"])
+        fields = {**fields, "ptr": torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])}
     if signature.takes_data:
         given = {key: value for key, value in fields.items() if key != "batch_size"}
-        sizes = torch.bincount(fields["batch"], minlength=fields["batch_size"])
-        ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-        return model(Batch(_base_cls=Data, ptr=ptr, **given))
+        return model(Batch(_base_cls=Data, **given))
     missing = [name for name in signature.positional if name not in fields]
     if missing:
         raise ValueError(f"the model takes {missing[0]!r}, which the data does not carry")

@@ -159,7 +159,7 @@ class GStarX(ExplainerAlgorithm):  # type: ignore[misc]
             task_level=level,
             return_type=config.return_type.value,
             index=index,
-            keywords=[key for key in kwargs if key != "batch"],
+            keywords=list(kwargs),
             **self.game_options,
         )
         explanation = _explained(game, self.settings, self.seed, self.progress)

@@ -290,6 +290,7 @@ def _clean_edges(edges: ArrayLike | Iterable[Sequence[int]], num_nodes: int) -> 
             f"edge ({wrong[0]}, {wrong[1]}) names a node outside 0..{num_nodes - 1} "
             f"of a graph with {num_nodes} nodes"
         )
-    ordered = np.sort(pairs.astype(np.int64), axis=1)
-    ordered = ordered[ordered[:, 0] < ordered[:, 1]]
-    return np.unique(ordered, axis=0)
+    low, high = pairs.min(axis=1).astype(np.int64), pairs.max(axis=1).astype(np.int64)
+    # one number for each edge sorts several times faster than pairs do
+    keys = np.unique((low * num_nodes + high)[low < high])
+    return np.stack(np.divmod(keys, max(1, num_nodes)), axis=1)

@@ -8,7 +8,7 @@ violation as a number: zero, up to rounding, where the property holds.
 | property | HN | Myerson | Shapley, which ignores the graph |
 |---|---|---|---|
 | component efficiency | yes | yes | on connected graphs only |
-| symmetry | yes | yes | yes, if the swap leaves disconnected coalitions alone, too |
+| symmetry | yes | yes | yes |
 | additivity | yes | yes | yes |
 | inessential game | yes | yes | yes |
 | continuity | yes | yes | yes |
@@ -63,14 +63,13 @@ def component_efficiency(value: Value, v: Game, graph: CommunicationGraph) -> fl
 def symmetry(value: Value, v: Game, graph: CommunicationGraph) -> float:
     """Largest difference between players that can be swapped without changing game or graph.
 
-    The game counts as unchanged when no *connected* coalition changes its worth, as no other exists
-    for a value that knows the graph. HN and Myerson have it; Shapley has it where disconnected
-    coalitions do not change, either. (Shapley's own axiom, Property D.2, asks for equal values
+    HN, Myerson and Shapley have it. (Shapley's own axiom, Property D.2, asks for equal values
     already when the game does not change, whatever the graph; HN and Myerson do not have that one.)
     """
     _check_players(graph)
     values = value(v, graph).values
-    coalitions = graph.connected_coalitions()
+    n = graph.num_nodes
+    coalitions = unpack(np.arange(1, 2**n, dtype=np.uint64)[:, None], n)
     worths = evaluate(v, coalitions)
     worst = 0.0
     for i, j in combinations(range(graph.num_nodes), 2):

@@ -87,7 +87,8 @@ def estimate_sum(
     spread = (scaled**2 * (1.0 - chance[drawn])[:, None]).T @ surrogate.left_out**2
     # a single draw says nothing about its own spread, unless there was nothing else to draw
     known = open_rows > 1 or len(drawn) == len(masks)
-    variance = spread * (open_rows / max(1, open_rows - 1) if known else np.nan)
+    widened = small_sample_factor(max(2, open_rows)) ** 2 if known else np.nan
+    variance = spread * (open_rows / max(1, open_rows - 1)) * widened
     place = np.searchsorted(drawn, certain)
     return WeightedSum(values, variance, fitted, asked[place], len(drawn))
 
@@ -108,6 +109,21 @@ def certain_rows(
         _, first = np.unique(component, return_index=True)
         certain = np.setdiff1d(certain, np.setdiff1d(singles[first], tops))
     return certain
+
+
+def small_sample_factor(draws: int) -> float:
+    """By how much to widen a standard error estimated from few draws, so that two of them cover.
+
+    The quantile of Student's distribution over that of the normal one, at two standard errors
+    (the Cornish-Fisher expansion in Abramowitz and Stegun, 26.7.5); ``nan`` for a single draw.
+
+    >>> round(small_sample_factor(11), 2), small_sample_factor(10_000) < 1.001
+    (1.14, True)
+    """
+    if draws < 2:
+        return float("nan")
+    freedom = draws - 1
+    return 1.0 + 1.25 / freedom + 1.53 / freedom**2
 
 
 def inclusion_chances(

@@ -22,7 +22,7 @@ from gstarx.graphs.index import distinct_rows
 from gstarx.graphs.lattice import CoalitionLattice
 from gstarx.values.allocation import Allocation
 from gstarx.values.budget import check_budget, listing_limit
-from gstarx.values.coalition_sampling import certain_rows, estimate_sum
+from gstarx.values.coalition_sampling import certain_rows, estimate_sum, small_sample_factor
 from gstarx.values.myerson import myerson_value, myerson_weights
 from gstarx.values.shapley import shapley_value
 from gstarx.values.surrogate import Features, Surrogate
@@ -144,8 +144,8 @@ def _sampled_from_orders(
     shares -= border / np.maximum(border.sum(axis=1, keepdims=True), 1.0)
     per_unit = _cross_fitted(graph, masks, worths, shares, where.reshape(-1, rows_per_unit))
     values = per_unit.mean(axis=0)
-    spread = per_unit.std(axis=0, ddof=1) if len(per_unit) > 1 else np.full_like(values, np.nan)
-    std_error = spread / np.sqrt(len(per_unit))
+    spread = per_unit.std(axis=0, ddof=min(1, len(per_unit) - 1))
+    std_error = spread / np.sqrt(len(per_unit)) * small_sample_factor(len(per_unit))
     whole = np.flatnonzero(border.sum(axis=1) == 0)
     gap = np.abs(members[whole] @ values - worths[whole]).max(initial=0.0)
     shape = (n, *asked.shape[1:])

@@ -30,6 +30,8 @@ _INNERS = ("exact", "iterated")
 _MAX_SQUARINGS, _TOL = 7, 1e-3
 #: A subset with more coalitions than this is not small any more.
 _MAX_COALITIONS = 2_000_000
+#: Nodes of subsets that are solved side by side: enough to save calls, few enough for masks.
+_NODES_TOGETHER = 4 * WORD
 
 
 def subgraph_sampled(
@@ -104,8 +106,8 @@ def subgraph_sampled(
         chosen = [np.arange(graph.num_nodes)] if graph.num_nodes else []
     else:
         chosen = _draw(graph, max_sample_size, num_samples, sampling, generator)
-    # a cover is taken part by part, everything else of many parts at once
-    room = 1 if superadditive else WORD
+    # a cover is taken, and an iteration stopped, part by part; the rest is done of many at once
+    room = 1 if superadditive or inner == "iterated" else _NODES_TOGETHER
     parts = [_Parts.of(graph, group, value) for group in _groups(chosen, room)]
     ask = _Worths.of(v, graph, parts)
     total = np.zeros((graph.num_nodes, ask.columns.shape[1]))
@@ -205,21 +207,20 @@ class _Parts:
     @classmethod
     def of(cls, graph: CommunicationGraph, subsets: list[NDArray[np.int64]], value: str) -> _Parts:
         """The subsets with the edges that the value sees: the graph's, or for Shapley all."""
-        edges, start = [], 0
-        for nodes in subsets:
-            if value == "shapley":
-                inside = CommunicationGraph.complete(len(nodes)).edges
-            else:
-                place = np.full(graph.num_nodes, -1)
-                place[nodes] = np.arange(len(nodes))
-                inside = place[graph.edges]
-                inside = inside[(inside >= 0).all(axis=1)]
-            edges.append(start + inside)
-            start += len(nodes)
-        beside = CommunicationGraph(start, np.concatenate(edges))
+        nodes = np.concatenate(subsets)
+        owner = np.repeat(np.arange(len(subsets)), [len(subset) for subset in subsets])
+        if value == "shapley":
+            inside = np.argwhere(np.triu(owner[:, None] == owner, 1))
+        else:
+            # every edge of the graph once for each subset that has both its ends
+            place = np.full((len(subsets), graph.num_nodes), -1)
+            place[owner, nodes] = np.arange(len(nodes))
+            ends = place[:, graph.edges]
+            inside = ends[(ends >= 0).all(axis=2)]
+        beside = CommunicationGraph(len(nodes), inside)
         advice = "a smaller max_sample_size"
         lattice = lattice_within(beside, _MAX_COALITIONS, sampler=advice)
-        return cls(np.concatenate(subsets), beside, lattice)
+        return cls(nodes, beside, lattice)
 
     def masks_in(self, num_nodes: int) -> Masks:
         """The coalitions as bitmasks over the whole graph."""
@@ -289,8 +290,13 @@ def _draw(
     """Subsets of nodes, at least as many as asked for and until every node is in one."""
     n = graph.num_nodes
     wanted = n if num_samples is None else num_samples
-    covered = np.zeros(n, dtype=np.bool_)
     subsets: list[NDArray[np.int64]] = []
+    if sampling == "random":
+        # the nodes with the smallest of n random numbers: all subsets at once
+        keys = generator.random((wanted, n))
+        subsets = list(np.sort(np.argpartition(keys, size - 1, axis=1)[:, :size], axis=1))
+    covered = np.zeros(n, dtype=np.bool_)
+    covered[np.concatenate(subsets) if subsets else []] = True
     while len(subsets) < wanted or not covered.all():
         if sampling == "random":
             nodes = np.sort(generator.choice(n, size=size, replace=False))

@@ -55,7 +55,7 @@ def test_what_a_coalition_weighs_on_the_path_of_three(
     table = np.zeros(8)
     table[sum(1 << i for i in coalition)] = 1.0
     result = hn_value(TableGame(3, table), path(3))
-    np.testing.assert_allclose(result.values, weights, atol=1e-15)
+    np.testing.assert_allclose(result.values, weights, rtol=0, atol=1e-15)
 
 
 def test_marginal_contributions_of_figure_1a() -> None:
@@ -82,7 +82,7 @@ def test_a_node_counts_for_the_opposite_one_on_the_ring_of_four() -> None:
 
 def test_a_pair_shares_the_surplus_equally() -> None:
     result = hn_value(TableGame(2, [0, 1, 2, 7]), path(2))
-    np.testing.assert_allclose(result.values, [3, 4], atol=1e-14)
+    np.testing.assert_allclose(result.values, [3, 4], rtol=0, atol=1e-14)
 
 
 # the definition
@@ -99,7 +99,9 @@ def test_it_is_the_limit_of_the_dense_matrix_of_definition_2(
         associated_matrix(graph, 1 / n), tol=1e-9, max_squarings=30
     )
     assert settled
-    np.testing.assert_allclose(hn_value(game, graph).values, own_worths(limit, game), atol=1e-10)
+    np.testing.assert_allclose(
+        hn_value(game, graph).values, own_worths(limit, game), rtol=0, atol=1e-10
+    )
 
 
 @settings(max_examples=60)
@@ -111,7 +113,7 @@ def test_it_equals_the_iteration_run_to_convergence(
     found = hn_value(game, graph)
     limit = hn_value_iterated(game, graph, tau=1 / graph.num_nodes, max_squarings=40, tol=1e-9)
     assert limit.converged
-    np.testing.assert_allclose(found.values, limit.values, atol=1e-10)
+    np.testing.assert_allclose(found.values, limit.values, rtol=0, atol=1e-10)
 
 
 @settings(max_examples=40)
@@ -134,7 +136,7 @@ def test_growth_weights_are_the_chances_of_random_growth(graph: CommunicationGra
             else 0.0
             for nodes in sets
         ]
-        np.testing.assert_allclose(weights[:, k], expected, atol=1e-14)
+        np.testing.assert_allclose(weights[:, k], expected, rtol=0, atol=1e-14)
 
 
 @settings(max_examples=40)
@@ -144,8 +146,8 @@ def test_the_sums_of_the_linear_system(graph: CommunicationGraph, q: int) -> Non
     worths = random_game(graph.num_nodes, seed=0, q=q)(lattice.coalitions())
     weights = growth_weights(lattice)
     matrix, sums = growth_sums(lattice, worths)
-    np.testing.assert_allclose(matrix, weights.T @ lattice.coalitions(), atol=1e-12)
-    np.testing.assert_allclose(sums, weights.T @ worths, atol=1e-12)
+    np.testing.assert_allclose(matrix, weights.T @ lattice.coalitions(), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(sums, weights.T @ worths, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("cells", [1, 3, 10])
@@ -177,7 +179,9 @@ def test_components_share_their_own_worth(q: int | None, data: st.DataObject) ->
     assert result.std_error.shape == result.values.shape
     for component in graph.components:
         worth = game.worths[sum(1 << i for i in component)]
-        np.testing.assert_allclose(result.values[list(component)].sum(axis=0), worth, atol=1e-10)
+        np.testing.assert_allclose(
+            result.values[list(component)].sum(axis=0), worth, rtol=0, atol=1e-10
+        )
 
 
 @settings(max_examples=40)
@@ -196,7 +200,7 @@ def test_components_are_games_of_their_own(
             return game(whole)
 
         alone = hn_value(inside, graph.subgraph(nodes)).values
-        np.testing.assert_allclose(values[nodes], alone, atol=1e-12)
+        np.testing.assert_allclose(values[nodes], alone, rtol=0, atol=1e-12)
 
 
 @settings(max_examples=40)
@@ -207,7 +211,7 @@ def test_names_of_nodes_do_not_matter(
     label = data.draw(st.permutations(range(graph.num_nodes)))
     game = random_game(graph.num_nodes, seed=seed)
     other = hn_value(renamed(game, label), relabelled(graph, label)).values
-    np.testing.assert_allclose(other[label], hn_value(game, graph).values, atol=1e-11)
+    np.testing.assert_allclose(other[label], hn_value(game, graph).values, rtol=0, atol=1e-11)
 
 
 @settings(max_examples=40)
@@ -217,7 +221,7 @@ def test_it_is_linear(graph: CommunicationGraph, seed: int, a: float, b: float) 
     w = random_game(graph.num_nodes, seed=seed + 1)
     mixed = hn_value(lambda c: a * v(c) + b * w(c), graph).values
     apart = a * hn_value(v, graph).values + b * hn_value(w, graph).values
-    np.testing.assert_allclose(mixed, apart, atol=1e-11)
+    np.testing.assert_allclose(mixed, apart, rtol=0, atol=1e-11)
 
 
 @settings(max_examples=40)
@@ -225,7 +229,7 @@ def test_it_is_linear(graph: CommunicationGraph, seed: int, a: float, b: float) 
 def test_additive_games_keep_what_they_have(graph: CommunicationGraph, data: st.DataObject) -> None:
     n = graph.num_nodes
     own = np.array(data.draw(st.lists(REAL, min_size=n, max_size=n)))
-    np.testing.assert_allclose(hn_value(additive_game(own), graph).values, own, atol=1e-9)
+    np.testing.assert_allclose(hn_value(additive_game(own), graph).values, own, rtol=0, atol=1e-9)
 
 
 @settings(max_examples=30)
@@ -235,7 +239,7 @@ def test_several_games_at_once_are_each_game_alone(graph: CommunicationGraph, q:
     together = hn_value(game, graph).values
     for column in range(q):
         alone = hn_value(lambda c, column=column: game(c)[:, column], graph).values
-        np.testing.assert_allclose(together[:, column], alone, atol=1e-12)
+        np.testing.assert_allclose(together[:, column], alone, rtol=0, atol=1e-12)
 
 
 @settings(max_examples=40)
@@ -252,7 +256,7 @@ def test_every_connected_coalition_is_asked_for_once(graph: CommunicationGraph) 
 def test_an_isolated_node_gets_its_own_worth() -> None:
     game = TableGame(3, [0, 1, 2, 4, 8, 16, 32, 64])
     values = hn_value(game, CommunicationGraph(3, [(0, 2)])).values
-    np.testing.assert_allclose(values, [1 + (16 - 9) / 2, 2, 8 + (16 - 9) / 2], atol=1e-14)
+    np.testing.assert_allclose(values, [1 + (16 - 9) / 2, 2, 8 + (16 - 9) / 2], rtol=0, atol=1e-14)
 
 
 def test_one_node_and_no_node() -> None:
@@ -279,7 +283,7 @@ def test_a_graph_of_many_words(
         return game(whole)
 
     values = hn_value(game, wide).values
-    np.testing.assert_allclose(values[places], hn_value(inside, small).values, atol=1e-11)
+    np.testing.assert_allclose(values[places], hn_value(inside, small).values, rtol=0, atol=1e-11)
     others = np.setdiff1d(np.arange(wide.num_nodes), places)
     np.testing.assert_array_equal(values[others], game(np.eye(wide.num_nodes, dtype=bool))[others])
 
@@ -292,7 +296,7 @@ def test_a_path_of_two_hundred_nodes_is_exact() -> None:
     assert result.residual < 1e-9
     back = list(range(199, -1, -1))
     other = hn_value(renamed(game, back), relabelled(path(200), back)).values
-    np.testing.assert_allclose(other[back], result.values, atol=1e-9)
+    np.testing.assert_allclose(other[back], result.values, rtol=0, atol=1e-9)
 
 
 def test_seventy_nodes_under_other_names() -> None:
@@ -306,7 +310,7 @@ def test_seventy_nodes_under_other_names() -> None:
     other = hn_value(renamed(game, label), relabelled(graph, label))
     assert other.evaluations == values.evaluations
     assert max(values.residual, other.residual) < 1e-9
-    np.testing.assert_allclose(other.values[label], values.values, atol=1e-9)
+    np.testing.assert_allclose(other.values[label], values.values, rtol=0, atol=1e-9)
 
 
 def test_many_coalitions_are_shared_out_without_a_remainder() -> None:
@@ -315,7 +319,7 @@ def test_many_coalitions_are_shared_out_without_a_remainder() -> None:
     result = hn_value(smooth_game(26), graph)
     assert result.residual < 1e-8
     np.testing.assert_allclose(
-        result.values.sum(), smooth_game(26)(np.ones((1, 26), bool)), atol=1e-8
+        result.values.sum(), smooth_game(26)(np.ones((1, 26), bool)), rtol=0, atol=1e-8
     )
 
 
@@ -330,7 +334,7 @@ def test_weights_times_worths(graph: CommunicationGraph) -> None:
     weights = hn_weights(lattice, graph)
     assert weights.shape == (len(lattice), graph.num_nodes)
     found = weights.T @ game(lattice.coalitions())
-    np.testing.assert_allclose(found, hn_value(game, graph).values, atol=1e-11)
+    np.testing.assert_allclose(found, hn_value(game, graph).values, rtol=0, atol=1e-11)
 
 
 # bad input

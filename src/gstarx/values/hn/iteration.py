@@ -120,9 +120,14 @@ def iterate(
     """Worths (k, q) after ``(I + tau B)^(2^s)``, and whether ``s`` squarings were enough."""
     joining = lattice.joining_nodes()
     powers = _MatrixPowers(lattice, joining, tau)
-    current = powers.apply(columns, 1)
     scale = float(np.linalg.norm(columns))
-    for squaring in range(max_squarings):
+    # the first squarings, as long as none of them settles, in one go
+    few = min(max_squarings, _STEPS_PER_CALL.bit_length() - 1)
+    room = np.empty((3, *columns.shape))
+    room[0] = columns
+    done = _square(lattice.links, lattice.successors, joining, tau, few, tol * scale, room)
+    current: Worths = room[0]
+    for squaring in range(done, max_squarings):
         power = 1 << squaring
         following = powers.apply(current, power)
         # what one squaring moves in the worths bounds what it moves in the matrix from below
@@ -218,3 +223,29 @@ def _step(links, successors, joining, tau, steps, room):  # type: ignore[no-unty
                 for at in range(links[row], links[row + 1]):
                     surplus += before[successors[at], g] - before[row, g] - before[joining[at], g]
                 after[row, g] = before[row, g] + tau * surplus
+
+
+@compiled
+def _square(links, successors, joining, tau, squarings, tol, room):  # type: ignore[no-untyped-def]
+    """Square on from ``room[0]`` until the next squaring would settle or all are done.
+
+    Leaves ``(I + tau B)^(2^s) v`` in ``room[0]`` and returns ``s``. A squaring that moves the
+    worths by no more than ``tol`` is left to the caller, who looks at the matrix as well.
+    """
+    _step(links, successors, joining, tau, 1, room[:2])
+    room[0] = room[1]
+    for squaring in range(squarings):
+        room[2] = room[0]
+        _step(links, successors, joining, tau, 1 << squaring, room[:2])
+        # an even number of steps ends where it began, an odd one in the other half
+        if (1 << squaring) % 2 == 1:
+            room[0] = room[1]
+        moved = 0.0
+        for row in range(room.shape[1]):
+            for g in range(room.shape[2]):
+                moved += (room[0, row, g] - room[2, row, g]) ** 2
+        # not a number is not settled either: the caller says so
+        if not np.sqrt(moved) > tol:
+            room[0] = room[2]
+            return squaring
+    return squarings
