@@ -13,7 +13,7 @@ from benchmarks.published import mutag
 from gstarx import GNNGame, explain
 from gstarx.graphs.bitmasks import pack
 
-_MOST = 100_000
+_MOST = 30_000
 
 
 def main() -> None:

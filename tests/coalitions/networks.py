@@ -215,7 +215,6 @@ NETWORKS: dict[str, tuple[Callable[[], Any], Callable[[Any, Data], Tensor]]] = {
     "gat": (GAT, _plain),
     "gine": (GINE, lambda m, d: m(d.x, d.edge_index, d.edge_attr)),
     "graph norm": (Normalised, _plain),
-    "batch norm without statistics": (lambda: GIN(track_running_stats=False), _plain),
     "data": (OnData, _on_data),
     "function": (_function, _plain),
     "function of data": (_function_of_data, _on_data),

@@ -61,21 +61,30 @@ def coalitions(n: int, *, seed: int = 0, at_most: int = 48) -> NDArray[np.bool_]
 
 def removed(data: Data, inside: Tensor, *, present: Tensor | None = None) -> Data:
     """The induced subgraph; nodes that are merely ``present`` are there without their edges."""
-    kept = inside if present is None else inside | present
-    nodes = kept.nonzero()[:, 0]
+    nodes = (inside if present is None else inside | present).nonzero()[:, 0]
     place = torch.full((len(inside),), -1)
     place[nodes] = torch.arange(len(nodes))
     _, _, mask = subgraph(inside, data.edge_index, num_nodes=len(inside), return_edge_mask=True)
-    pairs = place[data.pair_index]
-    return _with_fields(data, place[data.edge_index[:, mask]], nodes, mask) | {
-        "pair_index": pairs[:, (pairs >= 0).all(dim=0)]
-    }
+    out = _cut(data, nodes, mask)
+    out.edge_index = place[out.edge_index]
+    if "pair_index" in data:
+        pairs = place[data.pair_index]
+        out.pair_index = pairs[:, (pairs >= 0).all(dim=0)]
+    return out
 
 
 def split(data: Data, inside: Tensor) -> Data:
     mask = inside[data.edge_index[0]] & inside[data.edge_index[1]]
-    everybody = torch.arange(len(inside))
-    return _with_fields(data, data.edge_index[:, mask], everybody, mask)
+    return _cut(data, torch.arange(len(inside)), mask)
+
+
+def _cut(data: Data, nodes: Tensor, edges: Tensor) -> Data:
+    """Fields of some nodes and edges, which keep their numbers."""
+    fields = dict(data)
+    fields |= {key: data[key][nodes] for key in NODE_FIELDS if key in data}
+    fields |= {key: data[key][edges] for key in EDGE_FIELDS if key in data}
+    fields |= {"edge_index": data.edge_index[:, edges], "num_nodes": len(nodes)}
+    return Data(**fields)
 
 
 def zero_filled(data: Data, inside: Tensor) -> Data:
@@ -86,25 +95,10 @@ def zero_filled(data: Data, inside: Tensor) -> Data:
 
 
 def averaged(data: Data, inside: Tensor) -> Data:
-    """A removal of one's own: the absent get the mean features, and keep half their edges."""
+    """A removal of one's own: the absent get the mean features."""
     out = data.clone()
     out.x = torch.where(inside[:, None], data.x, data.x.mean(dim=0))
     return out
-
-
-class _Fields(Data):
-    def __or__(self, changes: dict[str, Any]) -> Data:
-        out = self.clone()
-        for key, value in changes.items():
-            out[key] = value
-        return out
-
-
-def _with_fields(data: Data, edge_index: Tensor, nodes: Tensor, edges: Tensor) -> Any:
-    fields = {key: value for key, value in data if key != "edge_index"}
-    fields |= {key: data[key][nodes] for key in NODE_FIELDS if key in data}
-    fields |= {key: data[key][edges] for key in EDGE_FIELDS if key in data}
-    return _Fields(edge_index=edge_index, **fields)
 
 
 REMOVALS: dict[str, Callable[[Data, Tensor], Data]] = {
