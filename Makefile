@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'
 	touch $@
 
-demo: $(READY) ## the paper's worked examples, computed
+demo: $(READY) ## the paper's worked examples computed, a network explained
 	$(BIN)/python -m gstarx.demo
 
 # One thread each: the workers fill the cores already.

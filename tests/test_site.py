@@ -48,7 +48,9 @@ def test_formulas_are_drawn_by_the_browser(pages: dict[str, str]) -> None:
     assert not [name for name, text in pages.items() if "arithmatex" in text]
 
 
-@pytest.mark.parametrize("room", ["graphs", "games", "values"])
+@pytest.mark.parametrize(
+    "room", ["graphs", "games", "values", "coalitions", "explainers", "models", "datasets"]
+)
 def test_examples_in_docstrings_are_shown_as_code(pages: dict[str, str], room: str) -> None:
     page = pages[f"reference/{room}.html"]
     assert "highlight" in page

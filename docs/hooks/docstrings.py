@@ -7,6 +7,8 @@ import griffe
 
 # Indented `>>>` lines outside an "Examples" section would otherwise become nested quotations.
 EXAMPLE = re.compile(r"(?:^[ \t]*>>> .*\n?(?:^[ \t]*\S.*\n?)*\n*)+", re.MULTILINE)
+# "a, b" over one description: each name is listed on its own, or all get the first one's type.
+TOGETHER = re.compile(r"^(\w+(?:, \w+)+)\n((?:[ ]{4}.*\n?)+)", re.MULTILINE)
 ROLE = re.compile(r":\w+:`~?([^`]+)`")
 
 
@@ -16,8 +18,16 @@ def to_markdown(docstring: str) -> str:
     Sections called "Examples" are left alone: the docstring parser knows what to do with them.
     """
     head, heading, tail = docstring.partition("Examples\n--------\n")
+    head = TOGETHER.sub(apart, head)
     fenced = EXAMPLE.sub(lambda match: f"```pycon\n{match[0].rstrip()}\n```\n\n", head)
     return ROLE.sub(r"`\1`", fenced + heading + tail)
+
+
+def apart(match: re.Match[str]) -> str:
+    """Names that share a description, one by one."""
+    described = match[2].rstrip("\n")
+    listed = "\n".join(f"{name}\n{described}" for name in match[1].split(", "))
+    return listed + match[2][len(described) :]
 
 
 class Docstrings(griffe.Extension):

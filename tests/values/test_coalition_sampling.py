@@ -18,6 +18,7 @@ from gstarx.values.coalition_sampling import (
     certain_rows,
     estimate_sum,
     inclusion_chances,
+    small_sample_factor,
     systematic_sample,
 )
 from gstarx.values.hn.closed_form import hn_weights
@@ -141,6 +142,24 @@ def test_rounding_does_not_change_the_size_of_a_draw() -> None:
 
 def test_nothing_to_draw_from() -> None:
     assert len(systematic_sample(np.zeros(0), np.random.default_rng(0))) == 0
+
+
+# few draws
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"),
+    # of Student's distribution, where the normal one has 2
+    [(5, 2.6487), (10, 2.2837), (20, 2.1330), (30, 2.0872), (100, 2.0255)],
+)
+def test_few_draws_widen_as_student_says(freedom: int, quantile: float) -> None:
+    assert small_sample_factor(freedom + 1) == pytest.approx(quantile / 2, rel=0.015)
+
+
+def test_a_single_draw_widens_to_nothing_known() -> None:
+    assert np.isnan(small_sample_factor(1))
+    assert np.isnan(small_sample_factor(0))
+    assert 1 < small_sample_factor(10**6) < 1.00001
 
 
 # what is always evaluated

@@ -60,6 +60,6 @@ def induced(data: Data, inside: NDArray[np.bool_], roles: Roles) -> Data:
         elif role == "ids":
             ids = data[key].cpu()
             columns = place[ids.reshape(1) if ids.dim() == 0 else ids]
-            flat = columns.reshape(-1, columns.shape[-1])
-            fields[key] = columns[..., (flat >= 0).all(dim=0)]
+            present = (columns[None].flatten(0, -2) >= 0).all(dim=0)
+            fields[key] = columns[..., present]
     return Data(edge_index=moved[:, edges], num_nodes=len(keep), **fields)

@@ -126,6 +126,8 @@ class GNNGame:
         device = model_device(model, data.edge_index.device)
         if batch_nodes is None:
             batch_nodes = default_batch_nodes(model, device)
+        elif not isinstance(batch_nodes, int | np.integer):
+            raise TypeError(f"batch_nodes must be an integer (got {batch_nodes!r})")
         elif batch_nodes < 1:
             raise ValueError(f"batch_nodes must be at least 1 (got {batch_nodes})")
         self.model = model
@@ -159,13 +161,13 @@ class GNNGame:
             log.info("the model does not keep coalitions apart: they are evaluated one by one")
         # cloned outside inference mode, so that it is a tensor like any other
         self.prediction = whole[0].clone()
-        if return_type == "raw" and looks_like_probabilities(whole, mode):
+        chosen = resolve_payoff(payoff, target, whole, mode=mode, return_type=return_type)
+        if return_type == "raw" and self._seem_probabilities(whole, mode):
             warnings.warn(
                 f"outputs were declared raw but look like probabilities ({whole[0].tolist()}): if "
                 "they are, say return_type='probs'",
                 stacklevel=2,
             )
-        chosen = resolve_payoff(payoff, target, whole, mode=mode, return_type=return_type)
         self.payoff = self._with_baseline(chosen, baseline, whole)
         if masked_layers(model):
             log.warning("the model carries edge masks of another explainer: they are set aside")
@@ -244,6 +246,19 @@ class GNNGame:
                 )
             worths[bad] = float(self.fallback)
         return worths
+
+    def _seem_probabilities(self, whole: Tensor, mode: str) -> bool:
+        """Whether outputs look like probabilities, of the whole and, where in doubt, of parts."""
+        if not looks_like_probabilities(whole, mode) or mode == "multiclass_classification":
+            return looks_like_probabilities(whole, mode)
+        # a logit between 0 and 1 is common: those of single nodes will not all be
+        alone = pack(np.eye(min(self.n, 64), self.n, dtype=np.bool_))
+        try:
+            with untouched(self.model):
+                outputs = [self._evaluator.outputs(alone[i : i + 1]) for i in range(len(alone))]
+        except Exception:
+            return False
+        return all(looks_like_probabilities(output, mode) for output in outputs)
 
     def _outputs(self, masks: Masks) -> Tensor:
         outputs = self._evaluator.outputs(masks)

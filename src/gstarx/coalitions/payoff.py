@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -111,9 +112,9 @@ def looks_like_probabilities(outputs: Tensor, mode: str) -> bool:
 def choose_columns(target: TargetLike, scores: Tensor, mode: str, single: bool) -> list[int]:
     """Columns to explain: those asked for, or the predicted class of the whole graph's scores."""
     count = scores.shape[1]
-    what = "class" if mode == "multiclass_classification" or single else "output"
+    what = "a class" if mode == "multiclass_classification" or single else "an output"
     if isinstance(target, Tensor):
-        target = [int(t) for t in target.reshape(-1).tolist()]
+        target = target.reshape(-1).tolist()
     if target is None:
         if mode == "multiclass_classification" or single:
             return [int(scores[0].argmax())]
@@ -122,13 +123,19 @@ def choose_columns(target: TargetLike, scores: Tensor, mode: str, single: bool) 
         raise ValueError(f"the model has {count} outputs: say which with target=0..{count - 1}")
     if isinstance(target, str):
         if target != "all":
-            raise ValueError(f"target must be a {what}, a list of them, or 'all' (got {target!r})")
+            raise ValueError(f"target must be {what}, a list of them, or 'all' (got {target!r})")
         return list(range(count))
-    chosen = [int(t) for t in (target if isinstance(target, Sequence) else [target])]
+    listed: Sequence[Any] = target if isinstance(target, Sequence) else [target]
+    try:
+        chosen = [operator.index(t) for t in listed]
+    except TypeError:
+        raise TypeError(
+            f"target must be {what}, a list of them, or 'all' (got {target!r})"
+        ) from None
     wrong = [t for t in chosen if not 0 <= t < count]
     if wrong or not chosen:
         got = wrong[0] if wrong else "none"
-        raise ValueError(f"target must name a {what} in 0..{count - 1} (got {got})")
+        raise ValueError(f"target must name {what} in 0..{count - 1} (got {got})")
     return chosen
 
 

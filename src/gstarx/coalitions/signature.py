@@ -188,7 +188,7 @@ class GraphTensors:
 
 def _inside(ids: Tensor, places: Tensor) -> Tensor:
     """Node ids (K,) or (r, K) in the batch's numbering, where all of a column are present."""
-    moved = places[:, ids.reshape(-1, ids.shape[-1])]
+    moved = places[:, ids[None].flatten(0, -2)]
     kept = moved.permute(1, 0, 2)[:, (moved >= 0).all(dim=1)]
     return kept.reshape(*ids.shape[:-1], -1)
 

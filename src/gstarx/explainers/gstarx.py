@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -16,9 +17,12 @@ from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
 from tqdm import tqdm
 
 from gstarx.coalitions.game import GNNGame
+from gstarx.coalitions.players import check_data
+from gstarx.explainers.explanation import NodeExplanation
 from gstarx.explainers.settings import ValueSettings
 
 _VALUE_OPTIONS = frozenset(field.name for field in fields(ValueSettings))
+_GAME_OPTIONS = frozenset(inspect.signature(GNNGame).parameters) - {"model", "data"}
 log = logging.getLogger("gstarx")
 
 
@@ -148,7 +152,7 @@ class GStarX(ExplainerAlgorithm):  # type: ignore[misc]
             raise ValueError("GStarX takes homogeneous graphs: x and edge_index must be tensors")
         config = self.model_config
         level = config.task_level.value
-        data = Data(x=x, edge_index=edge_index, **kwargs)
+        data = check_data(Data(x=x, edge_index=edge_index, **kwargs))
         if kwargs.get("edge_label_index") is None and level == "edge":
             raise ValueError("task_level='edge' needs edge_label_index=...")
         game = GNNGame(
@@ -284,6 +288,9 @@ def _sorted_options(
     seed, progress = options.pop("seed", None), options.pop("progress", False)
     edge_mask = options.pop("edge_mask", False)
     own = {key: options.pop(key) for key in list(options) if key in _VALUE_OPTIONS}
+    for name in options.keys() - _GAME_OPTIONS:
+        valid = sorted({"seed", "progress", "edge_mask"} | _VALUE_OPTIONS | _GAME_OPTIONS)
+        raise TypeError(f"there is no option {name!r}; valid are {', '.join(valid)}")
     return ValueSettings(**own), seed, progress, edge_mask, options
 
 
@@ -300,7 +307,7 @@ def _explained(game: GNNGame, settings: ValueSettings, seed: Any, progress: bool
     scores[game.nodes] = found.values
     errors[game.nodes] = found.std_error
     shape = (game.num_nodes, -1)
-    return Explanation(
+    return NodeExplanation(
         node_mask=torch.from_numpy(scores).float().reshape(shape),
         node_std_error=torch.from_numpy(errors).float().reshape(shape),
         worth=torch.from_numpy(np.atleast_1d(asked[0])),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gstarx.games.protocol import Game
-from gstarx.graphs.communication import CommunicationGraph
+from gstarx.graphs.communication import CommunicationGraph, TooManyCoalitions, as_size
 from gstarx.values import (
     Allocation,
     ConvergenceWarning,
@@ -67,6 +67,7 @@ class ValueSettings:
                 f"there is no estimator {self.estimator!r} for value={self.value!r}; valid are "
                 f"{pairs}"
             )
+        as_size(self.budget, name="budget")
 
     def chosen_estimator(self, graph: CommunicationGraph) -> str:
         """The estimator for a graph: ``"auto"`` resolved by counting its coalitions."""
@@ -83,12 +84,27 @@ class ValueSettings:
     ) -> tuple[Allocation, str]:
         """What every node gets, and the estimator that was used."""
         estimator = self.chosen_estimator(graph)
+        try:
+            return self._allocate(estimator, game, graph, seed), estimator
+        except TooManyCoalitions as error:
+            if estimator != "exact":
+                raise
+            advice = f"raise budget=..., or say estimator='auto' or {ESTIMATORS[self.value][-1]!r}"
+            raise TooManyCoalitions(error.at_least, error.limit, advice) from None
+
+    def _allocate(
+        self,
+        estimator: str,
+        game: Game,
+        graph: CommunicationGraph,
+        seed: int | np.random.Generator | None,
+    ) -> Allocation:
         if estimator == "subgraphs":
             with warnings.catch_warnings():
                 if self.inner == "iterated":
                     # asked for by name: its truncation is the point, and the result records it
                     warnings.simplefilter("ignore", ConvergenceWarning)
-                found = subgraph_sampled(
+                return subgraph_sampled(
                     game,
                     graph,
                     value=self.value,
@@ -100,14 +116,12 @@ class ValueSettings:
                     superadditive=self.superadditive,
                     seed=seed,
                 )
-            return found, estimator
         if self.value == "shapley":
             if estimator == "exact":
-                return shapley_value(game, graph.num_nodes, max_coalitions=self.budget), estimator
-            found = shapley_value_sampled(game, graph.num_nodes, budget=self.budget, seed=seed)
-            return found, estimator
-        exact = hn_value if self.value == "hn" else myerson_value
+                return shapley_value(game, graph.num_nodes, max_coalitions=self.budget)
+            return shapley_value_sampled(game, graph.num_nodes, budget=self.budget, seed=seed)
         if estimator == "exact":
-            return exact(game, graph, max_coalitions=self.budget), estimator
+            exact = hn_value if self.value == "hn" else myerson_value
+            return exact(game, graph, max_coalitions=self.budget)
         sampled = hn_value_growth_sampled if self.value == "hn" else myerson_value_sampled
-        return sampled(game, graph, budget=self.budget, seed=seed), estimator
+        return sampled(game, graph, budget=self.budget, seed=seed)
