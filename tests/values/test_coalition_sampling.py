@@ -46,7 +46,7 @@ def drawn_at(chance: Numbers, number: float) -> np.ndarray:
 def budgets(draw: st.DrawFn) -> tuple[Numbers, int, np.ndarray]:
     """Sizes of some rows, how many to draw, and rows that must be drawn."""
     k = draw(st.integers(1, 30))
-    sizes = draw(arrays(np.float64, k, elements=st.floats(0, 1e6) | st.sampled_from([0.0, 1.0])))
+    sizes = draw(arrays(np.float64, k, elements=st.floats(1e-6, 1e6) | st.sampled_from([0.0, 1.0])))
     certain = np.array(draw(st.lists(st.integers(0, k - 1), unique=True)), dtype=np.int64)
     return sizes, draw(st.integers(len(certain), k)), np.sort(certain)
 

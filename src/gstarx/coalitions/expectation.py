@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -45,22 +45,26 @@ def expected_output(
     """
     mode, return_type = check_task(mode, return_type)
     total, count = torch.zeros(0, dtype=torch.float64), 0
-    with untouched(model):
-        for batch in _batches(dataset, model):
-            device = model_device(model, batch.edge_index.device)
-            batch = batch.to(device)
-            fields: dict[str, Any] = {key: value for key, value in batch if key != "ptr"}
-            fields["batch_size"] = batch.num_graphs
-            found = call_model(model, Signature.of(model, batch), fields)
-            scores = class_scores(
-                outputs_matrix(found, batch.num_graphs), mode, return_type, "prob"
-            )
-            summed = scores.double().sum(dim=0).cpu()
-            total = summed if not count else total + summed
-            count += batch.num_graphs
+    for outputs in graph_outputs(model, dataset):
+        scores = class_scores(outputs, mode, return_type, "prob")
+        summed = scores.double().sum(dim=0).cpu()
+        total = summed if not count else total + summed
+        count += len(outputs)
     if not count:
         raise ValueError("the dataset has no graphs to average over")
     return total / count
+
+
+def graph_outputs(model: Model, dataset: Iterable[Data]) -> Iterator[Tensor]:
+    """Outputs (graphs, columns) of a graph-level model, batch by batch, in order."""
+    for batch in _batches(dataset, model):
+        device = model_device(model, batch.edge_index.device)
+        fields: dict[str, Any] = {key: value for key, value in batch.to(device) if key != "ptr"}
+        fields["batch_size"] = batch.num_graphs
+        with untouched(model):
+            found = call_model(model, Signature.of(model, batch), fields)
+        # cloned outside inference mode, so that it is a tensor like any other
+        yield outputs_matrix(found, batch.num_graphs).clone()
 
 
 def _batches(dataset: Iterable[Data], model: Model) -> Iterable[Batch]:

@@ -76,6 +76,8 @@ class GNNGame:
         Worth of coalitions on which the model raises or returns NaN. Without one, that is an error.
     keywords
         Names of the fields to pass to the model by keyword, instead of those its signature names.
+    prediction
+        The model's output for the whole graph, (1, columns), where it is known already.
 
     Attributes
     ----------
@@ -112,6 +114,7 @@ class GNNGame:
         batch_nodes: int | None = None,
         fallback: float | None = None,
         keywords: Iterable[str] | None = None,
+        prediction: Tensor | None = None,
     ) -> None:
         if not callable(model):
             raise TypeError(f"model must be callable (got {type(model).__name__})")
@@ -149,7 +152,7 @@ class GNNGame:
 
         with untouched(model):
             self._evaluator, self.nodes, whole = choose_players(
-                model, data, task_level, index, num_hops, roles, evaluator
+                model, data, task_level, index, num_hops, roles, evaluator, prediction
             )
         self.data = self._evaluator.removal.data
         self.graph = CommunicationGraph.from_edge_index(self.data.edge_index, len(self.nodes))

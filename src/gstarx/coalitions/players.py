@@ -14,6 +14,7 @@ from torch_geometric.data import Data, HeteroData
 
 from gstarx.coalitions.ego import count_layers, grow_hops, induced
 from gstarx.coalitions.evaluator import Evaluator
+from gstarx.coalitions.payoff import outputs_matrix
 from gstarx.coalitions.signature import Model, Roles
 from gstarx.graphs.bitmasks import pack
 
@@ -73,12 +74,13 @@ def choose_players(
     num_hops: int | None,
     roles: Roles,
     evaluator: _MakeEvaluator,
+    prediction: Tensor | None = None,
 ) -> _Players:
     """An evaluator on the part of the graph that plays, its node ids, and the prediction (1, C)."""
     everywhere = np.arange(int(data.num_nodes or 0))
     anchors = _anchors(data, task_level, index)
     on_all = evaluator(data, anchors)
-    whole = _whole_output(on_all)
+    whole = _whole_output(on_all) if prediction is None else outputs_matrix(prediction, 1)
     if task_level == "graph":
         return on_all, everywhere, whole
     if num_hops is not None and num_hops < 0:

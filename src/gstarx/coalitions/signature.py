@@ -116,8 +116,8 @@ def _wants_data(named: list[inspect.Parameter], data: Data) -> bool:
     if len(required) != 1 or required[0].name in ("x", "edge_index"):
         return False
     name, annotation = required[0].name, required[0].annotation
-    by_type = isinstance(annotation, type) and issubclass(annotation, Data)
-    by_name = str(annotation) in ("Data", "Batch") or name in _DATA_NAMES
+    by_type = isinstance(annotation, type) and issubclass(annotation, Data | Batch)
+    by_name = name in _DATA_NAMES or str(annotation).rpartition(".")[2] in ("Data", "Batch")
     return by_type or by_name or (len(named) == 1 and name not in data)
 
 

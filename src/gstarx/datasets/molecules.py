@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gstarx.datasets.collection import GraphDataset
@@ -28,11 +30,14 @@ def load_mutag(root: Path) -> GraphDataset:
     if missing:
         raise FileNotFoundError(f"{raw} lacks MUTAG_{missing[0]}.txt")
     read = {n: _integers(raw / f"MUTAG_{n}.txt") for n in _MUTAG_FILES}
+    columns = {name: table.shape[1] for name, table in read.items()}
+    if columns != {name: 2 if name == "A" else 1 for name in _MUTAG_FILES}:
+        raise ValueError(f"the files in {raw} do not fit together (got columns {columns})")
     owner = read["graph_indicator"][:, 0] - 1
     atoms = read["node_labels"][:, 0]
     labels = read["graph_labels"][:, 0]
     bonds = read["A"] - 1
-    if len(atoms) != len(owner) or owner.max() + 1 != len(labels) or bonds.max() >= len(owner):
+    if not _fit_together(owner, atoms, labels, bonds):
         raise ValueError(f"the files in {raw} do not fit together")
     graphs = []
     for graph in range(len(labels)):
@@ -49,10 +54,27 @@ def load_mutag(root: Path) -> GraphDataset:
     return GraphDataset("mutag", tuple(graphs), 2, random_split_indices(len(graphs)))
 
 
-def _integers(path: Path) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+def _fit_together(
+    owner: NDArray[np.int64],
+    atoms: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    bonds: NDArray[np.int64],
+) -> bool:
+    """Whether every atom is of a known kind, and every bond between two of one molecule."""
+    in_order = owner[0] == 0 and set(np.diff(owner).tolist()) <= {0, 1}
+    known = len(atoms) == len(owner) and set(atoms.tolist()) <= set(range(len(MUTAG_ATOMS)))
+    if not in_order or not known or owner[-1] + 1 != len(labels):
+        return False
+    inside = bonds.min() >= 0 and bonds.max() < len(owner)
+    return bool(inside and (owner[bonds[:, 0]] == owner[bonds[:, 1]]).all())
+
+
+def _integers(path: Path) -> NDArray[np.int64]:
     try:
-        return np.loadtxt(path, delimiter=",", dtype=np.int64, ndmin=2)
-    except (OSError, ValueError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # numpy only warns of an empty file
+            return np.loadtxt(path, delimiter=",", dtype=np.int64, ndmin=2)
+    except (OSError, ValueError, UserWarning) as error:
         raise ValueError(f"{path} is not a readable table of integers: {error}") from error
 
 

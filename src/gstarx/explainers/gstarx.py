@@ -16,6 +16,7 @@ from torch_geometric.explain import ExplainerAlgorithm, Explanation
 from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
 from tqdm import tqdm
 
+from gstarx.coalitions.expectation import graph_outputs
 from gstarx.coalitions.game import GNNGame
 from gstarx.coalitions.players import check_data
 from gstarx.explainers.explanation import NodeExplanation
@@ -215,7 +216,8 @@ def explain(model: Any, data: Data, **options: Any) -> Explanation:
     game = GNNGame(model, data, **game_options)
     explanation = _explained(game, settings, seed, progress)
     for key, field in data:
-        if key not in explanation:
+        # an edge mask of the data, as PyG's datasets with a ground truth have, is not a finding
+        if key not in explanation and key != "edge_mask":
             explanation[key] = field
     if edge_mask:
         explanation.edge_mask = edge_scores(explanation.node_mask, data.edge_index)
@@ -260,17 +262,35 @@ def explain_many(
         raise ValueError(f"on_error must be 'raise' or 'record' (got {on_error!r})")
     graphs = list(dataset)
     seeds = np.random.SeedSequence(seed).spawn(len(graphs))
+    predictions = _predictions(model, graphs, options)
     results: list[Explanation | FailedExplanation] = []
     for position, graph in enumerate(tqdm(graphs, desc="explaining", disable=not progress)):
         try:
             own = np.random.default_rng(seeds[position])
-            results.append(explain(model, graph, seed=own, **options))
+            known = {"prediction": predictions[position]} if predictions else {}
+            results.append(explain(model, graph, seed=own, **known, **options))
         except Exception as error:
             if on_error == "raise":
                 error.add_note(f"while explaining graph {position} of {len(graphs)}")
                 raise
             results.append(FailedExplanation(position, error))
     return results
+
+
+def _predictions(model: Any, graphs: list[Data], options: dict[str, Any]) -> list[Tensor]:
+    """The model's output (1, columns) for every graph, in few forward passes, or nothing.
+
+    Nothing where each graph has to see to it itself: other task levels, a signature or a removal of
+    the user's own, and graphs or models that raise, so that the error is that of one graph.
+    """
+    plain = options.get("task_level", "graph") == "graph" and not callable(options.get("removal"))
+    if not plain or "keywords" in options:
+        return []
+    try:
+        found = torch.cat(list(graph_outputs(model, graphs)))
+    except Exception:
+        return []
+    return [found[i : i + 1] for i in range(len(graphs))] if len(found) == len(graphs) else []
 
 
 def edge_scores(node_mask: Tensor, edge_index: Tensor) -> Tensor:

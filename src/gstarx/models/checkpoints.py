@@ -50,8 +50,10 @@ def load_published_checkpoint(path: str | os.PathLike[str], **options: Any) -> G
             f"{path} does not hold a published GCN: expected keys like 'convs.0.weight' and "
             f"'mlps.0.weight' (got {', '.join(sorted(state)[:6]) or 'none'})"
         )
-    width, hidden = state["convs.0.weight"].shape
-    classes = len(state["mlps.0.bias"])
+    widths = (*state["convs.0.weight"].shape, *state["mlps.0.bias"].shape)
+    if len(widths) != 3:
+        raise ValueError(f"the tensors in {path} do not fit together (got shapes {widths})")
+    width, hidden, classes = widths
     known = _GCN_OPTIONS.get((width, hidden, classes))
     if known is None and "readout" not in options:
         raise ValueError(
@@ -62,7 +64,10 @@ def load_published_checkpoint(path: str | os.PathLike[str], **options: Any) -> G
     weights = {f"convs.{i}.lin.weight": state[f"convs.{i}.weight"].T for i in range(layers)}
     weights |= {f"convs.{i}.bias": state[f"convs.{i}.bias"] for i in range(layers)}
     weights |= {f"classifier.{part}": state[f"mlps.0.{part}"] for part in ("weight", "bias")}
-    model.load_state_dict(weights)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ValueError(f"the tensors in {path} do not fit together: {error}") from error
     return model.eval()
 
 

@@ -19,7 +19,7 @@ from gstarx.graphs.index import distinct_rows, find_rows
 from gstarx.graphs.lattice import CoalitionLattice
 from gstarx.values.allocation import Allocation, ConvergenceWarning
 from gstarx.values.hn.closed_form import lattice_within, solve
-from gstarx.values.hn.iteration import check_iteration, iterate
+from gstarx.values.hn.iteration import check_iteration, iterate, iterate_parts
 from gstarx.values.myerson import share_out
 from gstarx.values.worths import in_columns
 
@@ -106,8 +106,8 @@ def subgraph_sampled(
         chosen = [np.arange(graph.num_nodes)] if graph.num_nodes else []
     else:
         chosen = _draw(graph, max_sample_size, num_samples, sampling, generator)
-    # a cover is taken, and an iteration stopped, part by part; the rest is done of many at once
-    room = 1 if superadditive or inner == "iterated" else _NODES_TOGETHER
+    # a cover is taken part by part, the rest is done of many at once
+    room = 1 if superadditive else _NODES_TOGETHER
     parts = [_Parts.of(graph, group, value) for group in _groups(chosen, room)]
     ask = _Worths.of(v, graph, parts)
     total = np.zeros((graph.num_nodes, ask.columns.shape[1]))
@@ -201,6 +201,8 @@ class _Parts:
 
     #: Node of the whole graph behind every node here.
     nodes: NDArray[np.int64]
+    #: Subset that every node here belongs to.
+    owner: NDArray[np.int64]
     graph: CommunicationGraph
     lattice: CoalitionLattice
 
@@ -220,7 +222,7 @@ class _Parts:
         beside = CommunicationGraph(len(nodes), inside)
         advice = "a smaller max_sample_size"
         lattice = lattice_within(beside, _MAX_COALITIONS, sampler=advice)
-        return cls(nodes, beside, lattice)
+        return cls(nodes, owner, beside, lattice)
 
     def masks_in(self, num_nodes: int) -> Masks:
         """The coalitions as bitmasks over the whole graph."""
@@ -266,8 +268,24 @@ def _solve(
         return share_out(part.lattice, worths), True
     if inner == "exact":
         return solve(part.lattice, part.graph, worths), True
-    settled, converged = iterate(part.lattice, worths, tau, _MAX_SQUARINGS, _TOL)
-    return settled[: part.graph.num_nodes], converged
+    return _iterated(part, worths, tau)
+
+
+def _iterated(parts: _Parts, worths: Worths, tau: float) -> tuple[NDArray[np.float64], bool]:
+    """Values after the truncated iteration, in which every subset stops for itself."""
+    n = parts.graph.num_nodes
+    owner = parts.owner[parts.lattice.coalitions().argmax(axis=1)]
+    settled, doubtful = iterate_parts(parts.lattice, worths, tau, _MAX_SQUARINGS, _TOL, owner)
+    values = settled[:n]
+    converged = bool(doubtful.all())
+    for subset in np.flatnonzero(doubtful):
+        inside = parts.graph.subgraph(np.flatnonzero(parts.owner == subset))
+        # the coalitions of one subset are listed in the same order alone as beside the others
+        alone = worths[owner == subset]
+        own, enough = iterate(CoalitionLattice.of(inside), alone, tau, _MAX_SQUARINGS, _TOL)
+        values[parts.owner == subset] = own[: inside.num_nodes]
+        converged &= enough
+    return values, converged
 
 
 def _covered(part: _Parts, worths: Worths) -> Worths:

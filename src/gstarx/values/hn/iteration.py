@@ -119,15 +119,15 @@ def iterate(
 ) -> tuple[Worths, bool]:
     """Worths (k, q) after ``(I + tau B)^(2^s)``, and whether ``s`` squarings were enough."""
     joining = lattice.joining_nodes()
-    powers = _MatrixPowers(lattice, joining, tau)
     scale = float(np.linalg.norm(columns))
-    # the first squarings, as long as none of them settles, in one go
-    few = min(max_squarings, _STEPS_PER_CALL.bit_length() - 1)
-    room = np.empty((3, *columns.shape))
-    room[0] = columns
-    done = _square(lattice.links, lattice.successors, joining, tau, few, tol * scale, room)
-    current: Worths = room[0]
-    for squaring in range(done, max_squarings):
+    if max_squarings < _STEPS_PER_CALL.bit_length():
+        together = np.zeros(len(lattice), dtype=np.int64)
+        current, doubtful = iterate_parts(lattice, columns, tau, max_squarings, tol, together)
+        if len(lattice) and not doubtful.any():
+            return current, False
+    powers = _MatrixPowers(lattice, joining, tau)
+    current = powers.apply(columns, 1)
+    for squaring in range(max_squarings):
         power = 1 << squaring
         following = powers.apply(current, power)
         # what one squaring moves in the worths bounds what it moves in the matrix from below
@@ -141,6 +141,41 @@ def iterate(
                 "for this graph"
             )
     return current, False
+
+
+def iterate_parts(
+    lattice: CoalitionLattice,
+    columns: Worths,
+    tau: float,
+    squarings: int,
+    tol: float,
+    owner: NDArray[np.int64],
+) -> tuple[Worths, NDArray[np.bool_]]:
+    """Worths (k, q) after all of the squarings, for several graphs side by side at once.
+
+    ``owner`` says to which of them a coalition belongs. Returned beside the worths is which of them
+    *may* have settled before the last squaring: only for those does the stopping rule matter. What
+    one squaring moves in the worths bounds what it moves in the matrix from below.
+    """
+    parts = int(owner.max(initial=-1)) + 1
+    limits = np.zeros(parts)
+    np.add.at(limits, owner, (columns**2).sum(axis=1))
+    doubtful = np.zeros(parts, dtype=np.bool_)
+    room = np.empty((3, *columns.shape))
+    room[0] = columns
+    _square(
+        lattice.links,
+        lattice.successors,
+        lattice.joining_nodes(),
+        tau,
+        squarings,
+        owner,
+        tol * np.sqrt(limits),
+        room,
+        doubtful,
+    )
+    settled: Worths = room[0]
+    return settled, doubtful
 
 
 class _MatrixPowers:
@@ -226,12 +261,9 @@ def _step(links, successors, joining, tau, steps, room):  # type: ignore[no-unty
 
 
 @compiled
-def _square(links, successors, joining, tau, squarings, tol, room):  # type: ignore[no-untyped-def]
-    """Square on from ``room[0]`` until the next squaring would settle or all are done.
-
-    Leaves ``(I + tau B)^(2^s) v`` in ``room[0]`` and returns ``s``. A squaring that moves the
-    worths by no more than ``tol`` is left to the caller, who looks at the matrix as well.
-    """
+def _square(links, successors, joining, tau, squarings, owner, limits, room, doubtful):  # type: ignore[no-untyped-def]
+    """Leave ``(I + tau B)^(2^squarings) v`` in ``room[0]``, and note whose worths hardly moved."""
+    moved = np.empty(len(limits))
     _step(links, successors, joining, tau, 1, room[:2])
     room[0] = room[1]
     for squaring in range(squarings):
@@ -240,12 +272,11 @@ def _square(links, successors, joining, tau, squarings, tol, room):  # type: ign
         # an even number of steps ends where it began, an odd one in the other half
         if (1 << squaring) % 2 == 1:
             room[0] = room[1]
-        moved = 0.0
+        moved[:] = 0.0
         for row in range(room.shape[1]):
             for g in range(room.shape[2]):
-                moved += (room[0, row, g] - room[2, row, g]) ** 2
-        # not a number is not settled either: the caller says so
-        if not np.sqrt(moved) > tol:
-            room[0] = room[2]
-            return squaring
-    return squarings
+                moved[owner[row]] += (room[0, row, g] - room[2, row, g]) ** 2
+        for part in range(len(limits)):
+            # what is not a number any more is doubtful, too
+            if not (limits[part] < np.sqrt(moved[part]) < np.inf):
+                doubtful[part] = True

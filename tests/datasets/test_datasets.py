@@ -1,0 +1,215 @@
+"""MUTAG as the paper has it, and files that are missing or garbled."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from gstarx.datasets import GraphDataset, load, molecules, names
+from gstarx.datasets.splits import random_split_indices
+from tests.shared import DATA, mutag
+
+TEST_SPLIT = [25, 49, 28, 151, 78, 146, 39, 89, 187, 157, 137, 10, 51, 120, 80, 116, 11, 92, 139]
+TEST_SPLIT += [142]
+
+
+def raw(name: str) -> list[list[int]]:
+    mutag()
+    lines = (DATA / "MUTAG" / "raw" / f"MUTAG_{name}.txt").read_text().split("\n")
+    return [[int(cell) for cell in line.split(",")] for line in lines if line.strip()]
+
+
+def test_the_test_split_is_the_papers() -> None:
+    split = mutag().split_indices
+    assert split["test"] == TEST_SPLIT
+    assert {name: len(part) for name, part in split.items()} == {
+        "train": 150,
+        "val": 18,
+        "test": 20,
+    }
+    assert sorted(sum(split.values(), [])) == list(range(188))  # noqa: RUF017
+
+
+def test_numbers_of_the_design_page() -> None:
+    data = mutag()
+    assert len(data) == len(list(data)) == 188
+    assert data.name == "mutag"
+    assert data.num_classes == 2
+    assert [int(graph.y) for graph in data].count(1) == 125
+    assert np.mean([graph.num_nodes for graph in data]) == pytest.approx(17.93, abs=0.005)
+    assert np.mean([graph.num_edges for graph in data]) == pytest.approx(39.6, abs=0.05)
+    assert max(graph.num_nodes for graph in data) == 28
+    assert repr(data) == "GraphDataset('mutag', 188 graphs, 2 classes)"
+
+
+def test_every_molecule_is_what_the_files_say() -> None:
+    owner = [row[0] for row in raw("graph_indicator")]
+    atoms = [row[0] for row in raw("node_labels")]
+    bonds: list[set[tuple[int, int]]] = [set() for _ in range(188)]
+    first = [owner.index(number) for number in range(1, 189)]
+    for a, b in raw("A"):
+        start = first[owner[a - 1] - 1]
+        bonds[owner[a - 1] - 1].add((a - 1 - start, b - 1 - start))
+    for number, graph in enumerate(mutag()):
+        mine = [atom for atom, at in zip(atoms, owner, strict=True) if at == number + 1]
+        assert graph.x.argmax(dim=1).tolist() == mine
+        assert graph.x.sum().item() == len(mine)
+        assert graph.x.shape == (len(mine), len(molecules.MUTAG_ATOMS))
+        # row-major order, both directions
+        assert [tuple(edge) for edge in graph.edge_index.t().tolist()] == sorted(bonds[number])
+        assert graph.is_undirected()
+        assert int(graph.y) == (1 if raw_labels()[number] == 1 else 0)
+
+
+def raw_labels() -> list[int]:
+    return [row[0] for row in raw("graph_labels")]
+
+
+def test_indexing_and_splits() -> None:
+    data = mutag()
+    assert data[3] is data.graphs[3]
+    assert data[-1] is data.graphs[187]
+    assert list(data[2:4]) == [data.graphs[2], data.graphs[3]]
+    assert [id(graph) for graph in data.split("test")] == [id(data[i]) for i in TEST_SPLIT]
+    with pytest.raises(ValueError, match=r"one of 'train', 'val', 'test' \(got 'dev'\)"):
+        data.split("dev")
+
+
+def test_the_digest_is_of_the_content() -> None:
+    data = mutag()
+    assert data.digest == load("mutag", DATA).digest
+    assert len(data.digest) == 64
+    int(data.digest, 16)
+    for field, change in (("x", 1.0), ("edge_index", 1), ("y", 1)):
+        graphs = [graph.clone() for graph in data]
+        graphs[7][field].view(-1)[0] += change
+        assert GraphDataset("mutag", tuple(graphs), 2, {}).digest != data.digest
+    turned = (data[1], data[0], *data[2:])
+    assert GraphDataset("mutag", turned, 2, {}).digest != data.digest
+    assert GraphDataset("other", data.graphs, 3, {}).digest == data.digest
+
+
+def test_splits_are_torchs_and_leave_its_generator_alone() -> None:
+    before = torch.get_rng_state()
+    split = random_split_indices(188)
+    assert split["test"] == TEST_SPLIT
+    assert torch.equal(torch.get_rng_state(), before)
+    assert {len(part) for part in random_split_indices(10).values()} == {8, 1}
+    assert random_split_indices(0) == {"train": [], "val": [], "test": []}
+
+
+def test_where_data_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutag()
+    monkeypatch.setenv("GSTARX_DATA", str(DATA))
+    assert load("mutag").digest == mutag().digest
+    monkeypatch.setenv("GSTARX_DATA", str(tmp_path))
+    assert load("mutag", str(DATA)).digest == mutag().digest  # what is said goes first
+    looked: list[Path] = []
+    monkeypatch.setattr("gstarx.datasets._LOADERS", {"mutag": looked.append})
+    load("mutag")
+    monkeypatch.delenv("GSTARX_DATA")
+    load("mutag")
+    monkeypatch.setenv("GSTARX_DATA", "")
+    load("mutag")
+    cache = Path.home() / ".cache" / "gstarx"
+    assert looked == [tmp_path, cache, cache]
+
+
+def test_names() -> None:
+    assert "mutag" in names()
+    with pytest.raises(ValueError, match=r"name must be one of 'mutag'.* \(got 'MUTAG2'\)"):
+        load("MUTAG2")
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """A copy of MUTAG's files to spoil."""
+    mutag()
+    target = tmp_path / "MUTAG" / "raw"
+    shutil.copytree(DATA / "MUTAG" / "raw", target)
+    return target
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """No network: a download fails, and is remembered."""
+    asked: list[tuple[Any, ...]] = []
+
+    def refuse(*args: Any) -> None:
+        asked.append(args)
+        raise OSError("no network")
+
+    monkeypatch.setattr("torch_geometric.datasets.TUDataset", refuse)
+    return asked
+
+
+def test_data_that_is_nowhere(tmp_path: Path, offline: list[tuple[Any, ...]]) -> None:
+    with pytest.raises(FileNotFoundError, match=r"could not be downloaded \(no network") as caught:
+        load("mutag", tmp_path)
+    assert str(tmp_path / "MUTAG" / "raw") in str(caught.value)
+    assert "pass root=... or set GSTARX_DATA" in str(caught.value)
+    assert offline == [(str(tmp_path), "MUTAG")]
+
+
+def test_what_can_be_downloaded_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutag()
+
+    def download(root: str, name: str) -> None:
+        shutil.copytree(DATA / "MUTAG" / "raw", Path(root) / name / "raw")
+
+    monkeypatch.setattr("torch_geometric.datasets.TUDataset", download)
+    assert load("mutag", tmp_path).digest == mutag().digest
+
+
+@pytest.mark.parametrize("name", ["graph_indicator", "graph_labels", "node_labels"])
+def test_a_file_that_is_missing(copied: Path, name: str, offline: list[tuple[Any, ...]]) -> None:
+    (copied / f"MUTAG_{name}.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=f"lacks MUTAG_{name}.txt"):
+        load("mutag", copied.parent.parent)
+    assert offline == []
+
+
+@pytest.mark.parametrize("name", ["A", "graph_indicator", "graph_labels", "node_labels"])
+@pytest.mark.parametrize("content", ["one, two\n", "1.5, 2\n", "1, 2\n3\n", ""])
+def test_a_file_that_is_garbled(copied: Path, name: str, content: str) -> None:
+    (copied / f"MUTAG_{name}.txt").write_text(content)
+    with pytest.raises(ValueError, match=f"MUTAG_{name}.txt is not a readable table of integers"):
+        load("mutag", copied.parent.parent)
+
+
+@pytest.mark.parametrize("name", ["A", "graph_indicator", "graph_labels", "node_labels"])
+def test_a_table_with_too_many_columns(copied: Path, name: str) -> None:
+    (copied / f"MUTAG_{name}.txt").write_text("1, 2, 3\n")
+    with pytest.raises(ValueError, match=r"do not fit together \(got columns .*3"):
+        load("mutag", copied.parent.parent)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("node_labels", "0\n", ""),  # an atom too few
+        ("graph_labels", "1\n", ""),  # a label too few
+        ("A", "2, 1\n", "9999, 1\n"),  # a bond to nowhere
+        ("A", "2, 1\n", "0, 1\n"),  # ids begin at one
+        ("A", "2, 1\n", "100, 1\n"),  # a bond between molecules
+        ("node_labels", "0\n", "7\n"),  # an atom of no kind
+        ("node_labels", "0\n", "-1\n"),
+        ("graph_indicator", "1\n", "2\n"),  # an atom out of place
+        ("A", "2, 1\n", "2\n"),
+    ],
+)
+def test_files_that_do_not_fit_together(copied: Path, name: str, old: str, new: str) -> None:
+    path = copied / f"MUTAG_{name}.txt"
+    text = path.read_text()
+    if name == "graph_indicator":
+        path.write_text("2\n" + text[2:])
+    else:
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+    with pytest.raises(ValueError, match=r"do not fit together|is not a readable table"):
+        load("mutag", copied.parent.parent)

@@ -1,0 +1,249 @@
+"""The plain functions: one graph, and many."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.explain import Explanation
+from torch_geometric.loader import DataLoader
+
+from gstarx import explain, explain_many
+from gstarx.explainers import FailedExplanation
+from gstarx.models import GCN
+from tests.coalitions.networks import CLASSES, FEATURES, build
+from tests.coalitions.one_by_one import graph
+
+SHAPES = ("ring", "messy", "one node")
+
+
+def model() -> GCN:
+    torch.manual_seed(0)
+    return GCN(FEATURES, 8, CLASSES)
+
+
+def test_the_graph_comes_back_with_the_scores() -> None:
+    data = graph("messy")
+    found = explain(model(), data)
+    assert isinstance(found, Explanation)
+    for key, value in data:
+        assert found[key] is value or found[key] == value
+    assert found.num_nodes == 7
+    assert found.validate()
+    assert "edge_mask" not in found
+    assert found.node_mask.dtype == torch.float32
+
+
+def test_the_data_is_left_alone() -> None:
+    data = graph("messy")
+    before = {key: copy.deepcopy(value) for key, value in data}
+    explain(model(), data)
+    explain(model(), data, removal="zero_filling")
+    explain(GCN(FEATURES, 8, CLASSES, readout=None), data, task_level="node", index=2)
+    assert set(before) == set(data.keys())
+    for key, value in before.items():
+        same = torch.equal(data[key], value) if isinstance(value, Tensor) else data[key] == value
+        assert same, key
+
+
+def test_names_of_the_result_that_the_data_has_too_are_the_results() -> None:
+    data = graph("ring")
+    data.worth, data.value = "of a graph", 5
+    found = explain(model(), data)
+    assert isinstance(found.worth, Tensor)
+    assert found.value == "hn"
+
+
+def test_the_ground_truth_of_a_dataset_is_not_taken_for_a_finding() -> None:
+    data = graph("ring")
+    data.node_mask, data.edge_mask = torch.ones(6), torch.ones(12)
+    found = explain(model(), data)
+    assert "edge_mask" not in found
+    assert found.node_mask.shape == (6, 1)
+    assert found.validate()
+    assert (explain(model(), data, edge_mask=True).edge_mask != 1).all()
+
+
+@pytest.mark.parametrize(("target", "columns"), [("all", 3), ([1], 1), ([2, 0], 2), (2, 1)])
+def test_a_column_per_target(target: Any, columns: int) -> None:
+    data = graph("messy")
+    found = explain(model(), data, target=target)
+    assert found.node_mask.shape == found.node_std_error.shape == (7, columns)
+    assert found.worth.shape == found.component_worth.shape == (columns,)
+    assert len(found.explained) == len(found.baseline) == columns
+    for at, column in enumerate(found.explained):
+        alone = explain(model(), data, target=column)
+        torch.testing.assert_close(found.node_mask[:, at : at + 1], alone.node_mask)
+        assert found.worth[at].item() == pytest.approx(alone.worth.item())
+        assert found.component_worth[at].item() == pytest.approx(alone.component_worth.item())
+    torch.testing.assert_close(
+        found.node_mask.sum(dim=0).double(), found.component_worth, atol=1e-5, rtol=0
+    )
+
+
+def test_the_prediction_is_the_models() -> None:
+    data, net = graph("messy"), model()
+    with torch.no_grad():
+        out = net(data.x, data.edge_index, edge_weight=data.edge_weight)[0]
+    found = explain(net, data)
+    torch.testing.assert_close(found.prediction, out)
+    assert found.explained == [int(out.argmax())]
+
+
+def test_node_ids_of_an_ego_graph_are_the_originals() -> None:
+    data = graph("wide")
+    data.node_names = [f"node {i}" for i in range(70)]
+    net = GCN(FEATURES, 8, CLASSES, num_layers=1, normalize=False, readout=None)
+    found = explain(net, data, task_level="node", index=5)
+    ends = data.edge_index[:, (data.edge_index == 5).any(dim=0)]
+    assert found.nodes.tolist() == sorted(set(ends.flatten().tolist()))
+    assert found.node_mask.shape == (70, 1)
+    scored = found.node_mask[:, 0].nonzero()[:, 0]
+    assert set(scored.tolist()) <= set(found.nodes.tolist())
+    assert len(scored) > 1
+    kept = found.get_explanation_subgraph()
+    assert kept.num_nodes == int((found.node_mask > 0).sum())
+
+
+def test_equal_nodes_score_alike_and_numbering_does_not_matter() -> None:
+    """Sixfold symmetry, and the same molecule with its atoms in another order."""
+    data = graph("ring")
+    plain = Data(x=torch.ones(6, FEATURES), edge_index=data.edge_index)
+    scores = explain(model(), plain).node_mask[:, 0]
+    assert scores.max() - scores.min() < 1e-6
+    data = Data(x=graph("messy").x, edge_index=graph("messy").edge_index)
+    order = torch.tensor([4, 2, 6, 0, 1, 5, 3])
+    place = torch.argsort(order)
+    turned = Data(x=data.x[order], edge_index=place[data.edge_index].flip(1))
+    torch.testing.assert_close(
+        explain(model(), turned).node_mask, explain(model(), data).node_mask[order]
+    )
+
+
+def test_a_budget_is_kept() -> None:
+    data = graph("wide")
+    for budget in (100, 500):
+        found = explain(model(), data, budget=budget, seed=1)
+        assert not found.exact
+        # the whole of a disconnected graph is asked for besides
+        assert found.evaluations <= budget + 1
+        assert found.node_std_error.shape == (70, 1)
+    assert explain(model(), graph("ring"), budget=31).exact
+    assert not explain(model(), graph("ring"), budget=30, seed=0).exact
+
+
+def test_batch_sizes_agree() -> None:
+    masks = [
+        explain(model(), graph("wide"), budget=200, seed=0, batch_nodes=size).node_mask
+        for size in (50, 1000, None)
+    ]
+    torch.testing.assert_close(masks[0], masks[1], atol=1e-5, rtol=0)
+    torch.testing.assert_close(masks[0], masks[2], atol=1e-5, rtol=0)
+
+
+def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    explain(model(), graph("ring"))
+    assert capsys.readouterr().err == ""
+    explain(model(), graph("ring"), progress=True)
+    assert "coalitions: 100%" in capsys.readouterr().err
+
+
+# -- many ------------------------------------------------------------------------------------------
+
+
+def test_many_are_one_after_the_other() -> None:
+    graphs = [graph(shape) for shape in SHAPES]
+    results = explain_many(model(), graphs, progress=False)
+    assert len(results) == 3
+    for data, found in zip(graphs, results, strict=True):
+        assert torch.equal(found.node_mask, explain(model(), data).node_mask)
+    assert explain_many(model(), [], progress=False) == []
+
+
+def test_many_take_any_iterable_and_every_option() -> None:
+    graphs = [graph(shape) for shape in SHAPES]
+    options: dict[str, Any] = {"value": "myerson", "target": "all", "edge_mask": True}
+    results = explain_many(model(), (data for data in graphs), progress=False, **options)
+    for data, found in zip(graphs, results, strict=True):
+        expected = explain(model(), data, **options)
+        assert torch.equal(found.node_mask, expected.node_mask)
+        assert torch.equal(found.edge_mask, expected.edge_mask)
+    singly = explain_many(model(), DataLoader(graphs, batch_size=1), progress=False)
+    assert [found.num_nodes for found in singly] == [6, 7, 1]
+
+
+def test_many_have_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    explain_many(model(), [graph("ring")] * 3)
+    assert "explaining: 100%" in capsys.readouterr().err
+    explain_many(model(), [graph("ring")] * 3, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+class Picky(nn.Module):
+    """Does not take graphs of seven nodes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = model()
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        if len(x) == 7 and int(batch.max()) == 0:
+            raise RuntimeError("seven")
+        return self.net(x, edge_index, batch)
+
+
+def test_errors_are_recorded_on_request() -> None:
+    graphs = [graph("ring"), graph("messy"), graph("one node"), "not a graph"]
+    results = explain_many(Picky(), graphs, on_error="record", progress=False)
+    assert [type(found) is FailedExplanation for found in results] == [False, True, False, True]
+    assert results[1].position == 1
+    assert isinstance(results[1].error, RuntimeError)
+    assert str(results[1].error) == "seven"
+    assert results[3].position == 3
+    assert "must be a torch_geometric.data.Data" in str(results[3].error)
+    with pytest.raises(RuntimeError, match="seven") as caught:
+        explain_many(Picky(), graphs, progress=False)
+    assert "while explaining graph 1 of 4" in caught.value.__notes__
+
+
+def test_ctrl_c_is_not_an_error_to_be_recorded() -> None:
+    def interrupted(x: Tensor, edge_index: Tensor) -> Tensor:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        explain_many(interrupted, [graph("ring")], on_error="record", progress=False)
+
+
+def test_seeds_are_by_position() -> None:
+    wide, ring = graph("wide"), graph("ring")
+
+    def second(graphs: list[Data], seed: int | None) -> Tensor:
+        results = explain_many(model(), graphs, seed=seed, budget=100, progress=False)
+        return results[1].node_mask
+
+    assert torch.equal(second([ring, wide], 5), second([wide, wide, ring], 5))
+    assert not torch.equal(second([ring, wide], 5), second([ring, wide], 6))
+    assert not torch.equal(second([ring, wide], None), second([ring, wide], None))
+    results = explain_many(model(), [wide, wide], seed=5, budget=100, progress=False)
+    assert not torch.equal(results[0].node_mask, results[1].node_mask)
+
+
+def test_a_generator_may_be_the_seed_of_one() -> None:
+    masks = [
+        explain(model(), graph("wide"), budget=100, seed=np.random.default_rng(4)).node_mask
+        for _ in range(2)
+    ]
+    assert torch.equal(masks[0], masks[1])
+
+
+def test_every_signature_can_be_explained() -> None:
+    for name in ("data", "function of data", "no batch", "keywords", "positions", "pairs"):
+        found = explain(build(name), graph("messy"))
+        assert found.exact, name
+        total = found.node_mask.sum().item()
+        assert total == pytest.approx(found.component_worth.item(), abs=1e-5), name

@@ -1,0 +1,132 @@
+"""Which value, estimated how."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gstarx.explainers import ValueSettings
+from gstarx.games import random_game
+from gstarx.graphs import CommunicationGraph
+from gstarx.values import (
+    hn_value,
+    hn_value_growth_sampled,
+    myerson_value,
+    myerson_value_sampled,
+    shapley_value,
+    shapley_value_sampled,
+    subgraph_sampled,
+)
+
+RING = CommunicationGraph(8, [(i, (i + 1) % 8) for i in range(8)])
+GAME = random_game(8, seed=1)
+CONNECTED = 8 * 7 + 1
+
+VALID = {
+    "hn": {"auto", "exact", "subgraphs", "growth"},
+    "myerson": {"auto", "exact", "subgraphs", "sampled"},
+    "shapley": {"auto", "exact", "subgraphs", "sampled"},
+}
+
+
+@pytest.mark.parametrize("estimator", ["auto", "exact", "growth", "subgraphs", "sampled", "best"])
+@pytest.mark.parametrize("value", VALID)
+def test_valid_pairs_and_no_others(value: str, estimator: str) -> None:
+    if estimator in VALID[value]:
+        ValueSettings(value, estimator)
+        return
+    with pytest.raises(ValueError, match="there is no estimator") as caught:
+        ValueSettings(value, estimator)
+    message = str(caught.value)
+    assert f"no estimator {estimator!r} for value={value!r}" in message
+    for name, valid in VALID.items():
+        listed = message.split(f"{name}: ")[1].split(";")[0]
+        assert set(listed.split(", ")) == valid
+
+
+def test_an_unknown_value() -> None:
+    with pytest.raises(ValueError, match=r"value must be one of 'hn', 'myerson', 'shapley' \(got "):
+        ValueSettings("banzhaf")
+
+
+@pytest.mark.parametrize(
+    ("value", "estimator", "expected"),
+    [
+        ("hn", "exact", lambda: hn_value(GAME, RING)),
+        ("myerson", "exact", lambda: myerson_value(GAME, RING)),
+        ("shapley", "exact", lambda: shapley_value(GAME, 8)),
+        ("hn", "growth", lambda: hn_value_growth_sampled(GAME, RING, budget=40, seed=3)),
+        ("myerson", "sampled", lambda: myerson_value_sampled(GAME, RING, budget=40, seed=3)),
+        ("shapley", "sampled", lambda: shapley_value_sampled(GAME, 8, budget=40, seed=3)),
+    ],
+)
+def test_each_pair_is_its_function(value: str, estimator: str, expected: Any) -> None:
+    budget = 300 if estimator == "exact" else 40
+    settings = ValueSettings(value, estimator, budget=budget)
+    found, used = settings.allocate(GAME, RING, seed=3)
+    assert used == estimator
+    assert np.array_equal(found.values, expected().values)
+    assert found.exact == (estimator == "exact")
+
+
+@pytest.mark.parametrize("value", VALID)
+def test_subsets_for_all_three(value: str) -> None:
+    options: dict[str, Any] = {
+        "max_sample_size": 5,
+        "num_samples": 9,
+        "sampling": "khop",
+        "superadditive": True,
+    }
+    found, used = ValueSettings(value, "subgraphs", **options).allocate(GAME, RING, seed=3)
+    assert used == "subgraphs"
+    expected = subgraph_sampled(GAME, RING, value=value, seed=3, **options)
+    assert np.array_equal(found.values, expected.values)
+    plain, _ = ValueSettings(value, "subgraphs").allocate(GAME, RING, seed=3)
+    assert not np.array_equal(found.values, plain.values)
+
+
+def test_the_truncated_iteration_is_asked_for_by_name_and_does_not_warn() -> None:
+    settings = ValueSettings("hn", "subgraphs", max_sample_size=6, inner="iterated", tau=0.05)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found, _ = settings.allocate(GAME, RING, seed=3)
+    assert not found.converged
+    with pytest.warns(UserWarning, match="truncated"):
+        expected = subgraph_sampled(
+            GAME, RING, max_sample_size=6, inner="iterated", tau=0.05, seed=3
+        )
+    assert np.array_equal(found.values, expected.values)
+
+
+@pytest.mark.parametrize(
+    ("value", "needed", "sampler"),
+    [("hn", CONNECTED, "growth"), ("myerson", CONNECTED, "sampled"), ("shapley", 255, "sampled")],
+)
+def test_auto_is_exact_while_that_fits_the_budget(value: str, needed: int, sampler: str) -> None:
+    exactly, used = ValueSettings(value, budget=needed).allocate(GAME, RING, seed=0)
+    assert used == "exact"
+    assert exactly.exact
+    assert exactly.evaluations == needed
+    roughly, used = ValueSettings(value, budget=needed - 1).allocate(GAME, RING, seed=0)
+    assert used == sampler
+    assert not roughly.exact
+    assert roughly.evaluations <= needed - 1
+
+
+def test_auto_on_graphs_with_more_coalitions_than_can_be_counted() -> None:
+    large = CommunicationGraph.complete(300)
+    for value, sampler in (("hn", "growth"), ("myerson", "sampled"), ("shapley", "sampled")):
+        assert ValueSettings(value).chosen_estimator(large) == sampler
+        assert ValueSettings(value, "exact").chosen_estimator(large) == "exact"
+    path = CommunicationGraph(150, [(i, i + 1) for i in range(149)])
+    assert ValueSettings("hn").chosen_estimator(path) == "exact"
+    assert ValueSettings("shapley", budget=10**30).chosen_estimator(path) == "sampled"
+
+
+def test_settings_are_values() -> None:
+    assert ValueSettings() == ValueSettings("hn", "auto", 20_000)
+    with pytest.raises(AttributeError):
+        ValueSettings().value = "shapley"  # type: ignore[misc]
