@@ -63,7 +63,7 @@ def train(model, graphs, epochs=20):
 
 def main():
     """Train, explain three molecules, print."""
-    random.seed(0)
+    random.seed(2)
     torch.manual_seed(0)
     model = BondNetwork()
     train(model, [molecule(reactive=i % 2 == 0) for i in range(200)])

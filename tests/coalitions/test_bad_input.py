@@ -265,12 +265,14 @@ def test_a_model_that_raises_on_small_graphs_says_on_which() -> None:
     assert game(rows[:2]).shape == (2,)
 
 
-def test_a_fallback_is_for_those_only() -> None:
+def test_a_fallback_is_for_those_only(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="gstarx")
     data = graph("ring")
     game = GNNGame(small_or_not, data, fallback=-7.5, payoff="raw", target="all")
     rows = np.concatenate([np.eye(6, dtype=bool), ~np.eye(6, dtype=bool)])
     worths = game(rows)
     assert (worths[:6] == -7.5).all()
+    assert any("because of a batch of 12: RuntimeError" in message for message in caplog.messages)
     for row, worth in zip(rows[6:], worths[6:], strict=True):
         part = removed(data, torch.from_numpy(row.copy()))
         np.testing.assert_allclose(worth, part.x[:, :3].mean(dim=0).numpy(), atol=1e-6)

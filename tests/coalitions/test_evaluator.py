@@ -136,6 +136,19 @@ def test_only_models_that_cannot_be_batched_are_called_once_per_coalition(name: 
     assert game._evaluator.batched == (name not in SINGLY)
 
 
+@pytest.mark.parametrize("removal", ["remove", "split", "zero_filling", "averaged"])
+@pytest.mark.parametrize("name", sorted(set(NETWORKS) - SINGLY))
+def test_a_batch_is_one_call(name: str, removal: str) -> None:
+    """A batch that the model refuses is taken apart, which would go unnoticed but for the time."""
+    model, calls = build(name), []
+    if isinstance(model, nn.Module):
+        model.register_forward_pre_hook(lambda *_: calls.append(1))
+    game = GNNGame(model, graph("messy"), removal=as_option(removal), batch_nodes=10_000)
+    calls.clear()
+    game(coalitions(7, at_most=40))
+    assert len(calls) == isinstance(model, nn.Module)
+
+
 def test_one_by_one_is_said_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", logger="gstarx"):
         GNNGame(build("gcn"), graph("messy"), baseline=0.5)

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
+from torch_geometric.nn import global_add_pool
 
 from gstarx import GNNGame, expected_output, explain
+from gstarx.coalitions.expectation import graph_outputs
 from gstarx.models import GCN
-from tests.coalitions.networks import CLASSES, FEATURES, NETWORKS, build
+from tests.coalitions.networks import CLASSES, FEATURES, GIN, NETWORKS, build
 from tests.coalitions.one_by_one import graph
 
 GRAPHS = [graph(shape, seed=seed) for seed in range(30) for shape in ("ring", "messy", "one node")]
@@ -49,6 +51,30 @@ def test_any_iterable_will_do() -> None:
     assert torch.equal(expected_output(model, tuple(GRAPHS)), listed)
     mixed = [GRAPHS[0], Batch.from_data_list(GRAPHS[1:10]), *GRAPHS[10:]]
     torch.testing.assert_close(expected_output(model, mixed), listed)
+
+
+def test_outputs_come_in_order() -> None:
+    model = build("gcn")
+    mixed = [GRAPHS[0], Batch.from_data_list(GRAPHS[1:3]), *GRAPHS[3:5], *GRAPHS[5:80]]
+    found = torch.cat(list(graph_outputs(model, mixed)))
+    torch.testing.assert_close(found.double(), one_by_one("gcn", model, GRAPHS[:80]))
+
+
+def test_layers_that_normalise_by_the_batch_see_one_graph_at_a_time() -> None:
+    torch.manual_seed(0)
+    model = GIN(track_running_stats=False).eval()
+    graphs = [data for data in GRAPHS if data.num_nodes > 1]
+    expected = one_by_one("gin", model, graphs).softmax(1).mean(dim=0)
+    for dataset in (graphs, DataLoader(graphs, batch_size=7)):
+        torch.testing.assert_close(expected_output(model, dataset), expected, atol=1e-6, rtol=0)
+
+
+def test_a_model_may_ask_for_the_number_of_nodes() -> None:
+    def model(x: Tensor, edge_index: Tensor, batch: Tensor, num_nodes: int) -> Tensor:
+        assert len(x) == num_nodes
+        return global_add_pool(x, batch)
+
+    assert expected_output(model, GRAPHS).shape == (FEATURES,)
 
 
 def test_every_mode_and_return_type() -> None:

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from torch_geometric.explain import Explanation
 from torch_geometric.loader import DataLoader
+from torch_geometric.nn import global_mean_pool
 
 from gstarx import explain, explain_many
 from gstarx.explainers import FailedExplanation
 from gstarx.models import GCN
-from tests.coalitions.networks import CLASSES, FEATURES, build
+from tests.coalitions.networks import CLASSES, FEATURES, GIN, NETWORKS, build
 from tests.coalitions.one_by_one import graph
 
 SHAPES = ("ring", "messy", "one node")
@@ -175,6 +176,50 @@ def test_many_take_any_iterable_and_every_option() -> None:
         assert torch.equal(found.edge_mask, expected.edge_mask)
     singly = explain_many(model(), DataLoader(graphs, batch_size=1), progress=False)
     assert [found.num_nodes for found in singly] == [6, 7, 1]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_many_of_every_signature(name: str) -> None:
+    """Predictions that are made for many graphs at once are those of each graph."""
+    net, graphs = build(name), [graph(shape, seed=1) for shape in ("messy", "ring", "one node")]
+    for data, scale in zip(graphs, (0.5, 1.5, -2.0), strict=True):
+        data.scale = scale
+    found = explain_many(net, graphs, progress=False)
+    for data, several in zip(graphs, found, strict=True):
+        alone = explain(net, data)
+        torch.testing.assert_close(several.prediction, alone.prediction)
+        assert several.explained == alone.explained
+        torch.testing.assert_close(several.node_mask, alone.node_mask, atol=1e-6, rtol=0)
+
+
+def test_many_in_batches_of_one_and_otherwise_keep_their_order() -> None:
+    graphs = [graph("ring", seed=seed) for seed in range(6)]
+    mixed = [Batch.from_data_list([g]) if seed % 2 else g for seed, g in enumerate(graphs)]
+    for data, found in zip(graphs, explain_many(model(), mixed, progress=False), strict=True):
+        torch.testing.assert_close(found.prediction, explain(model(), data).prediction)
+
+
+def test_many_with_layers_that_normalise_by_the_batch() -> None:
+    torch.manual_seed(0)
+    net = GIN(track_running_stats=False)
+    graphs = [graph("ring", seed=seed) for seed in range(3)]
+    options: dict[str, Any] = {"removal": "split"}
+    for data, found in zip(
+        graphs, explain_many(net, graphs, progress=False, **options), strict=True
+    ):
+        torch.testing.assert_close(found.prediction, explain(net, data, **options).prediction)
+
+
+def test_many_predict_in_few_calls() -> None:
+    sizes: list[int] = []
+
+    def net(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        sizes.append(int(batch.max()) + 1)
+        return global_mean_pool(x[:, :3], batch)
+
+    explain_many(net, [graph("one node")] * 100, progress=False)
+    assert sizes[:2] == [64, 36]
+    assert len(sizes) == 102
 
 
 def test_many_have_a_bar(capsys: pytest.CaptureFixture[str]) -> None:

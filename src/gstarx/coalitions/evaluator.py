@@ -34,9 +34,10 @@ def default_batch_nodes(model: Model, device: torch.device) -> int:
     return int(np.clip(_CPU_ACTIVATION // width, *_CPU_NODES))
 
 
-def _takes_batch_statistics(module: torch.nn.Module) -> bool:
-    """Whether a layer normalises by its input even in evaluation mode."""
-    return isinstance(module, _BatchNorm) and module.running_mean is None
+def takes_batch_statistics(model: Model) -> bool:
+    """Whether a layer normalises by all that is in a batch, even in evaluation mode."""
+    modules = model.modules() if isinstance(model, torch.nn.Module) else ()
+    return any(isinstance(module, _BatchNorm) and module.running_mean is None for module in modules)
 
 
 class Evaluator:
@@ -58,8 +59,7 @@ class Evaluator:
         self.batch_nodes = batch_nodes
         #: Whether several coalitions can go through the model at once.
         self.batched = task_level != "graph" or signature.takes_batch
-        modules = model.modules() if isinstance(model, torch.nn.Module) else ()
-        self.batched &= not any(map(_takes_batch_statistics, modules))
+        self.batched &= not takes_batch_statistics(model)
 
     def batches(self, masks: Masks) -> Iterator[slice]:
         """Consecutive coalitions with at most ``batch_nodes`` nodes together, at least one each."""

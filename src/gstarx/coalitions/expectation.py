@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from gstarx.coalitions.evaluator import takes_batch_statistics
 from gstarx.coalitions.guard import untouched
 from gstarx.coalitions.payoff import check_task, class_scores, outputs_matrix
 from gstarx.coalitions.signature import Model, Signature, call_model, model_device
@@ -60,7 +61,7 @@ def graph_outputs(model: Model, dataset: Iterable[Data]) -> Iterator[Tensor]:
     for batch in _batches(dataset, model):
         device = model_device(model, batch.edge_index.device)
         fields: dict[str, Any] = {key: value for key, value in batch.to(device) if key != "ptr"}
-        fields["batch_size"] = batch.num_graphs
+        fields |= {"batch_size": batch.num_graphs, "num_nodes": batch.num_nodes}
         with untouched(model):
             found = call_model(model, Signature.of(model, batch), fields)
         # cloned outside inference mode, so that it is a tensor like any other
@@ -70,9 +71,13 @@ def graph_outputs(model: Model, dataset: Iterable[Data]) -> Iterator[Tensor]:
 def _batches(dataset: Iterable[Data], model: Model) -> Iterable[Batch]:
     """Batches of graphs, whether single graphs or batches come in; one by one if need be."""
     waiting: list[Data] = []
+    apart = takes_batch_statistics(model)
     for item in dataset:
-        together = Signature.of(model, item).takes_batch
+        together = Signature.of(model, item).takes_batch and not apart
         if isinstance(item, Batch) and together:
+            if waiting:
+                yield Batch.from_data_list(waiting)
+                waiting = []
             yield item
             continue
         waiting += item.to_data_list() if isinstance(item, Batch) else [item]

@@ -232,6 +232,7 @@ class GNNGame:
         except Exception as error:
             if len(masks) > 1:
                 # find the one at fault, or give each of the others its own worth
+                log.info("one by one, because of a batch of %d: %r", len(masks), error)
                 return np.concatenate([self._worths(masks[i : i + 1]) for i in range(len(masks))])
             if self.fallback is None:
                 error.add_note(

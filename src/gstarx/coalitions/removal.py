@@ -97,6 +97,8 @@ class Removal:
         union = Batch.from_data_list(graphs).to(self.tensors.device)
         places = (np.cumsum(sizes) - sizes)[:, None] + self.anchors
         fields = {key: value for key, value in union if key != "ptr"}
+        # numbers and words are passed as they are, not as a tensor or list of them
+        fields |= {key: value for key, value in graphs[0] if not isinstance(value, Tensor)}
         return fields | {"batch_size": len(graphs), "num_nodes": int(sizes.sum())}, places
 
     def _left(self, inside: NDArray[np.bool_]) -> Data:

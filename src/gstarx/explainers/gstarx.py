@@ -19,6 +19,7 @@ from tqdm import tqdm
 from gstarx.coalitions.expectation import graph_outputs
 from gstarx.coalitions.game import GNNGame
 from gstarx.coalitions.players import check_data
+from gstarx.coalitions.signature import Signature, roles_of
 from gstarx.explainers.explanation import NodeExplanation
 from gstarx.explainers.settings import ValueSettings
 
@@ -281,16 +282,24 @@ def _predictions(model: Any, graphs: list[Data], options: dict[str, Any]) -> lis
     """The model's output (1, columns) for every graph, in few forward passes, or nothing.
 
     Nothing where each graph has to see to it itself: other task levels, a signature or a removal of
-    the user's own, and graphs or models that raise, so that the error is that of one graph.
+    the user's own, arguments that are neither nodes' nor edges', which a batch gives another shape,
+    and graphs or models that raise, so that the error is that of one graph.
     """
     plain = options.get("task_level", "graph") == "graph" and not callable(options.get("removal"))
     if not plain or "keywords" in options:
         return []
     try:
+        if any(_takes_rest(model, graph) for graph in graphs):
+            return []
         found = torch.cat(list(graph_outputs(model, graphs)))
     except Exception:
         return []
     return [found[i : i + 1] for i in range(len(graphs))] if len(found) == len(graphs) else []
+
+
+def _takes_rest(model: Any, data: Data) -> bool:
+    signature, roles = Signature.of(model, data), roles_of(data)
+    return any(roles.get(name) == "rest" for name in (*signature.positional, *signature.keywords))
 
 
 def edge_scores(node_mask: Tensor, edge_index: Tensor) -> Tensor:

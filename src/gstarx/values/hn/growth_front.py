@@ -29,7 +29,7 @@ from gstarx.values.coalition_sampling import inclusion_chances, systematic_sampl
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 #: Calibration solves a system per start node and size. Up to this many nodes it looks at each of
-#: them, beyond that at the directions in which the coalitions of the front differ most.
+#: them, beyond that at the smoothest waves on the graph.
 _MAX_CALIBRATED_NODES = 64
 _DIRECTIONS = 16
 #: Ridge of the calibration: a little less exact, and far steadier on narrow fronts.
@@ -47,6 +47,7 @@ def growth_front(
     weight.
     """
     n = graph.num_nodes
+    balanced = _balanced(graph)
     masks = np.zeros((n, graph.adjacency.shape[1]), dtype=np.uint64)
     masks[np.arange(n), np.arange(n) // 64] = _ONE << (np.arange(n) % 64).astype(np.uint64)
     weights = np.eye(n)
@@ -54,7 +55,7 @@ def growth_front(
     for size in range(2, n + 1):
         masks, weights = _grow(graph.adjacency, masks, weights)
         if size < n and len(masks) > width:
-            masks, weights = _thin(masks, weights, width, generator)
+            masks, weights = _thin(masks, weights, balanced, width, generator)
         front.append((masks, weights))
     return np.concatenate([m for m, _ in front]), np.concatenate([w for _, w in front])
 
@@ -72,25 +73,30 @@ def _grow(
 
 
 def _thin(
-    masks: Masks, weights: NDArray[np.float64], width: int, generator: np.random.Generator
+    masks: Masks,
+    weights: NDArray[np.float64],
+    balanced: NDArray[np.float64],
+    width: int,
+    generator: np.random.Generator,
 ) -> tuple[Masks, NDArray[np.float64]]:
     """Keep about ``width`` coalitions, weighted up for those that go, and calibrated."""
     chance = inclusion_chances(np.linalg.norm(weights, axis=1), width, _NONE)
     kept = systematic_sample(chance, generator)
     raised = weights[kept] / chance[kept, None]
-    traits = _traits(unpack(masks, weights.shape[1]).astype(np.float64), weights.sum(axis=1))
+    traits = unpack(masks, weights.shape[1]) @ balanced
     return masks[kept], _calibrate(raised, traits[kept], weights.T @ traits)
 
 
-def _traits(members: NDArray[np.float64], importance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What of every coalition calibration keeps in balance (k, f): its nodes, or their digest."""
-    if members.shape[1] <= _MAX_CALIBRATED_NODES:
-        return members
-    share = importance / importance.sum()
-    centred = members - share @ members
-    _, directions = np.linalg.eigh((centred * share[:, None]).T @ centred)
-    constant = np.ones((len(members), 1))
-    return np.hstack([constant, centred @ directions[:, -_DIRECTIONS:]])
+def _balanced(graph: CommunicationGraph) -> NDArray[np.float64]:
+    """What of a coalition calibration keeps in balance, as columns (n, f) over its nodes."""
+    n = graph.num_nodes
+    if n <= _MAX_CALIBRATED_NODES:
+        return np.eye(n)
+    # the smoothest waves on the graph: which end of it a coalition lies in, at growing detail
+    laplacian = np.diag(graph.degrees.astype(np.float64))
+    for here, there in (graph.edges.T, graph.edges.T[::-1]):
+        laplacian[here, there] = -1.0
+    return np.linalg.eigh(laplacian)[1][:, : _DIRECTIONS + 1]
 
 
 def _calibrate(

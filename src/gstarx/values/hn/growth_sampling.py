@@ -23,6 +23,10 @@ from gstarx.values.hn.growth_front import growth_front
 _FRONTS = 3
 _FRONT_COALITIONS_PER_EVALUATION = 8
 _MIN_FRONT_WIDTH = 1000
+#: What bounds the width of a front on graphs of hundreds of nodes, and on dense ones: the weights
+#: it may hold (128 MB), and the weights it may carry from one size to the next (some seconds).
+_FRONT_CELLS = 1 << 24
+_FRONT_STEPS = 1 << 28
 
 
 def hn_value_growth_sampled(
@@ -161,7 +165,7 @@ def _merged_fronts(
 ) -> tuple[Masks, NDArray[np.float64], list[tuple[NDArray[np.int64], NDArray[np.float64]]]]:
     """Several independent fronts as one, and each one's rows and value weights."""
     n = graph.num_nodes
-    width = max(_MIN_FRONT_WIDTH, _FRONT_COALITIONS_PER_EVALUATION * budget // (_FRONTS * n))
+    width = _front_width(graph, budget)
     fronts = [growth_front(graph, width, child) for child in generator.spawn(_FRONTS)]
     everything = np.concatenate([masks for masks, _ in fronts])
     first, where = distinct_rows(everything)
@@ -175,6 +179,21 @@ def _merged_fronts(
         start += len(masks)
     masks = everything[first]
     return masks, _front_weights(graph, masks, merged), replicas
+
+
+def _front_width(graph: CommunicationGraph, budget: int) -> int:
+    """Coalitions of each size that a front may keep: by the budget, within memory and time."""
+    n = graph.num_nodes
+    wanted = max(_MIN_FRONT_WIDTH, _FRONT_COALITIONS_PER_EVALUATION * budget // (_FRONTS * n))
+    # the neighbours of a coalition, on average over one growth from the first node
+    grown = np.zeros((1, n), dtype=np.bool_)
+    grown[0, 0] = True
+    neighbours = []
+    while (border := graph.boundary(grown)).any():
+        neighbours.append(int(border.sum()))
+        grown |= border & (np.cumsum(border, axis=1) == 1)
+    each = n**2 * max(1.0, float(np.mean(neighbours or [1])))
+    return max(2, min(wanted, _FRONT_CELLS // n**2, int(_FRONT_STEPS / each)))
 
 
 def _front_weights(

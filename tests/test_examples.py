@@ -1,0 +1,75 @@
+"""Every example runs, quickly and without a warning, and shows what it says it shows."""
+
+from __future__ import annotations
+
+import random
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@pytest.fixture(autouse=True)
+def same_random_state() -> Iterator[None]:
+    """Examples seed what everybody shares."""
+    states = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002
+    yield
+    torch.set_rng_state(states[0])
+    random.setstate(states[1])
+    np.random.set_state(states[2])  # noqa: NPY002
+
+
+def run(name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def test_there_is_a_test_for_each() -> None:
+    tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} <= tested
+
+
+def test_graph_classification(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run("graph_classification", capsys)
+    correct, of = map(int, re.findall(r"(\d+) of (\d+) molecules", out)[0])
+    assert correct > 0.9 * of
+    scores = [float(number) for number in re.findall(r"^  \w+ +\d+ +([-+]\S+)", out, re.MULTILINE)]
+    # the nitro group, atoms 6 to 8, before the others
+    assert set(np.argsort(scores)[-3:].tolist()) == {6, 7, 8}
+    worth, total = float(re.findall(r"toxic is (\S+)", out)[0]), float(out.split()[-1])
+    assert total == pytest.approx(worth, abs=2e-3)
+
+
+def test_edge_attributes(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run("edge_attributes", capsys)
+    found = re.findall(r"double bond (\[.*?\]), highest edge (\[.*?\])", out)
+    assert len(found) == 3
+    assert all(double == best for double, best in found)
+
+
+def test_node_classification(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run("node_classification", capsys)
+    assert "Member 16, who knows members [5, 6], is placed in group 3" in out
+    best = [int(member) for member in re.findall(r"^  member +(\d+)", out, re.MULTILINE)]
+    assert len(best) == 5
+    # himself, the acquaintance through whom he is known, and the one whose group is known
+    assert set(best[:3]) == {16, 6, 4}
+
+
+def test_regression(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run("regression", capsys)
+    predicted, average = re.findall(r"predicted (\S+), (\S+) on average", out)[0]
+    total = float(out.split()[-1])
+    assert total == pytest.approx(float(predicted) - float(average), abs=0.02)
+    scores = {"O": [], "C": [], "Cl": []}
+    for atom, score in re.findall(r"^  (C|O|Cl) +(\S+) +bonded", out, re.MULTILINE):
+        scores[atom].append(float(score))
+    assert max(scores["Cl"]) < min(scores["O"] + scores["C"])
