@@ -5,7 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from torch_geometric.data import Data
 
 from gstarx.datasets import GraphDataset, load
 from gstarx.models import GCN, load_published_checkpoint
@@ -38,3 +41,13 @@ def mutag() -> GraphDataset:
 def mutag_gcn() -> GCN:
     """The published GCN on MUTAG."""
     return load_published_checkpoint(checkpoint("mutag/gcn_3l_best.pth"))
+
+
+def ba_shapes() -> Data:
+    """The 700 nodes of BA-Shapes; skips the test where they are missing."""
+    path = DATA / "BA_Shapes" / "ba_shapes.npz"
+    if not path.is_file():
+        pytest.skip(f"BA-Shapes is not at {path}")
+    with np.load(path) as stored:
+        edges, labels = torch.from_numpy(stored["edge_index"]), torch.from_numpy(stored["y"])
+    return Data(x=torch.ones(len(labels), 10), edge_index=edges.long(), y=labels.long())

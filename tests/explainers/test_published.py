@@ -15,9 +15,10 @@ from torch_geometric.utils import subgraph, to_networkx
 
 from gstarx import GStarX, expected_output, explain
 from gstarx.graphs import CommunicationGraph
+from gstarx.models import load_published_checkpoint
 from gstarx.values import subgraph_sampling
 from tests.coalitions.one_by_one import graph as messy_graph
-from tests.shared import mutag, mutag_gcn
+from tests.shared import ba_shapes, checkpoint, mutag, mutag_gcn
 
 Coalition = tuple[int, ...]
 
@@ -228,6 +229,21 @@ def test_both_worths_of_a_disconnected_molecule() -> None:
         p = model(both.x, both.edge_index).softmax(1)[0, 1].item()
     assert found.worth.item() == pytest.approx(p - 0.5, abs=1e-6)
     assert found.worth.item() != pytest.approx(total, abs=1e-2)
+
+
+def test_a_node_of_ba_shapes_is_explained_by_its_house() -> None:
+    data = ba_shapes()
+    model = load_published_checkpoint(checkpoint("ba_shapes/gcn_3l_best.pth"))
+    with torch.no_grad():
+        correct = model(data.x, data.edge_index).argmax(dim=1) == data.y
+    assert correct.double().mean() > 0.98
+    found = explain(model, data, task_level="node", index=512)
+    assert found.exact
+    assert len(found.nodes) < 20 < data.num_nodes
+    assert found.node_mask.shape == (700, 1)
+    # nodes 510 to 514 are its house, and the rest of the graph is not even looked at
+    assert set(found.node_mask[:, 0].topk(4).indices.tolist()) <= {510, 511, 512, 513, 514}
+    assert found.node_mask.sum().item() == pytest.approx(found.worth.item(), abs=1e-5)
 
 
 def test_shapley_shares_the_worth_of_the_whole() -> None:
