@@ -110,6 +110,21 @@ def test_an_error_keeps_the_batches_before_it() -> None:
     assert game(rows[:6]).shape == (6,)
 
 
+def test_what_was_not_evaluated_is_forgotten() -> None:
+    """Other coalitions may come next, and then those that were given up."""
+    model, undisturbed = Remembering(), Remembering()
+    game = game_of(model, batch_nodes=10)
+    rows = np.unique(coalitions(6, at_most=200), axis=0)
+    expected = game_of(undisturbed)(rows)
+    model.stop_after = 5
+    with pytest.raises(KeyboardInterrupt):
+        game(rows[:20])
+    model.stop_after = None
+    np.testing.assert_allclose(game(rows[30:]), expected[30:], atol=1e-6)
+    np.testing.assert_allclose(game(rows), expected, atol=1e-6)
+    assert game.evaluations == len(set(model.seen)) == len(rows)
+
+
 def test_wide_graphs_and_several_games() -> None:
     data, rows = graph("wide"), coalitions(70, at_most=300)
     model = Remembering()

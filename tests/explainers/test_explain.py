@@ -256,9 +256,15 @@ def test_errors_are_recorded_on_request() -> None:
     assert "while explaining graph 1 of 4" in caught.value.__notes__
 
 
-def test_ctrl_c_is_not_an_error_to_be_recorded() -> None:
-    def interrupted(x: Tensor, edge_index: Tensor) -> Tensor:
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("after", [0, 1])
+def test_ctrl_c_is_not_an_error_to_be_recorded(after: int) -> None:
+    calls: list[int] = []
+
+    def interrupted(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        if len(calls) == after:
+            raise KeyboardInterrupt
+        calls.append(len(x))
+        return global_mean_pool(x[:, :3], batch)
 
     with pytest.raises(KeyboardInterrupt):
         explain_many(interrupted, [graph("ring")], on_error="record", progress=False)

@@ -186,8 +186,13 @@ def test_only_what_was_passed_is_passed_on() -> None:
 
 
 def test_a_wrapped_model_gets_the_batch_it_was_called_with() -> None:
+    class Insisting(Wrapped):
+        def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+            assert isinstance(kwargs["batch"], Tensor)
+            return super().forward(*args, **kwargs)
+
     torch.manual_seed(0)
-    data, model = graph("ring"), Wrapped()
+    data, model = graph("ring"), Insisting()
     alone = torch.zeros(6, dtype=torch.long)
     found = explainer(model, GRAPH)(data.x, data.edge_index, batch=alone)
     expected = explainer(model.net, GRAPH)(data.x, data.edge_index)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from gstarx.games import TableGame, airport_game, random_game
 from gstarx.graphs import CommunicationGraph
 from gstarx.graphs.bitmasks import unpack
+from gstarx.graphs.index import distinct_rows
 from gstarx.values import (
     budget,
     myerson_value,
@@ -22,7 +23,7 @@ from gstarx.values import (
     shapley_value,
     shapley_value_sampled,
 )
-from gstarx.values.permutation_sampling import _complete, _orders_within
+from gstarx.values.permutation_sampling import _complete, _cross_fitted, _orders_within
 from tests.oracles import parts
 from tests.strategies import graphs, wide_graphs
 from tests.values.definitions import (
@@ -124,6 +125,30 @@ def test_a_budget_is_used_up() -> None:
     for spend in (100, 300, 1000):
         masks, unit = _orders_within(graph, spend, np.random.default_rng(0))
         assert spend - unit < len(np.unique(masks, axis=0)) <= spend
+
+
+def test_a_surrogate_never_saw_the_orders_it_corrects() -> None:
+    graph = molecule(12, seed=1)
+    completed, unit = _orders_within(graph, 60, np.random.default_rng(0))
+    first, where = distinct_rows(completed)
+    masks, units = completed[first], where.reshape(-1, unit)
+    members = unpack(masks, 12)
+    border = graph.boundary(members)
+    shares = members / members.sum(axis=1, keepdims=True)
+    shares = shares - border / np.maximum(border.sum(axis=1, keepdims=True), 1)
+    worths = random_game(12, seed=0, q=1)(members)
+    before = _cross_fitted(graph, masks, worths, shares, units)
+    # a coalition of one order only: its worth moves that order's estimate as itself, nothing more
+    seen_by = [set(np.flatnonzero((units == row).any(axis=1))) for row in range(len(masks))]
+    row = next(r for r, orders in enumerate(seen_by) if len(orders) == 1 and members[r].sum() > 2)
+    (order,) = seen_by[row]
+    worths[row] += 10.0
+    after = _cross_fitted(graph, masks, worths, shares, units)
+    times = (units[order] == row).sum() / (unit // 12)
+    np.testing.assert_allclose(
+        (after - before)[order, :, 0], 10.0 * times * shares[row], rtol=0, atol=1e-9
+    )
+    assert np.abs(np.delete(after - before, order, axis=0)).max() > 1e-3
 
 
 # where nothing is listed
