@@ -120,6 +120,9 @@ def test_what_was_not_evaluated_is_forgotten() -> None:
     with pytest.raises(KeyboardInterrupt):
         game(rows[:20])
     model.stop_after = None
+    done = game.evaluations
+    np.testing.assert_allclose(game(rows[19:20]), expected[19:20], atol=1e-6)
+    assert game.evaluations == done + 1  # that one, and not all that were asked for with it
     np.testing.assert_allclose(game(rows[30:]), expected[30:], atol=1e-6)
     np.testing.assert_allclose(game(rows), expected, atol=1e-6)
     assert game.evaluations == len(set(model.seen)) == len(rows)

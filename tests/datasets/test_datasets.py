@@ -196,6 +196,7 @@ def test_a_table_with_too_many_columns(copied: Path, name: str) -> None:
         ("graph_labels", "1\n", ""),  # a label too few
         ("A", "2, 1\n", "9999, 1\n"),  # a bond to nowhere
         ("A", "2, 1\n", "0, 1\n"),  # ids begin at one
+        ("A", "2, 1\n", "0, 3371\n"),  # and nought is not the last atom
         ("A", "2, 1\n", "100, 1\n"),  # a bond between molecules
         ("node_labels", "0\n", "7\n"),  # an atom of no kind
         ("node_labels", "0\n", "-1\n"),
