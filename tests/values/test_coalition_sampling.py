@@ -80,6 +80,12 @@ def test_open_chances_are_proportional_to_size(drawn: tuple[Numbers, int, np.nda
         assert sizes[forced].min() >= sizes[open_rows].max() * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("k", range(1, 12))
+def test_a_budget_for_every_row_leaves_none_to_chance(k: int) -> None:
+    for sizes in (np.zeros(k), np.full(k, 0.1), np.arange(1.0, k + 1)):
+        assert (inclusion_chances(sizes, k, np.zeros(0, dtype=np.int64)) == 1).all()
+
+
 def test_nothing_is_impossible() -> None:
     chance = inclusion_chances(np.array([1.0, 0.0, 5.0]), 1, np.zeros(0, dtype=np.int64))
     assert (chance > 1e-11).all()

@@ -82,7 +82,7 @@ def test_bad_players(j: Any, S: Any, error: type[Exception], message: str) -> No
 
 @settings(max_examples=40)
 @given(columns, st.floats(0, 1), st.data())
-def test_it_is_the_game_of_definition_2(q: int | None, tau: float, data: st.DataObject) -> None:
+def test_it_is_the_game_of_definition_4_2(q: int | None, tau: float, data: st.DataObject) -> None:
     game, graph = data.draw(graph_games(min_nodes=1, max_nodes=6, q=q, elements=REAL))
     star = associated_game(game, graph, tau=tau)
     expected = associated_matrix(graph, tau) @ game.worths[1:]

@@ -90,7 +90,7 @@ def test_a_pair_shares_the_surplus_equally() -> None:
 
 @settings(max_examples=60)
 @given(connected_graphs(min_nodes=2, max_nodes=7), st.integers(0, 2**32), columns)
-def test_it_is_the_limit_of_the_dense_matrix_of_definition_2(
+def test_it_is_the_limit_of_the_dense_matrix_of_definition_4_2(
     graph: CommunicationGraph, seed: int, q: int | None
 ) -> None:
     n = graph.num_nodes
