@@ -20,24 +20,31 @@ def prebuilt(game: GNNGame, masks: Masks) -> list[dict[str, Any]]:
 
 
 def best_forward_seconds(work: list[tuple[GNNGame, Masks]], repeats: int = 3) -> tuple[float, int]:
-    """Least CPU seconds of one forward pass over every batch of every game, and the batch size.
+    """Least CPU seconds of one forward pass over every batch of every game, and the batch size."""
+    return min((min(Forward(work, s).seconds() for _ in range(repeats)), s) for s in BATCH_NODES)
 
-    All games take turns, as they do when they are explained: a batch that is run again and again
+
+class Forward:
+    """The forward passes of some games of one model in batches of one size, ready to run.
+
+    The games take turns, as they do when they are explained: a batch that is run again and again
     would find its memory still warm.
     """
-    found = []
-    for size in BATCH_NODES:
-        batches = []
+
+    def __init__(self, work: list[tuple[GNNGame, Masks]], batch_nodes: int) -> None:
+        self.model = work[0][0].model
+        self.batches = []
         for game, masks in work:
             before = game._evaluator.batch_nodes
-            game._evaluator.batch_nodes = size
-            batches.append((game, prebuilt(game, masks)))
+            game._evaluator.batch_nodes = batch_nodes
+            self.batches.append((game._evaluator.signature, prebuilt(game, masks)))
             game._evaluator.batch_nodes = before
-        for _ in range(repeats):
+
+    def seconds(self) -> float:
+        """CPU seconds of all of them."""
+        with untouched(self.model):
             start = time.process_time()
-            for game, prepared in batches:
-                with untouched(game.model):
-                    for fields in prepared:
-                        call_model(game.model, game._evaluator.signature, fields)
-            found.append((time.process_time() - start, size))
-    return min(found)
+            for signature, prepared in self.batches:
+                for fields in prepared:
+                    call_model(self.model, signature, fields)
+            return time.process_time() - start

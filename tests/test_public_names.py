@@ -46,6 +46,7 @@ PUBLIC = {
     "gstarx.values": {
         "Allocation",
         "ConvergenceWarning",
+        "PrecisionWarning",
         "associated_game",
         "axioms",
         "c_shapley_value",

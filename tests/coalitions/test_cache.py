@@ -144,7 +144,7 @@ def test_wide_graphs_and_several_games() -> None:
     st.sampled_from([1, 2]),
 )
 def test_the_table_finds_every_mask_again(calls: list[list[int]], words: int) -> None:
-    cache, known = WorthCache(words, 2), dict[int, int]()
+    cache, known = WorthCache(words), dict[int, int]()
     for call in calls:
         masks = np.array([[n] * words for n in call], dtype=np.uint64).reshape(len(call), words)
         rows = cache.rows_of(masks)
@@ -164,7 +164,7 @@ def test_the_table_finds_every_mask_again(calls: list[list[int]], words: int) ->
 
 
 def test_the_table_grows() -> None:
-    cache = WorthCache(2, 1)
+    cache = WorthCache(2)
     rng = np.random.default_rng(0)
     rows = rng.random((5000, 100)) < 0.5
     masks = pack(rows)
@@ -179,7 +179,7 @@ def test_the_table_grows() -> None:
 
 def test_the_table_is_small() -> None:
     """At most 64 bytes per coalition of up to 64 nodes."""
-    cache = WorthCache(1, 1)
+    cache = WorthCache(1)
     for start in range(0, 1 << 16, 1 << 12):
         cache.rows_of(np.arange(start + 1, start + (1 << 12) + 1, dtype=np.uint64)[:, None])
         cache.add(np.zeros((1 << 12, 1)))

@@ -16,7 +16,7 @@ from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.nn import GCNConv, MessagePassing, global_mean_pool
 
 from gstarx import GNNGame, GStarX, expected_output, explain, explain_many
-from gstarx.coalitions.guard import masked_layers, untouched
+from gstarx.coalitions.guard import masked_layers, remembered, restored, untouched
 from gstarx.models import GCN
 from tests.coalitions.networks import CLASSES, FEATURES, GIN
 from tests.coalitions.one_by_one import graph
@@ -302,3 +302,53 @@ def test_guards_can_be_nested() -> None:
     with untouched(model), untouched(model):
         assert not model.training
     assert_unchanged(model, before)
+
+
+def test_one_block_inside_another_leaves_the_rest_to_the_outer_one() -> None:
+    model = Fragile().train()
+    before = torch.get_rng_state()
+    with restored(model):
+        assert not model.training
+        assert not torch.is_inference_mode_enabled()
+        with untouched(model):
+            torch.rand(1)
+            assert torch.is_inference_mode_enabled()
+        # still inside: nothing has been given back
+        assert not model.training
+        assert not torch.equal(torch.get_rng_state(), before)
+    assert model.training
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_another_model_has_a_block_of_its_own() -> None:
+    one, other = Fragile().train(), Fragile().train()
+    with restored(one), restored(other):
+        assert not one.training
+        assert not other.training
+    assert one.training
+    assert other.training
+
+
+def test_a_question_is_asked_once_inside_and_anew_outside() -> None:
+    asked: list[int] = []
+
+    @remembered
+    def width(model: nn.Module, times: int) -> int:
+        asked.append(times)
+        return times * len(asked)
+
+    model = Fragile()
+    with restored(model):
+        assert [width(model, 2), width(model, 2), width(model, 3)] == [2, 2, 6]
+    assert width(model, 2) == 6
+    with restored(model):
+        assert width(model, 2) == 8
+
+
+def test_masks_are_seen_while_they_are_set_aside() -> None:
+    data = graph("ring")
+    model = GCN(FEATURES, 8, CLASSES)
+    set_masks(model, torch.ones(data.num_edges), data.edge_index)
+    with restored(model):
+        assert masked_layers(model) == 3
+    assert masked_layers(model) == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any
 
 import numpy as np
@@ -210,16 +211,57 @@ def test_many_with_layers_that_normalise_by_the_batch() -> None:
         torch.testing.assert_close(found.prediction, explain(net, data, **options).prediction)
 
 
-def test_many_predict_in_few_calls() -> None:
+def test_a_small_graph_takes_one_call() -> None:
     sizes: list[int] = []
 
     def net(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         sizes.append(int(batch.max()) + 1)
         return global_mean_pool(x[:, :3], batch)
 
-    explain_many(net, [graph("one node")] * 100, progress=False)
-    assert sizes[:2] == [64, 36]
-    assert len(sizes) == 102
+    found = explain_many(net, [graph("one node"), graph("ring")], progress=False)
+    # the whole graph goes with its coalitions, in front of them
+    assert sizes == [1 + found[0].evaluations, 1 + found[1].evaluations]
+    eager = explain(net, graph("ring"), target=int(net(*_whole(graph("ring"))).argmax()))
+    torch.testing.assert_close(found[1].node_mask, eager.node_mask)
+
+
+def _whole(data: Data) -> tuple[Tensor, Tensor, Tensor]:
+    return data.x, data.edge_index, torch.zeros(len(data.x), dtype=torch.long)
+
+
+def test_a_wrong_question_is_not_blamed_on_a_coalition() -> None:
+    with pytest.raises(ValueError, match=r"target must name a class in 0\.\.2 \(got 7\)") as caught:
+        explain(model(), graph("ring"), target=7)
+    assert not getattr(caught.value, "__notes__", [])
+
+    def broken(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        raise RuntimeError("always")
+
+    with pytest.raises(RuntimeError, match="always") as raised:
+        explain(broken, graph("ring"))
+    assert not getattr(raised.value, "__notes__", [])
+
+
+def test_a_user_error_keeps_its_notes_once_the_question_is_settled() -> None:
+    def picky(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        if 2 in torch.bincount(batch).tolist():
+            raise RuntimeError("two")
+        return global_mean_pool(x[:, :3], batch)
+
+    with pytest.raises(RuntimeError, match="two") as caught:
+        explain(picky, graph("ring"))
+    assert "raised on coalition" in caught.value.__notes__[0]
+
+
+def test_a_warning_is_given_once() -> None:
+    def net(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return global_mean_pool(x[:, :3], batch).softmax(1)
+
+    options = {"estimator": "subgraphs", "inner": "iterated", "baseline": 0.5}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        explain_many(net, [graph("wide")] * 3, progress=False, **options)
+    assert len([w for w in caught if "look like probabilities" in str(w.message)]) == 1
 
 
 def test_many_have_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,7 +309,7 @@ def test_ctrl_c_is_not_an_error_to_be_recorded(after: int) -> None:
         return global_mean_pool(x[:, :3], batch)
 
     with pytest.raises(KeyboardInterrupt):
-        explain_many(interrupted, [graph("ring")], on_error="record", progress=False)
+        explain_many(interrupted, [graph("ring")], on_error="record", progress=False, batch_nodes=2)
 
 
 def test_seeds_are_by_position() -> None:

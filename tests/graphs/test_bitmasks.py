@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gstarx.graphs.bitmasks import pack, unpack, words_for
+from gstarx.graphs.bitmasks import first_nodes, pack, renumber, unpack, words_for
 from tests.oracles import as_integer, as_sets
 from tests.strategies import coalition_matrices
 
@@ -55,3 +55,23 @@ def test_memory_layout_does_not_matter(coalitions: NDArray[np.bool_]) -> None:
 def test_unpacking_leaves_out_bits_beyond_the_last_node() -> None:
     every_bit = np.full((1, 2), 2**64 - 1, dtype=np.uint64)
     assert unpack(every_bit, 67).tolist() == [[True] * 67]
+
+
+@given(st.integers(1, 150), st.integers(0, 2**31))
+def test_renumbering_moves_every_node(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    there = int(rng.integers(n, 200))
+    nodes = rng.permutation(there)[:n].astype(np.int64)
+    coalitions = rng.random((5, n)) < 0.4
+    moved = unpack(renumber(pack(coalitions), nodes, there), there)
+    expected = np.zeros((5, there), dtype=np.bool_)
+    expected[:, nodes] = coalitions
+    assert np.array_equal(moved, expected)
+
+
+@given(st.integers(1, 150), st.integers(0, 2**31))
+def test_the_first_node_of_every_mask(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    coalitions = rng.random((5, n)) < 0.1
+    coalitions[np.arange(5), rng.integers(n, size=5)] = True
+    assert first_nodes(pack(coalitions)).tolist() == coalitions.argmax(axis=1).tolist()

@@ -31,7 +31,7 @@ from gstarx.values import (
     shapley_value,
     subgraph_sampled,
 )
-from gstarx.values.subgraph_sampling import _around, _draw
+from gstarx.values.subgraph_sampling import SubgraphSampling, _around, _draw
 from tests.oracles import as_networkx
 from tests.strategies import graphs
 from tests.values.definitions import Counting, Numbers, molecule, path, ring, smooth_game, tree
@@ -320,7 +320,8 @@ def test_a_cover_of_too_many_nodes() -> None:
 
 def drawn(graph: CommunicationGraph, size: int, sampling: str, seed: int, **options: Any) -> Any:
     generator = np.random.default_rng(seed)
-    return _draw(graph, size, options.get("num_samples"), sampling, generator)
+    asked = SubgraphSampling(max_sample_size=size, sampling=sampling, **options)
+    return _draw(graph, asked, generator)
 
 
 @settings(max_examples=40)

@@ -15,10 +15,11 @@ _FIRST_ROOM = 1024
 class WorthCache:
     """A growing table from bitmasks to worths: about 32 bytes per coalition of up to 64 nodes."""
 
-    def __init__(self, words: int, games: int) -> None:
+    def __init__(self, words: int) -> None:
         self.count = 0
         self._masks = np.empty((_FIRST_ROOM, words), dtype=np.uint64)
-        self._worths = np.empty((_FIRST_ROOM, games))
+        #: As many games as the first worths have.
+        self._worths = np.empty((_FIRST_ROOM, 0))
         self._table = np.full(2 * _FIRST_ROOM, -1, dtype=np.int32)
 
     def rows_of(self, masks: Masks) -> NDArray[np.int64]:
@@ -34,6 +35,8 @@ class WorthCache:
 
     def add(self, worths: NDArray[np.float64]) -> None:
         """Give the next rows their worths (k, q), which makes them known."""
+        if not self.count:
+            self._worths = np.empty((len(self._masks), worths.shape[1]))
         self._worths[self.count : self.count + len(worths)] = worths
         self.count += len(worths)
 

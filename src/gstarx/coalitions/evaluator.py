@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from gstarx.coalitions.batching import coalition_sizes
+from gstarx.coalitions.guard import remembered
 from gstarx.coalitions.payoff import outputs_matrix
 from gstarx.coalitions.removal import Removal
 from gstarx.coalitions.signature import Model, Signature, call_model
@@ -21,6 +22,7 @@ _CPU_NODES = (512, 8192)
 _OTHER_NODES = 1 << 18
 
 
+@remembered
 def default_batch_nodes(model: Model, device: torch.device) -> int:
     """Nodes per batch: a fixed rule by device and model width, never tuned while running.
 
@@ -29,11 +31,20 @@ def default_batch_nodes(model: Model, device: torch.device) -> int:
     """
     if device.type != "cpu":
         return _OTHER_NODES
-    parameters = model.parameters() if isinstance(model, torch.nn.Module) else []
-    width = max((p.shape[0] for p in parameters if p.dim() > 1), default=64)
-    return int(np.clip(_CPU_ACTIVATION // width, *_CPU_NODES))
+    modules = model.modules() if isinstance(model, torch.nn.Module) else []
+    # the rows of an embedding are its vocabulary, its width is that of a row
+    widths = [
+        parameter.shape[1] if isinstance(module, torch.nn.Embedding) else parameter.shape[0]
+        for module in modules
+        for parameter in module._parameters.values()
+        if parameter is not None and parameter.dim() > 1
+    ]
+    width = max(widths, default=64)
+    fewest, most = _CPU_NODES
+    return min(max(_CPU_ACTIVATION // width, fewest), most)
 
 
+@remembered
 def takes_batch_statistics(model: Model) -> bool:
     """Whether a layer normalises by all that is in a batch, even in evaluation mode."""
     modules = model.modules() if isinstance(model, torch.nn.Module) else ()

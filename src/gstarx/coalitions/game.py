@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch_geometric.data import Data
@@ -25,11 +26,11 @@ from gstarx.coalitions.payoff import (
     looks_like_probabilities,
     resolve_payoff,
 )
-from gstarx.coalitions.players import TASK_LEVELS, check_data, choose_players
+from gstarx.coalitions.players import TASK_LEVELS, check_data, choose_players, whole_output
 from gstarx.coalitions.removal import RemovalLike, resolve_removal
 from gstarx.coalitions.signature import GraphTensors, Model, Signature, model_device, roles_of
 from gstarx.games.protocol import Worths, describe
-from gstarx.graphs.bitmasks import Coalitions, Masks, pack, unpack
+from gstarx.graphs.bitmasks import Coalitions, Masks, pack, unpack, words_for
 from gstarx.graphs.communication import CommunicationGraph, as_coalitions
 
 log = logging.getLogger("gstarx")
@@ -76,8 +77,9 @@ class GNNGame:
         Worth of coalitions on which the model raises or returns NaN. Without one, that is an error.
     keywords
         Names of the fields to pass to the model by keyword, instead of those its signature names.
-    prediction
-        The model's output for the whole graph, (1, columns), where it is known already.
+    lazy
+        Run the model only when the game is first asked for worths, together with the coalitions.
+        By default it is run on the whole graph at once, so that what is wrong is said here.
 
     Attributes
     ----------
@@ -114,7 +116,7 @@ class GNNGame:
         batch_nodes: int | None = None,
         fallback: float | None = None,
         keywords: Iterable[str] | None = None,
-        prediction: Tensor | None = None,
+        lazy: bool = False,
     ) -> None:
         if not callable(model):
             raise TypeError(f"model must be callable (got {type(model).__name__})")
@@ -127,18 +129,14 @@ class GNNGame:
         signature = Signature.of(model, data, keywords)
         roles = roles_of(data)
         device = model_device(model, data.edge_index.device)
-        if batch_nodes is None:
-            batch_nodes = default_batch_nodes(model, device)
-        elif not isinstance(batch_nodes, int | np.integer):
-            raise TypeError(f"batch_nodes must be an integer (got {batch_nodes!r})")
-        elif batch_nodes < 1:
-            raise ValueError(f"batch_nodes must be at least 1 (got {batch_nodes})")
         self.model = model
-        self.batch_nodes = int(batch_nodes)
+        self.batch_nodes = _checked_batch_nodes(batch_nodes, model, device)
         self.fallback = fallback
         self.task_level = task_level
         self.num_nodes = int(data.num_nodes or 0)
         self._show = False
+        self._question = _Question(target, payoff, baseline, mode, return_type)
+        self._settled: tuple[Tensor, Payoff] | None = None
 
         def evaluator(part: Data, anchors: NDArray[np.int64]) -> Evaluator:
             tensors = GraphTensors(part, device, roles)
@@ -150,47 +148,56 @@ class GNNGame:
                 batch_nodes=self.batch_nodes,
             )
 
-        with untouched(model):
-            self._evaluator, self.nodes, whole = choose_players(
-                model, data, task_level, index, num_hops, roles, evaluator, prediction
-            )
+        if masked_layers(model):
+            log.warning("the model carries edge masks of another explainer: they are set aside")
+        self._evaluator, self.nodes, whole = choose_players(
+            model, data, task_level, index, num_hops, roles, evaluator
+        )
         self.data = self._evaluator.removal.data
         self.graph = CommunicationGraph.from_edge_index(self.data.edge_index, len(self.nodes))
         self.n = self.graph.num_nodes
+        self._cache = WorthCache(words_for(self.n))
         if self._evaluator.batched and not signature.takes_batch:
             with untouched(model):
                 self._evaluator.batched = not self._evaluator.mixes()
         if not self._evaluator.batched:
             log.info("the model does not keep coalitions apart: they are evaluated one by one")
-        # cloned outside inference mode, so that it is a tensor like any other
-        self.prediction = whole[0].clone()
-        chosen = resolve_payoff(payoff, target, whole, mode=mode, return_type=return_type)
-        if return_type == "raw" and self._seem_probabilities(whole, mode):
-            warnings.warn(
-                f"outputs were declared raw but look like probabilities ({whole[0].tolist()}): if "
-                "they are, say return_type='probs'",
-                stacklevel=2,
-            )
-        self.payoff = self._with_baseline(chosen, baseline, whole)
-        if masked_layers(model):
-            log.warning("the model carries edge masks of another explainer: they are set aside")
-        #: Whether worths come as (k,) rather than (k, q).
-        self.single = not (
-            isinstance(target, str | Sequence)
-            or (isinstance(target, Tensor) and target.numel() > 1)
-            or len(self.payoff.baseline) > 1
-        )
-        self._cache = WorthCache(pack(np.zeros((1, self.n), bool)).shape[1], self._games())
+        if whole is not None or not lazy:
+            self.settle(whole)
 
     @property
     def evaluations(self) -> int:
         """Distinct coalitions that went through the model."""
         return self._cache.count
 
+    @property
+    def settled(self) -> bool:
+        """Whether the model has been run, so that what is explained is known."""
+        return self._settled is not None
+
+    @property
+    def prediction(self) -> Tensor:
+        """The model's output for the whole graph, (columns,)."""
+        return self.settle()[0]
+
+    @property
+    def payoff(self) -> Payoff:
+        """The payoff in force, with its columns and baseline."""
+        return self.settle()[1]
+
+    @property
+    def single(self) -> bool:
+        """Whether worths come as (k,) rather than (k, q)."""
+        target = self._question.target
+        return not (
+            isinstance(target, str | Sequence)
+            or (isinstance(target, Tensor) and target.numel() > 1)
+            or self._games() > 1
+        )
+
     def __call__(self, coalitions: Coalitions) -> Worths:
         """Worths of boolean coalitions (k, n): (k,), or (k, q) for several targets."""
         asked = as_coalitions(coalitions, self.n, name="coalitions")
-        worths = np.zeros((len(asked), self._games()))
         some = asked.any(axis=1)
         rows = self._cache.rows_of(pack(asked[some]))
         known, top = self._cache.count, int(rows.max(initial=-1)) + 1
@@ -201,8 +208,37 @@ class GNNGame:
                 # whatever stopped us, Ctrl-C included: what was evaluated stays, the rest goes
                 if self._cache.count < top:
                     self._cache.forget_unknown()
-        worths[some] = self._cache.worths(rows)
+        worths = np.zeros((len(asked), self._games()))
+        if len(rows):
+            worths[some] = self._cache.worths(rows)
         return worths[:, 0] if self.single else worths
+
+    def settle(self, whole: Tensor | None = None) -> tuple[Tensor, Payoff]:
+        """What is explained, from the output (1, columns) for the whole graph; found out once."""
+        if self._settled is None:
+            if whole is None:
+                with untouched(self.model):
+                    whole = whole_output(self._evaluator)
+            asked = self._question
+            payoff = resolve_payoff(
+                asked.payoff,
+                asked.target,
+                whole,
+                mode=asked.mode,
+                return_type=asked.return_type,
+            )
+            if asked.return_type == "raw" and self._seem_probabilities(whole, asked.mode):
+                warnings.warn(
+                    # without the numbers, so that a whole dataset gives one warning
+                    "outputs were declared raw but look like probabilities (between 0 and 1, and "
+                    "of all classes 1 together): if they are, say return_type='probs'",
+                    stacklevel=3,
+                )
+            payoff = self._with_baseline(payoff, asked.baseline, whole)
+            with torch.inference_mode(False):
+                # so that it is a tensor like any other
+                self._settled = whole[0].clone(), payoff
+        return self._settled
 
     def _games(self) -> int:
         return len(self.payoff.baseline)
@@ -218,17 +254,29 @@ class GNNGame:
 
     def _evaluate(self, masks: Masks) -> None:
         """Send packed coalitions through the model, batch by batch, into the cache."""
-        with (
-            untouched(self.model),
-            tqdm(total=len(masks), desc="coalitions", disable=not self._show) as bar,
-        ):
+        bar = tqdm(total=len(masks), desc="coalitions") if self._show else nullcontext()
+        with untouched(self.model), bar:
             for batch in self._evaluator.batches(masks):
-                self._cache.add(self._worths(masks[batch]))
-                bar.update(batch.stop - batch.start)
+                outputs = None if self._settled else self._settling_outputs(masks[batch])
+                self._cache.add(self._worths(masks[batch], outputs))
+                if isinstance(bar, tqdm):
+                    bar.update(batch.stop - batch.start)
 
-    def _worths(self, masks: Masks) -> NDArray[np.float64]:
+    def _settling_outputs(self, masks: Masks) -> Tensor | None:
+        """Outputs of a first batch that has the whole graph in front, or None if that fails."""
+        outputs = None
+        if self._evaluator.batched:
+            everybody = pack(np.ones((1, self.n), dtype=np.bool_))
+            try:
+                outputs = self._evaluator.outputs(np.concatenate([everybody, masks]))
+            except Exception:
+                log.debug("the first batch failed: the whole graph is evaluated alone")
+        self.settle(None if outputs is None else outputs[:1])
+        return None if outputs is None else outputs[1:]
+
+    def _worths(self, masks: Masks, outputs: Tensor | None = None) -> NDArray[np.float64]:
         try:
-            worths = self.payoff.worths(self._outputs(masks))
+            worths = self.payoff.worths(self._outputs(masks) if outputs is None else outputs)
         except Exception as error:
             if len(masks) > 1:
                 # find the one at fault, or give each of the others its own worth
@@ -253,8 +301,9 @@ class GNNGame:
 
     def _seem_probabilities(self, whole: Tensor, mode: str) -> bool:
         """Whether outputs look like probabilities, of the whole and, where in doubt, of parts."""
-        if not looks_like_probabilities(whole, mode) or mode == "multiclass_classification":
-            return looks_like_probabilities(whole, mode)
+        suspicious = looks_like_probabilities(whole, mode)
+        if not suspicious or mode == "multiclass_classification":
+            return suspicious
         # a logit between 0 and 1 is common: those of single nodes will not all be
         alone = pack(np.eye(min(self.n, 64), self.n, dtype=np.bool_))
         try:
@@ -282,7 +331,8 @@ class GNNGame:
         self, payoff: Payoff, baseline: float | ArrayLike | Tensor | None, whole: Tensor
     ) -> Payoff:
         """The payoff with the baseline that was given, or the default one."""
-        games = payoff.scores(whole).shape[1]
+        function = payoff.function is not None
+        games = payoff.scores(whole).shape[1] if function else len(payoff.columns)
         if baseline is not None:
             return replace(
                 payoff,
@@ -307,6 +357,28 @@ class GNNGame:
             f"GNNGame({self.n} players, payoff={self.payoff.name!r}, "
             f"columns={list(self.payoff.columns)}, {self.evaluations:,} evaluations)"
         )
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is to be explained, as it was asked for."""
+
+    target: TargetLike
+    payoff: PayoffLike
+    baseline: float | ArrayLike | Tensor | None
+    mode: str
+    return_type: str
+
+
+def _checked_batch_nodes(batch_nodes: int | None, model: Model, device: torch.device) -> int:
+    """Nodes per forward pass: what was asked for, or the rule by device and model width."""
+    if batch_nodes is None:
+        return default_batch_nodes(model, device)
+    if not isinstance(batch_nodes, int | np.integer):
+        raise TypeError(f"batch_nodes must be an integer (got {batch_nodes!r})")
+    if batch_nodes < 1:
+        raise ValueError(f"batch_nodes must be at least 1 (got {batch_nodes})")
+    return int(batch_nodes)
 
 
 def _given_baseline(

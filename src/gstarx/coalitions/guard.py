@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from contextvars import ContextVar
+from functools import wraps
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -13,20 +16,41 @@ from torch import Tensor, nn
 
 from gstarx.coalitions.signature import Model, model_device
 
+_Found = TypeVar("_Found")
+
+
+#: Models inside :func:`restored` by identity, with what is known of them (see :func:`remembered`).
+_inside: ContextVar[Mapping[int, dict[Any, Any]]] = ContextVar(
+    "restored", default=MappingProxyType({})
+)
+
 
 @contextmanager
 def untouched(model: Model) -> Iterator[None]:
-    """Evaluation mode without gradients inside; the model and all random state as before after.
+    """Evaluation mode without gradients inside; the model and all random state as before after."""
+    with restored(model), torch.inference_mode():
+        yield
+
+
+@contextmanager
+def restored(model: Model) -> Iterator[None]:
+    """Evaluation mode inside; the model and all random state exactly as before after.
 
     Every submodule gets its own mode back, so that a model with some frozen layers keeps them.
     What layers keep from the graph they last saw (``cached=True``), and edge masks that another
     explainer left in them, belong to that graph: they do not act inside, and are back afterwards.
+    Inside another such block for the same model there is nothing left to do.
     """
+    if id(model) in _inside.get():
+        yield
+        return
     modules = list(model.modules()) if isinstance(model, nn.Module) else []
     modes = [module.training for module in modules]
     buffers = [kept for module in modules for kept in _copied_buffers(module)]
     aside = [(module, _of_another_graph(module)) for module in modules]
     with _same_random_numbers(model):
+        token = _inside.set({**_inside.get(), id(model): {}})
+        masked_layers(model)  # to be remembered, because the masks are about to be set aside
         try:
             for module, (attributes, inside) in aside:
                 vars(module).update(dict.fromkeys(attributes) | inside)
@@ -34,9 +58,9 @@ def untouched(model: Model) -> Iterator[None]:
                 # not .eval(), which a model may override
                 if module.training:
                     module.training = False
-            with torch.inference_mode():
-                yield
+            yield
         finally:
+            _inside.reset(token)
             for module, mode in zip(modules, modes, strict=True):
                 if module.training != mode:
                     module.training = mode
@@ -46,8 +70,26 @@ def untouched(model: Model) -> Iterator[None]:
                 _put_back(module, name, buffer, content)
 
 
+def remembered(function: Callable[..., _Found]) -> Callable[..., _Found]:
+    """Ask a question about a model once while it is :func:`restored`, as it stays the same."""
+
+    @wraps(function)
+    def asked(model: Model, *arguments: Any) -> _Found:
+        known = _inside.get().get(id(model))
+        if known is None:
+            return function(model, *arguments)
+        key = (function, *arguments)
+        if key not in known:
+            known[key] = function(model, *arguments)
+        found: _Found = known[key]
+        return found
+
+    return asked
+
+
+@remembered
 def masked_layers(model: Model) -> int:
-    """How many layers carry an active edge mask of another explainer."""
+    """How many layers carry an edge mask of another explainer, set aside at the moment or not."""
     modules = model.modules() if isinstance(model, nn.Module) else ()
     return sum(vars(module).get("_explain") is True for module in modules)
 

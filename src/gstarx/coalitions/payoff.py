@@ -102,11 +102,14 @@ def class_scores(outputs: Tensor, mode: str, return_type: str, kind: str) -> Ten
 
 def looks_like_probabilities(outputs: Tensor, mode: str) -> bool:
     """Whether outputs declared raw sum to one, or for one column all lie between 0 and 1."""
-    if mode == "regression" or bool((outputs < 0).any()) or bool((outputs > 1).any()):
+    if mode == "regression":
+        return False
+    low, high = (float(bound) for bound in outputs.aminmax())
+    if not 0 <= low <= high <= 1:
         return False
     if outputs.shape[1] > 1 and mode == "multiclass_classification":
         return bool((outputs.sum(dim=1) - 1).abs().max() < 1e-4)
-    return bool(((outputs > 0) & (outputs < 1)).all())
+    return 0 < low <= high < 1
 
 
 def choose_columns(target: TargetLike, scores: Tensor, mode: str, single: bool) -> list[int]:
@@ -173,7 +176,8 @@ class Payoff:
 
     def classes(self, outputs: Tensor) -> int:
         """Number of classes (or outputs) that there are to choose from."""
-        return class_scores(outputs, self.mode, self.return_type, self.kind).shape[1]
+        single = self.mode == "binary_classification" and outputs.shape[1] == 1
+        return 2 if single else outputs.shape[1]
 
     def scores(self, outputs: Tensor) -> Tensor:
         """Worths (rows, games) before the baseline is taken off."""

@@ -14,7 +14,7 @@ from torch_geometric.data import Data, HeteroData
 
 from gstarx.coalitions.ego import count_layers, grow_hops, induced
 from gstarx.coalitions.evaluator import Evaluator
-from gstarx.coalitions.payoff import outputs_matrix
+from gstarx.coalitions.guard import untouched
 from gstarx.coalitions.signature import Model, Roles
 from gstarx.graphs.bitmasks import pack
 
@@ -22,7 +22,7 @@ TASK_LEVELS = ("graph", "node", "edge")
 #: An ego-graph is large enough when its prediction is that of the whole graph to this much.
 _SAME = 1e-5
 _MakeEvaluator = Callable[[Data, NDArray[np.int64]], Evaluator]
-_Players = tuple[Evaluator, NDArray[np.int64], Tensor]
+_Players = tuple[Evaluator, NDArray[np.int64], Tensor | None]
 
 
 def check_data(data: Any) -> Data:
@@ -52,18 +52,23 @@ def check_data(data: Any) -> Data:
 
 def _num_nodes(data: Data) -> int:
     """Number of nodes, which has to be known: isolated nodes are in no edge."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        try:
-            count = int(data.num_nodes or 0)
-        except UserWarning:
-            raise ValueError(
-                f"the number of nodes is not known: give the data x or num_nodes (it has "
-                f"{', '.join(sorted(data.keys()))})"
-            ) from None
+    try:
+        count = int(data.num_nodes or 0) if "x" in data else _guessed_num_nodes(data)
+    except UserWarning:
+        raise ValueError(
+            f"the number of nodes is not known: give the data x or num_nodes (it has "
+            f"{', '.join(sorted(data.keys()))})"
+        ) from None
     if not count:
         raise ValueError("the graph has no nodes: there is nothing to explain")
     return count
+
+
+def _guessed_num_nodes(data: Data) -> int:
+    """PyG's count, with its warning that it only guessed turned into an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return int(data.num_nodes or 0)
 
 
 def choose_players(
@@ -74,18 +79,34 @@ def choose_players(
     num_hops: int | None,
     roles: Roles,
     evaluator: _MakeEvaluator,
-    prediction: Tensor | None = None,
 ) -> _Players:
-    """An evaluator on the part of the graph that plays, its node ids, and the prediction (1, C)."""
+    """An evaluator on the part of the graph that plays, its node ids, and the prediction (1, C).
+
+    The prediction for a whole graph is left to be found together with that of its parts.
+    """
     everywhere = np.arange(int(data.num_nodes or 0))
     anchors = _anchors(data, task_level, index)
     on_all = evaluator(data, anchors)
-    whole = _whole_output(on_all) if prediction is None else outputs_matrix(prediction, 1)
     if task_level == "graph":
-        return on_all, everywhere, whole
+        return on_all, everywhere, None
+    with untouched(model):
+        return _around(model, data, num_hops, roles, evaluator, on_all, anchors)
+
+
+def _around(
+    model: Model,
+    data: Data,
+    num_hops: int | None,
+    roles: Roles,
+    evaluator: _MakeEvaluator,
+    on_all: Evaluator,
+    anchors: NDArray[np.int64],
+) -> _Players:
+    """The ego-graph of the anchors: as many hops as asked for, or as many as it takes."""
+    whole = whole_output(on_all)
     if num_hops is not None and num_hops < 0:
         raise ValueError(f"num_hops must be None or at least 0 (got {num_hops})")
-    hops = grow_hops(data.edge_index.cpu().numpy(), len(everywhere), anchors)
+    hops = grow_hops(data.edge_index.cpu().numpy(), int(data.num_nodes or 0), anchors)
     wanted = count_layers(model) if num_hops is None else num_hops
     reached = np.zeros(0, dtype=np.bool_)
     for hop, reached in enumerate(hops):
@@ -95,14 +116,14 @@ def choose_players(
         part = evaluator(induced(data, reached, roles), np.searchsorted(nodes, anchors))
         if num_hops is not None:
             return part, nodes, whole
-        if float((_whole_output(part) - whole).abs().max()) <= _SAME:
+        if float((whole_output(part) - whole).abs().max()) <= _SAME:
             return part, nodes, whole
     # all that is connected to the target
     nodes = np.flatnonzero(reached)
     return evaluator(induced(data, reached, roles), np.searchsorted(nodes, anchors)), nodes, whole
 
 
-def _whole_output(evaluator: Evaluator) -> Tensor:
+def whole_output(evaluator: Evaluator) -> Tensor:
     """Output (1, columns) with everybody there."""
     everybody = np.ones((1, evaluator.removal.tensors.num_nodes), dtype=np.bool_)
     return evaluator.outputs(pack(everybody))

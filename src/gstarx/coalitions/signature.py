@@ -154,9 +154,11 @@ class GraphTensors:
             value = data[key]
             fields[role][key] = value.to(device) if isinstance(value, Tensor) else value
         self.node, self.edge, self.rest = fields["node"], fields["edge"], fields["rest"]
-        listed = [ids.cpu().numpy().reshape(-1) for ids in fields["ids"].values()]
         #: Nodes that some field names.
-        self.named: NDArray[np.int64] = np.unique(np.concatenate([*listed, np.zeros(0, np.int64)]))
+        self.named: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        if fields["ids"]:
+            listed = [ids.cpu().numpy().reshape(-1) for ids in fields["ids"].values()]
+            self.named = np.unique(np.concatenate(listed)).astype(np.int64)
         # a field of ids, in positions of ``named``
         lookup = torch.from_numpy(self.named).to(device)
         self._ids = {

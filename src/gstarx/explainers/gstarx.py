@@ -16,15 +16,14 @@ from torch_geometric.explain import ExplainerAlgorithm, Explanation
 from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
 from tqdm import tqdm
 
-from gstarx.coalitions.expectation import graph_outputs
 from gstarx.coalitions.game import GNNGame
+from gstarx.coalitions.guard import restored
 from gstarx.coalitions.players import check_data
-from gstarx.coalitions.signature import Signature, roles_of
 from gstarx.explainers.explanation import NodeExplanation
 from gstarx.explainers.settings import ValueSettings
 
 _VALUE_OPTIONS = frozenset(field.name for field in fields(ValueSettings))
-_GAME_OPTIONS = frozenset(inspect.signature(GNNGame).parameters) - {"model", "data"}
+_GAME_OPTIONS = frozenset(inspect.signature(GNNGame).parameters) - {"model", "data", "lazy"}
 log = logging.getLogger("gstarx")
 
 
@@ -166,6 +165,7 @@ class GStarX(ExplainerAlgorithm):  # type: ignore[misc]
             return_type=config.return_type.value,
             index=index,
             keywords=list(kwargs),
+            lazy=True,
             **self.game_options,
         )
         explanation = _explained(game, self.settings, self.seed, self.progress)
@@ -202,8 +202,9 @@ def explain(model: Any, data: Data, **options: Any) -> Explanation:
     -------
     Explanation
         A PyG explanation with ``node_mask`` [N, 1] (a column per target for several), the standard
-        errors ``node_std_error``, ``worth`` of the whole graph and ``component_worth`` (what the
-        scores sum to), ``exact``, ``evaluations``, ``estimator``, ``baseline`` and its source.
+        errors ``node_std_error``, ``worth`` of the whole graph (what Shapley scores sum to),
+        ``component_worth`` (what HN and Myerson scores sum to), ``exact``, ``evaluations``,
+        ``estimator``, ``baseline`` and its source.
 
     Examples
     --------
@@ -214,8 +215,9 @@ def explain(model: Any, data: Data, **options: Any) -> Explanation:
     torch.Size([3, 1])
     """
     settings, seed, progress, edge_mask, game_options = _sorted_options(options)
-    game = GNNGame(model, data, **game_options)
-    explanation = _explained(game, settings, seed, progress)
+    with restored(model):
+        game = GNNGame(model, data, lazy=True, **game_options)
+        explanation = _explained(game, settings, seed, progress)
     for key, field in data:
         # an edge mask of the data, as PyG's datasets with a ground truth have, is not a finding
         if key not in explanation and key != "edge_mask":
@@ -263,48 +265,26 @@ def explain_many(
         raise ValueError(f"on_error must be 'raise' or 'record' (got {on_error!r})")
     graphs = list(dataset)
     seeds = np.random.SeedSequence(seed).spawn(len(graphs))
-    predictions = _predictions(model, graphs, options)
     results: list[Explanation | FailedExplanation] = []
-    for position, graph in enumerate(tqdm(graphs, desc="explaining", disable=not progress)):
-        try:
-            own = np.random.default_rng(seeds[position])
-            known = {"prediction": predictions[position]} if predictions else {}
-            results.append(explain(model, graph, seed=own, **known, **options))
-        except Exception as error:
-            if on_error == "raise":
-                error.add_note(f"while explaining graph {position} of {len(graphs)}")
-                raise
-            results.append(FailedExplanation(position, error))
+    with restored(model):
+        for position, graph in enumerate(tqdm(graphs, desc="explaining", disable=not progress)):
+            try:
+                own = np.random.default_rng(seeds[position])
+                results.append(explain(model, graph, seed=own, **options))
+            except Exception as error:
+                if on_error == "raise":
+                    error.add_note(f"while explaining graph {position} of {len(graphs)}")
+                    raise
+                results.append(FailedExplanation(position, error))
     return results
 
 
-def _predictions(model: Any, graphs: list[Data], options: dict[str, Any]) -> list[Tensor]:
-    """The model's output (1, columns) for every graph, in few forward passes, or nothing.
-
-    Nothing where each graph has to see to it itself: other task levels, a signature or a removal of
-    the user's own, arguments that are neither nodes' nor edges', which a batch gives another shape,
-    and graphs or models that raise, so that the error is that of one graph.
-    """
-    plain = options.get("task_level", "graph") == "graph" and not callable(options.get("removal"))
-    if not plain or "keywords" in options:
-        return []
-    try:
-        if any(_takes_rest(model, graph) for graph in graphs):
-            return []
-        found = torch.cat(list(graph_outputs(model, graphs)))
-    except Exception:
-        return []
-    return [found[i : i + 1] for i in range(len(graphs))] if len(found) == len(graphs) else []
-
-
-def _takes_rest(model: Any, data: Data) -> bool:
-    signature, roles = Signature.of(model, data), roles_of(data)
-    return any(roles.get(name) == "rest" for name in (*signature.positional, *signature.keywords))
-
-
 def edge_scores(node_mask: Tensor, edge_index: Tensor) -> Tensor:
-    """A score per edge, the mean of its two ends', so that edge-based tools can draw it."""
-    scores = node_mask[:, 0]
+    """A score per edge, the mean of its two ends', so that edge-based tools can draw it.
+
+    With several targets, a column for each of them.
+    """
+    scores = node_mask[:, 0] if node_mask.shape[1] == 1 else node_mask
     ends = edge_index.to(scores.device)
     return (scores[ends[0]] + scores[ends[1]]) / 2
 
@@ -326,11 +306,15 @@ def _sorted_options(
 def _explained(game: GNNGame, settings: ValueSettings, seed: Any, progress: bool) -> Explanation:
     """Scores of the players as a PyG explanation over all nodes of the graph."""
     with game.progress(progress):
-        found, estimator = settings.allocate(game, game.graph, seed=seed)
+        try:
+            found, estimator = settings.allocate(game, game.graph, seed=seed)
+        except Exception as error:
+            if not game.settled and getattr(error, "__notes__", None):
+                # it was the question, or the whole graph, and not the coalitions asked for
+                error.__notes__.pop()
+            raise
         everybody = np.ones((1, game.n), dtype=np.bool_)
-        components = game.graph.component_labels(everybody)[0]
-        parts = components == np.unique(components)[:, None]
-        asked = game(np.concatenate([everybody, parts]))
+        worths = game(np.concatenate([everybody, game.graph.component_coalitions]))
     scores = np.zeros((game.num_nodes, *found.values.shape[1:]))
     errors = np.zeros_like(scores)
     scores[game.nodes] = found.values
@@ -339,8 +323,8 @@ def _explained(game: GNNGame, settings: ValueSettings, seed: Any, progress: bool
     return NodeExplanation(
         node_mask=torch.from_numpy(scores).float().reshape(shape),
         node_std_error=torch.from_numpy(errors).float().reshape(shape),
-        worth=torch.from_numpy(np.atleast_1d(asked[0])),
-        component_worth=torch.from_numpy(np.atleast_1d(asked[1:].sum(axis=0))),
+        worth=torch.from_numpy(np.atleast_1d(worths[0])),
+        component_worth=torch.from_numpy(np.atleast_1d(worths[1:].sum(axis=0))),
         nodes=torch.from_numpy(game.nodes),
         prediction=game.prediction.clone(),
         explained=list(game.payoff.columns),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -11,15 +10,14 @@ from gstarx.games.protocol import Game
 from gstarx.graphs.communication import CommunicationGraph, TooManyCoalitions, as_size
 from gstarx.values import (
     Allocation,
-    ConvergenceWarning,
     hn_value,
     hn_value_growth_sampled,
     myerson_value,
     myerson_value_sampled,
     shapley_value,
     shapley_value_sampled,
-    subgraph_sampled,
 )
+from gstarx.values.subgraph_sampling import SubgraphSampling, sample_subgraphs
 
 #: Estimators of each value; the last one is what ``"auto"`` turns to beyond the budget.
 ESTIMATORS = {
@@ -100,22 +98,9 @@ class ValueSettings:
         seed: int | np.random.Generator | None,
     ) -> Allocation:
         if estimator == "subgraphs":
-            with warnings.catch_warnings():
-                if self.inner == "iterated":
-                    # asked for by name: its truncation is the point, and the result records it
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                return subgraph_sampled(
-                    game,
-                    graph,
-                    value=self.value,
-                    max_sample_size=self.max_sample_size,
-                    num_samples=self.num_samples,
-                    sampling=self.sampling,
-                    inner=self.inner,
-                    tau=self.tau,
-                    superadditive=self.superadditive,
-                    seed=seed,
-                )
+            # a truncated iteration was asked for by name, and the result records it: no warning
+            options = {field.name: getattr(self, field.name) for field in fields(SubgraphSampling)}
+            return sample_subgraphs(game, graph, SubgraphSampling(**options), seed=seed)
         if self.value == "shapley":
             if estimator == "exact":
                 return shapley_value(game, graph.num_nodes, max_coalitions=self.budget)

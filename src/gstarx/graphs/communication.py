@@ -138,6 +138,15 @@ class CommunicationGraph:
         starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
         return tuple(tuple(part.tolist()) for part in np.split(order, starts[1:]) if len(part))
 
+    @cached_property
+    def component_coalitions(self) -> Coalitions:
+        """The connected components as boolean coalitions (c, n), in the same order."""
+        members = np.zeros((len(self.components), self.num_nodes), dtype=np.bool_)
+        for row, component in enumerate(self.components):
+            members[row, list(component)] = True
+        members.setflags(write=False)
+        return members
+
     def boundary(self, mask: ArrayLike) -> NDArray[np.bool_]:
         """The neighbours of a coalition that are not in it, as a boolean array of the same shape.
 

@@ -1,7 +1,7 @@
 """How the worth is shared: the Hamiache-Navarro, Myerson, C-Shapley and Shapley values."""
 
 from gstarx.values import axioms
-from gstarx.values.allocation import Allocation, ConvergenceWarning
+from gstarx.values.allocation import Allocation, ConvergenceWarning, PrecisionWarning
 from gstarx.values.c_shapley import c_shapley_value
 from gstarx.values.consistency import associated_game, limit_game, surplus
 from gstarx.values.hn.closed_form import hn_value
@@ -16,6 +16,7 @@ from gstarx.values.weights import coalition_weights
 __all__ = [
     "Allocation",
     "ConvergenceWarning",
+    "PrecisionWarning",
     "associated_game",
     "axioms",
     "c_shapley_value",

@@ -49,3 +49,7 @@ class Allocation:
 
 class ConvergenceWarning(UserWarning):
     """An iteration stopped before it reached its tolerance."""
+
+
+class PrecisionWarning(UserWarning):
+    """A sample was too thin for the graph: take the standard errors, and the scores, with care."""

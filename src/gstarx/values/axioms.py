@@ -54,9 +54,7 @@ def component_efficiency(value: Value, v: Game, graph: CommunicationGraph) -> fl
     True
     """
     values = value(v, graph).values
-    members = np.zeros((len(graph.components), graph.num_nodes), dtype=np.bool_)
-    for row, component in enumerate(graph.components):
-        members[row, list(component)] = True
+    members = graph.component_coalitions
     return _largest(members.astype(np.float64) @ values - evaluate(v, members))
 
 

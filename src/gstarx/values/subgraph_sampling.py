@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gstarx.games.protocol import Game, Worths, evaluate_masks
 from gstarx.games.transforms import restricted_game, superadditive_cover
-from gstarx.graphs.bitmasks import Coalitions, Masks, pack
+from gstarx.graphs.bitmasks import Coalitions, Masks, first_nodes, pack, renumber
 from gstarx.graphs.communication import CommunicationGraph, as_nodes
 from gstarx.graphs.compiled import WORD
 from gstarx.graphs.index import distinct_rows, find_rows
@@ -32,6 +32,32 @@ _MAX_SQUARINGS, _TOL = 7, 1e-3
 _MAX_COALITIONS = 2_000_000
 #: Nodes of subsets that are solved side by side: enough to save calls, few enough for masks.
 _NODES_TOGETHER = 4 * WORD
+
+
+@dataclass(frozen=True)
+class SubgraphSampling:
+    """The options of :func:`subgraph_sampled`, which documents them."""
+
+    value: str = "hn"
+    max_sample_size: int = 10
+    num_samples: int | None = None
+    sampling: str = "random"
+    inner: str = "exact"
+    tau: float = 0.01
+    superadditive: bool = False
+
+    def __post_init__(self) -> None:
+        for name, valid in (("value", _VALUES), ("sampling", _SAMPLINGS), ("inner", _INNERS)):
+            if (got := getattr(self, name)) not in valid:
+                listed = ", ".join(map(repr, valid))
+                raise ValueError(f"{name} must be one of {listed} (got {got!r})")
+        if self.max_sample_size < 1:
+            raise ValueError(f"max_sample_size must be at least 1 (got {self.max_sample_size!r})")
+        if self.num_samples is not None and self.num_samples < 1:
+            raise ValueError(f"num_samples must be None or at least 1 (got {self.num_samples!r})")
+        if self.inner == "iterated" and self.value != "hn":
+            raise ValueError(f"inner='iterated' is for value='hn' only (got value={self.value!r})")
+        check_iteration(self.tau, _MAX_SQUARINGS, _TOL)
 
 
 def subgraph_sampled(
@@ -97,18 +123,40 @@ def subgraph_sampled(
     >>> bool(abs(result.values - range(12)).max() < 1e-9)
     True
     """
-    _check_options(value, max_sample_size, num_samples, sampling, inner, tau)
+    options = SubgraphSampling(
+        value, max_sample_size, num_samples, sampling, inner, tau, superadditive
+    )
+    found = sample_subgraphs(v, graph, options, subsets=subsets, seed=seed)
+    if not found.converged:
+        warnings.warn(
+            f"the iteration inside the subsets was truncated at {_MAX_SQUARINGS} squarings before "
+            "it converged, as in the published experiments; inner='exact' gives its limit",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+def sample_subgraphs(
+    v: Game,
+    graph: CommunicationGraph,
+    options: SubgraphSampling,
+    *,
+    subsets: Sequence[ArrayLike] | None = None,
+    seed: int | np.random.Generator | None = None,
+) -> Allocation:
+    """What :func:`subgraph_sampled` returns; that an iteration was truncated is not warned of."""
     generator = np.random.default_rng(seed)
-    whole = subsets is None and graph.num_nodes <= max_sample_size
+    whole = subsets is None and graph.num_nodes <= options.max_sample_size
     if subsets is not None:
         chosen = _checked_subsets(subsets, graph)
     elif whole:
         chosen = [np.arange(graph.num_nodes)] if graph.num_nodes else []
     else:
-        chosen = _draw(graph, max_sample_size, num_samples, sampling, generator)
+        chosen = _draw(graph, options, generator)
     # a cover is taken part by part, the rest is done of many at once
-    room = 1 if superadditive else _NODES_TOGETHER
-    parts = [_Parts.of(graph, group, value) for group in _groups(chosen, room)]
+    room = 1 if options.superadditive else _NODES_TOGETHER
+    parts = [_Parts.of(graph, group, options.value) for group in _groups(chosen, room)]
     ask = _Worths.of(v, graph, parts)
     total = np.zeros((graph.num_nodes, ask.columns.shape[1]))
     squares = np.zeros_like(total)
@@ -116,20 +164,13 @@ def subgraph_sampled(
     converged = True
     for part, rows in zip(parts, ask.rows, strict=True):
         worths = ask.columns[rows]
-        if superadditive:
+        if options.superadditive:
             worths = _covered(part, worths)
-        result, settled = _solve(part, worths, value, inner, tau)
+        result, settled = _solve(part, worths, options)
         converged &= settled
         np.add.at(times, part.nodes, 1)
         np.add.at(total, part.nodes, result)
         np.add.at(squares, part.nodes, result**2)
-    if not converged:
-        warnings.warn(
-            f"the iteration inside the subsets was truncated at {_MAX_SQUARINGS} squarings before "
-            "it converged, as in the published experiments; inner='exact' gives its limit",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
     count = np.maximum(times, 1)[:, None]
     values = total / count
     spread = np.maximum(squares / count - values**2, 0.0)
@@ -139,7 +180,7 @@ def subgraph_sampled(
         std_error = np.zeros_like(values)
     gap = float(np.abs(ask.component_members @ values - ask.component_worths).max(initial=0.0))
     shape = (graph.num_nodes, *ask.game_shape)
-    exact = whole and inner == "exact"
+    exact = whole and options.inner == "exact"
     return Allocation(
         values.reshape(shape), std_error.reshape(shape), exact, ask.evaluations, gap, converged
     )
@@ -226,10 +267,7 @@ class _Parts:
 
     def masks_in(self, num_nodes: int) -> Masks:
         """The coalitions as bitmasks over the whole graph."""
-        members = np.zeros((len(self.lattice), num_nodes), dtype=np.bool_)
-        row, here = np.nonzero(self.lattice.coalitions())
-        members[row, self.nodes[here]] = True
-        return pack(members)
+        return renumber(self.lattice.masks, self.nodes, num_nodes)
 
 
 @dataclass(frozen=True)
@@ -246,9 +284,7 @@ class _Worths:
 
     @classmethod
     def of(cls, v: Game, graph: CommunicationGraph, parts: list[_Parts]) -> _Worths:
-        components = np.zeros((len(graph.components), graph.num_nodes), dtype=np.bool_)
-        for row, component in enumerate(graph.components):
-            components[row, list(component)] = True
+        components = graph.component_coalitions
         masks = [pack(components), *(part.masks_in(graph.num_nodes) for part in parts)]
         first, where = distinct_rows(np.concatenate(masks))
         worths = evaluate_masks(v, np.concatenate(masks)[first], graph.num_nodes)
@@ -261,20 +297,20 @@ class _Worths:
 
 
 def _solve(
-    part: _Parts, worths: Worths, value: str, inner: str, tau: float
+    part: _Parts, worths: Worths, options: SubgraphSampling
 ) -> tuple[NDArray[np.float64], bool]:
     """Values of the nodes of one part, and whether an iteration converged."""
-    if value != "hn":
+    if options.value != "hn":
         return share_out(part.lattice, worths), True
-    if inner == "exact":
+    if options.inner == "exact":
         return solve(part.lattice, part.graph, worths), True
-    return _iterated(part, worths, tau)
+    return _iterated(part, worths, options.tau)
 
 
 def _iterated(parts: _Parts, worths: Worths, tau: float) -> tuple[NDArray[np.float64], bool]:
     """Values after the truncated iteration, in which every subset stops for itself."""
     n = parts.graph.num_nodes
-    owner = parts.owner[parts.lattice.coalitions().argmax(axis=1)]
+    owner = parts.owner[first_nodes(parts.lattice.masks)]
     settled, doubtful = iterate_parts(parts.lattice, worths, tau, _MAX_SQUARINGS, _TOL, owner)
     values = settled[:n]
     converged = bool(doubtful.all())
@@ -299,24 +335,20 @@ def _covered(part: _Parts, worths: Worths) -> Worths:
 
 
 def _draw(
-    graph: CommunicationGraph,
-    size: int,
-    num_samples: int | None,
-    sampling: str,
-    generator: np.random.Generator,
+    graph: CommunicationGraph, options: SubgraphSampling, generator: np.random.Generator
 ) -> list[NDArray[np.int64]]:
     """Subsets of nodes, at least as many as asked for and until every node is in one."""
-    n = graph.num_nodes
-    wanted = n if num_samples is None else num_samples
+    n, size = graph.num_nodes, options.max_sample_size
+    wanted = n if options.num_samples is None else options.num_samples
     subsets: list[NDArray[np.int64]] = []
-    if sampling == "random":
+    if options.sampling == "random":
         # the nodes with the smallest of n random numbers: all subsets at once
         keys = generator.random((wanted, n))
         subsets = list(np.sort(np.argpartition(keys, size - 1, axis=1)[:, :size], axis=1))
     covered = np.zeros(n, dtype=np.bool_)
     covered[np.concatenate(subsets) if subsets else []] = True
     while len(subsets) < wanted or not covered.all():
-        if sampling == "random":
+        if options.sampling == "random":
             nodes = np.sort(generator.choice(n, size=size, replace=False))
         else:
             nodes = _around(graph, len(subsets) % n, size, generator)
@@ -355,27 +387,3 @@ def _checked_subsets(
         missing = np.flatnonzero(~seen).tolist()
         raise ValueError(f"every node must be in a subset (got none with {missing[:10]})")
     return chosen
-
-
-def _check_options(
-    value: str,
-    max_sample_size: int,
-    num_samples: int | None,
-    sampling: str,
-    inner: str,
-    tau: float,
-) -> None:
-    for name, got, valid in (
-        ("value", value, _VALUES),
-        ("sampling", sampling, _SAMPLINGS),
-        ("inner", inner, _INNERS),
-    ):
-        if got not in valid:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))} (got {got!r})")
-    if max_sample_size < 1:
-        raise ValueError(f"max_sample_size must be at least 1 (got {max_sample_size!r})")
-    if num_samples is not None and num_samples < 1:
-        raise ValueError(f"num_samples must be None or at least 1 (got {num_samples!r})")
-    if inner == "iterated" and value != "hn":
-        raise ValueError(f"inner='iterated' is for value='hn' only (got value={value!r})")
-    check_iteration(tau, _MAX_SQUARINGS, _TOL)

@@ -5,6 +5,8 @@ What it shares with the other samplers is in ``tests/values/test_samplers.py``.
 
 from __future__ import annotations
 
+import warnings
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from gstarx.games import Game, additive_game, random_game
 from gstarx.graphs import CommunicationGraph
 from gstarx.values import (
+    PrecisionWarning,
     budget,
     hn_value,
     hn_value_growth_sampled,
@@ -219,3 +222,14 @@ def test_it_is_closer_than_subgraphs_with_as_many_evaluations() -> None:
             ours.append(((grown.values - exact) ** 2).mean() / exact.var())
             theirs.append(((subgraphs.values - exact) ** 2).mean() / exact.var())
     assert np.mean(ours) < 0.5 * np.mean(theirs)
+
+
+def test_a_front_narrower_than_the_graph_is_warned_of() -> None:
+    steps = [(i, i + 1) for i in range(89)] + [(i, i + 2) for i in range(88)]
+    sparse = CommunicationGraph(90, steps)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrecisionWarning)
+        hn_value_growth_sampled(random_game(90, seed=0), sparse, budget=200, seed=0)
+    dense = CommunicationGraph.complete(200)
+    with pytest.warns(PrecisionWarning, match="graph of 200 nodes"):
+        hn_value_growth_sampled(random_game(200, seed=0), dense, budget=300, seed=0)

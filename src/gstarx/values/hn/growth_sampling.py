@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from gstarx.graphs.bitmasks import Masks, pack, unpack
 from gstarx.graphs.communication import CommunicationGraph
 from gstarx.graphs.index import distinct_rows
 from gstarx.graphs.lattice import CoalitionLattice
-from gstarx.values.allocation import Allocation
+from gstarx.values.allocation import Allocation, PrecisionWarning
 from gstarx.values.budget import check_budget, listing_limit
 from gstarx.values.coalition_sampling import certain_rows, estimate_sum
 from gstarx.values.hn.closed_form import hn_value, hn_weights, value_weights
@@ -65,6 +66,12 @@ def hn_value_growth_sampled(
         With standard errors; ``exact`` when the budget covered everything. A budget of hardly more
         than the number of nodes leaves fewer than two coalitions to chance, and the standard
         errors are ``nan``.
+
+    Warns
+    -----
+    PrecisionWarning
+        On large dense graphs, where fewer coalitions of each size can be followed than there are
+        nodes.
 
     Examples
     --------
@@ -166,6 +173,15 @@ def _merged_fronts(
     """Several independent fronts as one, and each one's rows and value weights."""
     n = graph.num_nodes
     width = _front_width(graph, budget)
+    if width < n:
+        warnings.warn(
+            f"on this graph of {n} nodes, many of them with many neighbours, only {width} "
+            "coalitions of each size can be followed within memory and time, fewer than there are "
+            "nodes: the scores are rough and their standard errors optimistic. Fewer players "
+            "(num_hops=...) or value='myerson' would do better",
+            PrecisionWarning,
+            stacklevel=2,
+        )
     fronts = [growth_front(graph, width, child) for child in generator.spawn(_FRONTS)]
     everything = np.concatenate([masks for masks, _ in fronts])
     first, where = distinct_rows(everything)
