@@ -36,10 +36,10 @@ VALID = {
 @pytest.mark.parametrize("value", VALID)
 def test_valid_pairs_and_no_others(value: str, estimator: str) -> None:
     if estimator in VALID[value]:
-        ValueSettings(value, estimator)
+        ValueSettings(value=value, estimator=estimator)
         return
     with pytest.raises(ValueError, match="there is no estimator") as caught:
-        ValueSettings(value, estimator)
+        ValueSettings(value=value, estimator=estimator)
     message = str(caught.value)
     assert f"no estimator {estimator!r} for value={value!r}" in message
     for name, valid in VALID.items():
@@ -49,7 +49,7 @@ def test_valid_pairs_and_no_others(value: str, estimator: str) -> None:
 
 def test_an_unknown_value() -> None:
     with pytest.raises(ValueError, match=r"value must be one of 'hn', 'myerson', 'shapley' \(got "):
-        ValueSettings("banzhaf")
+        ValueSettings(value="banzhaf")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_an_unknown_value() -> None:
 )
 def test_each_pair_is_its_function(value: str, estimator: str, expected: Any) -> None:
     budget = 300 if estimator == "exact" else 40
-    settings = ValueSettings(value, estimator, budget=budget)
+    settings = ValueSettings(value=value, estimator=estimator, budget=budget)
     found, used = settings.allocate(GAME, RING, seed=3)
     assert used == estimator
     assert np.array_equal(found.values, expected().values)
@@ -80,16 +80,18 @@ def test_subsets_for_all_three(value: str) -> None:
         "sampling": "khop",
         "superadditive": True,
     }
-    found, used = ValueSettings(value, "subgraphs", **options).allocate(GAME, RING, seed=3)
+    found, used = ValueSettings(value=value, estimator="subgraphs", **options).allocate(
+        GAME, RING, seed=3
+    )
     assert used == "subgraphs"
     expected = subgraph_sampled(GAME, RING, value=value, seed=3, **options)
     assert np.array_equal(found.values, expected.values)
-    plain, _ = ValueSettings(value, "subgraphs").allocate(GAME, RING, seed=3)
+    plain, _ = ValueSettings(value=value, estimator="subgraphs").allocate(GAME, RING, seed=3)
     assert not np.array_equal(found.values, plain.values)
 
 
 def test_the_truncated_iteration_is_asked_for_by_name_and_does_not_warn() -> None:
-    settings = ValueSettings("hn", "subgraphs", max_sample_size=6, inner="iterated", tau=0.05)
+    settings = ValueSettings(estimator="subgraphs", max_sample_size=6, inner="iterated", tau=0.05)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found, _ = settings.allocate(GAME, RING, seed=3)
@@ -106,11 +108,11 @@ def test_the_truncated_iteration_is_asked_for_by_name_and_does_not_warn() -> Non
     [("hn", CONNECTED, "growth"), ("myerson", CONNECTED, "sampled"), ("shapley", 255, "sampled")],
 )
 def test_auto_is_exact_while_that_fits_the_budget(value: str, needed: int, sampler: str) -> None:
-    exactly, used = ValueSettings(value, budget=needed).allocate(GAME, RING, seed=0)
+    exactly, used = ValueSettings(value=value, budget=needed).allocate(GAME, RING, seed=0)
     assert used == "exact"
     assert exactly.exact
     assert exactly.evaluations == needed
-    roughly, used = ValueSettings(value, budget=needed - 1).allocate(GAME, RING, seed=0)
+    roughly, used = ValueSettings(value=value, budget=needed - 1).allocate(GAME, RING, seed=0)
     assert used == sampler
     assert not roughly.exact
     assert roughly.evaluations <= needed - 1
@@ -119,14 +121,14 @@ def test_auto_is_exact_while_that_fits_the_budget(value: str, needed: int, sampl
 def test_auto_on_graphs_with_more_coalitions_than_can_be_counted() -> None:
     large = CommunicationGraph.complete(300)
     for value, sampler in (("hn", "growth"), ("myerson", "sampled"), ("shapley", "sampled")):
-        assert ValueSettings(value).chosen_estimator(large) == sampler
-        assert ValueSettings(value, "exact").chosen_estimator(large) == "exact"
+        assert ValueSettings(value=value).chosen_estimator(large) == sampler
+        assert ValueSettings(value=value, estimator="exact").chosen_estimator(large) == "exact"
     path = CommunicationGraph(150, [(i, i + 1) for i in range(149)])
-    assert ValueSettings("hn").chosen_estimator(path) == "exact"
-    assert ValueSettings("shapley", budget=10**30).chosen_estimator(path) == "sampled"
+    assert ValueSettings(value="hn").chosen_estimator(path) == "exact"
+    assert ValueSettings(value="shapley", budget=10**30).chosen_estimator(path) == "sampled"
 
 
 def test_settings_are_values() -> None:
-    assert ValueSettings() == ValueSettings("hn", "auto", 20_000)
+    assert ValueSettings() == ValueSettings(value="hn", estimator="auto", budget=20_000)
     with pytest.raises(AttributeError):
         ValueSettings().value = "shapley"  # type: ignore[misc]

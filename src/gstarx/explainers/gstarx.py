@@ -94,15 +94,15 @@ class GStarX(ExplainerAlgorithm):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         self.settings = ValueSettings(
-            value,
-            estimator,
-            budget,
-            max_sample_size,
-            num_samples,
-            sampling,
-            inner,
-            tau,
-            superadditive,
+            value=value,
+            estimator=estimator,
+            budget=budget,
+            max_sample_size=max_sample_size,
+            num_samples=num_samples,
+            sampling=sampling,
+            inner=inner,
+            tau=tau,
+            superadditive=superadditive,
         )
         self.game_options = {
             "payoff": payoff,

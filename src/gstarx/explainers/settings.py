@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,8 +27,8 @@ ESTIMATORS = {
 }
 
 
-@dataclass(frozen=True)
-class ValueSettings:
+@dataclass(frozen=True, kw_only=True)
+class ValueSettings(SubgraphSampling):
     """How node scores are computed from a game.
 
     Attributes
@@ -45,20 +45,11 @@ class ValueSettings:
         Options of :func:`gstarx.values.subgraph_sampled`, for ``"subgraphs"`` only.
     """
 
-    value: str = "hn"
     estimator: str = "auto"
     budget: int = 20_000
-    max_sample_size: int = 10
-    num_samples: int | None = None
-    sampling: str = "random"
-    inner: str = "exact"
-    tau: float = 0.01
-    superadditive: bool = False
 
     def __post_init__(self) -> None:
-        if self.value not in ESTIMATORS:
-            valid = ", ".join(map(repr, ESTIMATORS))
-            raise ValueError(f"value must be one of {valid} (got {self.value!r})")
+        super().__post_init__()
         if self.estimator not in ("auto", *ESTIMATORS[self.value]):
             pairs = "; ".join(f"{v}: {', '.join(('auto', *e))}" for v, e in ESTIMATORS.items())
             raise ValueError(
@@ -99,8 +90,7 @@ class ValueSettings:
     ) -> Allocation:
         if estimator == "subgraphs":
             # a truncated iteration was asked for by name, and the result records it: no warning
-            options = {field.name: getattr(self, field.name) for field in fields(SubgraphSampling)}
-            return sample_subgraphs(game, graph, SubgraphSampling(**options), seed=seed)
+            return sample_subgraphs(game, graph, self, seed=seed)
         if self.value == "shapley":
             if estimator == "exact":
                 return shapley_value(game, graph.num_nodes, max_coalitions=self.budget)
