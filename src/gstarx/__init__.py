@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gstarx import explainers as explainers
     from gstarx import games as games
     from gstarx import graphs as graphs
+    from gstarx import metrics as metrics
     from gstarx import models as models
     from gstarx import values as values
     from gstarx.coalitions import Contrast, GNNGame, expected_output
@@ -39,7 +40,9 @@ __all__ = [
     "shapley_value",
 ]
 
-_ROOMS = frozenset({"coalitions", "datasets", "explainers", "games", "graphs", "models", "values"})
+_ROOMS = frozenset(
+    {"coalitions", "datasets", "explainers", "games", "graphs", "metrics", "models", "values"}
+)
 
 _HOME = {
     "Allocation": "gstarx.values",

@@ -258,7 +258,9 @@ def as_nodes(nodes: ArrayLike, num_nodes: int, *, name: str) -> NDArray[np.int64
         raise TypeError(f"{name} must be a list of node ids (got {nodes!r})")
     if chosen.min() < 0 or chosen.max() >= num_nodes:
         raise ValueError(f"{name} must lie in 0..{num_nodes - 1} (got {chosen.tolist()})")
-    if len(np.unique(chosen)) != len(chosen):
+    seen = np.zeros(num_nodes, dtype=np.bool_)
+    seen[chosen] = True
+    if int(seen.sum()) != len(chosen):
         raise ValueError(f"{name} must not repeat a node (got {chosen.tolist()})")
     return chosen.astype(np.int64)
 

@@ -1,0 +1,75 @@
+"""Is the explanation true: one evaluator for every method, with random below and the best above."""
+
+from gstarx.metrics.comparison import Difference, paired_bootstrap, share_of_gap
+from gstarx.metrics.curves import FidelityCurve, fidelity_curve
+from gstarx.metrics.fidelity import (
+    METRICS,
+    Faithfulness,
+    average,
+    evaluate,
+    evaluate_many,
+    fidelity,
+    harmonic_fidelity,
+    inverse_fidelity,
+    normalized_fidelity,
+    normalized_inverse_fidelity,
+    sparsity,
+)
+from gstarx.metrics.ground_truth import auroc, iou, precision, precision_at_k, recall
+from gstarx.metrics.labels import LabelFidelity, characterization_score, label_fidelity
+from gstarx.metrics.optimum import BestSelection, RefinedSelection, best_selection, refine
+from gstarx.metrics.robustness import (
+    RobustFidelity,
+    Stability,
+    randomization_check,
+    rank_correlation,
+    relabelling_stability,
+    robust_fidelity,
+    seed_stability,
+)
+from gstarx.metrics.selection import SPARSITIES, node_scores_from_edges, select_nodes
+from gstarx.metrics.sparsity import entropy_sparsity, poisson_entropy, uniform_entropy
+
+__all__ = [
+    "METRICS",
+    "SPARSITIES",
+    "BestSelection",
+    "Difference",
+    "Faithfulness",
+    "FidelityCurve",
+    "LabelFidelity",
+    "RefinedSelection",
+    "RobustFidelity",
+    "Stability",
+    "auroc",
+    "average",
+    "best_selection",
+    "characterization_score",
+    "entropy_sparsity",
+    "evaluate",
+    "evaluate_many",
+    "fidelity",
+    "fidelity_curve",
+    "harmonic_fidelity",
+    "inverse_fidelity",
+    "iou",
+    "label_fidelity",
+    "node_scores_from_edges",
+    "normalized_fidelity",
+    "normalized_inverse_fidelity",
+    "paired_bootstrap",
+    "poisson_entropy",
+    "precision",
+    "precision_at_k",
+    "randomization_check",
+    "rank_correlation",
+    "recall",
+    "refine",
+    "relabelling_stability",
+    "robust_fidelity",
+    "seed_stability",
+    "select_nodes",
+    "share_of_gap",
+    "sparsity",
+    "uniform_entropy",
+]

@@ -1,0 +1,102 @@
+"""Metrics over sparsities: one explanation, cut at many sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from gstarx.coalitions.signature import Model
+from gstarx.metrics.fidelity import METRICS, Faithfulness, average, evaluate_many
+from gstarx.metrics.selection import SPARSITIES, as_scores, select_nodes
+
+
+@dataclass(frozen=True)
+class FidelityCurve:
+    """The metrics at every sparsity, each the mean over the graphs.
+
+    Attributes
+    ----------
+    sparsities
+        The sparsities asked for, ascending. Those achieved are ``curve["sparsity"]``.
+    points
+        The means at each of them.
+    graphs
+        For every sparsity the metrics of every graph.
+    """
+
+    sparsities: tuple[float, ...]
+    points: tuple[Faithfulness, ...]
+    graphs: tuple[tuple[Faithfulness, ...], ...]
+
+    def __getitem__(self, metric: str) -> NDArray[np.float64]:
+        """The means of one metric, by its name."""
+        if metric not in METRICS:
+            valid = ", ".join(map(repr, METRICS))
+            raise KeyError(f"metric must be one of {valid} (got {metric!r})")
+        return np.array([getattr(point, metric) for point in self.points])
+
+    def area(self, metric: str = "harmonic_fidelity") -> float:
+        """The mean height of a metric over the range of sparsities (trapezoids)."""
+        values = self[metric]
+        if len(values) == 1:
+            return float(values[0])
+        span = self.sparsities[-1] - self.sparsities[0]
+        return float(np.trapezoid(values, self.sparsities) / span)
+
+    def best(self, metric: str = "harmonic_fidelity") -> tuple[float, float]:
+        """The sparsity at which a mean is highest, and that mean: the paper's headline number."""
+        values = self[metric]
+        place = int(np.argmax(values))
+        return self.sparsities[place], float(values[place])
+
+
+def fidelity_curve(
+    model: Model,
+    data: Data | Iterable[Data],
+    scores: Any,
+    *,
+    sparsities: Sequence[float] = SPARSITIES,
+    positive_only: bool = False,
+    **options: Any,
+) -> FidelityCurve:
+    """The metrics of scores at many sparsities, for one graph or averaged over many.
+
+    Parameters
+    ----------
+    model
+        Any PyG model or callable.
+    data
+        One graph, or many.
+    scores
+        The scores of its nodes, or a list of scores with an entry for every graph.
+    sparsities
+        Where to cut; by default the paper's eight.
+    positive_only
+        The rule of :func:`select_nodes`.
+    **options
+        As for :func:`gstarx.metrics.evaluate`.
+    """
+    if not len(sparsities):
+        raise ValueError("sparsities must name at least one (got none)")
+    single = isinstance(data, Data)
+    graphs = [data] if isinstance(data, Data) else list(data)
+    listed = [scores] if single else list(scores)
+    if len(graphs) != len(listed):
+        raise ValueError(
+            f"scores must have an entry for each of {len(graphs)} graphs (got {len(listed)})"
+        )
+    levels = tuple(sorted(float(level) for level in sparsities))
+    selections = []
+    for graph, own in zip(graphs, listed, strict=True):
+        checked = as_scores(own, int(graph.num_nodes or 0))
+        selections.append(
+            [select_nodes(checked, level, positive_only=positive_only) for level in levels]
+        )
+    found = evaluate_many(model, graphs, selections, **options)
+    by_level = tuple(tuple(column) for column in zip(*found, strict=True))
+    return FidelityCurve(levels, tuple(average(column) for column in by_level), by_level)

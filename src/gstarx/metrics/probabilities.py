@@ -1,0 +1,167 @@
+"""What a model says of parts of graphs: the one place where every metric asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from gstarx.coalitions.game import GNNGame
+from gstarx.coalitions.guard import restored
+from gstarx.coalitions.payoff import check_task, choose_columns, class_scores
+from gstarx.coalitions.players import check_data
+from gstarx.coalitions.removal import RemovalLike
+from gstarx.coalitions.signature import Model, Signature
+from gstarx.coalitions.together import ManyGraphs, shared_outputs
+from gstarx.graphs.bitmasks import Coalitions
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the model does, in the words of PyG's ``ModelConfig``, and how nodes are removed."""
+
+    removal: RemovalLike = "remove"
+    mode: str = "multiclass_classification"
+    task_level: str = "graph"
+    return_type: str = "raw"
+    index: int | None = None
+    num_hops: int | None = None
+    batch_nodes: int | None = None
+
+    def __post_init__(self) -> None:
+        mode, return_type = check_task(self.mode, self.return_type)
+        object.__setattr__(self, "mode", mode)
+        object.__setattr__(self, "return_type", return_type)
+        if mode == "regression":
+            raise ValueError(
+                "fidelity is a difference of probabilities of a class, which a regression model "
+                "does not have; compare its outputs for parts of the graph with "
+                "GNNGame(..., mode='regression') instead"
+            )
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Probabilities of one graph and of parts of it.
+
+    Attributes
+    ----------
+    players
+        The nodes that can be removed: all of a graph, or those around the node explained.
+    whole
+        Probability of every class, (classes,).
+    parts
+        The same for every part, (k, classes); 0 for a part without nodes.
+    target
+        The class in question.
+    """
+
+    players: NDArray[np.int64]
+    whole: NDArray[np.float64]
+    parts: NDArray[np.float64]
+    target: int
+
+
+def part_probabilities(
+    model: Model,
+    graphs: Sequence[Data],
+    parts: Sequence[Coalitions],
+    targets: Sequence[int | None],
+    task: Task,
+) -> list[Parts]:
+    """Probabilities of graphs and of boolean parts (k, n) of them, in few forward passes."""
+    for graph in graphs:
+        check_data(graph)
+    with restored(model):
+        shared = None
+        if task.task_level == "graph":
+            shared = ManyGraphs.sharing(model, graphs, task.removal)
+        if shared is not None:
+            return _shared(model, *shared, parts, targets, task)
+        return [
+            _from_game(model, graph, part, target, task)
+            for graph, part, target in zip(graphs, parts, targets, strict=True)
+        ]
+
+
+def _shared(
+    model: Model,
+    graphs: ManyGraphs,
+    signature: Signature,
+    parts: Sequence[Coalitions],
+    targets: Sequence[int | None],
+    task: Task,
+) -> list[Parts]:
+    # the whole graph goes in front of its parts; a part without nodes is not asked for
+    asked = [np.concatenate([np.ones((1, p.shape[1]), bool), p[p.any(axis=1)]]) for p in parts]
+    outputs = shared_outputs(model, graphs, signature, asked, str(task.removal), task.batch_nodes)
+    scores = class_scores(outputs, task.mode, task.return_type, "prob")
+    probabilities = scores.double().cpu().numpy()
+    _check_finite(probabilities)
+    ends = np.cumsum([len(rows) for rows in asked])
+    return [
+        _from_rows(rows, part, target, task.mode)
+        for rows, part, target in zip(
+            np.split(probabilities, ends[:-1]), parts, targets, strict=True
+        )
+    ]
+
+
+def _from_rows(rows: NDArray[np.float64], part: Coalitions, target: int | None, mode: str) -> Parts:
+    inside = np.zeros((len(part), rows.shape[1]))
+    inside[part.any(axis=1)] = rows[1:]
+    chosen = _target(rows[0], target, mode)
+    return Parts(np.arange(part.shape[1]), rows[0], inside, chosen)
+
+
+def _from_game(
+    model: Model, graph: Data, part: Coalitions, target: int | None, task: Task
+) -> Parts:
+    game = GNNGame(
+        model,
+        graph,
+        target="all",
+        payoff="prob",
+        removal=task.removal,
+        mode=task.mode,
+        task_level=task.task_level,
+        return_type=task.return_type,
+        index=task.index,
+        num_hops=task.num_hops,
+        batch_nodes=task.batch_nodes,
+        lazy=True,
+    )
+    everybody = np.ones((1, game.n), dtype=np.bool_)
+    rows = game(np.concatenate([everybody, part[:, game.nodes]]))
+    return Parts(game.nodes, rows[0], rows[1:], _target(rows[0], target, task.mode))
+
+
+def _target(whole: NDArray[np.float64], target: int | None, mode: str) -> int:
+    if target is None and mode == "multiclass_classification":
+        return int(whole.argmax())
+    # one binary output has become two classes by now
+    single = mode == "binary_classification" and len(whole) == 2
+    return choose_columns(target, torch.from_numpy(whole.copy())[None], mode, single)[0]
+
+
+def _check_finite(probabilities: NDArray[np.float64]) -> None:
+    if not np.isfinite(probabilities).all():
+        row = int(np.argmin(np.isfinite(probabilities).all(axis=1)))
+        raise ValueError(
+            f"the model's output gives probabilities {probabilities[row].tolist()}: they must be "
+            "finite"
+        )
+
+
+def options_of(task: dict[str, Any]) -> Task:
+    """The task from keyword arguments, or an error that lists them."""
+    valid = Task.__dataclass_fields__
+    for name in task:
+        if name not in valid:
+            raise TypeError(f"there is no option {name!r}; valid are {', '.join(sorted(valid))}")
+    return Task(**task)

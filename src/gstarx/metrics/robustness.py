@@ -1,0 +1,243 @@
+"""Does the verdict hold: under partial deletion, other numberings, other seeds, other weights."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import nn
+from torch_geometric.data import Data
+
+from gstarx.coalitions.signature import Model
+from gstarx.metrics.fidelity import NodesLike, as_parts
+from gstarx.metrics.probabilities import options_of, part_probabilities
+from gstarx.metrics.selection import as_scores
+
+#: From a graph to a score per node.
+Explain = Callable[[Data], ArrayLike]
+
+
+@dataclass(frozen=True)
+class RobustFidelity:
+    """Fidelities that never delete everything at once, with their standard errors.
+
+    Attributes
+    ----------
+    fidelity, inverse_fidelity
+        Means over the random deletions.
+    fidelity_std_error, inverse_fidelity_std_error
+        Standard errors of these means.
+    """
+
+    fidelity: float
+    inverse_fidelity: float
+    fidelity_std_error: float
+    inverse_fidelity_std_error: float
+
+
+def robust_fidelity(
+    model: Model,
+    data: Data,
+    nodes: NodesLike,
+    *,
+    delete_inside: float = 0.1,
+    delete_outside: float = 0.9,
+    samples: int = 50,
+    seed: int | np.random.Generator | None = None,
+    target: int | None = None,
+    removal: Any = "remove",
+    **task: Any,
+) -> RobustFidelity:
+    """Fidelity under random partial deletion, which stays nearer to graphs the model has seen.
+
+    Every node of the selection goes with chance ``delete_inside`` for the fidelity, and every other
+    node with chance ``delete_outside`` for the inverse fidelity (Zheng et al., "Towards Robust
+    Fidelity for Evaluating Explainability of Graph Neural Networks", ICLR 2024, there for edges).
+    With both chances 1 these are the plain fidelities.
+
+    Parameters
+    ----------
+    model, data, nodes, target, removal, **task
+        As for :func:`gstarx.metrics.evaluate`.
+    delete_inside, delete_outside
+        Chances of deletion, in [0, 1].
+    samples
+        Random deletions of each kind.
+    seed
+        The same seed gives the same numbers.
+    """
+    for name, chance in (("delete_inside", delete_inside), ("delete_outside", delete_outside)):
+        if not 0 <= chance <= 1:
+            raise ValueError(f"{name} must lie in [0, 1] (got {chance!r})")
+    if samples < 1:
+        raise ValueError(f"samples must be at least 1 (got {samples!r})")
+    generator = np.random.default_rng(seed)
+    (inside,) = as_parts(data, [nodes])
+    shape = (samples, len(inside))
+    without = ~(inside & (generator.random(shape) < delete_inside))
+    alone = inside | (generator.random(shape) >= delete_outside)
+    asked = options_of({"removal": removal, **task})
+    parts = np.concatenate([without, alone])
+    (found,) = part_probabilities(model, [data], [parts], [target], asked)
+    lost = found.whole[found.target] - found.parts[:, found.target]
+    one, other = np.split(lost, 2)
+    return RobustFidelity(
+        float(one.mean()), float(other.mean()), _std_error(one), _std_error(other)
+    )
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How much scores of the same graph differ.
+
+    Attributes
+    ----------
+    largest
+        Largest difference of a node's score between two runs.
+    correlation
+        Mean rank correlation between two runs, 1 when all agree on the order.
+    runs
+        Number of runs.
+    """
+
+    largest: float
+    correlation: float
+    runs: int
+
+
+def relabelling_stability(
+    explain: Explain,
+    data: Data,
+    *,
+    repeats: int = 5,
+    seed: int | np.random.Generator | None = None,
+) -> Stability:
+    """Whether scores follow the nodes when these are numbered differently, as they should.
+
+    Parameters
+    ----------
+    explain
+        From a graph to a score per node, seeded if it draws anything.
+    data
+        The graph.
+    repeats
+        Random numberings to try beside the given one.
+    seed
+        Of the numberings.
+    """
+    generator = np.random.default_rng(seed)
+    count = int(data.num_nodes or 0)
+    found = [as_scores(explain(data), count)]
+    for _ in range(repeats):
+        order = generator.permutation(count)
+        scores = np.empty(count)
+        scores[order] = as_scores(explain(renumbered(data, order)), count)
+        found.append(scores)
+    return _stability(found)
+
+
+def seed_stability(
+    explain: Callable[[Data, int], ArrayLike], data: Data, seeds: Iterable[int] = range(5)
+) -> Stability:
+    """How much scores depend on the seed: ``explain(data, seed)`` for each of them."""
+    count = int(data.num_nodes or 0)
+    return _stability([as_scores(explain(data, seed), count) for seed in seeds])
+
+
+def renumbered(data: Data, order: NDArray[np.int64]) -> Data:
+    """The same graph with its nodes in another order: new node ``i`` is old node ``order[i]``."""
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    moved = copy.copy(data)
+    taken, there = torch.from_numpy(np.asarray(order)), torch.from_numpy(place)
+    for key, value in data:
+        if not isinstance(value, torch.Tensor):
+            continue
+        if "index" in key or key == "face":
+            moved[key] = there.to(value.device)[value]
+        elif data.is_node_attr(key):
+            moved[key] = value[taken.to(value.device)]
+    return moved
+
+
+def randomization_check(
+    explain: Callable[[nn.Module, Data], ArrayLike],
+    model: nn.Module,
+    data: Data,
+    *,
+    repeats: int = 3,
+    seed: int = 0,
+) -> float:
+    """Rank correlation of scores with those of the same network with shuffled weights.
+
+    An explainer that looks at the model must say something else of a model that knows nothing
+    (Adebayo et al., "Sanity Checks for Saliency Maps", NeurIPS 2018). Near 1 means that it only
+    looks at the graph; a correlation need not be 0, because a random network sees the same graph.
+
+    Parameters
+    ----------
+    explain
+        From a model and a graph to a score per node.
+    model
+        The model; a copy of it is shuffled.
+    data
+        The graph.
+    repeats
+        Shuffles to average over.
+    seed
+        Of the shuffles.
+    """
+    count = int(data.num_nodes or 0)
+    real = as_scores(explain(model, data), count)
+    generator = torch.Generator().manual_seed(seed)
+    found = []
+    for _ in range(repeats):
+        shuffled = copy.deepcopy(model)
+        with torch.no_grad():
+            for parameter in shuffled.parameters():
+                flat = parameter.reshape(-1)
+                order = torch.randperm(flat.numel(), generator=generator).to(flat.device)
+                parameter.copy_(flat[order].reshape(parameter.shape))
+        found.append(rank_correlation(real, as_scores(explain(shuffled, data), count)))
+    return float(np.mean(found))
+
+
+def rank_correlation(first: ArrayLike, second: ArrayLike) -> float:
+    """Spearman's rank correlation; ties get their mean rank. 1 for two constant columns, else 0.
+
+    >>> round(rank_correlation([1, 2, 3], [10, 30, 20]), 6)
+    0.5
+    """
+    one, other = (_ranks(as_scores(column)) for column in (first, second))
+    if len(one) != len(other):
+        raise ValueError(f"columns must be equally long (got {len(one)} and {len(other)})")
+    one, other = one - one.mean(), other - other.mean()
+    scale = float(np.sqrt((one**2).sum() * (other**2).sum()))
+    if scale == 0:
+        return 1.0 if not one.any() and not other.any() else 0.0
+    return float((one * other).sum() / scale)
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: NDArray[np.float64] = (np.cumsum(count) - (count - 1) / 2)[place]
+    return ranks
+
+
+def _stability(runs: list[NDArray[np.float64]]) -> Stability:
+    if len(runs) < 2:
+        raise ValueError(f"at least two runs are needed to compare (got {len(runs)})")
+    table = np.array(runs)
+    pairs = [rank_correlation(one, other) for one, other in combinations(runs, 2)]
+    largest = float((table.max(axis=0) - table.min(axis=0)).max(initial=0.0))
+    return Stability(largest, float(np.mean(pairs)), len(runs))
+
+
+def _std_error(values: NDArray[np.float64]) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")

@@ -1,0 +1,86 @@
+"""How concentrated scores are, before anything is selected (section 5.3, Appendix A.5)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gstarx.metrics.selection import as_scores
+
+_RULES = ("clip", "absolute")
+#: The share of nodes of the paper's two sparse reference distributions.
+_SHARE = 0.25
+
+
+def entropy_sparsity(scores: ArrayLike, *, negative: str = "clip") -> float:
+    """Entropy of normalised scores in nats: the lower, the sparser.
+
+    The definition divides scores by their sum, which makes no sense once some are negative. The
+    rule for them has to be said: ``"clip"`` takes them for 0, as they speak against the class, and
+    ``"absolute"`` takes their size, so that they count as much as those that speak for it.
+
+    Parameters
+    ----------
+    scores
+        A score per node.
+    negative
+        ``"clip"`` or ``"absolute"``.
+
+    Returns
+    -------
+    float
+        Between 0 (one node has it all) and ``log(n)``. Without any positive score, when there is
+        nothing to normalise, ``log(n)``: no node stands out.
+
+    Examples
+    --------
+    >>> entropy_sparsity([1, 0, 0, 0]), round(entropy_sparsity([2, 2, -3, 0]), 6)
+    (0.0, 0.693147)
+    """
+    if negative not in _RULES:
+        valid = ", ".join(map(repr, _RULES))
+        raise ValueError(f"negative must be one of {valid} (got {negative!r})")
+    given = as_scores(scores)
+    if not len(given):
+        raise ValueError("scores must not be empty: there is no distribution over no nodes")
+    sizes = np.maximum(given, 0.0) if negative == "clip" else np.abs(given)
+    if not sizes.any():
+        return math.log(len(sizes))
+    # scaled first, so that tiny and huge scores neither vanish nor overflow in the sum
+    shares = sizes / sizes.max()
+    shares = shares[shares > 0] / shares.sum()
+    return max(0.0, float(-(shares * np.log(shares)).sum()))
+
+
+def uniform_entropy(num_nodes: int, share: float = 1.0) -> float:
+    """Entropy of equal scores on a share of the nodes: ``log(share n)``, the paper's references.
+
+    ``Uniform(n)`` is the least sparse output; ``Uniform(0.25 n)`` a practical lower bound.
+
+    >>> round(uniform_entropy(25), 4), round(uniform_entropy(25, 0.25), 4)
+    (3.2189, 1.8326)
+    """
+    _check_count(num_nodes)
+    return math.log(share * num_nodes)
+
+
+def poisson_entropy(num_nodes: int, share: float = _SHARE) -> float:
+    """Entropy of a Poisson distribution with mean ``share n``, the paper's realistic reference.
+
+    >>> round(poisson_entropy(25), 4)
+    2.3204
+    """
+    _check_count(num_nodes)
+    mean = share * num_nodes
+    # far beyond the mean there is nothing left to add
+    counts = np.arange(int(mean + 20 * math.sqrt(mean) + 40))
+    log_factorials = np.concatenate([[0.0], np.cumsum(np.log(counts[1:]))])
+    logs = counts * math.log(mean) - mean - log_factorials
+    return float(-(np.exp(logs) * logs).sum())
+
+
+def _check_count(num_nodes: int) -> None:
+    if num_nodes < 1:
+        raise ValueError(f"num_nodes must be at least 1 (got {num_nodes!r})")
