@@ -1,6 +1,26 @@
-"""Which nodes mattered: explainers, inside PyG's `Explainer` and as plain functions."""
+"""Which nodes mattered: GStarX, the simpler scores and the rivals, all answering alike."""
 
+from gstarx.explainers.base import NodeExplainer, NodeResult
+from gstarx.explainers.graphsvx import GraphSVX
 from gstarx.explainers.gstarx import FailedExplanation, GStarX, explain, explain_many
+from gstarx.explainers.registry import create, names
 from gstarx.explainers.settings import ValueSettings
+from gstarx.explainers.simple import LeaveOneOut, RandomNodes, SingleNode
+from gstarx.explainers.subgraphx import SubgraphX
 
-__all__ = ["FailedExplanation", "GStarX", "ValueSettings", "explain", "explain_many"]
+__all__ = [
+    "FailedExplanation",
+    "GStarX",
+    "GraphSVX",
+    "LeaveOneOut",
+    "NodeExplainer",
+    "NodeResult",
+    "RandomNodes",
+    "SingleNode",
+    "SubgraphX",
+    "ValueSettings",
+    "create",
+    "explain",
+    "explain_many",
+    "names",
+]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
@@ -12,22 +11,22 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.explain import ExplainerAlgorithm, Explanation
-from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
+from torch_geometric.explain import Explanation
 from tqdm import tqdm
 
 from gstarx.coalitions.game import GNNGame
 from gstarx.coalitions.guard import restored
 from gstarx.coalitions.players import check_data
+from gstarx.explainers.base import NodeExplainer, NodeResult
 from gstarx.explainers.explanation import NodeExplanation
 from gstarx.explainers.settings import ValueSettings
+from gstarx.explainers.tasks import ModelTask, target_of
 
 _VALUE_OPTIONS = frozenset(field.name for field in fields(ValueSettings))
 _GAME_OPTIONS = frozenset(inspect.signature(GNNGame).parameters) - {"model", "data", "lazy"}
-log = logging.getLogger("gstarx")
 
 
-class GStarX(ExplainerAlgorithm):  # type: ignore[misc]
+class GStarX(NodeExplainer):
     """The paper's explainer (Algorithm 1), inside ``torch_geometric.explain.Explainer``.
 
     Scores every node by its share of the model's prediction under the Hamiache-Navarro value (or
@@ -159,7 +158,7 @@ class GStarX(ExplainerAlgorithm):  # type: ignore[misc]
         game = GNNGame(
             model,
             data,
-            target=_target_of(target, index, config),
+            target=target_of(target, index, config),
             mode=config.mode.value,
             task_level=level,
             return_type=config.return_type.value,
@@ -173,15 +172,30 @@ class GStarX(ExplainerAlgorithm):  # type: ignore[misc]
             explanation.edge_mask = edge_scores(explanation.node_mask, edge_index)
         return explanation
 
-    def supports(self) -> bool:
-        """Whether the explainer's settings are supported; logs the reason if not."""
-        if self.explainer_config.node_mask_type != MaskType.object:
-            log.error("GStarX scores whole nodes: node_mask_type must be 'object'")
-            return False
-        if self.explainer_config.edge_mask_type not in (None, MaskType.object):
-            log.error("GStarX scores whole edges, if asked to: edge_mask_type must be 'object'")
-            return False
-        return True
+    def _explain(
+        self,
+        model: Any,
+        data: Data,
+        seed: int | np.random.Generator | None,
+        target: int | None,
+        task: ModelTask,
+    ) -> NodeResult:
+        with restored(model):
+            game = GNNGame(
+                model, data, target=target, lazy=True, **self.game_options, **task.options
+            )
+            found = _explained(game, self.settings, seed, self.progress)
+        errors = found.node_std_error[:, 0].double().numpy()
+        return NodeResult(
+            found.node_mask[:, 0].double().numpy(),
+            target=game.payoff.columns[0],
+            evaluations=game.evaluations,
+            details={
+                "node_std_error": errors,
+                "exact": found.exact,
+                "estimator": found.estimator,
+            },
+        )
 
 
 def explain(model: Any, data: Data, **options: Any) -> Explanation:
@@ -339,15 +353,3 @@ def _explained(game: GNNGame, settings: ValueSettings, seed: Any, progress: bool
         evaluations=game.evaluations,
         batch_nodes=game.batch_nodes,
     )
-
-
-def _target_of(target: Tensor, index: int | Tensor | None, config: Any) -> int | None:
-    """The class to explain, from PyG's target tensor; which output, for regression, by itself."""
-    if config.mode == ModelMode.regression:
-        return None
-    flat = target.reshape(-1)
-    if config.task_level != ModelTaskLevel.graph and index is not None and flat.numel() > 1:
-        flat = flat[int(index)].reshape(-1)
-    if flat.numel() != 1:
-        raise ValueError(f"GStarX explains one target at a time (got {flat.numel()})")
-    return int(flat[0])

@@ -1,0 +1,174 @@
+"""What every explainer answers, whatever its method: scores of nodes, or sets of them."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.explain import ExplainerAlgorithm, Explanation
+from torch_geometric.explain.config import MaskType
+
+from gstarx.coalitions.players import check_data
+from gstarx.explainers.explanation import NodeExplanation
+from gstarx.explainers.tasks import ModelTask, log, target_of
+
+
+@dataclass(frozen=True)
+class NodeResult:
+    """The answer of an explainer for one graph.
+
+    Attributes
+    ----------
+    node_scores
+        A score per node, (n,); ``None`` where the method only finds sets of nodes.
+    sets
+        Sets of nodes that a search found, best first, each as ascending node ids; empty where there
+        are scores.
+    target
+        The class that was explained.
+    evaluations
+        Distinct parts of the graph that went through the model, where that is counted.
+    cpu_seconds
+        CPU time of the explanation.
+    details
+        What else the method has to say, by name: standard errors, whether it is exact ...
+    """
+
+    node_scores: NDArray[np.float64] | None
+    sets: tuple[NDArray[np.int64], ...] = ()
+    target: int | None = None
+    evaluations: int | None = None
+    cpu_seconds: float = 0.0
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def select(self, size: int, *, positive_only: bool = False) -> NDArray[np.int64]:
+        """At most ``size`` nodes: those with the highest scores, or the best set that is found.
+
+        Ties go to the smaller id. A search may only have found larger sets: then it is the smallest
+        of them, cut to its first nodes, and an empty selection where it found none at all.
+        """
+        if isinstance(size, bool) or not isinstance(size, int | np.integer):
+            raise TypeError(f"size must be an integer (got {size!r})")
+        if size < 0:
+            raise ValueError(f"size must be at least 0 (got {size})")
+        if self.node_scores is not None:
+            wanted = int(size)
+            if positive_only:
+                wanted = min(wanted, int((self.node_scores > 0).sum()))
+            return np.argsort(-self.node_scores, kind="stable")[:wanted]
+        small = [nodes for nodes in self.sets if len(nodes) <= size]
+        if small:
+            return small[0]
+        return min(self.sets, key=len)[:size] if self.sets else np.zeros(0, dtype=np.int64)
+
+
+class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
+    """An explainer of nodes: on its own by :meth:`explain`, or inside PyG's ``Explainer``.
+
+    Methods that train do so once, by :meth:`fit` on the training graphs.
+    """
+
+    #: Whether :meth:`fit` has to come first.
+    requires_training: bool = False
+
+    def fit(self, model: Any, graphs: Iterable[Data], **task: Any) -> Self:
+        """Train on graphs, where the method does; nothing otherwise."""
+        return self
+
+    def explain(
+        self,
+        model: Any,
+        data: Data,
+        *,
+        seed: int | np.random.Generator | None = None,
+        target: int | None = None,
+        **task: Any,
+    ) -> NodeResult:
+        """Explain what the model says of one graph.
+
+        Parameters
+        ----------
+        model
+            The model; left exactly as it was.
+        data
+            One graph.
+        seed
+            The same seed gives the same answer.
+        target
+            The class to explain; by default the predicted one.
+        **task
+            ``mode``, ``task_level``, ``return_type`` and ``index`` as in PyG.
+        """
+        checked = check_data(data)
+        start = time.process_time()
+        found = self._explain(model, checked, seed, target, ModelTask.of(task))
+        return replace(found, cpu_seconds=time.process_time() - start)
+
+    @abstractmethod
+    def _explain(
+        self,
+        model: Any,
+        data: Data,
+        seed: int | np.random.Generator | None,
+        target: int | None,
+        task: ModelTask,
+    ) -> NodeResult:
+        """The method itself."""
+
+    def forward(
+        self,
+        model: torch.nn.Module,
+        x: Tensor | dict[str, Tensor],
+        edge_index: Tensor | dict[tuple[str, str, str], Tensor],
+        *,
+        target: Tensor,
+        index: int | Tensor | None = None,
+        **kwargs: Any,
+    ) -> Explanation:
+        """Explain one output of the model; called by PyG's ``Explainer``."""
+        if not isinstance(x, Tensor) or not isinstance(edge_index, Tensor):
+            raise ValueError(
+                f"{type(self).__name__} takes homogeneous graphs: x and edge_index must be tensors"
+            )
+        config = self.model_config
+        found = self.explain(
+            model,
+            Data(x=x, edge_index=edge_index, **kwargs),
+            seed=getattr(self, "seed", None),
+            target=target_of(target, index, config),
+            mode=config.mode.value,
+            task_level=config.task_level.value,
+            return_type=config.return_type.value,
+            index=index if index is None else int(index),
+        )
+        scores = found.node_scores
+        if scores is None:
+            scores = np.zeros(len(x))
+            scores[found.select(self._size_in_pyg(len(x)))] = 1.0
+        mask = torch.from_numpy(np.ascontiguousarray(scores)).float()[:, None]
+        return NodeExplanation(node_mask=mask, **found.details)
+
+    def _size_in_pyg(self, num_nodes: int) -> int:
+        """How many nodes a search marks where PyG wants a mask: a quarter of them."""
+        return max(1, num_nodes // 4)
+
+    def supports(self) -> bool:
+        """Whether PyG's settings are supported; logs the reason if not."""
+        if self.explainer_config.node_mask_type != MaskType.object:
+            log.error("%s scores whole nodes: node_mask_type must be 'object'", type(self).__name__)
+            return False
+        if self.explainer_config.edge_mask_type not in (None, MaskType.object):
+            log.error(
+                "%s has no scores for attributes of edges: edge_mask_type must be 'object' or None",
+                type(self).__name__,
+            )
+            return False
+        return True

@@ -1,0 +1,117 @@
+"""Explainers by name, with the settings of the paper's tables, and those that others add."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from gstarx.explainers.base import NodeExplainer
+from gstarx.explainers.presets import PRESETS, options_for
+
+#: Third parties add explainers under this entry-point group: a name and a class or function.
+GROUP = "gstarx.explainers"
+
+#: Where every explainer lives.
+_HOME = {
+    "gstarx": "gstarx.explainers.gstarx:GStarX",
+    "gstarx_published": "gstarx.explainers.gstarx:GStarX.as_published",
+    "myerson": "gstarx.explainers.gstarx:GStarX",
+    "shapley": "gstarx.explainers.gstarx:GStarX",
+    "subgraphx": "gstarx.explainers.subgraphx:SubgraphX",
+    "graphsvx": "gstarx.explainers.graphsvx:GraphSVX",
+    "orphicx": "gstarx.explainers.orphicx:OrphicX",
+    "gnnexplainer": "gstarx.explainers.pyg:GNNExplainer",
+    "pgexplainer": "gstarx.explainers.pyg:PGExplainer",
+    "gradient_x_input": "gstarx.explainers.gradients:GradientXInput",
+    "integrated_gradients": "gstarx.explainers.gradients:IntegratedGradients",
+    "leave_one_out": "gstarx.explainers.simple:LeaveOneOut",
+    "single_node": "gstarx.explainers.simple:SingleNode",
+    "random": "gstarx.explainers.simple:RandomNodes",
+}
+
+
+def names() -> tuple[str, ...]:
+    """All explainers that :func:`create` knows, those of other packages last.
+
+    >>> names()[:3]
+    ('gstarx', 'gstarx_published', 'myerson')
+    """
+    added = sorted({point.name for point in entry_points(group=GROUP)} - set(_HOME))
+    return (*_HOME, *added)
+
+
+def create(name: str, *, dataset: str | None = None, **overrides: Any) -> NodeExplainer:
+    """An explainer by name, set up as in the paper's tables for a dataset.
+
+    Parameters
+    ----------
+    name
+        One of :func:`names`.
+    dataset
+        The dataset whose settings apply, where the method has such; see
+        :mod:`gstarx.explainers.presets`.
+    **overrides
+        Options of the explainer that say otherwise.
+
+    Examples
+    --------
+    >>> create("subgraphx", dataset="mutag").search.min_atoms
+    3
+    >>> create("subgraphx", dataset="mutag", min_atoms=2).search.min_atoms
+    2
+    """
+    make = _found(name)
+    options = {**options_for(name, dataset), **overrides}
+    _check_options(name, make, options)
+    made = make(**options)
+    if not isinstance(made, NodeExplainer):
+        raise TypeError(
+            f"explainer {name!r} must be a gstarx.explainers.NodeExplainer "
+            f"(got {type(made).__name__})"
+        )
+    return made
+
+
+def options_of(name: str) -> tuple[str, ...]:
+    """The options that an explainer takes, by name."""
+    return tuple(
+        parameter.name
+        for parameter in inspect.signature(_found(name)).parameters.values()
+        if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    )
+
+
+def _found(name: str) -> Callable[..., Any]:
+    if name in _HOME:
+        module, _, path = _HOME[name].partition(":")
+        found: Any = import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+        return found  # type: ignore[no-any-return]
+    for point in entry_points(group=GROUP):
+        if point.name == name:
+            return point.load()  # type: ignore[no-any-return]
+    near = difflib.get_close_matches(str(name).lower(), names(), n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"there is no explainer {name!r}{hint} Valid are {', '.join(names())}")
+
+
+def _check_options(name: str, make: Callable[..., Any], options: dict[str, Any]) -> None:
+    parameters = inspect.signature(make).parameters.values()
+    if any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    valid = [parameter.name for parameter in parameters]
+    for option in options:
+        if option not in valid:
+            near = difflib.get_close_matches(option, valid, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(
+                f"explainer {name!r} has no option {option!r}{hint} Valid are {', '.join(valid)}"
+            )
+
+
+__all__ = ["GROUP", "PRESETS", "create", "names", "options_of"]

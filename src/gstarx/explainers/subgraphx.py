@@ -1,0 +1,269 @@
+"""SubgraphX: a tree search for the connected set of nodes with the highest Shapley value.
+
+Yuan et al., "On Explainability of Graph Neural Networks via Subgraph Explorations", ICML 2021. The
+search starts from the whole graph and takes nodes away. States are shared between the branches that
+reach them, all children of an expansion are scored in one batch, and every part of the graph goes
+through the model once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from gstarx.coalitions.game import GNNGame
+from gstarx.coalitions.guard import restored
+from gstarx.explainers.base import NodeExplainer, NodeResult
+from gstarx.explainers.rewards import REWARDS, Reward
+from gstarx.explainers.tasks import ModelTask
+from gstarx.graphs.bitmasks import Coalitions
+from gstarx.graphs.communication import CommunicationGraph
+
+#: Rewards guide exploration, but none is so low (and Shapley values may be negative) that a state
+#: would never be looked at again.
+_LEAST_PRIOR = 0.01
+
+
+class SubgraphX(NodeExplainer):
+    """Monte-Carlo tree search over connected sets of nodes.
+
+    Parameters
+    ----------
+    reward
+        What a set is worth, see :class:`gstarx.explainers.rewards.Reward`.
+    rollouts
+        Walks from the whole graph down to a leaf.
+    min_atoms
+        A set of at most so many nodes is a leaf. Below it the best sets are cut down greedily, so
+        that there is an answer of every size.
+    expand_atoms
+        The most nodes that an expansion considers taking away.
+    c_puct
+        Weight of exploration.
+    high2low
+        Consider nodes with many neighbours first rather than last.
+    local_radius, sample_num
+        Of the reward.
+    removal
+        As in :class:`gstarx.GNNGame`. The published experiments took ``"zero_filling"``.
+    seed
+        Inside PyG's ``Explainer``: the seed; :meth:`explain` takes its own.
+
+    Notes
+    -----
+    A graph with several components: taking a node away leaves the largest component of the rest.
+    """
+
+    def __init__(
+        self,
+        *,
+        reward: str = "mc_l_shapley",
+        rollouts: int = 20,
+        min_atoms: int = 5,
+        expand_atoms: int = 14,
+        c_puct: float = 10.0,
+        high2low: bool = False,
+        local_radius: int = 4,
+        sample_num: int = 100,
+        removal: Any = "remove",
+        batch_nodes: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__()
+        if reward not in REWARDS:
+            valid = ", ".join(map(repr, REWARDS))
+            raise ValueError(f"reward must be one of {valid} (got {reward!r})")
+        self.reward = reward
+        self.local_radius = local_radius
+        self.sample_num = sample_num
+        self.search = SearchSettings(rollouts, min_atoms, expand_atoms, c_puct, high2low)
+        self.removal = removal
+        self.batch_nodes = batch_nodes
+        self.seed = seed
+
+    def _explain(
+        self,
+        model: Any,
+        data: Data,
+        seed: int | np.random.Generator | None,
+        target: int | None,
+        task: ModelTask,
+    ) -> NodeResult:
+        with restored(model):
+            game = GNNGame(
+                model,
+                data,
+                target=target,
+                payoff="raw" if task.mode == "regression" else "prob",
+                removal=self.removal,
+                batch_nodes=self.batch_nodes,
+                **task.options,
+            )
+            anchor = None
+            if task.task_level == "node":
+                anchor = int(np.flatnonzero(game.nodes == task.index)[0])
+            reward = Reward(
+                self.reward, game, game.graph, self.local_radius, self.sample_num, anchor
+            )
+            states = search_subgraphs(reward, self.search, np.random.default_rng(seed))
+        return NodeResult(
+            None,
+            tuple(game.nodes[state.members] for state in states),
+            target=game.payoff.columns[0],
+            evaluations=game.evaluations,
+            details={"rewards": [state.reward for state in states]},
+        )
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """The options of the search, as :class:`SubgraphX` documents them."""
+
+    rollouts: int = 20
+    min_atoms: int = 5
+    expand_atoms: int = 14
+    c_puct: float = 10.0
+    high2low: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("rollouts", "min_atoms", "expand_atoms"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1 (got {getattr(self, name)!r})")
+        if not self.c_puct >= 0:
+            raise ValueError(f"c_puct must be at least 0 (got {self.c_puct!r})")
+
+
+@dataclass(eq=False)
+class State:
+    """A set of nodes in the search, with its reward and what the walks through it brought."""
+
+    members: NDArray[np.bool_]
+    reward: float
+    visits: int = 0
+    total: float = 0.0
+    children: list[State] | None = None
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size = int(self.members.sum())
+
+    @property
+    def mean(self) -> float:
+        """What a walk through this state brought on average."""
+        return self.total / self.visits if self.visits else 0.0
+
+
+def search_subgraphs(
+    reward: Reward, settings: SearchSettings, generator: np.random.Generator
+) -> list[State]:
+    """All states that the search came across, best reward first; ties by size, then nodes."""
+    tree = _Tree(reward, settings, generator)
+    for _ in range(settings.rollouts):
+        tree.walk()
+    tree.cut_down()
+    states = [state for state in tree.states.values() if state is not tree.root]
+    if not states and tree.root.size:
+        # nothing can be taken away from a single node
+        tree.root.reward = float(reward.of(tree.root.members[None], generator)[0])
+        states = [tree.root]
+    return sorted(states, key=lambda s: (-s.reward, s.size, np.flatnonzero(s.members).tolist()))
+
+
+class _Tree:
+    """The states by their nodes, and the moves between them."""
+
+    def __init__(
+        self, reward: Reward, settings: SearchSettings, generator: np.random.Generator
+    ) -> None:
+        self.reward = reward
+        self.graph = reward.graph
+        self.settings = settings
+        self.generator = generator
+        self.root = State(np.ones(self.graph.num_nodes, dtype=np.bool_), 0.0)
+        self.states = {self.root.members.tobytes(): self.root}
+
+    def walk(self) -> None:
+        """From the whole graph down to a leaf, whose reward all states on the way get."""
+        state, path = self.root, []
+        while state.size > self.settings.min_atoms:
+            if state.children is None:
+                state.children = self._expanded(state.members, self.settings.expand_atoms)
+            if not state.children:
+                break
+            state = self._chosen(state.children)
+            path.append(state)
+        for passed in path:
+            passed.visits += 1
+            passed.total += state.reward
+
+    def cut_down(self) -> None:
+        """Greedily below the leaves, so that there is a state of every size down to one node."""
+        small = [state for state in self.states.values() if state.size <= self.settings.min_atoms]
+        if not small:
+            small = [min(self.states.values(), key=lambda state: state.size)]
+        state = max(small, key=lambda state: state.reward)
+        while state.size > 1:
+            children = self._expanded(state.members, state.size)
+            if not children:
+                return
+            state = max(children, key=lambda child: child.reward)
+
+    def _chosen(self, children: list[State]) -> State:
+        visits = sum(child.visits for child in children)
+        explore = self.settings.c_puct * np.sqrt(visits)
+        values = [
+            child.mean + explore * max(child.reward, _LEAST_PRIOR) / (1 + child.visits)
+            for child in children
+        ]
+        return children[int(np.argmax(values))]
+
+    def _expanded(self, members: NDArray[np.bool_], most: int) -> list[State]:
+        """The states one node smaller, or less where that falls apart; new ones are scored."""
+        sets = _without_one(self.graph, members, self._candidates(members)[:most], self.anchor)
+        keys = [one.tobytes() for one in sets]
+        fresh = [i for i, key in enumerate(keys) if key not in self.states]
+        fresh = list({keys[i]: i for i in reversed(fresh)}.values())[::-1]
+        if fresh:
+            for i, score in zip(fresh, self.reward.of(sets[fresh], self.generator), strict=True):
+                self.states[keys[i]] = State(sets[i], float(score))
+        return [self.states[key] for key in dict.fromkeys(keys)]
+
+    @property
+    def anchor(self) -> int | None:
+        """The node that stays."""
+        return self.reward.anchor
+
+    def _candidates(self, members: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Nodes to take away, by their neighbours within the set."""
+        nodes = np.flatnonzero(members)
+        both = members[self.graph.edges].all(axis=1)
+        degrees = np.bincount(self.graph.edges[both].ravel(), minlength=len(members))[nodes]
+        order = np.argsort(-degrees if self.settings.high2low else degrees, kind="stable")
+        found = nodes[order]
+        return found if self.anchor is None else found[found != self.anchor]
+
+
+def _without_one(
+    graph: CommunicationGraph,
+    members: NDArray[np.bool_],
+    candidates: NDArray[np.int64],
+    anchor: int | None,
+) -> Coalitions:
+    """The set without each candidate: the largest component of the rest, or the anchor's."""
+    if int(members.sum()) < 2:
+        return np.zeros((0, len(members)), dtype=np.bool_)
+    rest = np.repeat(members[None], len(candidates), axis=0)
+    rest[np.arange(len(candidates)), candidates] = False
+    labels = graph.component_labels(rest)
+    for row, own in enumerate(labels):
+        if anchor is None:
+            # labels are smallest nodes, so that the first of the largest is taken
+            kept = int(np.argmax(np.bincount(own[own >= 0])))
+        else:
+            kept = int(own[anchor])
+        rest[row] = own == kept
+    return rest

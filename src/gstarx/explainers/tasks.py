@@ -1,0 +1,48 @@
+"""What a model does, in the words of PyG's ``ModelConfig``, as explainers pass it on."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from torch import Tensor
+from torch_geometric.explain.config import ModelMode, ModelTaskLevel
+
+log = logging.getLogger("gstarx")
+
+
+@dataclass(frozen=True)
+class ModelTask:
+    """Mode, level and return type of a model, and the node or edge in question."""
+
+    mode: str = "multiclass_classification"
+    task_level: str = "graph"
+    return_type: str = "raw"
+    index: int | None = None
+
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> ModelTask:
+        """The task from keyword arguments, or an error that lists them."""
+        valid = [field.name for field in fields(cls)]
+        for name in options:
+            if name not in valid:
+                raise TypeError(f"there is no option {name!r}; valid are {', '.join(valid)}")
+        return cls(**options)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As keyword arguments of :class:`gstarx.GNNGame`."""
+        return asdict(self)
+
+
+def target_of(target: Tensor, index: int | Tensor | None, config: Any) -> int | None:
+    """The class to explain, from PyG's target tensor; which output, for regression, by itself."""
+    if config.mode == ModelMode.regression:
+        return None
+    flat = target.reshape(-1)
+    if config.task_level != ModelTaskLevel.graph and index is not None and flat.numel() > 1:
+        flat = flat[int(index)].reshape(-1)
+    if flat.numel() != 1:
+        raise ValueError(f"explain one target at a time (got {flat.numel()})")
+    return int(flat[0])
