@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from gstarx.datasets import GraphDataset, load, molecules, names
+from gstarx.datasets import GraphDataset, load, names
+from gstarx.datasets.mutag import MUTAG_ATOMS
+from gstarx.datasets.paper import UnlikeThePaperWarning
 from gstarx.datasets.splits import random_split_indices
 from tests.shared import DATA, mutag
 
@@ -59,7 +61,8 @@ def test_every_molecule_is_what_the_files_say() -> None:
         mine = [atom for atom, at in zip(atoms, owner, strict=True) if at == number + 1]
         assert graph.x.argmax(dim=1).tolist() == mine
         assert graph.x.sum().item() == len(mine)
-        assert graph.x.shape == (len(mine), len(molecules.MUTAG_ATOMS))
+        assert graph.x.shape == (len(mine), len(MUTAG_ATOMS))
+        assert graph.atoms == [MUTAG_ATOMS[atom] for atom in mine]
         # row-major order, both directions
         assert [tuple(edge) for edge in graph.edge_index.t().tolist()] == sorted(bonds[number])
         assert graph.is_undirected()
@@ -110,7 +113,7 @@ def test_where_data_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("GSTARX_DATA", str(tmp_path))
     assert load("mutag", str(DATA)).digest == mutag().digest  # what is said goes first
     looked: list[Path] = []
-    monkeypatch.setattr("gstarx.datasets._LOADERS", {"mutag": looked.append})
+    monkeypatch.setattr("gstarx.datasets.mutag.load_mutag", lambda root: looked.append(root))
     load("mutag")
     monkeypatch.delenv("GSTARX_DATA")
     load("mutag")
@@ -121,7 +124,10 @@ def test_where_data_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_names() -> None:
-    assert "mutag" in names()
+    assert names() == (
+        *("mutag", "bbbp", "bace", "ba_2motifs", "ba_shapes", "graph_sst2", "twitter"),
+        *("sst2", "tweets", "motifs", "nitro"),
+    )
     with pytest.raises(ValueError, match=r"name must be one of 'mutag'.* \(got 'MUTAG2'\)"):
         load("MUTAG2")
 
@@ -175,42 +181,75 @@ def test_a_file_that_is_missing(copied: Path, name: str, offline: list[tuple[Any
 
 
 @pytest.mark.parametrize("name", ["A", "graph_indicator", "graph_labels", "node_labels"])
-@pytest.mark.parametrize("content", ["one, two\n", "1.5, 2\n", "1, 2\n3\n", ""])
-def test_a_file_that_is_garbled(copied: Path, name: str, content: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [("one, two\n", 1), ("1.5, 2\n", 1), ("1, 2, 3\n", 1), ("\n1;2\n", 2), ("", None)],
+)
+def test_a_file_that_is_garbled(copied: Path, name: str, content: str, line: int | None) -> None:
     (copied / f"MUTAG_{name}.txt").write_text(content)
-    with pytest.raises(ValueError, match=f"MUTAG_{name}.txt is not a readable table of integers"):
+    wanted = rf"MUTAG_{name}\.txt is not a readable table of integers"
+    if line:
+        wanted += f": line {line}: expected (one integer|2 integers)"
+    with pytest.raises(ValueError, match=wanted):
         load("mutag", copied.parent.parent)
 
 
-@pytest.mark.parametrize("name", ["A", "graph_indicator", "graph_labels", "node_labels"])
-def test_a_table_with_too_many_columns(copied: Path, name: str) -> None:
-    (copied / f"MUTAG_{name}.txt").write_text("1, 2, 3\n")
-    with pytest.raises(ValueError, match=r"do not fit together \(got columns .*3"):
+def test_a_file_that_is_cut_inside_a_line(copied: Path) -> None:
+    path = copied / "MUTAG_A.txt"
+    lines = path.read_text().split("\n")
+    path.write_text("\n".join([*lines[:999], lines[999].split(",")[0]]))
+    with pytest.raises(
+        ValueError, match=r"A\.txt .*: line 1000: expected 2 integers \(got '\d+'\)"
+    ):
         load("mutag", copied.parent.parent)
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "new"),
+    ("name", "line", "new", "message"),
     [
-        ("node_labels", "0\n", ""),  # an atom too few
-        ("graph_labels", "1\n", ""),  # a label too few
-        ("A", "2, 1\n", "9999, 1\n"),  # a bond to nowhere
-        ("A", "2, 1\n", "0, 1\n"),  # ids begin at one
-        ("A", "2, 1\n", "0, 3371\n"),  # and nought is not the last atom
-        ("A", "2, 1\n", "100, 1\n"),  # a bond between molecules
-        ("node_labels", "0\n", "7\n"),  # an atom of no kind
-        ("node_labels", "0\n", "-1\n"),
-        ("graph_indicator", "1\n", "2\n"),  # an atom out of place
-        ("A", "2, 1\n", "2\n"),
+        ("node_labels", 3371, None, "it has 3370 lines for 3371 atoms"),
+        ("graph_labels", 188, None, "it has 187 lines for 188 molecules"),
+        ("graph_labels", 7, "3", r"line 7: label must be 1, or -1 or 0 \(got 3\)"),
+        ("A", 5, "9999, 1", r"line 5: atoms are numbered 1 to 3371 \(got \[9999, 1\]\)"),
+        ("A", 5, "0, 1", r"line 5: atoms are numbered 1 to 3371"),
+        ("A", 5, "0, 3371", r"line 5: atoms are numbered 1 to 3371"),
+        ("A", 5, "100, 1", r"line 5: atoms \[100, 1\] are of two molecules"),
+        ("A", 7442, None, r"line \d+: bond \[\d+, \d+\] has no way back"),
+        ("node_labels", 17, "7", r"line 17: kind of atom must be 0 to 6 \(got 7\)"),
+        ("node_labels", 17, "-1", r"line 17: kind of atom must be 0 to 6 \(got -1\)"),
+        ("graph_indicator", 1, "2", "line 1: molecule 2 is out of order"),
+        ("graph_indicator", 1, "0", "line 1: molecule 0 is out of order"),
+        ("graph_indicator", 20, "1", "line 20: molecule 1 is out of order"),
     ],
 )
-def test_files_that_do_not_fit_together(copied: Path, name: str, old: str, new: str) -> None:
+def test_files_that_do_not_fit_together(
+    copied: Path, name: str, line: int, new: str | None, message: str
+) -> None:
     path = copied / f"MUTAG_{name}.txt"
-    text = path.read_text()
-    if name == "graph_indicator":
-        path.write_text("2\n" + text[2:])
-    else:
-        assert old in text
-        path.write_text(text.replace(old, new, 1))
-    with pytest.raises(ValueError, match=r"do not fit together|is not a readable table"):
+    lines = path.read_text().split("\n")
+    lines[line - 1 : line] = [] if new is None else [new]
+    path.write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=rf"MUTAG_{name}\.txt does not fit together.*: {message}"):
         load("mutag", copied.parent.parent)
+
+
+def test_a_copy_that_is_not_the_papers(copied: Path) -> None:
+    owner = [row[0] for row in raw("graph_indicator")]
+    atoms = owner.index(188)
+    for name, lines in (("graph_indicator", atoms), ("node_labels", atoms), ("graph_labels", 187)):
+        path = copied / f"MUTAG_{name}.txt"
+        path.write_text("\n".join(path.read_text().split("\n")[:lines]))
+    bonds = [f"{a}, {b}" for a, b in raw("A") if a <= atoms]
+    (copied / "MUTAG_A.txt").write_text("\n".join(bonds))
+    with pytest.warns(
+        UnlikeThePaperWarning, match=r"mutag is not the paper's: 187 graphs \(.*188\)"
+    ):
+        dataset = load("mutag", copied.parent.parent)
+    assert len(dataset) == 187
+
+
+def test_options_are_those_of_the_dataset() -> None:
+    with pytest.raises(TypeError, match=r"options of 'bbbp': 'split', .* \(got 'spilt'\)"):
+        load("bbbp", spilt="scaffold")
+    with pytest.raises(TypeError, match=r"options of 'mutag': none \(got 'split'\)"):
+        load("mutag", split="scaffold")

@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from gstarx.models import GCN, load_published_checkpoint
+from gstarx import datasets
+from gstarx.models import GAT, GCN, GIN, Network, accuracy, load_published_checkpoint
 from tests.coalitions.one_by_one import graph
+from tests.models import test_gat, test_gin
 from tests.models.test_gcn import classify, dense
-from tests.shared import checkpoint, mutag, mutag_gcn
+from tests.shared import DATA, checkpoint, mutag, mutag_gcn
 
 #: Features, width, classes, readout, adjacency normalised, embeddings normalised.
 PUBLISHED: dict[str, tuple[int, int, int, str | None, bool, bool]] = {
@@ -56,21 +58,86 @@ def test_every_published_gcn(name: str) -> None:
     np.testing.assert_allclose(found, classify(model, hidden), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(("split", "accuracy"), [("train", 0.893), ("val", 0.833), ("test", 0.85)])
-def test_accuracies_on_mutag(split: str, accuracy: float) -> None:
-    batch = Batch.from_data_list(mutag().split(split))
+@pytest.mark.parametrize("which", ["best", "latest"])
+def test_the_published_gin(which: str) -> None:
+    path = checkpoint(f"mutag/gin_3l_{which}.pth")
+    model = load_published_checkpoint(path)
+    assert isinstance(model, GIN)
+    assert not any(module.training for module in model.modules())
+    assert model.config == GIN(7, 128, 2, readout="max").config
+    stored = torch.load(path, weights_only=True)["net"]
+    for name, tensor in stored.items():
+        ours = name.replace("mlps.0", "classifier")
+        assert torch.equal(model.state_dict()[ours], tensor)
+    assert len(stored) == len(model.state_dict())
+    data = graph("ring")
+    x = torch.eye(7)[torch.arange(6)]
     with torch.no_grad():
-        predicted = mutag_gcn()(batch.x, batch.edge_index, batch.batch).argmax(dim=1)
-    assert (predicted == batch.y).double().mean().item() == pytest.approx(accuracy, abs=5e-4)
+        found = model.embed(x, data.edge_index).numpy()
+    expected = test_gin.dense(model, x, data.edge_index)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_the_published_gat() -> None:
+    path = checkpoint("graph_sst2/gat_3l_best.pth")
+    model = load_published_checkpoint(path)
+    assert isinstance(model, GAT)
+    assert not any(module.training for module in model.modules())
+    assert model.config == GAT(768, 10, 2, heads=10, readout="max").config
+    stored = torch.load(path, weights_only=True)["net"]
+    for i, conv in enumerate(model.convs):
+        assert torch.equal(conv.att_src, stored[f"gnn_layers.{i}.att_l"])
+        assert torch.equal(conv.att_dst, stored[f"gnn_layers.{i}.att_r"])
+        assert torch.equal(conv.lin.weight, stored[f"gnn_layers.{i}.lin_l.weight"])
+        assert torch.equal(conv.bias, stored[f"gnn_layers.{i}.bias"])
+    assert torch.equal(model.classifier.weight, stored["mlps.0.weight"])
+    data = graph("messy")
+    x = torch.randn(7, 768, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        found = model.embed(x, data.edge_index).numpy()
+    expected = test_gat.dense(model, x, data.edge_index)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
-    "name", ["mutag/gin_3l_best.pth", "mutag/gin_3l_latest.pth", "graph_sst2/gat_3l_best.pth"]
+    ("split", "expected"), [("train", 134 / 150), ("val", 15 / 18), ("test", 17 / 20)]
 )
-def test_other_networks_are_refused(name: str) -> None:
-    path = checkpoint(name)
-    with pytest.raises(ValueError, match="does not hold a published GCN: expected keys like"):
-        load_published_checkpoint(path)
+def test_accuracies_on_mutag(split: str, expected: float) -> None:
+    graphs = mutag().split(split)
+    assert accuracy(mutag_gcn(), graphs) == expected
+    batch = Batch.from_data_list(graphs)
+    with torch.no_grad():
+        predicted = mutag_gcn()(batch.x, batch.edge_index, batch.batch).argmax(dim=1)
+    assert (predicted == batch.y).double().mean().item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("which", "expected"),
+    [("best", [146 / 150, 18 / 18, 18 / 20]), ("latest", [148 / 150, 18 / 18, 20 / 20])],
+)
+def test_accuracies_of_the_gin_on_mutag(which: str, expected: list[float]) -> None:
+    model = load_published_checkpoint(checkpoint(f"mutag/gin_3l_{which}.pth"))
+    found = [accuracy(model, mutag().split(split)) for split in ("train", "val", "test")]
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "right", "of"),
+    [
+        ("bbbp", "BBBP/BBBP.csv", 177, 205),
+        ("bace", "BACE/bace.csv", 122, 152),
+        ("ba_2motifs", "BA_2Motifs/ba_2motifs.npz", 98, 100),
+    ],
+)
+def test_accuracies_on_other_datasets(name: str, file: str, right: int, of: int) -> None:
+    if not (DATA / file).is_file():
+        pytest.skip(f"{name} is not in {DATA}")
+    if name in ("bbbp", "bace"):
+        pytest.importorskip("rdkit")
+    model = load_published_checkpoint(checkpoint(f"{name}/gcn_3l_best.pth"))
+    graphs = datasets.load(name, DATA).split("test")
+    assert len(graphs) == of
+    assert accuracy(model, graphs) == right / of
 
 
 def state(features: int = 7, width: int = 128, classes: int = 2, layers: int = 3) -> dict[str, Any]:
@@ -158,7 +225,7 @@ def test_tensors_that_are_missing_or_too_many(tmp_path: Path) -> None:
     content["net"]["mlps.1.weight"] = torch.ones(1)
     with pytest.raises(ValueError, match="does not hold a published GCN"):
         load_published_checkpoint(saved(tmp_path, content))
-    with pytest.raises(ValueError, match=r"does not hold a published GCN.*\(got none\)"):
+    with pytest.raises(ValueError, match=r"published GCN, GIN or GAT: expected.*\(got none\)"):
         load_published_checkpoint(saved(tmp_path, {"net": {}}))
 
 
@@ -171,3 +238,91 @@ def test_tensors_that_do_not_fit(tmp_path: Path) -> None:
     content["net"]["convs.0.weight"] = torch.ones(4)
     with pytest.raises(ValueError, match="do not fit together"):
         load_published_checkpoint(saved(tmp_path, content))
+
+
+def of_gin(features: int = 7, width: int = 128, layers: int = 3) -> dict[str, Any]:
+    model = GIN(features, width, 2, num_layers=layers)
+    stored = {k.replace("classifier", "mlps.0"): v for k, v in model.state_dict().items()}
+    return {"net": stored, "epoch": 3}
+
+
+def of_gat(features: int = 768, heads: int = 10, layers: int = 3) -> dict[str, Any]:
+    model = GAT(features, 10, 2, heads=heads, num_layers=layers)
+    stored = {
+        key.replace("classifier", "mlps.0")
+        .replace("convs", "gnn_layers")
+        .replace("att_src", "att_l")
+        .replace("att_dst", "att_r")
+        .replace("lin.weight", "lin_l.weight"): tensor
+        for key, tensor in model.state_dict().items()
+    }
+    for i in range(layers):
+        stored[f"gnn_layers.{i}.lin_r.weight"] = stored[f"gnn_layers.{i}.lin_l.weight"].clone()
+    return {"net": stored, "epoch": 3}
+
+
+@pytest.mark.parametrize(("build", "network"), [(of_gin, GIN), (of_gat, GAT)])
+def test_other_networks_of_other_shapes(tmp_path: Path, build: Any, network: type[Network]) -> None:
+    model = load_published_checkpoint(saved(tmp_path, build(layers=4)), readout="sum")
+    assert isinstance(model, network)
+    assert (model.config["num_layers"], model.readout) == (4, "sum")
+    path = saved(tmp_path, build(5))
+    width = 128 if network is GIN else 100
+    with pytest.raises(
+        ValueError, match=rf"\(5 features, {width} hidden, 2 classes\): say readout=\.\.\.$"
+    ):
+        load_published_checkpoint(path)
+    assert load_published_checkpoint(path, readout=None).readout is None
+    with pytest.raises(TypeError, match="normalize"):
+        load_published_checkpoint(path, readout="max", normalize=False)
+
+
+@pytest.mark.parametrize(
+    ("build", "change"),
+    [
+        (of_gin, "convs.1.eps"),
+        (of_gin, "convs.2.nn.1.running_var"),
+        (of_gat, "mlps.0.bias"),
+        (of_gat, "gnn_layers.1.att_r"),
+        (of_gat, "gnn_layers.2.lin_r.weight"),
+    ],
+)
+def test_tensors_of_other_networks_that_are_missing(
+    tmp_path: Path, build: Any, change: str
+) -> None:
+    content = build()
+    del content["net"][change]
+    with pytest.raises(ValueError, match="does not hold a published GCN, GIN or GAT"):
+        load_published_checkpoint(saved(tmp_path, content))
+
+
+@pytest.mark.parametrize(
+    ("build", "change"),
+    [
+        (of_gin, "convs.0.nn.0.weight"),
+        (of_gin, "convs.1.eps"),
+        (of_gin, "mlps.0.bias"),
+        (of_gat, "gnn_layers.0.att_l"),
+        (of_gat, "gnn_layers.1.bias"),
+    ],
+)
+def test_tensors_of_other_networks_that_do_not_fit(tmp_path: Path, build: Any, change: str) -> None:
+    content = build()
+    content["net"][change] = torch.ones(3, 1, 2, 2)
+    with pytest.raises(ValueError, match="do not fit together"):
+        load_published_checkpoint(saved(tmp_path, content))
+
+
+def test_a_gat_with_two_maps_is_another_network(tmp_path: Path) -> None:
+    content = of_gat()
+    content["net"]["gnn_layers.1.lin_r.weight"][0, 0] += 1
+    with pytest.raises(ValueError, match="lin_l and lin_r of layer 1 differ"):
+        load_published_checkpoint(saved(tmp_path, content))
+
+
+def test_names_of_odd_tensors(tmp_path: Path) -> None:
+    for name in ("convs.", "convs", "convs.x.weight", "convs.7.weight", "gnn_layers.0"):
+        content = state()
+        content["net"][name] = torch.ones(1)
+        with pytest.raises(ValueError, match="does not hold a published GCN"):
+            load_published_checkpoint(saved(tmp_path, content))

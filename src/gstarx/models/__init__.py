@@ -1,6 +1,29 @@
-"""The networks of the paper, and its published weights."""
+"""The networks of the paper, its published weights, and training of one's own."""
 
 from gstarx.models.checkpoints import load_published_checkpoint
+from gstarx.models.evaluation import accuracy
+from gstarx.models.gat import GAT
 from gstarx.models.gcn import GCN
+from gstarx.models.gin import GIN
+from gstarx.models.network import Network
+from gstarx.models.recipes import Recipe, TrainingSettings, recipe
+from gstarx.models.training import TrainingResult, train
+from gstarx.models.weights import ModelFacts, digest, load_model, save_model
 
-__all__ = ["GCN", "load_published_checkpoint"]
+__all__ = [
+    "GAT",
+    "GCN",
+    "GIN",
+    "ModelFacts",
+    "Network",
+    "Recipe",
+    "TrainingResult",
+    "TrainingSettings",
+    "accuracy",
+    "digest",
+    "load_model",
+    "load_published_checkpoint",
+    "recipe",
+    "save_model",
+    "train",
+]

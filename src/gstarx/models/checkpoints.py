@@ -9,23 +9,51 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gstarx.models.gat import GAT
 from gstarx.models.gcn import GCN
+from gstarx.models.gin import GIN
+from gstarx.models.network import Network
 
-#: What the published configuration files say and the tensors do not, by (input, hidden, classes).
-_GCN_OPTIONS: dict[tuple[int, int, int], dict[str, Any]] = {
-    (7, 128, 2): {"readout": "mean"},
-    (9, 128, 2): {"readout": "max"},
-    (768, 128, 2): {"readout": "max"},
-    (768, 128, 3): {"readout": "max"},
-    (10, 20, 2): {"readout": "mean", "normalize": False},
-    (10, 20, 4): {"readout": None, "normalize": False, "normalize_embeddings": True},
+#: What the published configuration files say and the tensors do not, by network and by widths:
+#: input, hidden (for GAT all heads together) and classes.
+_OPTIONS: dict[type[Network], dict[tuple[int, int, int], dict[str, Any]]] = {
+    GCN: {
+        (7, 128, 2): {"readout": "mean"},
+        (9, 128, 2): {"readout": "max"},
+        (768, 128, 2): {"readout": "max"},
+        (768, 128, 3): {"readout": "max"},
+        (10, 20, 2): {"readout": "mean", "normalize": False},
+        (10, 20, 4): {"readout": None, "normalize": False, "normalize_embeddings": True},
+    },
+    GIN: {(7, 128, 2): {"readout": "max"}},
+    GAT: {(768, 100, 2): {"readout": "max"}},
+}
+
+_GIN_PARTS = ["eps", "nn.0.weight", "nn.0.bias", "nn.3.weight", "nn.3.bias"]
+_GIN_PARTS += [f"nn.1.{part}" for part in ("weight", "bias", "running_mean", "running_var")]
+_GIN_PARTS += ["nn.1.num_batches_tracked"]
+#: The stored tensors of one layer, and where they go in ours (``None``: nowhere).
+_LAYERS: dict[type[Network], tuple[str, dict[str, str | None]]] = {
+    GCN: ("convs", {"weight": "lin.weight", "bias": "bias"}),
+    GIN: ("convs", {part: part for part in _GIN_PARTS}),
+    GAT: (
+        "gnn_layers",
+        {
+            "att_l": "att_src",
+            "att_r": "att_dst",
+            "bias": "bias",
+            "lin_l.weight": "lin.weight",
+            "lin_r.weight": None,
+        },
+    ),
 }
 
 
-def load_published_checkpoint(path: str | os.PathLike[str], **options: Any) -> GCN:
-    """Load a published GCN checkpoint (a ``.pth`` file) into :class:`GCN`, in evaluation mode.
+def load_published_checkpoint(path: str | os.PathLike[str], **options: Any) -> Network:
+    """Load a published checkpoint (a ``.pth`` file), in evaluation mode.
 
-    Number of layers and widths are read off the tensors. Readout and normalisation, which the
+    The names of its tensors tell whether it is a :class:`GCN`, a :class:`GIN` or a :class:`GAT`;
+    number of layers and widths are read off their shapes. Readout and normalisation, which the
     tensors do not show, follow from these shapes for the published models.
 
     Parameters
@@ -33,8 +61,9 @@ def load_published_checkpoint(path: str | os.PathLike[str], **options: Any) -> G
     path
         The file. Only tensors and plain containers are read from it, never pickled code.
     **options
-        Options of :class:`GCN` that say otherwise: ``readout``, ``normalize``,
-        ``normalize_embeddings``. Needed for shapes that were not published.
+        Options of the network that say otherwise, for instance ``readout``; for a GCN also
+        ``normalize`` and ``normalize_embeddings``. ``readout`` is needed for shapes that were not
+        published.
 
     Raises
     ------
@@ -42,33 +71,78 @@ def load_published_checkpoint(path: str | os.PathLike[str], **options: Any) -> G
         When the file is missing, unreadable, or not such a checkpoint.
     """
     state = _read(Path(path))
-    layers = sum(key.startswith("convs.") and key.endswith(".bias") for key in state)
-    wanted = {f"convs.{i}.{part}" for i in range(layers) for part in ("weight", "bias")}
-    wanted |= {"mlps.0.weight", "mlps.0.bias"}
-    if not layers or set(state) != wanted:
-        raise ValueError(
-            f"{path} does not hold a published GCN: expected keys like 'convs.0.weight' and "
-            f"'mlps.0.weight' (got {', '.join(sorted(state)[:6]) or 'none'})"
-        )
-    widths = (*state["convs.0.weight"].shape, *state["mlps.0.bias"].shape)
-    if len(widths) != 3:
-        raise ValueError(f"the tensors in {path} do not fit together (got shapes {widths})")
-    width, hidden, classes = widths
-    known = _GCN_OPTIONS.get((width, hidden, classes))
+    kind = _recognised(state, path)
+    try:
+        sizes = _sizes(kind, state)
+        weights = _renamed(kind, state)
+    except ValueError as error:
+        raise ValueError(f"the tensors in {path} do not fit together: {error}") from error
+    width, hidden, classes = sizes["in_channels"], sizes["hidden_channels"], sizes["out_channels"]
+    hidden *= sizes.get("heads", 1)
+    known = _OPTIONS[kind].get((width, hidden, classes))
     if known is None and "readout" not in options:
+        further = " and, where it applies, normalize=..." if kind is GCN else ""
         raise ValueError(
             f"{path} has shapes that were not published ({width} features, {hidden} hidden, "
-            f"{classes} classes): say readout=... and, where it applies, normalize=..."
+            f"{classes} classes): say readout=...{further}"
         )
-    model = GCN(width, hidden, classes, num_layers=layers, **{**(known or {}), **options})
-    weights = {f"convs.{i}.lin.weight": state[f"convs.{i}.weight"].T for i in range(layers)}
-    weights |= {f"convs.{i}.bias": state[f"convs.{i}.bias"] for i in range(layers)}
-    weights |= {f"classifier.{part}": state[f"mlps.0.{part}"] for part in ("weight", "bias")}
+    model = kind(**{**sizes, **(known or {}), **options})
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
         raise ValueError(f"the tensors in {path} do not fit together: {error}") from error
     return model.eval()
+
+
+def _recognised(state: dict[str, Tensor], path: object) -> type[Network]:
+    """The network whose tensors these are."""
+    for kind, (prefix, parts) in _LAYERS.items():
+        layers = _count(kind, state)
+        wanted = {f"{prefix}.{i}.{part}" for i in range(layers) for part in parts}
+        if layers and set(state) == wanted | {"mlps.0.weight", "mlps.0.bias"}:
+            return kind
+    raise ValueError(
+        f"{path} does not hold a published GCN, GIN or GAT: expected keys like 'convs.0.weight', "
+        "'convs.0.eps' or 'gnn_layers.0.att_l', and 'mlps.0.weight' "
+        f"(got {', '.join(sorted(state)[:6]) or 'none'})"
+    )
+
+
+def _count(kind: type[Network], state: dict[str, Tensor]) -> int:
+    """Number of layers, told by the first of the tensors that each of them has."""
+    prefix, parts = _LAYERS[kind]
+    first = next(iter(parts))
+    return sum(key.startswith(f"{prefix}.") and key.split(".", 2)[2:] == [first] for key in state)
+
+
+def _sizes(kind: type[Network], state: dict[str, Tensor]) -> dict[str, int]:
+    """The arguments of the constructor that the shapes tell."""
+    sizes = {"num_layers": _count(kind, state)}
+    if kind is GCN:
+        sizes["in_channels"], sizes["hidden_channels"] = state["convs.0.weight"].shape
+    elif kind is GIN:
+        sizes["hidden_channels"], sizes["in_channels"] = state["convs.0.nn.0.weight"].shape
+    else:
+        _, sizes["heads"], sizes["hidden_channels"] = state["gnn_layers.0.att_l"].shape
+        _, sizes["in_channels"] = state["gnn_layers.0.lin_l.weight"].shape
+    (sizes["out_channels"],) = state["mlps.0.bias"].shape
+    return sizes
+
+
+def _renamed(kind: type[Network], state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors by our names."""
+    prefix, parts = _LAYERS[kind]
+    weights = {f"classifier.{part}": state[f"mlps.0.{part}"] for part in ("weight", "bias")}
+    for i in range(_count(kind, state)):
+        stored = {part: state[f"{prefix}.{i}.{part}"] for part in parts}
+        if kind is GAT and not torch.equal(stored["lin_l.weight"], stored["lin_r.weight"]):
+            raise ValueError(f"lin_l and lin_r of layer {i} differ, where a GAT has one map")
+        for part, ours in parts.items():
+            if ours is not None:
+                # only a GCN is stored input first
+                transpose = kind is GCN and stored[part].dim() == 2
+                weights[f"convs.{i}.{ours}"] = stored[part].T if transpose else stored[part]
+    return weights
 
 
 def _read(path: Path) -> dict[str, Tensor]:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from torch import Tensor, nn
 from torch.nn import functional
-from torch_geometric.nn import GCNConv, global_add_pool, global_max_pool, global_mean_pool
+from torch_geometric.nn import GCNConv
 from torch_geometric.utils import add_self_loops
 
-READOUTS: dict[str, Callable[[Tensor, Tensor | None, int | None], Tensor]] = {
-    "mean": global_mean_pool,
-    "max": global_max_pool,
-    "sum": global_add_pool,
-}
+from gstarx.models.network import Network
 
 
-class GCN(nn.Module):
+class GCN(Network):
     """Graph convolutions with ReLU, a readout, and one linear layer to the classes.
 
     Parameters
@@ -57,13 +51,13 @@ class GCN(nn.Module):
         normalize: bool = True,
         normalize_embeddings: bool = False,
     ) -> None:
-        super().__init__()
-        if readout is not None and readout not in READOUTS:
-            valid = ", ".join(map(repr, READOUTS))
-            raise ValueError(f"readout must be None or one of {valid} (got {readout!r})")
-        if num_layers < 1:
-            raise ValueError(f"num_layers must be at least 1 (got {num_layers})")
-        self.readout = readout
+        super().__init__(
+            readout,
+            in_channels=in_channels,
+            hidden_channels=hidden_channels,
+            out_channels=out_channels,
+            num_layers=num_layers,
+        )
         self.normalize = normalize
         self.normalize_embeddings = normalize_embeddings
         widths = [in_channels, *[hidden_channels] * num_layers]
@@ -95,8 +89,4 @@ class GCN(nn.Module):
         batch_size: int | None = None,
     ) -> Tensor:
         """Logits of every graph of a batch, (graphs, classes), or of every node."""
-        hidden = self.embed(x, edge_index, edge_weight)
-        if self.readout is not None:
-            hidden = READOUTS[self.readout](hidden, batch, batch_size)
-        logits: Tensor = self.classifier(hidden)
-        return logits
+        return self.classify(self.embed(x, edge_index, edge_weight), batch, batch_size)

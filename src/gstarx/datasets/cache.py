@@ -1,0 +1,218 @@
+"""The processed form of a dataset, kept on disk: built once, read in seconds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+import secrets
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from torch_geometric.data import Data
+
+_LOG = logging.getLogger(__name__)
+
+#: Changes whenever files written before would be read wrongly.
+_FORMAT = 1
+_SIZES = ":sizes"
+
+
+class _Damaged(Exception):
+    """A stored file is not what was written."""
+
+
+def cached_graphs(
+    name: str,
+    sources: Sequence[Path],
+    options: dict[str, Any],
+    version: int,
+    build: Callable[[], list[Data]],
+) -> list[Data]:
+    """The graphs that ``build`` makes, from disk where they were made before.
+
+    A stored file is found by the content of the sources, the options and the version: a change in
+    any of them builds anew. The file holds tensors and JSON, never code. A damaged file is set
+    aside and built again. A directory that cannot be written only means that nothing is stored.
+
+    Parameters
+    ----------
+    name
+        Name of the dataset, the beginning of the file name.
+    sources
+        The raw files. Their content counts, not where they lie or when they were written.
+    options
+        What else the graphs depend on; anything that JSON can say.
+    version
+        Version of the code in ``build``.
+    build
+        Makes the graphs. All must have the same attributes: tensors, which may differ in length
+        along the dimension PyG concatenates, or strings, numbers and lists that JSON keeps.
+
+    Returns
+    -------
+    list of Data
+        Equal graphs, whether built or read. No tensor shares its memory with another graph.
+
+    Notes
+    -----
+    Files lie in the directory ``GSTARX_CACHE``, by default ``~/.cache/gstarx/processed``. They may
+    be deleted at any time.
+    """
+    key = _key(name, sources, options, version)
+    plain = re.sub(r"[^\w.-]", "_", name)
+    path = cache_directory() / f"{plain}-{key[:24]}.safetensors"
+    try:
+        return _read(path, key)
+    except FileNotFoundError:
+        pass
+    except _Damaged as error:
+        _set_aside(path, error)
+    except OSError as error:
+        _LOG.warning("cannot read %s (%s): building %s again", path, error, name)
+    graphs = build()
+    if graphs:
+        tensors, layout = _pack(graphs)
+        try:
+            _write(path, tensors, {"key": key, "count": len(graphs), "layout": layout})
+        except (OSError, SafetensorError) as error:
+            _LOG.warning("cannot store %s in %s: %s", name, path.parent, error)
+    return graphs
+
+
+def cache_directory() -> Path:
+    """Where processed graphs are kept: ``GSTARX_CACHE``, or ``~/.cache/gstarx/processed``."""
+    return Path(os.environ.get("GSTARX_CACHE") or Path.home() / ".cache" / "gstarx" / "processed")
+
+
+def _key(name: str, sources: Sequence[Path], options: dict[str, Any], version: int) -> str:
+    digests = []
+    for source in sources:
+        with open(source, "rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    said = json.dumps([_FORMAT, name, digests, options, version], sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def _pack(graphs: Sequence[Data]) -> tuple[dict[str, Tensor], dict[str, dict[str, Any]]]:
+    """All values of one attribute end to end, and what is needed to take them apart."""
+    stores = [graph.to_dict() for graph in graphs]
+    keys = list(stores[0])
+    for number, store in enumerate(stores):
+        if set(store) != set(keys):
+            raise TypeError(
+                f"graphs to be stored must have the same attributes: graph 0 has {keys}, "
+                f"graph {number} has {list(store)}"
+            )
+    tensors: dict[str, Tensor] = {}
+    layout: dict[str, dict[str, Any]] = {}
+    for key in keys:
+        values = [store[key] for store in stores]
+        if any(isinstance(value, Tensor) for value in values):
+            dim = int(graphs[0].__cat_dim__(key, values[0]))
+            tensors[key], tensors[key + _SIZES] = _concatenated(key, values, dim)
+            layout[key] = {"kind": "tensor", "rank": values[0].dim(), "dim": dim}
+        else:
+            tensors[key] = _as_json(key, values)
+            layout[key] = {"kind": "json"}
+    return tensors, layout
+
+
+def _concatenated(key: str, values: Sequence[Tensor], dim: int) -> tuple[Tensor, Tensor]:
+    kinds = {
+        f"{type(v).__name__} {getattr(v, 'dtype', '')} {getattr(v, 'ndim', '')}" for v in values
+    }
+    if len(kinds) != 1:
+        raise TypeError(f"{key!r} must be of one type and rank in all graphs (got {kinds})")
+    if not values[0].dim():
+        return torch.stack(list(values)), torch.ones(len(values), dtype=torch.long)
+    try:
+        whole = torch.cat(list(values), dim=dim)
+    except RuntimeError as error:
+        raise TypeError(f"{key!r} differs between graphs in more than its length") from error
+    return whole.contiguous(), torch.tensor([value.shape[dim] for value in values])
+
+
+def _as_json(key: str, values: Sequence[Any]) -> Tensor:
+    try:
+        text = json.dumps(values)
+        kept = json.loads(text) == values
+    except TypeError:
+        kept = False
+    if not kept:
+        raise TypeError(
+            f"{key!r} must hold tensors, strings, numbers or lists of these to be stored "
+            f"(got {type(values[0]).__name__})"
+        )
+    return torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
+
+
+def _checksum(tensor: Tensor) -> int:
+    content: Any = tensor.reshape(-1).view(torch.uint8).numpy()
+    return zlib.crc32(content)
+
+
+def _write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
+    """Write aside, then rename: a reader sees the whole file or none."""
+    about["checksums"] = {key: _checksum(tensor) for key, tensor in tensors.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.stem}-{os.getpid()}-{secrets.token_hex(4)}.part")
+    try:
+        save_file(tensors, aside, metadata={"about": json.dumps(about)})
+        with open(aside, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def _read(path: Path, key: str) -> list[Data]:
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = json.loads(file.metadata()["about"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if about["key"] != key:
+            raise _Damaged("it belongs to other data")
+        if about["checksums"] != {name: _checksum(tensor) for name, tensor in tensors.items()}:
+            raise _Damaged("its checksums are wrong")
+        return _unpack(tensors, about["layout"], about["count"])
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise _Damaged(str(error)) from error
+
+
+def _unpack(
+    tensors: dict[str, Tensor], layout: dict[str, dict[str, Any]], count: int
+) -> list[Data]:
+    columns: dict[str, list[Any]] = {}
+    for key, how in layout.items():
+        if how["kind"] == "json":
+            columns[key] = json.loads(tensors[key].numpy().tobytes())
+        elif how["rank"] == 0:
+            columns[key] = list(tensors[key].clone())
+        else:
+            parts = torch.split(tensors[key], tensors[key + _SIZES].tolist(), dim=how["dim"])
+            # A view would take the tensors of all graphs along wherever one graph is sent.
+            columns[key] = [part.clone(memory_format=torch.contiguous_format) for part in parts]
+    if any(len(column) != count for column in columns.values()):
+        raise _Damaged(f"it does not hold {count} graphs")
+    rows = zip(*columns.values(), strict=True)
+    return [Data.from_dict(dict(zip(columns, row, strict=True))) for row in rows]
+
+
+def _set_aside(path: Path, why: Exception) -> None:
+    _LOG.warning("%s is damaged (%s): set aside and built again", path, why)
+    try:
+        os.replace(path, path.with_suffix(".damaged"))
+    except OSError as error:
+        _LOG.warning("cannot set %s aside: %s", path, error)

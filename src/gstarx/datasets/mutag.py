@@ -1,0 +1,112 @@
+"""MUTAG, from the text files of the TU collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from gstarx.datasets.collection import GraphDataset
+from gstarx.datasets.paper import warn_if_unlike_the_paper
+from gstarx.datasets.raw_files import integers, misfit, not_found
+from gstarx.datasets.splits import random_split_indices
+
+#: Atom behind each of the seven MUTAG node features.
+MUTAG_ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")
+_FILES = {"A": 2, "graph_indicator": 1, "graph_labels": 1, "node_labels": 1}
+
+
+def load_mutag(root: Path) -> GraphDataset:
+    """188 nitroaromatic molecules, class 1 mutagenic (TU text files in ``MUTAG/raw``).
+
+    Node features are the one-hot atom; edges run both ways, ordered by source and target. Each
+    graph has ``atoms``, the symbols of its atoms.
+    """
+    raw = root / "MUTAG" / "raw"
+    if not (raw / "MUTAG_A.txt").is_file():
+        _download(root)
+    missing = [name for name in _FILES if not (raw / f"MUTAG_{name}.txt").is_file()]
+    if missing:
+        raise FileNotFoundError(f"{raw} lacks MUTAG_{missing[0]}.txt")
+    read = {n: integers(raw / f"MUTAG_{n}.txt", columns=columns) for n, columns in _FILES.items()}
+    _check(raw, read)
+    owner, atoms = read["graph_indicator"][:, 0] - 1, read["node_labels"][:, 0]
+    labels, bonds = read["graph_labels"][:, 0], read["A"] - 1
+    graphs = []
+    for graph in range(len(labels)):
+        nodes = np.flatnonzero(owner == graph)
+        ends = bonds[owner[bonds[:, 0]] == graph] - nodes[0]
+        ends = ends[np.lexsort((ends[:, 1], ends[:, 0]))]
+        graphs.append(
+            Data(
+                x=torch.eye(len(MUTAG_ATOMS))[torch.from_numpy(atoms[nodes])],
+                edge_index=torch.from_numpy(np.ascontiguousarray(ends.T)),
+                y=torch.tensor([int(labels[graph] == 1)]),
+                atoms=[MUTAG_ATOMS[atom] for atom in atoms[nodes]],
+            )
+        )
+    dataset = GraphDataset(
+        "mutag",
+        tuple(graphs),
+        2,
+        random_split_indices(len(graphs)),
+        source="TU Dortmund graph collection; Debnath et al., J. Med. Chem. 34 (1991) 786-797",
+        licence="none stated",
+        description="Aromatic and heteroaromatic nitro compounds; is it mutagenic on Salmonella?",
+        class_names=("not mutagenic", "mutagenic"),
+    )
+    return warn_if_unlike_the_paper(dataset)
+
+
+def _check(raw: Path, read: dict[str, NDArray[np.int64]]) -> None:
+    """Every atom is of a known kind and in order, every bond goes both ways in one molecule."""
+    owner, kinds = read["graph_indicator"][:, 0], read["node_labels"][:, 0]
+    labels, bonds = read["graph_labels"][:, 0], read["A"]
+    paths = {name: raw / f"MUTAG_{name}.txt" for name in read}
+    jumps = np.flatnonzero(~np.isin(np.diff(owner, prepend=0), (0, 1)) | (owner < 1))
+    if len(jumps):
+        got = owner[jumps[0]]
+        raise misfit(paths["graph_indicator"], jumps[0], f"molecule {got} is out of order")
+    counts = {
+        "node_labels": (len(kinds), len(owner), "atoms"),
+        "graph_labels": (len(labels), owner[-1], "molecules"),
+    }
+    for name, (found, wanted, what) in counts.items():
+        if found != wanted:
+            raise ValueError(
+                f"{paths[name]} does not fit together with the files beside it: "
+                f"it has {found} lines for {wanted} {what}"
+            )
+    unknown = np.flatnonzero((kinds < 0) | (kinds >= len(MUTAG_ATOMS)))
+    if len(unknown):
+        what = f"kind of atom must be 0 to {len(MUTAG_ATOMS) - 1} (got {kinds[unknown[0]]})"
+        raise misfit(paths["node_labels"], unknown[0], what)
+    unlabelled = np.flatnonzero(~np.isin(labels, (-1, 0, 1)))
+    if len(unlabelled):
+        what = f"label must be 1, or -1 or 0 (got {labels[unlabelled[0]]})"
+        raise misfit(paths["graph_labels"], unlabelled[0], what)
+    outside = np.flatnonzero(((bonds < 1) | (bonds > len(owner))).any(axis=1))
+    if len(outside):
+        what = f"atoms are numbered 1 to {len(owner)} (got {bonds[outside[0]].tolist()})"
+        raise misfit(paths["A"], outside[0], what)
+    across = np.flatnonzero(owner[bonds[:, 0] - 1] != owner[bonds[:, 1] - 1])
+    if len(across):
+        what = f"atoms {bonds[across[0]].tolist()} are of two molecules"
+        raise misfit(paths["A"], across[0], what)
+    there, back = (bonds @ factors for factors in ([len(owner) + 1, 1], [1, len(owner) + 1]))
+    single = np.flatnonzero(~np.isin(back, there))
+    if len(single):
+        what = f"bond {bonds[single[0]].tolist()} has no way back"
+        raise misfit(paths["A"], single[0], what)
+
+
+def _download(root: Path) -> None:
+    from torch_geometric.datasets import TUDataset
+
+    try:
+        TUDataset(str(root), "MUTAG")
+    except Exception as error:
+        raise not_found("MUTAG", root / "MUTAG" / "raw" / "MUTAG_A.txt", str(error)) from error

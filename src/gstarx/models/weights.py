@@ -1,0 +1,217 @@
+"""Models on disk: weights as safetensors, and beside them what they are, as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from safetensors.torch import save as to_bytes
+from torch import Tensor, nn
+
+from gstarx.models.atomic_files import write_whole
+from gstarx.models.gat import GAT
+from gstarx.models.gcn import GCN
+from gstarx.models.gin import GIN
+from gstarx.models.network import Network
+
+#: Networks by the name under which they are stored and trained.
+NETWORKS: dict[str, type[Network]] = {"gcn": GCN, "gin": GIN, "gat": GAT}
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What is known of a stored model.
+
+    Attributes
+    ----------
+    network
+        ``"gcn"``, ``"gin"`` or ``"gat"``.
+    config
+        The arguments of its constructor.
+    digest
+        The :func:`digest` of its weights.
+    dataset
+        Name of the dataset that it was trained on.
+    dataset_digest
+        Digest of that dataset.
+    seed
+        Seed of its training.
+    accuracy
+        Accuracies by split.
+    notes
+        Anything else that JSON can hold.
+    """
+
+    network: str
+    config: dict[str, Any]
+    digest: str
+    dataset: str | None = None
+    dataset_digest: str | None = None
+    seed: int | None = None
+    accuracy: dict[str, float] | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+def digest(model: nn.Module) -> str:
+    """SHA-256 over names, shapes, types and bytes of all parameters and buffers.
+
+    Equal weights have equal digests on every device. Options without weights, such as a readout,
+    do not count.
+
+    >>> import torch
+    >>> model = nn.Linear(2, 1)
+    >>> before = digest(model)
+    >>> _ = torch.nn.init.ones_(model.weight)
+    >>> digest(model) == before
+    False
+    """
+    sha = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        sha.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
+        # a view as bytes, because numpy does not know every type of torch's
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        sha.update(flat.view(torch.uint8).numpy().tobytes())
+    return sha.hexdigest()
+
+
+def save_model(
+    path: str | os.PathLike[str],
+    model: nn.Module,
+    *,
+    dataset: str | None = None,
+    dataset_digest: str | None = None,
+    seed: int | None = None,
+    accuracy: Mapping[str, float] | None = None,
+    notes: Mapping[str, Any] | None = None,
+) -> ModelFacts:
+    """Store a network: ``<name>.safetensors`` for the weights, ``<name>.json`` for the facts.
+
+    Each file is written whole or not at all. Old files of these names are replaced.
+
+    Parameters
+    ----------
+    path
+        Where to; it must end in ``.safetensors``.
+    model
+        A :class:`GCN`, :class:`GIN` or :class:`GAT`.
+    dataset, dataset_digest, seed, accuracy, notes
+        What else to remember, see :class:`ModelFacts`.
+
+    Returns
+    -------
+    ModelFacts
+        What was written.
+    """
+    path = _checked_path(path)
+    known: dict[type[nn.Module], str] = {kind: name for name, kind in NETWORKS.items()}
+    if not isinstance(model, Network) or type(model) not in known:
+        valid = ", ".join(kind.__name__ for kind in known)
+        raise TypeError(f"model must be one of {valid} (got {type(model).__name__})")
+    facts = ModelFacts(
+        network=known[type(model)],
+        config=model.config,
+        digest=digest(model),
+        dataset=dataset,
+        dataset_digest=dataset_digest,
+        seed=seed,
+        accuracy=None if accuracy is None else dict(accuracy),
+        notes=dict(notes or {}),
+    )
+    text = json.dumps({"format": _FORMAT, **asdict(facts)}, indent=2, allow_nan=False)
+    tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+    write_whole(path, to_bytes(tensors))
+    write_whole(path.with_suffix(".json"), f"{text}\n".encode())
+    return facts
+
+
+def load_model(path: str | os.PathLike[str]) -> tuple[Network, ModelFacts]:
+    """Load a network that :func:`save_model` has stored, in evaluation mode, on the CPU.
+
+    Returns
+    -------
+    tuple of Network and ModelFacts
+        The network, whose digest has been checked, and the facts stored with it.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        When a file is missing or damaged, or the two do not belong together.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = save_model(f"{folder}/model.safetensors", GCN(7, 16, 2), dataset="mutag")
+    ...     model, facts = load_model(f"{folder}/model.safetensors")
+    >>> facts.network, facts.dataset
+    ('gcn', 'mutag')
+    """
+    path = _checked_path(path)
+    for file in (path, path.with_suffix(".json")):
+        if not file.is_file():
+            raise FileNotFoundError(f"there is no model at {path}: {file.name} is missing")
+    facts = _read_facts(path.with_suffix(".json"))
+    state = _read_weights(path)
+    try:
+        model = NETWORKS[facts.network](**facts.config)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path.with_suffix('.json')} does not describe a {facts.network}: {error}"
+        ) from error
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:
+        raise ValueError(
+            f"the tensors in {path} are not those of the {facts.network} that "
+            f"{path.with_suffix('.json').name} describes: {error}"
+        ) from error
+    found = digest(model)
+    if found != facts.digest:
+        raise ValueError(
+            f"{path} and {path.with_suffix('.json').name} do not belong together: the digest of "
+            f"the weights must be {facts.digest} (got {found})"
+        )
+    return model.eval(), facts
+
+
+def _checked_path(path: str | os.PathLike[str]) -> Path:
+    path = Path(path)
+    if path.suffix != ".safetensors":
+        raise ValueError(f"the path of a model must end in '.safetensors' (got {str(path)!r})")
+    return path
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ValueError(f"{path} is not a readable safetensors file: {error}") from error
+
+
+def _read_facts(path: Path) -> ModelFacts:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not readable as JSON: {error}") from error
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        got = content.get("format") if isinstance(content, dict) else type(content).__name__
+        raise ValueError(f"{path} must describe a model in format {_FORMAT} (got {got!r})")
+    names = {f.name for f in fields(ModelFacts)}
+    content = {key: value for key, value in content.items() if key != "format"}
+    missing = {"network", "config", "digest"} - content.keys()
+    if missing or content.keys() - names or not isinstance(content["config"], dict):
+        wrong = sorted(missing or content.keys() - names or {"config"})
+        raise ValueError(f"{path} does not describe a model: {wrong[0]!r} is missing or not valid")
+    if content["network"] not in list(NETWORKS):
+        valid = ", ".join(map(repr, NETWORKS))
+        raise ValueError(f"the network in {path} must be one of {valid}: {content['network']!r}")
+    return ModelFacts(**content)

@@ -1,0 +1,287 @@
+"""Molecules from tables of SMILES: the paper's and one's own."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gstarx.datasets import GraphDataset, from_csv, load
+from gstarx.datasets.collection import UnreadableRow
+from gstarx.datasets.molecules import molecule_graph
+from gstarx.datasets.paper import TABLE_5, UnlikeThePaperWarning
+from gstarx.datasets.smiles_tables import WrongColumnsError
+from gstarx.datasets.splits import scaffold_split_indices
+from tests.shared import DATA
+
+pytest.importorskip("rdkit", reason="needs the molecules extra")
+
+NAMES = {"bbbp": Path("BBBP", "BBBP.csv"), "bace": Path("BACE", "bace.csv")}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GSTARX_CACHE", str(tmp_path_factory.mktemp("processed")))
+        yield
+
+
+def real(name: str, **options: Any) -> GraphDataset:
+    if not (DATA / NAMES[name]).is_file():
+        pytest.skip(f"{NAMES[name]} is not in {DATA}")
+    return load(name, DATA, **options)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.csv"
+    rows = ["CCO,1", "c1ccccc1O,0", "not a molecule,1", "C[N+](=O)[O-],0", "CCO,0", "C(C,1", "O,1"]
+    path.write_text("smiles,label\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_a_molecule() -> None:
+    graph = molecule_graph("CC(=O)[O-]", bond_features=True)
+    assert graph is not None
+    assert graph.x.dtype == torch.float
+    # atomic number, chirality, degree, charge + 5, hydrogens, radicals, hybridisation, rings
+    assert graph.x.tolist() == [
+        [6, 0, 4, 5, 3, 0, 4, 0, 0],
+        [6, 0, 3, 5, 0, 0, 3, 0, 0],
+        [8, 0, 1, 5, 0, 0, 3, 0, 0],
+        [8, 0, 1, 4, 0, 0, 3, 0, 0],
+    ]
+    assert graph.edge_index.tolist() == [[0, 1, 1, 1, 2, 3], [1, 0, 2, 3, 1, 1]]
+    assert graph.atoms == ["C", "C", "O", "O"]
+    assert graph.smiles == "CC(=O)[O-]"
+    assert graph.edge_attr.shape == (6, 3)
+    single = molecule_graph("[Na+]")
+    assert single is not None
+    assert single.edge_index.shape == (2, 0)
+    assert single.atoms == ["Na"]
+    assert "edge_attr" not in single
+
+
+@pytest.mark.parametrize("smiles", ["", "nonsense", "c1ccccc", "C(C)(C)(C)(C)C"])
+def test_what_is_no_molecule(smiles: str) -> None:
+    assert molecule_graph(smiles) is None
+
+
+def test_a_table_of_ones_own(table: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        dataset = from_csv(table)
+    assert dataset.name == "mine"
+    assert dataset.source == str(table)
+    assert dataset.class_names == ("0", "1")
+    assert [graph.smiles for graph in dataset] == ["CCO", "c1ccccc1O", "C[N+](=O)[O-]", "CCO", "O"]
+    assert [int(graph.y) for graph in dataset] == [1, 0, 0, 0, 1]
+    assert dataset.unreadable == (UnreadableRow(4, "not a molecule"), UnreadableRow(7, "C(C"))
+    assert "2 unreadable molecules, lines 4, 7" in caplog.text
+    assert sorted(sum(dataset.split_indices.values(), [])) == list(range(5))  # noqa: RUF017
+    again = from_csv(table, name="other")
+    assert again.name == "other"
+    assert again.digest == dataset.digest
+    assert again.unreadable == dataset.unreadable
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "classes"),
+    [
+        (["yes", "no", "yes"], ("no", "yes"), [1, 0, 1]),
+        (["-1", "1", "-1"], ("-1", "1"), [0, 1, 0]),
+        (["10", "9", "2"], ("2", "9", "10"), [2, 1, 0]),
+        (["1.0", "0.0", "1"], ("0", "1"), [1, 0, 1]),
+        (["1", "low", "high"], ("1", "high", "low"), [0, 2, 1]),
+    ],
+)
+def test_classes(
+    tmp_path: Path, labels: list[str], names: tuple[str, ...], classes: list[int]
+) -> None:
+    path = tmp_path / "mine.tsv"
+    lines = [f"{label}\tnote\tCC" for label in labels]
+    path.write_text("\n".join(["toxic\tremark\tmolecule", *lines]), encoding="utf-8-sig")
+    dataset = from_csv(path, smiles="molecule", label="toxic", delimiter="\t")
+    assert dataset.class_names == names
+    assert dataset.num_classes == len(names)
+    assert [int(graph.y) for graph in dataset] == classes
+
+
+def test_bond_features_are_a_choice(table: Path) -> None:
+    assert "edge_attr" not in from_csv(table)[0]
+    graph = from_csv(table, bond_features=True)[0]
+    assert graph.edge_attr.shape == (graph.num_edges, 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "has no column 'smiles': its header has nothing"),
+        (b"smiles,label\n", "holds no molecules"),
+        (b"a,b\nC,1\n", "has no column 'smiles': its header has 'a', 'b'"),
+        (b"smiles,b\nC,1\n", "has no column 'label'"),
+        (b"smiles,label\nC,1\n\nCC\n", r"line 4: expected 2 columns as in the header \(got 1\)"),
+        (b"smiles,label\nC,1,2\n", r"line 2: expected 2 columns as in the header \(got 3\)"),
+        (b"smiles,label\nC,1\n,1\n", "line 3: 'smiles' is empty"),
+        (b"smiles,label\nC,1\nC, \n", "line 3: 'label' is empty"),
+        (b"smiles,label\nC,1\n\xff,1\n", "line 3: not a text in UTF-8"),
+        (b'smiles,label\nC,1\n"C,1\n', "line 3: "),
+        (b"smiles,label\nC,1\nC,0.5\n", r"line 3: a class is a whole number .* \(got '0.5'\)"),
+        (b"smiles,label\nC,1\nC,nan\n", r"line 3: a class is a whole number .* \(got 'nan'\)"),
+        (b"smiles,label\nC,1\nC,1.0\n", r"needs at least two classes \(got only 1\)"),
+        (b"smiles,label\nX,1\nY,0\n", "holds no molecule that RDKit can read"),
+    ],
+)
+def test_a_table_that_does_not_fit(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"mine\.csv {message}"):
+        from_csv(path)
+
+
+def test_a_table_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no table of molecules at .*mine\.csv"):
+        from_csv(tmp_path / "mine.csv")
+
+
+def test_splits_have_names(table: Path) -> None:
+    with pytest.raises(ValueError, match=r"split must be one of 'random', 'scaffold' \(got 'x'\)"):
+        from_csv(table, split="x")
+    assert from_csv(table, split="scaffold").split_indices != from_csv(table).split_indices
+
+
+def test_scaffolds_are_not_torn_apart() -> None:
+    rings = ["c1ccccc1", "C1CCCCC1", "c1ccncc1", "C1CCC1", "c1ccc2ccccc2c1"]
+    smiles = [f"{tail}{ring}" for tail in ("C", "O", "N", "F") for ring in rings]
+    split = scaffold_split_indices(smiles)
+    assert {name: len(part) for name, part in split.items()} == {"train": 16, "val": 0, "test": 4}
+    assert split["test"] == [4, 9, 14, 19]
+    assert scaffold_split_indices([]) == {"train": [], "val": [], "test": []}
+    chains = scaffold_split_indices(["C", "CC", "CCC"])  # no ring: one scaffold
+    assert chains == {"train": [], "val": [], "test": [0, 1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "edges", "classes", "unreadable", "split"),
+    [
+        ("bbbp", 24.06, 25.95, [479, 1560], 11, [1631, 203, 205]),
+        ("bace", 34.09, 36.86, [822, 691], 0, [1210, 151, 152]),
+    ],
+)
+def test_the_papers_molecules(
+    name: str, nodes: float, edges: float, classes: list[int], unreadable: int, split: list[int]
+) -> None:
+    dataset = real(name)
+    found = dataset.statistics()
+    assert (found.graphs, found.features) == (TABLE_5[name].graphs, TABLE_5[name].features)
+    assert found.mean_nodes == pytest.approx(nodes, abs=0.005)
+    assert found.mean_undirected_edges == pytest.approx(edges, abs=0.005)
+    labels = [int(graph.y) for graph in dataset]
+    assert [labels.count(0), labels.count(1)] == classes
+    assert len(dataset.unreadable) == unreadable
+    assert [len(part) for part in dataset.split_indices.values()] == split
+    assert all(len(graph.atoms) == graph.num_nodes for graph in dataset)
+    assert all(text for text in (dataset.source, dataset.licence, dataset.description))
+    assert real(name).digest == dataset.digest  # the second time from disk
+
+
+def test_scaffold_split_of_real_molecules() -> None:
+    murcko = pytest.importorskip("rdkit.Chem.Scaffolds.MurckoScaffold")
+    dataset = real("bace", split="scaffold")
+    sides = [
+        {murcko.MurckoScaffoldSmiles(graph.smiles) for graph in dataset.split(name)}
+        for name in ("train", "val", "test")
+    ]
+    assert sum(map(len, sides)) == len(set.union(*sides))
+    assert [len(part) for part in dataset.split_indices.values()] == [1210, 151, 152]
+    assert dataset.digest == real("bace").digest
+
+
+def small_bbbp(root: Path, *rows: str, header: str = "num,name,p_np,smiles") -> Path:
+    path = root / "BBBP" / "BBBP.csv"
+    path.parent.mkdir()
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return root
+
+
+def test_names_with_commas(tmp_path: Path) -> None:
+    root = small_bbbp(tmp_path, '1,"1,2-a ""b""",1,CC', "2,c,0,CO")
+    with pytest.warns(UnlikeThePaperWarning, match=r"2 graphs \(the paper has 2,039\)"):
+        dataset = load("bbbp", root)
+    assert [(graph.smiles, int(graph.y)) for graph in dataset] == [("CC", 1), ("CO", 0)]
+
+
+def test_a_label_that_is_none(tmp_path: Path) -> None:
+    root = small_bbbp(tmp_path, "1,a,1,CC", "2,b,2,CO")
+    with pytest.raises(ValueError, match=r"BBBP\.csv line 3: p_np must be 0 or 1 \(got '2'\)"):
+        load("bbbp", root)
+
+
+def test_the_file_of_another_dataset(tmp_path: Path) -> None:
+    root = small_bbbp(tmp_path, "CC,1,1,Train", header="mol,CID,Class,Model")
+    with pytest.raises(WrongColumnsError, match=r"not the file of bbbp: .*BBBP\.csv has no column"):
+        load("bbbp", root)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_that_is_cut(tmp_path: Path, name: str) -> None:
+    real(name)
+    path = tmp_path / NAMES[name]
+    path.parent.mkdir()
+    content = (DATA / NAMES[name]).read_text()
+    lines = content.split("\n")[:1000]
+    lines[-1] = lines[-1][: lines[-1].rindex(",")]
+    path.write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=rf"{path.name} line 1000: expected \d+ columns"):
+        load(name, tmp_path)
+
+
+def test_a_file_that_is_cut_inside_a_molecule(tmp_path: Path) -> None:
+    root = small_bbbp(tmp_path, "1,a,1,CC", "2,b,0,CCCO")
+    path = root / "BBBP" / "BBBP.csv"
+    path.write_text(path.read_text()[:-2])
+    with pytest.raises(ValueError, match=r"BBBP\.csv line 3: the line has no end, the file is cut"):
+        load("bbbp", root)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_missing_is_downloaded(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real(name)
+    asked: list[str] = []
+
+    def fetch(url: str, folder: str) -> str:
+        asked.append(url)
+        return shutil.copy(DATA / NAMES[name], folder)
+
+    monkeypatch.setattr("torch_geometric.data.download_url", fetch)
+    assert load(name, tmp_path).digest == real(name).digest
+    assert load(name, tmp_path).digest == real(name).digest
+    assert len(asked) == 1
+    assert asked[0].endswith(f"/{NAMES[name].name}")
+    assert [path.name for path in (tmp_path / NAMES[name]).parent.iterdir()] == [NAMES[name].name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_cannot_be_downloaded(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(url: str, folder: str) -> str:
+        (Path(folder) / "half").write_text("half a file")
+        raise OSError("no network")
+
+    monkeypatch.setattr("torch_geometric.data.download_url", refuse)
+    wanted = rf"{tmp_path / NAMES[name]} and could not be downloaded \(no network\); put it there"
+    with pytest.raises(FileNotFoundError, match=wanted):
+        load(name, tmp_path)
+    assert list((tmp_path / NAMES[name]).parent.iterdir()) == []
+
+
+def test_without_rdkit(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "rdkit", None)
+    with pytest.raises(ImportError, match=r"needs rdkit: pip install 'gstarx\[molecules\]'"):
+        from_csv(table)

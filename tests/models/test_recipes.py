@@ -1,0 +1,99 @@
+"""The published settings, as they were published."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gstarx.models import TrainingSettings, recipe
+from gstarx.models.recipes import RECIPES
+from gstarx.models.weights import NETWORKS
+
+#: Learning rate, weight decay, batch size, epochs, patience.
+PUBLISHED = {
+    ("mutag", "gcn"): (0.005, 0, 32, 1000, 100),
+    ("mutag", "gin"): (0.005, 0, 64, 800, 100),
+    ("bbbp", "gcn"): (0.005, 0, 64, 800, 200),
+    ("bace", "gcn"): (0.01, 0, 64, 400, None),
+    ("graph_sst2", "gcn"): (0.001, 0, 128, 50, None),
+    ("graph_sst2", "gat"): (0.001, 0, 256, 50, 10),
+    ("twitter", "gcn"): (0.001, 5e-4, 128, 50, None),
+    ("ba_2motifs", "gcn"): (0.005, 0, 32, 800, 200),
+    ("ba_shapes", "gcn"): (0.005, 5e-4, 1, 800, None),
+}
+#: Width, readout, adjacency normalised, embeddings normalised.
+GCNS = {
+    "mutag": (128, "mean", True, False),
+    "bbbp": (128, "max", True, False),
+    "bace": (128, "max", True, False),
+    "graph_sst2": (128, "max", True, False),
+    "twitter": (128, "max", True, False),
+    "ba_2motifs": (20, "mean", False, False),
+    "ba_shapes": (20, None, False, True),
+}
+
+
+@pytest.mark.parametrize(("dataset", "network"), PUBLISHED)
+def test_published_settings(dataset: str, network: str) -> None:
+    s = recipe(dataset, network).settings
+    found = (s.learning_rate, s.weight_decay, s.batch_size, s.epochs, s.patience)
+    assert found == PUBLISHED[dataset, network]
+    assert s.clip == 2.0
+
+
+@pytest.mark.parametrize("dataset", GCNS)
+def test_published_gcns(dataset: str) -> None:
+    model = NETWORKS["gcn"](in_channels=7, out_channels=2, **recipe(dataset, "gcn").options)
+    found = model.config
+    names = ("hidden_channels", "readout", "normalize", "normalize_embeddings")
+    assert tuple(found[name] for name in names) == GCNS[dataset]
+    assert found["num_layers"] == 3
+
+
+def test_published_gin_and_gat() -> None:
+    gin = NETWORKS["gin"](in_channels=7, out_channels=2, **recipe("mutag", "gin").options)
+    assert (gin.config["hidden_channels"], gin.readout) == (128, "max")
+    gat = NETWORKS["gat"](in_channels=7, out_channels=2, **recipe("graph_sst2", "gat").options)
+    assert (gat.config["hidden_channels"], gat.config["heads"], gat.readout) == (10, 10, "max")
+
+
+def test_every_recipe_can_be_built() -> None:
+    assert set(RECIPES) >= {"sst2", "tweets", "motifs", "nitro"}
+    for networks in RECIPES.values():
+        assert "gcn" in networks
+        for network, found in networks.items():
+            NETWORKS[network](in_channels=3, out_channels=2, **found.options)
+
+
+def test_changes_are_of_a_copy() -> None:
+    assert recipe("mutag", "gcn", epochs=3, patience=None).settings == TrainingSettings(
+        learning_rate=0.005, batch_size=32, epochs=3, patience=None
+    )
+    assert recipe("mutag", "gcn").settings.epochs == 1000
+    with pytest.raises(TypeError, match="epoch"):
+        recipe("mutag", "gcn", epoch=3)
+
+
+def test_recipes_that_are_not_there() -> None:
+    with pytest.raises(ValueError, match=r"dataset must be one of 'mutag', .* \(got 'qm9'\)"):
+        recipe("qm9", "gcn")
+    with pytest.raises(ValueError, match=r"one of 'gcn', 'gin' .* for 'mutag' \(got 'gat'\)"):
+        recipe("mutag", "gat")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epochs": 0}, r"epochs must be at least 1 \(got 0\)"),
+        ({"batch_size": 0}, r"batch_size must be at least 1 \(got 0\)"),
+        ({"patience": 0}, r"patience must be at least 1 \(got 0\)"),
+        ({"learning_rate": 0.0}, r"learning_rate must be above 0 \(got 0.0\)"),
+        ({"learning_rate": float("nan")}, r"learning_rate must be above 0 \(got nan\)"),
+        ({"clip": 0.0}, r"clip must be above 0 \(got 0.0\)"),
+        ({"weight_decay": -1.0}, r"weight_decay must be at least 0 \(got -1.0\)"),
+    ],
+)
+def test_bad_settings(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TrainingSettings(**changes)
