@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gstarx.experiments import training
+from gstarx.experiments.tables import accuracy_table, statistics_table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,12 +22,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ship = what.add_parser("pretrain", help="train the networks that ship with the package")
     ship.add_argument("only", nargs="*", help="dataset-network, such as nitro-gcn (default: all)")
     ship.add_argument("--to", type=Path, default=Path("src/gstarx/models/trained"))
+    tables = what.add_parser("tables", help="datasets and accuracies beside the paper's (5 to 7)")
+    tables.add_argument("--results", type=Path, default=Path("results"))
     chosen = parser.parse_args(arguments)
     try:
         if chosen.what == "train":
             training.train_all(chosen.only, seeds=range(chosen.seeds), results=chosen.results)
-        else:
+        elif chosen.what == "pretrain":
             training.pretrain(chosen.only, to=chosen.to)
+        else:
+            print(statistics_table())
+            print(accuracy_table(chosen.results), end="")
     except (OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

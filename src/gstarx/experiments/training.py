@@ -73,9 +73,7 @@ def train_all(
             done = _trained(dataset, network, seed, _weights_place() / f"{name}-{seed}.safetensors")
             found[done.key] = done
             _write(results, found.values())
-            print(
-                f"{done.key}: {_percentages(done.accuracy)} after {done.seconds:.0f} s", flush=True
-            )
+            print(f"{done.key}: {_shares(done.accuracy)} after {done.seconds:.0f} s", flush=True)
     return [found[f"{name}-{seed}"] for name in wanted for seed in numbers]
 
 
@@ -85,7 +83,7 @@ def pretrain(only: Sequence[str] = (), *, to: Path) -> None:
     for name in _wanted(only, TRAININGS + SHIPPED, default=SHIPPED):
         dataset_name, network = name.rsplit("-", 1)
         done = _trained(datasets.load(dataset_name), network, 0, to / f"{name}.safetensors")
-        print(f"{name}: {_percentages(done.accuracy)} after {done.seconds:.0f} s", flush=True)
+        print(f"{name}: {_shares(done.accuracy)} after {done.seconds:.0f} s", flush=True)
 
 
 def read(results: Path) -> list[Trained]:
@@ -146,5 +144,5 @@ def _weights_place() -> Path:
     return cache_directory() / "weights"
 
 
-def _percentages(accuracy: dict[str, float]) -> str:
+def _shares(accuracy: dict[str, float]) -> str:
     return ", ".join(f"{name} {share:.4f}" for name, share in accuracy.items())

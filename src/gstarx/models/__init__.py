@@ -7,6 +7,7 @@ from gstarx.models.gcn import GCN
 from gstarx.models.gin import GIN
 from gstarx.models.network import Network
 from gstarx.models.recipes import Recipe, TrainingSettings, recipe
+from gstarx.models.shipped import pretrained, pretrained_names
 from gstarx.models.training import TrainingResult, train
 from gstarx.models.weights import ModelFacts, digest, load_model, save_model
 
@@ -23,6 +24,8 @@ __all__ = [
     "digest",
     "load_model",
     "load_published_checkpoint",
+    "pretrained",
+    "pretrained_names",
     "recipe",
     "save_model",
     "train",
