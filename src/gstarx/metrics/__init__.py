@@ -2,7 +2,8 @@
 
 from gstarx.metrics.comparison import Difference, paired_bootstrap, share_of_gap
 from gstarx.metrics.curves import FidelityCurve, fidelity_curve
-from gstarx.metrics.fidelity import (
+from gstarx.metrics.entropy import entropy_sparsity, poisson_entropy, uniform_entropy
+from gstarx.metrics.faithfulness import (
     METRICS,
     Faithfulness,
     average,
@@ -28,7 +29,6 @@ from gstarx.metrics.robustness import (
     seed_stability,
 )
 from gstarx.metrics.selection import SPARSITIES, node_scores_from_edges, select_nodes
-from gstarx.metrics.sparsity import entropy_sparsity, poisson_entropy, uniform_entropy
 
 __all__ = [
     "METRICS",

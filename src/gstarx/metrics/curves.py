@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gstarx.coalitions.signature import Model
-from gstarx.metrics.fidelity import METRICS, Faithfulness, average, evaluate_many
+from gstarx.metrics.faithfulness import METRICS, Faithfulness, average, evaluate_many
 from gstarx.metrics.selection import SPARSITIES, as_scores, select_nodes
 
 
@@ -46,7 +46,8 @@ class FidelityCurve:
         if len(values) == 1:
             return float(values[0])
         span = self.sparsities[-1] - self.sparsities[0]
-        return float(np.trapezoid(values, self.sparsities) / span)
+        heights = (values[1:] + values[:-1]) / 2
+        return float(heights @ np.diff(self.sparsities) / span)
 
     def best(self, metric: str = "harmonic_fidelity") -> tuple[float, float]:
         """The sparsity at which a mean is highest, and that mean: the paper's headline number."""
@@ -75,7 +76,7 @@ def fidelity_curve(
     scores
         The scores of its nodes, or a list of scores with an entry for every graph.
     sparsities
-        Where to cut; by default the paper's eight.
+        Where to cut, each once; by default the paper's eight.
     positive_only
         The rule of :func:`select_nodes`.
     **options
@@ -90,7 +91,9 @@ def fidelity_curve(
         raise ValueError(
             f"scores must have an entry for each of {len(graphs)} graphs (got {len(listed)})"
         )
-    levels = tuple(sorted(float(level) for level in sparsities))
+    if not graphs:
+        raise ValueError("data must be at least one graph (got none)")
+    levels = tuple(sorted({float(level) for level in sparsities}))
     selections = []
     for graph, own in zip(graphs, listed, strict=True):
         checked = as_scores(own, int(graph.num_nodes or 0))

@@ -9,7 +9,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from gstarx.coalitions.signature import Model
-from gstarx.metrics.fidelity import NodesLike, as_parts
+from gstarx.metrics.faithfulness import NodesLike, as_parts
 from gstarx.metrics.probabilities import options_of, part_probabilities
 
 

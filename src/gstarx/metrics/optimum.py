@@ -17,8 +17,8 @@ from torch_geometric.data import Data
 
 from gstarx.coalitions.game import GNNGame
 from gstarx.coalitions.signature import Model
-from gstarx.metrics.fidelity import Faithfulness, NodesLike, harmonic_mean_of
-from gstarx.metrics.probabilities import Task, options_of
+from gstarx.metrics.faithfulness import Faithfulness, NodesLike, harmonic_mean_of
+from gstarx.metrics.probabilities import Task, as_target, options_of
 from gstarx.metrics.selection import as_mask
 
 _SETS_PER_CALL = 1 << 14
@@ -190,7 +190,7 @@ class _Judge:
         self.game = GNNGame(
             model,
             data,
-            target=target,
+            target=as_target(target),
             payoff="prob",
             removal=task.removal,
             mode=task.mode,

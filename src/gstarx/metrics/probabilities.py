@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +11,17 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from torch_geometric.data import Data
 
 from gstarx.coalitions.game import GNNGame
 from gstarx.coalitions.guard import restored
-from gstarx.coalitions.payoff import check_task, choose_columns, class_scores
-from gstarx.coalitions.players import check_data
+from gstarx.coalitions.payoff import (
+    check_task,
+    choose_columns,
+    class_scores,
+    looks_like_probabilities,
+)
 from gstarx.coalitions.removal import RemovalLike
 from gstarx.coalitions.signature import Model, Signature
 from gstarx.coalitions.together import ManyGraphs, shared_outputs
@@ -43,6 +50,8 @@ class Task:
                 "does not have; compare its outputs for parts of the graph with "
                 "GNNGame(..., mode='regression') instead"
             )
+        if self.batch_nodes is not None and self.batch_nodes < 1:
+            raise ValueError(f"batch_nodes must be at least 1 (got {self.batch_nodes})")
 
 
 @dataclass(frozen=True)
@@ -75,8 +84,6 @@ def part_probabilities(
     task: Task,
 ) -> list[Parts]:
     """Probabilities of graphs and of boolean parts (k, n) of them, in few forward passes."""
-    for graph in graphs:
-        check_data(graph)
     with restored(model):
         shared = None
         if task.task_level == "graph":
@@ -100,23 +107,24 @@ def _shared(
     # the whole graph goes in front of its parts; a part without nodes is not asked for
     asked = [np.concatenate([np.ones((1, p.shape[1]), bool), p[p.any(axis=1)]]) for p in parts]
     outputs = shared_outputs(model, graphs, signature, asked, str(task.removal), task.batch_nodes)
+    _check_outputs(outputs, task)
     scores = class_scores(outputs, task.mode, task.return_type, "prob")
     probabilities = scores.double().cpu().numpy()
     _check_finite(probabilities)
     ends = np.cumsum([len(rows) for rows in asked])
+    columns = outputs.shape[1]
     return [
-        _from_rows(rows, part, target, task.mode)
+        _from_rows(rows, part, _target(rows[0], target, task.mode, columns))
         for rows, part, target in zip(
             np.split(probabilities, ends[:-1]), parts, targets, strict=True
         )
     ]
 
 
-def _from_rows(rows: NDArray[np.float64], part: Coalitions, target: int | None, mode: str) -> Parts:
+def _from_rows(rows: NDArray[np.float64], part: Coalitions, target: int) -> Parts:
     inside = np.zeros((len(part), rows.shape[1]))
     inside[part.any(axis=1)] = rows[1:]
-    chosen = _target(rows[0], target, mode)
-    return Parts(np.arange(part.shape[1]), rows[0], inside, chosen)
+    return Parts(np.arange(part.shape[1]), rows[0], inside, target)
 
 
 def _from_game(
@@ -138,15 +146,43 @@ def _from_game(
     )
     everybody = np.ones((1, game.n), dtype=np.bool_)
     rows = game(np.concatenate([everybody, part[:, game.nodes]]))
-    return Parts(game.nodes, rows[0], rows[1:], _target(rows[0], target, task.mode))
+    chosen = _target(rows[0], target, task.mode, len(game.prediction))
+    return Parts(game.nodes, rows[0], rows[1:], chosen)
 
 
-def _target(whole: NDArray[np.float64], target: int | None, mode: str) -> int:
+def _target(whole: NDArray[np.float64], target: int | None, mode: str, columns: int) -> int:
+    """The class asked for or predicted, for a model of so many columns."""
     if target is None and mode == "multiclass_classification":
         return int(whole.argmax())
     # one binary output has become two classes by now
-    single = mode == "binary_classification" and len(whole) == 2
-    return choose_columns(target, torch.from_numpy(whole.copy())[None], mode, single)[0]
+    single = mode == "binary_classification" and columns == 1
+    scores = torch.from_numpy(whole.copy())[None]
+    return choose_columns(as_target(target), scores, mode, single)[0]
+
+
+def as_target(target: Any) -> int | None:
+    """One class, or None for the predicted one; a metric has no list of them."""
+    try:
+        return None if target is None else operator.index(target)
+    except TypeError:
+        raise TypeError(f"target must be one class (got {target!r})") from None
+
+
+def _check_outputs(outputs: Tensor, task: Task) -> None:
+    """Outputs of classes that are not probabilities already, as a game would want them."""
+    if task.mode != "multiclass_classification":
+        return
+    if outputs.shape[1] == 1:
+        raise ValueError(
+            "the model returns one output per graph: say mode='binary_classification' "
+            "(got 'multiclass_classification')"
+        )
+    if task.return_type == "raw" and looks_like_probabilities(outputs, task.mode):
+        warnings.warn(
+            "outputs were declared raw but look like probabilities: if they are, say "
+            "return_type='probs'",
+            stacklevel=2,
+        )
 
 
 def _check_finite(probabilities: NDArray[np.float64]) -> None:

@@ -15,7 +15,7 @@ from torch import nn
 from torch_geometric.data import Data
 
 from gstarx.coalitions.signature import Model
-from gstarx.metrics.fidelity import NodesLike, as_parts
+from gstarx.metrics.faithfulness import NodesLike, as_parts
 from gstarx.metrics.probabilities import options_of, part_probabilities
 from gstarx.metrics.selection import as_scores
 
@@ -159,7 +159,7 @@ def renumbered(data: Data, order: NDArray[np.int64]) -> Data:
     for key, value in data:
         if not isinstance(value, torch.Tensor):
             continue
-        if "index" in key or key == "face":
+        if ("index" in key or key == "face") and not value.is_floating_point():
             moved[key] = there.to(value.device)[value]
         elif data.is_node_attr(key):
             moved[key] = value[taken.to(value.device)]
@@ -193,6 +193,8 @@ def randomization_check(
     seed
         Of the shuffles.
     """
+    if repeats < 1:
+        raise ValueError(f"repeats must be at least 1 (got {repeats!r})")
     count = int(data.num_nodes or 0)
     real = as_scores(explain(model, data), count)
     generator = torch.Generator().manual_seed(seed)
@@ -215,8 +217,10 @@ def rank_correlation(first: ArrayLike, second: ArrayLike) -> float:
     0.5
     """
     one, other = (_ranks(as_scores(column)) for column in (first, second))
-    if len(one) != len(other):
-        raise ValueError(f"columns must be equally long (got {len(one)} and {len(other)})")
+    if len(one) != len(other) or not len(one):
+        raise ValueError(
+            f"columns must be equally long and not empty (got {len(one)} and {len(other)})"
+        )
     one, other = one - one.mean(), other - other.mean()
     scale = float(np.sqrt((one**2).sum() * (other**2).sum()))
     if scale == 0:

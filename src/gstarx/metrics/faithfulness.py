@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
+from gstarx.coalitions.players import check_data
 from gstarx.coalitions.signature import Model
 from gstarx.metrics.probabilities import Parts, Task, options_of, part_probabilities
 from gstarx.metrics.selection import as_mask
@@ -164,11 +165,7 @@ def evaluate_many(
         raise ValueError(
             f"selections must have an entry for each of {len(listed)} graphs (got {len(chosen)})"
         )
-    targets = [target] * len(listed) if target is None or isinstance(target, int) else list(target)
-    if len(targets) != len(listed):
-        raise ValueError(
-            f"target must be a class or one for each of {len(listed)} graphs (got {len(targets)})"
-        )
+    targets = _one_for_each(target, len(listed))
     several = [_are_sets(entry) for entry in chosen]
     sets = [list(e) if many else [e] for e, many in zip(chosen, several, strict=True)]
     found = _evaluated(model, listed, sets, targets, _task(removal, task))
@@ -228,8 +225,8 @@ def harmonic_fidelity(model: Model, data: Data, nodes: NodesLike, **options: Any
 
 
 def as_parts(data: Data, sets: Sequence[NodesLike]) -> NDArray[np.bool_]:
-    """Sets of nodes as boolean rows (k, n)."""
-    count = int(data.num_nodes or 0)
+    """Sets of nodes of a graph, which is checked first, as boolean rows (k, n)."""
+    count = int(check_data(data).num_nodes or 0)
     return np.array([as_mask(nodes, count) for nodes in sets]).reshape(len(sets), count)
 
 
@@ -258,6 +255,16 @@ def _evaluated(
 
 def _task(removal: Any, task: dict[str, Any]) -> Task:
     return options_of({"removal": removal, **task})
+
+
+def _one_for_each(target: Any, count: int) -> list[Any]:
+    # not isinstance(target, int): it may be a number of numpy or torch
+    targets = [target] * count if np.ndim(target) == 0 else list(target)
+    if len(targets) != count:
+        raise ValueError(
+            f"target must be a class or one for each of {count} graphs (got {len(targets)})"
+        )
+    return targets
 
 
 def _are_sets(entry: Any) -> bool:

@@ -62,8 +62,7 @@ def uniform_entropy(num_nodes: int, share: float = 1.0) -> float:
     >>> round(uniform_entropy(25), 4), round(uniform_entropy(25, 0.25), 4)
     (3.2189, 1.8326)
     """
-    _check_count(num_nodes)
-    return math.log(share * num_nodes)
+    return math.log(_expected_count(num_nodes, share))
 
 
 def poisson_entropy(num_nodes: int, share: float = _SHARE) -> float:
@@ -72,8 +71,7 @@ def poisson_entropy(num_nodes: int, share: float = _SHARE) -> float:
     >>> round(poisson_entropy(25), 4)
     2.3204
     """
-    _check_count(num_nodes)
-    mean = share * num_nodes
+    mean = _expected_count(num_nodes, share)
     # far beyond the mean there is nothing left to add
     counts = np.arange(int(mean + 20 * math.sqrt(mean) + 40))
     log_factorials = np.concatenate([[0.0], np.cumsum(np.log(counts[1:]))])
@@ -81,6 +79,9 @@ def poisson_entropy(num_nodes: int, share: float = _SHARE) -> float:
     return float(-(np.exp(logs) * logs).sum())
 
 
-def _check_count(num_nodes: int) -> None:
+def _expected_count(num_nodes: int, share: float) -> float:
     if num_nodes < 1:
         raise ValueError(f"num_nodes must be at least 1 (got {num_nodes!r})")
+    if not 0 < share <= 1:
+        raise ValueError(f"share must lie in (0, 1] (got {share!r})")
+    return share * num_nodes

@@ -1,0 +1,87 @@
+"""Probabilities of parts: which way they are asked for, and what the model is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from gstarx.metrics import probabilities
+from gstarx.metrics.probabilities import Task, options_of, part_probabilities
+from tests.coalitions.networks import CLASSES, NETWORKS, build
+from tests.coalitions.one_by_one import coalitions, graph, outputs
+
+#: Networks whose parts of different graphs can share a pass.
+SHARED = {
+    "gcn",
+    "gcn unnormalised",
+    "gin",
+    "gat",
+    "gine",
+    "graph norm",
+    "function",
+    "positions",
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_both_ways_give_what_the_model_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, graphs = build(name), [graph("messy"), graph("ring", seed=1), graph("one node")]
+    parts = [coalitions(data.num_nodes, at_most=4)[1:] for data in graphs]
+    one_by_one: list[Any] = []
+    game = probabilities._from_game
+
+    def watched(*arguments: Any) -> Any:
+        one_by_one.append(arguments)
+        return game(*arguments)
+
+    monkeypatch.setattr(probabilities, "_from_game", watched)
+    found = part_probabilities(model, graphs, parts, [None] * 3, Task())
+    assert len(one_by_one) == (0 if name in SHARED else 3)
+    for data, own, got in zip(graphs, parts, found, strict=True):
+        everybody = np.ones(data.num_nodes, bool)
+        whole = torch.from_numpy(outputs(name, model, data, [everybody])).softmax(1)[0]
+        chances = torch.from_numpy(outputs(name, model, data, own)).softmax(1)
+        np.testing.assert_allclose(got.whole, whole, atol=1e-6)
+        np.testing.assert_allclose(got.parts, chances, atol=1e-6)
+        assert got.target == int(whole.argmax())
+        assert got.players.tolist() == list(range(data.num_nodes))
+
+
+class Counting(nn.Module):
+    """A model that remembers how many graphs every call had."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = build("gcn")
+        self.graphs: list[int] = []
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        out = self.net(x, edge_index, batch)
+        self.graphs.append(len(out))
+        return out
+
+
+def test_parts_of_all_graphs_go_through_the_model_at_once() -> None:
+    model, graphs = Counting(), [graph("ring"), graph("messy"), graph("no edges")]
+    parts = [np.eye(data.num_nodes, dtype=bool)[:2] for data in graphs]
+    parts[0] = np.concatenate([parts[0], np.zeros((1, 6), bool)])
+    found = part_probabilities(model, graphs, parts, [None] * 3, Task())
+    # three graphs and two parts of each; a part of nobody is not asked for
+    assert model.graphs == [9]
+    assert not found[0].parts[2].any()
+    assert found[0].parts.shape == (3, CLASSES)
+
+
+def test_tasks() -> None:
+    assert options_of({}) == Task()
+    assert options_of({"mode": "binary_classification"}).mode == "binary_classification"
+    with pytest.raises(TypeError, match=r"no option 'colour'; valid are batch_nodes, .*level"):
+        options_of({"colour": 1})
+    with pytest.raises(ValueError, match="fidelity is a difference of probabilities"):
+        Task(mode="regression")
+    with pytest.raises(ValueError, match="batch_nodes must be at least 1"):
+        Task(batch_nodes=-1)
