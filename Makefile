@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
-EXTRAS := test,docs,dev
+EXTRAS := molecules,text,gradients,test,docs,dev
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench soak docs clean

@@ -19,6 +19,7 @@ NAMES = (
     "growth_on_mutag",
     "metrics_on_mutag",
     "evaluation_speed",
+    "rivals_on_mutag",
     "explain_overhead",
     "published_speed",
     "cost_growth",

@@ -99,9 +99,8 @@ def text_graphs(
     n words is a tree of n - 1 undirected edges.
 
     The vector of a word is the mean of the last hidden states of its sub-words, and zero for a
-    word that has none, such as a control character. It is rounded to half precision, so that
-    stored and new sentences have the same vectors. A sentence has the same vectors in any company,
-    up to that rounding.
+    word that has none, such as a control character. It is rounded to half precision, in stored
+    and new sentences alike. The sentences that are embedded with it can change its last digit.
 
     Parameters
     ----------

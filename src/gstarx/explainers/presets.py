@@ -33,14 +33,19 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "graphsvx": {EVERY: {"max_size": 3}},
     "gnnexplainer": {EVERY: {"epochs": 1000, "lr": 0.01}},
     "pgexplainer": {
-        EVERY: {"epochs": 20},
-        "mutag": {"edge_size": 0.01, "edge_ent": 0.01},
-        "bbbp": {"edge_size": 0.01, "edge_ent": 0.01},
-        "bace": {"edge_size": 0.01, "edge_ent": 0.01},
-        "graph_sst2": {"edge_size": 0.01, "edge_ent": 5e-4},
-        "twitter": {"edge_size": 0.01, "edge_ent": 5e-4},
-        "ba_2motifs": {"edge_size": 0.03, "edge_ent": 5e-4},
-        "ba_shapes": {"edge_size": 0.01, "edge_ent": 5e-4},
+        EVERY: {"epochs": 20, "temperature": (5.0, 1.0), "edge_size": 0.01},
+        "mutag": {"lr": 0.05, "edge_ent": 0.01},
+        "bbbp": {"lr": 0.05, "edge_ent": 0.01},
+        "bace": {"lr": 0.05, "edge_ent": 0.01},
+        "graph_sst2": {"lr": 0.003, "edge_ent": 5e-4},
+        "twitter": {"lr": 0.005, "edge_ent": 5e-4},
+        "ba_2motifs": {"lr": 0.003, "edge_size": 0.03, "edge_ent": 5e-4},
+        "ba_shapes": {"lr": 0.003, "edge_ent": 5e-4},
+    },
+    "orphicx": {
+        EVERY: {"epochs": 300, "lr": 0.01, "batch_size": 128, "latent": 16, "causal": 8},
+        "graph_sst2": {"latent": 64, "batch_size": 32, "patience": 30},
+        "twitter": {"latent": 64, "batch_size": 32, "patience": 30},
     },
 }
 

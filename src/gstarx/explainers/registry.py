@@ -101,7 +101,10 @@ def _found(name: str) -> Callable[..., Any]:
 
 
 def _check_options(name: str, make: Callable[..., Any], options: dict[str, Any]) -> None:
-    parameters = inspect.signature(make).parameters.values()
+    try:
+        parameters = inspect.signature(make).parameters.values()
+    except ValueError:
+        return  # it does not say what it takes
     if any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
         return
     valid = [parameter.name for parameter in parameters]

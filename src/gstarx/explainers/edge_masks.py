@@ -1,0 +1,384 @@
+"""Weights on edges that reach every layer of a model, through the edge masks of PyG.
+
+PyG multiplies the messages of every layer by a mask, whatever the layer does otherwise. Its own
+bookkeeping of self-loops does not fit every model, and masks stay behind in the model that they
+were set on. So the masks here go into a private copy of the model, and find their messages by the
+ends of the edges.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MethodType
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
+from torch_geometric.explain.algorithm.utils import set_masks
+from torch_geometric.nn import MessagePassing
+
+from gstarx.coalitions.batching import UnionBatch
+from gstarx.coalitions.guard import restored
+from gstarx.coalitions.payoff import check_task, choose_columns, class_scores, outputs_matrix
+from gstarx.coalitions.players import TASK_LEVELS
+from gstarx.coalitions.signature import (
+    GraphTensors,
+    Signature,
+    call_model,
+    model_device,
+    roles_of,
+)
+from gstarx.explainers.tasks import ModelTask
+from gstarx.metrics.selection import node_scores_from_edges
+
+REDUCTIONS = ("max", "mean", "sum")
+Seed = int | np.random.Generator | None
+
+
+@contextmanager
+def seeded(model: Any, seed: Seed) -> Iterator[None]:
+    """Seed torch inside, with gradients; all random state as it was before after."""
+    with restored(model), torch.inference_mode(False), torch.enable_grad():
+        torch.manual_seed(int(np.random.default_rng(seed).integers(2**63)))
+        yield
+
+
+def isolated(model: Any) -> Any:
+    """A frozen copy of a model in evaluation mode, without masks or caches of other graphs.
+
+    Its message-passing layers, but for those that PyG is told to leave alone (``explain=False``),
+    take weights by :meth:`PlainModel.weigh`. A plain function has nothing to copy and is returned.
+    """
+    if not isinstance(model, nn.Module):
+        return model
+    layers = [layer for layer in model.modules() if isinstance(layer, MessagePassing)]
+    left = [vars(layer).get("_edge_mask") for layer in layers]
+    # a mask that was computed from something cannot be copied with it, and is dropped below anyway
+    memo: dict[int, Any] = {id(m): m.detach() for m in left if isinstance(m, Tensor)}
+    # autograd refuses tensors that are made in inference mode, copies as well
+    with torch.inference_mode(False):
+        own = copy.deepcopy(model, memo)
+    for parameter in own.parameters():
+        parameter.requires_grad_(False)
+        parameter.grad = None
+    for module in own.modules():
+        module.training = False
+        if vars(module).get("cached") is True:
+            held = [name for name in vars(module) if name.startswith("_cached_")]
+            vars(module).update(dict.fromkeys(held), cached=False)
+        if isinstance(module, MessagePassing):
+            _prepare(module)
+    return own
+
+
+def _prepare(layer: Any) -> None:
+    """Clear a layer of masks, and make it find its messages by the ends of the edges."""
+    if layer.explain is True:
+        layer.explain = None
+    # once a mask was a parameter of the layer, PyG would turn every later one into a parameter and
+    # so cut it off from what it was computed from
+    layer._parameters.pop("_edge_mask", None)
+    layer._edge_mask = layer._loop_mask = None
+    layer._apply_sigmoid = True
+    layer.explain_message = MethodType(explain_message, layer)
+
+
+def explain_message(
+    layer: Any, inputs: Tensor, edge_index_i: Tensor, edge_index_j: Tensor
+) -> Tensor:
+    """Messages times the weights of their edges; those of self-loops as they are.
+
+    PyG calls it in the place of its own, which takes for granted that a layer adds a self-loop to
+    every node and drops those of the graph. Some do neither, or one of the two.
+    """
+    weights = layer._edge_mask.sigmoid() if layer._apply_sigmoid else layer._edge_mask
+    ends = torch.stack([edge_index_j, edge_index_i])
+    joining = ends[0] != ends[1]
+    expected = layer._weighed_edges
+    if layer.flow != "source_to_target":
+        expected = expected.flip(0)
+    if not torch.equal(ends[:, joining], expected):
+        raise ValueError(
+            f"{type(layer).__name__} sends its messages along other edges than those of the graph, "
+            f"or in another order: weights of edges cannot reach it (got {int(joining.sum())} "
+            f"edges instead of {expected.shape[1]})"
+        )
+    factors = weights.new_ones(len(joining)).masked_scatter(joining, weights)
+    shape = [1] * inputs.dim()
+    shape[layer.node_dim] = -1
+    weighed: Tensor = inputs * factors.view(shape)
+    return weighed
+
+
+# PyG would look the names of types up in the module that defines the layer
+explain_message.__annotations__.clear()
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Graphs as one disjoint union, ready to go through a model.
+
+    Attributes
+    ----------
+    fields
+        Everything that a model may ask for, by name.
+    joining
+        Which columns of the ``edge_index`` are no self-loops, (E,).
+    graphs
+        Number of graphs.
+    """
+
+    fields: dict[str, Any]
+    joining: Tensor
+    graphs: int
+
+    @classmethod
+    def copies(cls, data: Data, device: torch.device, count: int = 1) -> Self:
+        """One graph, as many times as asked for."""
+        tensors = GraphTensors(data, device, roles_of(data))
+        n, ends = tensors.num_nodes, tensors.edge_index
+        first = n * np.arange(count)
+        batch = UnionBatch(
+            nodes=np.tile(np.arange(n), count),
+            owner=np.repeat(np.arange(count), n),
+            ends=(ends[:, None, :] + first[None, :, None]).reshape(2, -1),
+            edges=np.tile(np.arange(ends.shape[1]), count),
+            places=np.zeros((count, 0), dtype=np.int64),
+        )
+        fields = tensors.part(batch, tensors.named[None] + first[:, None])
+        if count == 1 and isinstance(data.get("edge_label_index"), Tensor):
+            fields["edge_label_index"] = data.edge_label_index.to(device)
+        return cls._of(fields, count)
+
+    @classmethod
+    def union(cls, graphs: Sequence[Data], signature: Signature, device: torch.device) -> Self:
+        """Several graphs, with no more than the model asks for."""
+        wanted = {"x", "edge_index", *signature.positional, *signature.keywords}
+        if not signature.takes_data:
+            graphs = [
+                Data(num_nodes=g.num_nodes, **{k: g[k] for k in wanted if k in g}) for g in graphs
+            ]
+        batch = Batch.from_data_list(list(graphs)).to(device)
+        fields = dict(batch.to_dict(), batch=batch.batch, batch_size=len(graphs))
+        return cls._of(fields | {"num_nodes": batch.num_nodes}, len(graphs))
+
+    @classmethod
+    def _of(cls, fields: dict[str, Any], graphs: int) -> Self:
+        ends = fields["edge_index"]
+        return cls(fields, ends[0] != ends[1], graphs)
+
+    @property
+    def edges(self) -> Tensor:
+        """The edges that can be weighed, (2, M): all but self-loops, in their order."""
+        ends: Tensor = self.fields["edge_index"][:, self.joining]
+        return ends
+
+    def rows(self, task_level: str) -> int:
+        """How many rows the model returns for them."""
+        if task_level == "graph":
+            return self.graphs
+        if task_level == "node":
+            return int(self.fields["num_nodes"])
+        return int(self.fields["edge_label_index"].shape[1])
+
+
+class PlainModel(nn.Module):
+    """A model as a function of features alone, with an output per class, for one :class:`Inputs`.
+
+    Parameters
+    ----------
+    network
+        The model, :func:`isolated`.
+    signature
+        How it takes its arguments.
+    inputs
+        The graphs.
+    task
+        What the model does.
+    kind
+        ``"log_prob"`` or ``"raw"``, as in :func:`gstarx.coalitions.payoff.class_scores`.
+    """
+
+    def __init__(
+        self, network: Any, signature: Signature, inputs: Inputs, task: ModelTask, kind: str
+    ) -> None:
+        super().__init__()
+        self.network = network
+        self.signature = signature
+        self.inputs = inputs
+        self.task = task
+        self.kind = kind
+        self.edges = inputs.edges
+        self.layers = weighable(network)
+        #: The output to keep of a regression model, once it is known.
+        self.column: int | None = None
+        #: Columns of the model's own output, once it was asked.
+        self.width = 0
+
+    def forward(self, x: Tensor, edge_index: Tensor | None = None) -> Tensor:
+        """Scores of every class, (rows, classes). The edges are those of the inputs."""
+        for layer in self.layers:
+            layer._weighed_edges = self.edges
+        found = call_model(self.network, self.signature, {**self.inputs.fields, "x": x})
+        outputs = outputs_matrix(found, self.inputs.rows(self.task.task_level))
+        self.width = outputs.shape[1]
+        scores = class_scores(outputs, self.task.mode, self.task.return_type, self.kind)
+        return scores if self.column is None else scores[:, [self.column]]
+
+    def weigh(self, weights: Tensor) -> None:
+        """Multiply the messages of every edge by its weight, from now on."""
+        set_masks(self.network, weights, self.edges, apply_sigmoid=False)
+
+    def train(self, mode: bool = True) -> Self:
+        """Nothing: the copy inside stays in evaluation mode, whatever PyG asks for."""
+        return self
+
+
+def weighable(network: Any) -> list[Any]:
+    """The layers of an :func:`isolated` model whose messages can be weighed."""
+    modules = network.modules() if isinstance(network, nn.Module) else ()
+    return [m for m in modules if isinstance(m, MessagePassing) and m.explain is not False]
+
+
+def check_weighable(network: Any, method: str) -> None:
+    """Raise unless a model has layers whose messages can be weighed."""
+    if not weighable(network):
+        kind = type(network).__name__ if isinstance(network, nn.Module) else "a plain function"
+        raise ValueError(
+            f"{method} weighs messages: the model must be a torch module with message-passing "
+            f"layers of PyG, at least one of them without explain=False (got {kind})"
+        )
+
+
+def check_reduce(reduce: str) -> str:
+    """One of the ways in which a node's score comes from its edges, or an error that lists them."""
+    if reduce not in REDUCTIONS:
+        valid = ", ".join(map(repr, REDUCTIONS))
+        raise ValueError(f"reduce must be one of {valid} (got {reduce!r})")
+    return reduce
+
+
+def check_features(data: Data, method: str) -> Tensor:
+    """The features of nodes as a tensor of its own that gradients can pass through."""
+    if not isinstance(data.get("x"), Tensor) or data.x.dim() != 2:
+        raise ValueError(
+            f"{method} needs features data.x of shape (n, features) "
+            f"(the data has {', '.join(sorted(data.keys()))})"
+        )
+    features: Tensor = data.x.detach().clone()
+    return features
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One output of an isolated model, about to be explained.
+
+    Attributes
+    ----------
+    model
+        The model on the graph.
+    x
+        Its features, on the model's device.
+    column
+        The class to explain.
+    target
+        What PyG takes for it: a class for each row, or the outputs of a regression model.
+    index
+        The row explained, for PyG; ``None`` for a whole graph.
+    """
+
+    model: PlainModel
+    x: Tensor
+    column: int
+    target: Tensor
+    index: Tensor | None
+
+    @classmethod
+    def of(
+        cls,
+        network: Any,
+        data: Data,
+        target: int | None,
+        task: ModelTask,
+        *,
+        method: str,
+        kind: str,
+    ) -> Self:
+        """Predict, and choose the class asked for or the predicted one."""
+        check_model_task(task, data)
+        x = check_features(data, method)
+        device = model_device(network, x.device)
+        inputs = Inputs.copies(data, device)
+        model = PlainModel(network, Signature.of(network, data), inputs, task, kind)
+        x = x.to(device)
+        with torch.no_grad():
+            scores = model(x)
+        check_width(model)
+        row = _row(task, len(scores))
+        single = task.mode == "binary_classification" and model.width == 1
+        column = choose_columns(target, scores[[row]], task.mode, single)[0]
+        index = None if task.task_level == "graph" else torch.tensor([row], device=device)
+        if task.mode == "regression":
+            model.column = column
+            return cls(model, x, column, scores[:, [column]], index)
+        wanted = torch.full((len(scores),), column, device=device)
+        return cls(model, x, column, wanted, index)
+
+    @property
+    def config(self) -> dict[str, str]:
+        """The model as PyG has to see it: a class per column, or one output."""
+        level = self.model.task.task_level
+        if self.model.task.mode == "regression":
+            return {"mode": "regression", "task_level": level, "return_type": "raw"}
+        kind = "log_probs" if self.model.kind == "log_prob" else "raw"
+        return {"mode": "multiclass_classification", "task_level": level, "return_type": kind}
+
+
+def check_model_task(task: ModelTask, data: Data) -> None:
+    """Raise unless mode, return type and level of a task are known and fit the data."""
+    check_task(task.mode, task.return_type)
+    if task.task_level not in TASK_LEVELS:
+        valid = ", ".join(map(repr, TASK_LEVELS))
+        raise ValueError(f"task_level must be one of {valid} (got {task.task_level!r})")
+    if task.task_level == "edge" and not isinstance(data.get("edge_label_index"), Tensor):
+        raise ValueError("task_level='edge' needs data.edge_label_index of shape (2, K)")
+
+
+def check_width(model: PlainModel) -> None:
+    """Raise where one output is said to be those of several classes."""
+    if model.task.mode == "multiclass_classification" and model.width == 1:
+        raise ValueError(
+            "the model returns one output per graph: say mode='binary_classification' or "
+            "mode='regression' (got 'multiclass_classification')"
+        )
+
+
+def _row(task: ModelTask, rows: int) -> int:
+    """The row of the output that is explained."""
+    if task.task_level == "graph":
+        return 0
+    if task.index is None:
+        raise ValueError(f"task_level={task.task_level!r} needs index=..., the one to explain")
+    if not 0 <= task.index < rows:
+        raise ValueError(f"index must lie in 0..{rows - 1} (got {task.index})")
+    return task.index
+
+
+def node_scores(weights: Tensor, inputs: Inputs, reduce: str) -> tuple[NDArray[np.float64], Tensor]:
+    """Scores of nodes, and of all edges (E,), from weights of the edges that are no self-loops.
+
+    A self-loop has no score of its own: it is 0, and does not count for its node.
+    """
+    weights = weights.detach()
+    everywhere = torch.zeros(len(inputs.joining), device=weights.device)
+    everywhere[inputs.joining] = weights.float()
+    scores = node_scores_from_edges(
+        weights.cpu(), inputs.edges.cpu(), int(inputs.fields["num_nodes"]), reduce=reduce
+    )
+    return scores, everywhere.cpu()

@@ -1,0 +1,524 @@
+"""GNNExplainer and PGExplainer: PyG's own algorithms, scoring nodes and leaving the model alone."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric import explain as pyg
+from torch_geometric.data import Data
+from torch_geometric.explain.config import ExplainerConfig, ModelConfig
+from torch_geometric.utils import get_embeddings
+from tqdm import tqdm
+
+from gstarx.coalitions.players import check_data
+from gstarx.coalitions.signature import Signature, model_device
+from gstarx.explainers.base import NodeExplainer, NodeResult
+from gstarx.explainers.edge_masks import (
+    Explained,
+    Inputs,
+    PlainModel,
+    Seed,
+    check_features,
+    check_model_task,
+    check_reduce,
+    check_weighable,
+    check_width,
+    isolated,
+    node_scores,
+    seeded,
+)
+from gstarx.explainers.tasks import ModelTask
+from gstarx.explainers.trained_files import read_trained, write_trained
+
+
+class GNNExplainer(NodeExplainer):
+    """GNNExplainer (Ying et al., 2019), through :class:`torch_geometric.explain.GNNExplainer`.
+
+    Learns a weight per edge, anew for every graph, so that the model keeps its prediction when
+    messages are multiplied by the weights while these are few and close to 0 or 1. A node gets the
+    highest weight of its edges, both directions averaged. The defaults are the settings of the
+    paper's experiments.
+
+    Self-loops are not weighed: their messages pass as they are, and they score nothing. An edge
+    that has no influence on the output at the start gets 0, as PyG has it.
+
+    Parameters
+    ----------
+    epochs, lr
+        Steps of Adam for every graph, and their size.
+    edge_size, edge_ent
+        Weights of the sum of the edge weights, and of their mean entropy.
+    node_mask
+        Learn a weight per node instead, which its features are multiplied by.
+    node_feat_size, node_feat_ent
+        Weights of the mean of the node weights, and of their mean entropy.
+    reduce
+        How a node's score comes from its edges: ``"max"``, ``"mean"`` or ``"sum"``.
+    seed
+        The seed inside PyG's ``Explainer``; :meth:`explain` takes its own.
+
+    Examples
+    --------
+    >>> from gstarx.models import GCN
+    >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    >>> found = GNNExplainer(epochs=5).explain(GCN(3, 8, 2), data, seed=0)
+    >>> found.node_scores.shape, found.node_scores[2]
+    ((3,), 0.0)
+    """
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 1000,
+        lr: float = 0.01,
+        edge_size: float = 0.005,
+        edge_ent: float = 1.0,
+        node_mask: bool = False,
+        node_feat_size: float = 1.0,
+        node_feat_ent: float = 0.1,
+        reduce: str = "max",
+        seed: int | None = None,
+    ) -> None:
+        super().__init__()
+        _check_steps(epochs, lr)
+        self.epochs = epochs
+        self.lr = lr
+        self.coefficients = {
+            "edge_size": edge_size,
+            "edge_ent": edge_ent,
+            "node_feat_size": node_feat_size,
+            "node_feat_ent": node_feat_ent,
+        }
+        self.node_mask = node_mask
+        self.reduce = check_reduce(reduce)
+        self.seed = seed
+
+    def _explain(
+        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
+    ) -> NodeResult:
+        network = isolated(model)
+        if not self.node_mask:
+            check_weighable(network, "GNNExplainer")
+        with seeded(network, seed):
+            asked = Explained.of(
+                network, data, target, task, method="GNNExplainer", kind="log_prob"
+            )
+            inputs = asked.model.inputs
+            if self.node_mask:
+                mask = self._learn(asked, "node_mask")
+                scores = mask.reshape(-1).double().cpu().numpy()
+                return NodeResult(node_scores=scores, target=asked.column)
+            if not inputs.joining.any():
+                return no_edges(inputs, asked.column)
+            scores, edge_mask = node_scores(self._learn(asked, "edge_mask"), inputs, self.reduce)
+        return NodeResult(node_scores=scores, target=asked.column, details={"edge_mask": edge_mask})
+
+    def _learn(self, asked: Explained, which: str) -> Tensor:
+        algorithm = pyg.GNNExplainer(epochs=self.epochs, lr=self.lr, **self.coefficients)
+        config = ExplainerConfig(explanation_type="model", **{f"{which}_type": "object"})
+        algorithm.connect(config, ModelConfig(**asked.config))
+        x = asked.x.float() if which == "node_mask" and not asked.x.is_floating_point() else asked.x
+        found = algorithm(asked.model, x, asked.model.edges, target=asked.target, index=asked.index)
+        mask: Tensor = found[which]
+        return mask
+
+
+@dataclass(frozen=True)
+class PGSettings:
+    """Settings of :class:`PGExplainer`, which describes them."""
+
+    epochs: int = 20
+    lr: float = 0.05
+    edge_size: float = 0.01
+    edge_ent: float = 0.01
+    temperature: tuple[float, float] = (5.0, 1.0)
+    bias: float = 1e-6
+    batch_nodes: int = 20_000
+    reduce: str = "max"
+
+    def __post_init__(self) -> None:
+        _check_steps(self.epochs, self.lr)
+        check_reduce(self.reduce)
+        given: tuple[float, ...] = tuple(self.temperature)
+        object.__setattr__(self, "temperature", given)
+        if len(given) != 2 or min(given) <= 0:
+            raise ValueError(f"temperature must be two positive numbers (got {self.temperature!r})")
+        if not 0 < self.bias < 0.5:
+            raise ValueError(f"bias must lie between 0 and 0.5 (got {self.bias!r})")
+        if self.batch_nodes < 1:
+            raise ValueError(f"batch_nodes must be at least 1 (got {self.batch_nodes})")
+
+
+class PGExplainer(NodeExplainer):
+    """PGExplainer (Luo et al., 2020), through :class:`torch_geometric.explain.PGExplainer`.
+
+    A small network tells the weight of an edge from the embeddings of its ends, which are those of
+    the model's last message-passing layer. :meth:`fit` trains it once, on many graphs, to keep the
+    model's predictions with few edges. A node gets the highest score of its edges, both
+    directions averaged. The defaults are the settings of the paper's experiments on molecules.
+
+    The weights of a trained network are often 0 or 1 to the last digit. So edges are scored by
+    their logits, on a scale from 0 to 1 that keeps them apart (:func:`spread`). The weights
+    themselves are the ``edge_mask`` in the details.
+
+    Adam takes one step per epoch, on the mean over all graphs, as in the paper's experiments.
+    Self-loops are not weighed: their messages pass as they are, and they score nothing.
+
+    Parameters
+    ----------
+    epochs, lr
+        Steps of Adam, and their size.
+    edge_size, edge_ent
+        Weights of the sum of a graph's edge weights, and of their mean entropy.
+    temperature
+        Temperature of the samples of edges at the first and after the last epoch.
+    bias
+        Least and, from 1, greatest of the uniform numbers that they are drawn with.
+    batch_nodes
+        How many nodes go through the model at once, whole graphs at the least.
+    reduce
+        How a node's score comes from its edges: ``"max"``, ``"mean"`` or ``"sum"``.
+    seed
+        The seed inside PyG's ``Explainer``, without effect: explaining draws nothing.
+    """
+
+    requires_training = True
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 20,
+        lr: float = 0.05,
+        edge_size: float = 0.01,
+        edge_ent: float = 0.01,
+        temperature: tuple[float, float] = (5.0, 1.0),
+        bias: float = 1e-6,
+        batch_nodes: int = 20_000,
+        reduce: str = "max",
+        seed: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.settings = PGSettings(
+            epochs=epochs,
+            lr=lr,
+            edge_size=edge_size,
+            edge_ent=edge_ent,
+            temperature=temperature,
+            bias=bias,
+            batch_nodes=batch_nodes,
+            reduce=reduce,
+        )
+        self.seed = seed
+        #: The trained network, or ``None``.
+        self.mlp: nn.Module | None = None
+        #: The mean loss of every epoch of the training.
+        self.losses: tuple[float, ...] = ()
+
+    def fit(
+        self,
+        model: Any,
+        graphs: Iterable[Data],
+        *,
+        seed: Seed = 0,
+        progress: bool = False,
+        **task: Any,
+    ) -> Self:
+        """Train on graphs and what the model predicts for them; earlier training is forgotten.
+
+        Parameters
+        ----------
+        model
+            The model; left exactly as it was.
+        graphs
+            The training graphs. Those without edges are passed over. For ``task_level="node"``
+            every node is an example, or those of ``train_mask`` where a graph has one.
+        seed
+            The same seed gives the same weights.
+        progress
+            Show a bar.
+        **task
+            ``mode``, ``task_level`` and ``return_type`` as in PyG.
+        """
+        asked = ModelTask.of(task)
+        listed = [check_data(graph) for graph in graphs]
+        network = isolated(model)
+        check_weighable(network, "PGExplainer")
+        with seeded(network, seed):
+            examples = _examples(network, listed, asked, self.settings.batch_nodes)
+            algorithm = self._algorithm(asked)
+            optimizer = _OneStepPerEpoch(algorithm.optimizer)
+            algorithm.optimizer = optimizer
+            total = sum(example.count for example in examples)
+            losses = []
+            for epoch in tqdm(range(self.settings.epochs), "PGExplainer", disable=not progress):
+                mean = 0.0
+                for example in examples:
+                    share = optimizer.share = example.count / total
+                    # per graph, as the loss is a mean over graphs
+                    algorithm.coeffs["edge_size"] = self.settings.edge_size / example.count
+                    mean += share * example.train(algorithm, epoch)
+                optimizer.finish()
+                losses.append(mean)
+        self.mlp, self.losses = algorithm.mlp, tuple(losses)
+        return self
+
+    def _algorithm(self, task: ModelTask) -> Any:
+        settings = self.settings
+        algorithm = pyg.PGExplainer(epochs=settings.epochs, lr=settings.lr)
+        # on the instance: arguments of the constructor would go into the class, for everybody
+        algorithm.coeffs = {
+            "edge_size": settings.edge_size,
+            "edge_ent": settings.edge_ent,
+            "temp": list(settings.temperature),
+            "bias": settings.bias,
+        }
+        config = ExplainerConfig(explanation_type="phenomenon", edge_mask_type="object")
+        algorithm.connect(
+            config,
+            ModelConfig(
+                mode="multiclass_classification",
+                task_level=task.task_level,
+                return_type="log_probs",
+            ),
+        )
+        return algorithm
+
+    def _explain(
+        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
+    ) -> NodeResult:
+        if self.mlp is None:
+            raise RuntimeError(
+                "PGExplainer has to be trained before it can explain: call fit(model, graphs), or "
+                "PGExplainer.load(path)"
+            )
+        _check_classes(task)
+        network = isolated(model)
+        check_weighable(network, "PGExplainer")
+        with seeded(network, seed):
+            asked = Explained.of(network, data, target, task, method="PGExplainer", kind="log_prob")
+            inputs = asked.model.inputs
+            if not inputs.joining.any():
+                return no_edges(inputs, asked.column)
+            algorithm = self._algorithm(task)
+            algorithm._curr_epoch = self.settings.epochs - 1
+            algorithm.mlp = self.mlp.to(asked.x.device)
+            self._check_fit(asked, task)
+            logits: list[Tensor] = []
+            with self.mlp.register_forward_hook(lambda *call: logits.append(call[2])):
+                found = algorithm(
+                    asked.model, asked.x, asked.model.edges, target=asked.target, index=asked.index
+                )
+            _, reached = self._get_hard_masks(
+                network, asked.index, asked.model.edges, num_nodes=len(asked.x)
+            )
+        weights = spread(logits[-1].detach().reshape(-1))
+        if reached is not None:
+            weights = weights * reached
+        scores, _ = node_scores(weights, inputs, self.settings.reduce)
+        _, edge_mask = node_scores(found.edge_mask, inputs, self.settings.reduce)
+        return NodeResult(node_scores=scores, target=asked.column, details={"edge_mask": edge_mask})
+
+    def _check_fit(self, asked: Explained, task: ModelTask) -> None:
+        """Raise unless the embeddings are as wide as those that the network was trained on."""
+        wide = get_embeddings(asked.model, asked.x)[-1].shape[-1]
+        takes = next(iter(self.mlp.parameters())).shape[1] if self.mlp is not None else 0
+        wanted = (3 if task.task_level == "node" else 2) * wide
+        if takes != wanted:
+            raise ValueError(
+                f"PGExplainer was trained on another model or task: it takes {takes} numbers for "
+                f"an edge (got {wanted}, from embeddings of width {wide})"
+            )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Store the trained network and all settings in one ``.safetensors`` file."""
+        if self.mlp is None:
+            raise RuntimeError("PGExplainer has to be trained before it can be saved")
+        write_trained(path, "PGExplainer", asdict(self.settings), self.mlp.state_dict())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The explainer that :meth:`save` has stored."""
+        settings, tensors = read_trained(path, "PGExplainer")
+        try:
+            explainer = cls(**settings)
+            wide = tensors["0.weight"].shape[1]
+            mlp = nn.Sequential(nn.Linear(wide, len(tensors["0.weight"])), nn.ReLU())
+            mlp.append(nn.Linear(len(tensors["0.weight"]), 1))
+            mlp.load_state_dict(tensors)
+        except (TypeError, ValueError, KeyError, IndexError, RuntimeError) as error:
+            raise ValueError(f"{path} does not hold a trained PGExplainer: {error}") from error
+        explainer.mlp = mlp
+        return explainer
+
+
+def spread(logits: Tensor) -> Tensor:
+    """Numbers between 0 and 1 in the order of the logits, which stay apart when these are large.
+
+    The logistic function makes 1 of every logit above 17, and what was ranked becomes a tie.
+
+    >>> spread(torch.tensor([-100.0, 0.0, 40.0, 41.0]))
+    tensor([0.0050, 0.5000, 0.9878, 0.9881], dtype=torch.float64)
+    """
+    precise = logits.double()
+    return 0.5 + 0.5 * precise / (1 + precise.abs())
+
+
+class _OneStepPerEpoch:
+    """In the place of PyG's optimiser, which would take a step for every call.
+
+    Gradients are summed up, each times its ``share``, until :meth:`finish`.
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.optimizer = optimizer
+        self.share = 1.0
+        self._sums: list[Tensor | None] | None = None
+
+    @property
+    def _parameters(self) -> list[Tensor]:
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
+    def zero_grad(self) -> None:
+        self.optimizer.zero_grad()
+
+    def step(self) -> None:
+        found = [self.share * p.grad if p.grad is not None else None for p in self._parameters]
+        if self._sums is not None:
+            found = [
+                a if b is None else b if a is None else a + b
+                for a, b in zip(found, self._sums, strict=True)
+            ]
+        self._sums = found
+
+    def finish(self) -> None:
+        for parameter, gradient in zip(self._parameters, self._sums or [], strict=True):
+            parameter.grad = gradient
+        self._sums = None
+        self.optimizer.step()
+
+
+@dataclass(frozen=True)
+class _Example:
+    """Graphs, or one node, that PyG's class trains on in one call."""
+
+    network: Any
+    graphs: Sequence[Data]
+    task: ModelTask
+    target: Tensor
+    index: Tensor | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.graphs)
+
+    def train(self, algorithm: Any, epoch: int) -> float:
+        model, x = _union(self.network, self.graphs, self.task)
+        with warnings.catch_warnings():
+            # PyG turns its loss into a number without detaching it
+            warnings.filterwarnings("ignore", message="Converting a tensor with requires_grad")
+            loss: float = algorithm.train(
+                epoch, model, x, model.edges, target=self.target, index=self.index
+            )
+        return loss
+
+
+def _union(network: Any, graphs: Sequence[Data], task: ModelTask) -> tuple[PlainModel, Tensor]:
+    x = check_features(graphs[0], "PGExplainer")
+    device = model_device(network, x.device)
+    signature = Signature.of(network, graphs[0])
+    inputs = (
+        Inputs.copies(graphs[0], device)
+        if len(graphs) == 1
+        else Inputs.union(graphs, signature, device)
+    )
+    return PlainModel(network, signature, inputs, task, "log_prob"), inputs.fields["x"]
+
+
+def _examples(
+    network: Any, graphs: Sequence[Data], task: ModelTask, batch_nodes: int
+) -> list[_Example]:
+    """What to train on in one epoch, with the predictions as targets."""
+    _check_classes(task)
+    useful = [g for g in graphs if bool((g.edge_index[0] != g.edge_index[1]).any())]
+    if not useful:
+        raise ValueError(
+            f"PGExplainer learns from edges: at least one graph must have some (got {len(graphs)} "
+            "graphs without any)"
+        )
+    for graph in useful:
+        check_model_task(task, graph)
+        check_features(graph, "PGExplainer")
+    takes_batch = Signature.of(network, useful[0]).takes_batch and task.task_level == "graph"
+    examples = []
+    for chunk in in_chunks(useful, batch_nodes if takes_batch else 0):
+        model, x = _union(network, chunk, task)
+        with torch.no_grad():
+            target = model(x).argmax(dim=1)
+        check_width(model)
+        if task.mode == "binary_classification" and model.width > 1:
+            raise ValueError(
+                f"PGExplainer trains on predicted classes: a binary classifier must have one "
+                f"output (got {model.width})"
+            )
+        if task.task_level == "graph":
+            examples.append(_Example(network, chunk, task, target))
+            continue
+        chosen = chunk[0].get("train_mask", torch.ones(len(target), dtype=torch.bool))
+        examples += [
+            _Example(network, chunk, task, target, torch.tensor([node], device=target.device))
+            for node in chosen.nonzero()[:, 0].tolist()
+        ]
+    return examples
+
+
+def in_chunks(graphs: Sequence[Data], batch_nodes: int) -> Iterator[list[Data]]:
+    """Graphs in their order, as many at once as have so many nodes together, or one.
+
+    >>> graphs = [Data(num_nodes=n) for n in (3, 4, 9, 2, 2)]
+    >>> [[g.num_nodes for g in chunk] for chunk in in_chunks(graphs, 8)]
+    [[3, 4], [9], [2, 2]]
+    """
+    chunk: list[Data] = []
+    nodes = 0
+    for graph in graphs:
+        size = int(graph.num_nodes or 0)
+        if chunk and nodes + size > batch_nodes:
+            yield chunk
+            chunk, nodes = [], 0
+        chunk.append(graph)
+        nodes += size
+    if chunk:
+        yield chunk
+
+
+def no_edges(inputs: Inputs, column: int) -> NodeResult:
+    """The answer where there are no edges to weigh: nothing scores."""
+    return NodeResult(
+        node_scores=np.zeros(int(inputs.fields["num_nodes"])),
+        target=column,
+        details={"edge_mask": torch.zeros(len(inputs.joining))},
+    )
+
+
+def _check_steps(epochs: int, lr: float) -> None:
+    if epochs < 1:
+        raise ValueError(f"epochs must be at least 1 (got {epochs!r})")
+    if not lr > 0:
+        raise ValueError(f"lr must be positive (got {lr!r})")
+
+
+def _check_classes(task: ModelTask) -> None:
+    if task.mode == "regression":
+        raise ValueError("PGExplainer explains classes (got mode='regression')")
+    if task.task_level == "edge":
+        raise ValueError(
+            "PGExplainer explains graphs and nodes: task_level must be 'graph' or 'node' "
+            "(got 'edge')"
+        )

@@ -1,0 +1,191 @@
+"""Every explainer by its name: they answer alike, and leave the model as it was."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.explain import Explainer
+
+from gstarx.explainers import GStarX, NodeExplainer, NodeResult, create, names, registry
+from gstarx.explainers.presets import PRESETS, SAME_AS, options_for
+from gstarx.models import GAT, GCN, GIN
+from tests.coalitions.networks import CLASSES, FEATURES
+from tests.coalitions.one_by_one import graph
+from tests.coalitions.test_guard import assert_unchanged, everything
+
+#: Little work, so that all of them are tried on all networks.
+QUICK: dict[str, dict[str, Any]] = {
+    "gstarx_published": {"baseline": 1 / 3},
+    "subgraphx": {"rollouts": 2, "sample_num": 4},
+    "gnnexplainer": {"epochs": 3},
+    "pgexplainer": {"epochs": 2},
+    "orphicx": {"epochs": 2, "alphas": 2, "betas": 2},
+}
+NETWORKS = {
+    "gcn": lambda: GCN(FEATURES, 8, CLASSES),
+    "gin": lambda: GIN(FEATURES, 8, CLASSES),
+    "gat": lambda: GAT(FEATURES, 4, CLASSES, heads=2),
+}
+GRAPHS = ("ring", "wide", "messy", "one node")
+
+
+def network(name: str) -> nn.Module:
+    torch.manual_seed(0)
+    return NETWORKS[name]().train()
+
+
+def ready(name: str, model: nn.Module, **options: Any) -> NodeExplainer:
+    if name in ("gradient_x_input", "integrated_gradients"):
+        pytest.importorskip("captum")
+    explainer = create(name, **{**QUICK.get(name, {}), **options})
+    if explainer.requires_training:
+        explainer.fit(model, [graph("ring"), graph("wide")] * 3, seed=0)
+    return explainer
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+@pytest.mark.parametrize("name", names())
+def test_all_answer_alike_and_leave_the_model_alone(name: str, kind: str) -> None:
+    model = network(kind)
+    before = everything(model)
+    explainer = ready(name, model)
+    assert_unchanged(model, before)
+    for shape in GRAPHS:
+        data = graph(shape)
+        found = explainer.explain(model, data, seed=3)
+        assert_unchanged(model, before)
+        assert isinstance(found, NodeResult)
+        count = int(data.num_nodes)
+        if found.node_scores is not None:
+            assert found.node_scores.shape == (count,)
+            assert np.isfinite(found.node_scores).all()
+        for size in range(count + 1):
+            chosen = found.select(size)
+            assert len(chosen) <= size
+            assert len(set(chosen.tolist())) == len(chosen)
+            assert set(chosen.tolist()) <= set(range(count))
+        again = explainer.explain(model, data, seed=3)
+        if found.node_scores is not None:
+            assert np.array_equal(found.node_scores, again.node_scores)
+        assert [s.tolist() for s in found.sets] == [s.tolist() for s in again.sets]
+
+
+@pytest.mark.parametrize("name", names())
+def test_all_work_inside_pyg(name: str) -> None:
+    model = network("gcn").eval()
+    data = graph("ring")
+    explainer = Explainer(
+        model,
+        algorithm=ready(name, model),
+        explanation_type="model",
+        node_mask_type="object",
+        model_config={
+            "mode": "multiclass_classification",
+            "task_level": "graph",
+            "return_type": "raw",
+        },
+    )
+    found = explainer(data.x, data.edge_index)
+    assert found.node_mask.shape == (data.num_nodes, 1)
+
+
+def test_select_takes_the_best_scores() -> None:
+    found = NodeResult(np.array([0.5, -1.0, 0.5, 2.0]))
+    assert found.select(3).tolist() == [3, 0, 2]
+    assert found.select(4, positive_only=True).tolist() == [3, 0, 2]
+    assert found.select(9).tolist() == [3, 0, 2, 1]
+    with pytest.raises(ValueError, match="size must be at least 0"):
+        found.select(-1)
+    with pytest.raises(TypeError, match="size must be an integer"):
+        found.select(1.5)  # type: ignore[arg-type]
+
+
+def test_select_takes_the_best_set_that_fits() -> None:
+    sets = (np.array([1, 2, 3]), np.array([0, 1]), np.array([4]))
+    found = NodeResult(None, sets)
+    assert [found.select(size).tolist() for size in range(5)] == [
+        [],
+        [4],
+        [0, 1],
+        [1, 2, 3],
+        [1, 2, 3],
+    ]
+    assert NodeResult(None, (np.array([5, 6]),)).select(1).tolist() == [5]
+    assert NodeResult(None).select(2).tolist() == []
+
+
+def test_settings_of_a_dataset_apply_unless_overridden() -> None:
+    assert create("subgraphx", dataset="ba_2motifs").search.high2low
+    assert not create("subgraphx", dataset="ba_2motifs", high2low=False).search.high2low
+    assert create("shapley").settings.value == "shapley"
+    assert create("myerson", dataset="mutag").settings.value == "myerson"
+    assert options_for("pgexplainer", "tweets") == options_for("pgexplainer", "twitter")
+    assert options_for("pgexplainer", "something else") == options_for("pgexplainer")
+
+
+def test_every_setting_is_an_option() -> None:
+    for name, by_dataset in PRESETS.items():
+        assert name in names()
+        for options in by_dataset.values():
+            assert set(options) <= set(registry.options_of(name)), name
+    assert set(SAME_AS.values()) <= set(PRESETS["subgraphx"])
+
+
+def test_unknown_names_and_options_are_said_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match="no explainer 'subgrafx'; did you mean 'subgraphx'"):
+        create("subgrafx")
+    with pytest.raises(TypeError, match="has no option 'rollout'; did you mean 'rollouts'"):
+        create("subgraphx", rollout=3)
+    with pytest.raises(ValueError, match="needs a baseline"):
+        create("gstarx_published", baseline=None)
+
+
+class Added(GStarX):
+    """An explainer of another package."""
+
+
+def test_other_packages_add_explainers(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = [
+        EntryPoint("added", "tests.explainers.test_registry:Added", registry.GROUP),
+        EntryPoint("wrong", "builtins:dict", registry.GROUP),
+    ]
+    monkeypatch.setattr(registry, "entry_points", lambda group: here)
+    assert names()[-2:] == ("added", "wrong")
+    assert type(create("added", value="myerson")).__name__ == "Added"
+    with pytest.raises(TypeError, match=r"must be a gstarx\.explainers\.NodeExplainer"):
+        create("wrong")
+
+
+@pytest.mark.parametrize("name", ["pgexplainer", "orphicx"])
+def test_what_has_to_be_trained_says_so(name: str) -> None:
+    explainer = create(name, **QUICK[name])
+    assert explainer.requires_training
+    with pytest.raises((RuntimeError, ValueError), match="fit"):
+        explainer.explain(network("gcn"), graph("ring"), seed=0)
+
+
+@pytest.mark.parametrize(
+    "name", ["gstarx", "leave_one_out", "single_node", "graphsvx", "subgraphx"]
+)
+def test_the_target_may_be_chosen(name: str) -> None:
+    model = network("gcn")
+    explainer = ready(name, model)
+    for target in range(CLASSES):
+        assert explainer.explain(model, graph("ring"), seed=0, target=target).target == target
+    with pytest.raises(TypeError, match="there is no option 'modus'"):
+        explainer.explain(model, graph("ring"), modus="x")
+
+
+def test_a_graph_is_checked_first() -> None:
+    for name in ("gstarx", "random"):
+        with pytest.raises(ValueError, match="no nodes"):
+            create(name).explain(
+                network("gcn"),
+                Data(x=torch.zeros(0, FEATURES), edge_index=torch.zeros(2, 0, dtype=torch.long)),
+            )
