@@ -18,9 +18,8 @@ from torch.nn import functional
 from torch_geometric import explain as pyg
 from torch_geometric.data import Data
 
-from gstarx.explainers import orphicx
 from gstarx.explainers.edge_masks import Inputs, isolated, seeded
-from gstarx.explainers.orphicx import OrphicX, OrphicXSettings
+from gstarx.explainers.orphicx import OrphicX
 from gstarx.explainers.orphicx_network import (
     Generator,
     GeneratorGraphs,
@@ -28,6 +27,7 @@ from gstarx.explainers.orphicx_network import (
     information_flow,
     structural_labels,
 )
+from gstarx.explainers.orphicx_training import OrphicXSettings, Training, examples_of
 from gstarx.explainers.tasks import ModelTask
 from gstarx.models import GCN
 from tests.explainers.small import (
@@ -52,8 +52,8 @@ def training(model: Any, graphs: list[Data], **options: Any) -> Any:
     settings = OrphicXSettings(**{**BRIEF, **options})
     network = isolated(model)
     with seeded(network, 0):
-        examples = orphicx._examples(network, graphs, ModelTask(), settings.colours)
-        return orphicx._Training(settings, examples, [])
+        examples = examples_of(network, graphs, ModelTask(), settings.colours)
+        return Training(settings, examples, [])
 
 
 def seen(name: str) -> GeneratorGraphs:

@@ -3,120 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from copy import deepcopy
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any, Self
 
 import torch
-from torch import Tensor
-from torch.nn import functional
-from torch.nn.utils import clip_grad_norm_
-from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Data
-from tqdm import tqdm
 
-from gstarx.coalitions.players import check_data
-from gstarx.coalitions.signature import Signature, model_device
 from gstarx.explainers.base import NodeExplainer, NodeResult
 from gstarx.explainers.edge_masks import (
     Explained,
-    Inputs,
-    PlainModel,
     Seed,
-    check_features,
-    check_model_task,
-    check_reduce,
     check_weighable,
-    check_width,
     isolated,
     node_scores,
     seeded,
 )
-from gstarx.explainers.orphicx_network import (
-    Generator,
-    GeneratorGraphs,
-    elbo_loss,
-    information_flow,
+from gstarx.explainers.orphicx_network import Generator, GeneratorGraphs
+from gstarx.explainers.orphicx_training import (
+    OrphicXEpoch,
+    OrphicXSettings,
+    Training,
+    check_graph_classes,
+    examples_of,
 )
 from gstarx.explainers.tasks import ModelTask
 from gstarx.explainers.trained_files import read_trained, write_trained
 
 #: Of the training graphs, held out where no validation graphs are given.
 _HELD_OUT = 0.2
-
-
-@dataclass(frozen=True)
-class OrphicXSettings:
-    """Settings of :class:`OrphicX`, which describes them."""
-
-    epochs: int = 300
-    lr: float = 0.01
-    batch_size: int = 128
-    latent: int = 16
-    causal: int = 8
-    alphas: int = 25
-    betas: int = 100
-    flow_graphs: int = 1
-    coef_elbo: float = 0.01
-    coef_kl: float = 0.01
-    coef_flow: float = 1.0
-    coef_size: float = 0.0
-    patience: int = 100
-    colours: int = 100
-    hidden_channels: int = 32
-    decoder_channels: int = 16
-    batch_nodes: int = 2_000
-    reduce: str = "max"
-
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if name.startswith("coef_") and not value >= 0:
-                raise ValueError(f"{name} must be at least 0 (got {value!r})")
-            if isinstance(value, int) and value < 1:
-                raise ValueError(f"{name} must be at least 1 (got {value!r})")
-        if not self.lr > 0:
-            raise ValueError(f"lr must be positive (got {self.lr!r})")
-        if self.causal >= self.latent:
-            raise ValueError(
-                f"causal must be below latent, which is {self.latent} (got {self.causal})"
-            )
-        check_reduce(self.reduce)
-
-    def generator(self, features: int) -> Generator:
-        """A new generator for graphs with so many features."""
-        return Generator(
-            features + self.colours,
-            hidden_channels=self.hidden_channels,
-            latent=self.latent,
-            causal=self.causal,
-            decoder_channels=self.decoder_channels,
-        )
-
-
-@dataclass(frozen=True)
-class OrphicXEpoch:
-    """One epoch of the training: means over its batches.
-
-    Attributes
-    ----------
-    loss
-        What is minimised.
-    elbo, kl, size
-        Terms of it, without their weights.
-    flow
-        The information flow from the causal factors to the predictions.
-    validation_loss
-        The loss on the validation graphs, with the same random numbers in every epoch.
-    """
-
-    loss: float
-    elbo: float
-    kl: float
-    size: float
-    flow: float
-    validation_loss: float
 
 
 class OrphicX(NodeExplainer):
@@ -248,7 +163,7 @@ class OrphicX(NodeExplainer):
         network = isolated(model)
         check_weighable(network, "OrphicX")
         with seeded(network, seed):
-            training = _examples(network, graphs, asked, self.settings.colours)
+            training = examples_of(network, graphs, asked, self.settings.colours)
             if not training:
                 raise ValueError("OrphicX learns from edges: at least one graph must have some")
             if validation is None:
@@ -257,8 +172,8 @@ class OrphicX(NodeExplainer):
                 held = [training[i] for i in order[:split]]
                 training = [training[i] for i in order[split:]]
             else:
-                held = _examples(network, validation, asked, self.settings.colours)
-            run = _Training(self.settings, training, held)
+                held = examples_of(network, validation, asked, self.settings.colours)
+            run = Training(self.settings, training, held)
             self.history = tuple(run.epochs(progress=progress))
         self.generator = run.best.requires_grad_(False)
         return self
@@ -271,7 +186,7 @@ class OrphicX(NodeExplainer):
                 "OrphicX has to be trained before it can explain: call fit(model, graphs), or "
                 "OrphicX.load(path)"
             )
-        _check_task(task)
+        check_graph_classes(task)
         network = isolated(model)
         with seeded(network, seed):
             asked = Explained.of(network, data, target, task, method="OrphicX", kind="log_prob")
@@ -309,180 +224,3 @@ class OrphicX(NodeExplainer):
             raise ValueError(f"{path} does not hold a trained OrphicX: {error}") from error
         explainer.generator = generator.requires_grad_(False)
         return explainer
-
-
-@dataclass(frozen=True)
-class _Example:
-    """A graph to train on, as the model and as the generator see it."""
-
-    network: Any
-    signature: Signature
-    task: ModelTask
-    data: Data
-    graph: GeneratorGraphs
-    log_probabilities: Tensor
-
-    def model_on(self, inputs: Inputs) -> PlainModel:
-        return PlainModel(self.network, self.signature, inputs, self.task, "log_prob")
-
-
-def _examples(
-    network: Any, graphs: Iterable[Data], task: ModelTask, colours: int
-) -> list[_Example]:
-    """Graphs with edges, and what the model says of each."""
-    _check_task(task)
-    found = []
-    for graph in graphs:
-        data = check_data(graph)
-        check_model_task(task, data)
-        device = model_device(network, check_features(data, "OrphicX").device)
-        if not bool((data.edge_index[0] != data.edge_index[1]).any()):
-            continue
-        signature = Signature.of(network, data)
-        if not signature.takes_batch:
-            raise ValueError(
-                "OrphicX puts many graphs through the model at once: the model must take batch"
-            )
-        model = PlainModel(network, signature, Inputs.copies(data, device), task, "log_prob")
-        with torch.no_grad():
-            said = model(model.inputs.fields["x"])
-        check_width(model)
-        seen = GeneratorGraphs.of(data, colours, device)
-        found.append(_Example(network, signature, task, data, seen, said))
-    return found
-
-
-class _Training:
-    """The state of a training: the generator, its optimiser, random numbers, the best so far."""
-
-    def __init__(
-        self, settings: OrphicXSettings, training: Sequence[_Example], held: Sequence[_Example]
-    ) -> None:
-        self.settings = settings
-        self.training = training
-        self.held = held
-        self.device = training[0].graph.features.device
-        width = training[0].graph.features.shape[1] - settings.colours
-        self.generator = settings.generator(width).to(self.device)
-        self.optimizer = torch.optim.Adam(self.generator.parameters(), lr=settings.lr)
-        self.best = self.generator
-        self.draw = torch.Generator().manual_seed(torch.initial_seed() % 2**63)
-
-    def epochs(self, *, progress: bool) -> Iterator[OrphicXEpoch]:
-        """Train until the validation loss has not been better for long, or the epochs are over."""
-        lowest, waited = float("inf"), 0
-        with tqdm(total=self.settings.epochs, desc="OrphicX", disable=not progress) as bar:
-            for _ in range(self.settings.epochs):
-                epoch = self._epoch()
-                yield epoch
-                bar.update()
-                bar.set_postfix(loss=epoch.validation_loss, flow=epoch.flow)
-                waited += 1
-                if epoch.validation_loss < lowest:
-                    lowest, waited = epoch.validation_loss, 0
-                    self.best = deepcopy(self.generator)
-                if waited >= self.settings.patience:
-                    return
-
-    def _epoch(self) -> OrphicXEpoch:
-        order = torch.randperm(len(self.training), generator=self.draw).tolist()
-        rows = []
-        for begin in range(0, len(order), self.settings.batch_size):
-            batch = [self.training[i] for i in order[begin : begin + self.settings.batch_size]]
-            terms = self.terms(batch)
-            self.optimizer.zero_grad()
-            self.loss(terms).backward()  # type: ignore[no-untyped-call]
-            clip_grad_norm_(self.generator.parameters(), 1.0)
-            self.optimizer.step()
-            rows.append(torch.stack([self.loss(terms), *terms]).detach())
-        loss, elbo, kl, size, flow = torch.stack(rows).mean(dim=0).tolist()
-        held = loss if not self.held else self._validate()
-        return OrphicXEpoch(loss, elbo, kl, size, flow, held)
-
-    def _validate(self) -> float:
-        """The loss on the validation graphs, always with the same random numbers."""
-        with torch.no_grad(), self._fixed_draws():
-            losses = []
-            for begin in range(0, len(self.held), self.settings.batch_size):
-                batch = self.held[begin : begin + self.settings.batch_size]
-                losses.append(float(self.loss(self.terms(batch))))
-        return sum(losses) / len(losses)
-
-    @contextmanager
-    def _fixed_draws(self) -> Iterator[None]:
-        going, self.draw = self.draw, torch.Generator().manual_seed(0)
-        try:
-            yield
-        finally:
-            self.draw = going
-
-    def loss(self, terms: tuple[Tensor, Tensor, Tensor, Tensor]) -> Tensor:
-        """What is minimised, from the evidence bound, divergence, size and information flow."""
-        elbo, kl, size, flow = terms
-        chosen = self.settings
-        return (
-            chosen.coef_elbo * elbo
-            + chosen.coef_kl * kl
-            + chosen.coef_size * size
-            - chosen.coef_flow * flow
-        )
-
-    def terms(self, batch: Sequence[_Example]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The terms of the loss on a batch of graphs."""
-        graphs = GeneratorGraphs.union([example.graph for example in batch])
-        mean, log_std = self.generator.encode(graphs)
-        latent = mean + log_std.exp() * self._normal(*mean.shape)
-        elbo = elbo_loss(self.generator, graphs, latent, mean, log_std)
-        inputs = Inputs.union([example.data for example in batch], batch[0].signature, self.device)
-        model = batch[0].model_on(inputs)
-        weights = self.generator.edge_weights(self.generator.causal_part(latent), model.edges)
-        model.weigh(weights)
-        said = torch.cat([example.log_probabilities for example in batch])
-        kl = functional.kl_div(
-            model(inputs.fields["x"]), said, log_target=True, reduction="batchmean"
-        )
-        owner = inputs.fields["batch"][model.edges[0]]
-        sums = weights.new_zeros(len(batch)).index_add(0, owner, weights)
-        size = (sums / torch.bincount(owner, minlength=len(batch))).mean()
-        chosen = torch.randperm(len(batch), generator=self.draw)[: self.settings.flow_graphs]
-        flows = [self.flow(batch[place]) for place in chosen.tolist()]
-        return elbo, kl, size, torch.stack(flows).mean()
-
-    def flow(self, example: _Example) -> Tensor:
-        """The information flow on one graph, from samples of the prior."""
-        alphas, betas = self.settings.alphas, self.settings.betas
-        n, causal = len(example.graph.owner), self.settings.causal
-        alpha = self._normal(alphas, 1, n, causal).expand(alphas, betas, n, causal)
-        beta = self._normal(alphas, betas, n, self.settings.latent - causal)
-        latent = torch.cat([alpha, beta], dim=-1).flatten(0, 1)
-        parts = torch.split(latent, max(1, self.settings.batch_nodes // n))
-        models = {
-            count: example.model_on(Inputs.copies(example.data, self.device, count))
-            for count in {len(part) for part in parts}
-        }
-        # a second pass for the gradient of every part: what a part leaves in memory stays small,
-        # and small is faster than a single pass over all
-        found = [
-            checkpoint(self._generated, example, models[len(part)], part, use_reentrant=False)
-            for part in parts
-        ]
-        return information_flow(torch.cat(found).view(alphas, betas, -1))
-
-    def _generated(self, example: _Example, model: PlainModel, latent: Tensor) -> Tensor:
-        """Probabilities of a graph whose edges are generated from latent vectors (R, n, latent)."""
-        ends = example.data.edge_index.to(self.device)
-        weights = self.generator.edge_weights(latent, ends[:, ends[0] != ends[1]])
-        model.weigh(weights.flatten())
-        probabilities: Tensor = model(model.inputs.fields["x"]).exp()
-        return probabilities
-
-    def _normal(self, *shape: int) -> Tensor:
-        return torch.randn(shape, generator=self.draw).to(self.device)
-
-
-def _check_task(task: ModelTask) -> None:
-    if task.mode == "regression" or task.task_level != "graph":
-        raise ValueError(
-            "OrphicX explains classes of graphs: mode must not be 'regression' and task_level must "
-            f"be 'graph' (got {task.mode!r} and {task.task_level!r})"
-        )

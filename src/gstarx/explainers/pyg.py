@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -18,22 +17,18 @@ from torch_geometric.utils import get_embeddings
 from tqdm import tqdm
 
 from gstarx.coalitions.players import check_data
-from gstarx.coalitions.signature import Signature, model_device
 from gstarx.explainers.base import NodeExplainer, NodeResult
 from gstarx.explainers.edge_masks import (
     Explained,
     Inputs,
-    PlainModel,
     Seed,
-    check_features,
-    check_model_task,
     check_reduce,
     check_weighable,
-    check_width,
     isolated,
     node_scores,
     seeded,
 )
+from gstarx.explainers.pg_training import OneStepPerEpoch, check_classes, examples_of
 from gstarx.explainers.tasks import ModelTask
 from gstarx.explainers.trained_files import read_trained, write_trained
 
@@ -69,7 +64,7 @@ class GNNExplainer(NodeExplainer):
     >>> from gstarx.models import GCN
     >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]))
     >>> found = GNNExplainer(epochs=5).explain(GCN(3, 8, 2), data, seed=0)
-    >>> found.node_scores.shape, found.node_scores[2]
+    >>> found.node_scores.shape, float(found.node_scores[2])
     ((3,), 0.0)
     """
 
@@ -251,9 +246,9 @@ class PGExplainer(NodeExplainer):
         network = isolated(model)
         check_weighable(network, "PGExplainer")
         with seeded(network, seed):
-            examples = _examples(network, listed, asked, self.settings.batch_nodes)
+            examples = examples_of(network, listed, asked, self.settings.batch_nodes)
             algorithm = self._algorithm(asked)
-            optimizer = _OneStepPerEpoch(algorithm.optimizer)
+            optimizer = OneStepPerEpoch(algorithm.optimizer)
             algorithm.optimizer = optimizer
             total = sum(example.count for example in examples)
             losses = []
@@ -298,7 +293,7 @@ class PGExplainer(NodeExplainer):
                 "PGExplainer has to be trained before it can explain: call fit(model, graphs), or "
                 "PGExplainer.load(path)"
             )
-        _check_classes(task)
+        check_classes(task)
         network = isolated(model)
         check_weighable(network, "PGExplainer")
         with seeded(network, seed):
@@ -370,134 +365,6 @@ def spread(logits: Tensor) -> Tensor:
     return 0.5 + 0.5 * precise / (1 + precise.abs())
 
 
-class _OneStepPerEpoch:
-    """In the place of PyG's optimiser, which would take a step for every call.
-
-    Gradients are summed up, each times its ``share``, until :meth:`finish`.
-    """
-
-    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
-        self.optimizer = optimizer
-        self.share = 1.0
-        self._sums: list[Tensor | None] | None = None
-
-    @property
-    def _parameters(self) -> list[Tensor]:
-        return [p for group in self.optimizer.param_groups for p in group["params"]]
-
-    def zero_grad(self) -> None:
-        self.optimizer.zero_grad()
-
-    def step(self) -> None:
-        found = [self.share * p.grad if p.grad is not None else None for p in self._parameters]
-        if self._sums is not None:
-            found = [
-                a if b is None else b if a is None else a + b
-                for a, b in zip(found, self._sums, strict=True)
-            ]
-        self._sums = found
-
-    def finish(self) -> None:
-        for parameter, gradient in zip(self._parameters, self._sums or [], strict=True):
-            parameter.grad = gradient
-        self._sums = None
-        self.optimizer.step()
-
-
-@dataclass(frozen=True)
-class _Example:
-    """Graphs, or one node, that PyG's class trains on in one call."""
-
-    network: Any
-    graphs: Sequence[Data]
-    task: ModelTask
-    target: Tensor
-    index: Tensor | None = None
-
-    @property
-    def count(self) -> int:
-        return len(self.graphs)
-
-    def train(self, algorithm: Any, epoch: int) -> float:
-        model, x = _union(self.network, self.graphs, self.task)
-        with warnings.catch_warnings():
-            # PyG turns its loss into a number without detaching it
-            warnings.filterwarnings("ignore", message="Converting a tensor with requires_grad")
-            loss: float = algorithm.train(
-                epoch, model, x, model.edges, target=self.target, index=self.index
-            )
-        return loss
-
-
-def _union(network: Any, graphs: Sequence[Data], task: ModelTask) -> tuple[PlainModel, Tensor]:
-    x = check_features(graphs[0], "PGExplainer")
-    device = model_device(network, x.device)
-    signature = Signature.of(network, graphs[0])
-    inputs = (
-        Inputs.copies(graphs[0], device)
-        if len(graphs) == 1
-        else Inputs.union(graphs, signature, device)
-    )
-    return PlainModel(network, signature, inputs, task, "log_prob"), inputs.fields["x"]
-
-
-def _examples(
-    network: Any, graphs: Sequence[Data], task: ModelTask, batch_nodes: int
-) -> list[_Example]:
-    """What to train on in one epoch, with the predictions as targets."""
-    _check_classes(task)
-    useful = [g for g in graphs if bool((g.edge_index[0] != g.edge_index[1]).any())]
-    if not useful:
-        raise ValueError(
-            f"PGExplainer learns from edges: at least one graph must have some (got {len(graphs)} "
-            "graphs without any)"
-        )
-    for graph in useful:
-        check_model_task(task, graph)
-        check_features(graph, "PGExplainer")
-    takes_batch = Signature.of(network, useful[0]).takes_batch and task.task_level == "graph"
-    examples = []
-    for chunk in in_chunks(useful, batch_nodes if takes_batch else 0):
-        model, x = _union(network, chunk, task)
-        with torch.no_grad():
-            target = model(x).argmax(dim=1)
-        check_width(model)
-        if task.mode == "binary_classification" and model.width > 1:
-            raise ValueError(
-                f"PGExplainer trains on predicted classes: a binary classifier must have one "
-                f"output (got {model.width})"
-            )
-        if task.task_level == "graph":
-            examples.append(_Example(network, chunk, task, target))
-            continue
-        chosen = chunk[0].get("train_mask", torch.ones(len(target), dtype=torch.bool))
-        examples += [
-            _Example(network, chunk, task, target, torch.tensor([node], device=target.device))
-            for node in chosen.nonzero()[:, 0].tolist()
-        ]
-    return examples
-
-
-def in_chunks(graphs: Sequence[Data], batch_nodes: int) -> Iterator[list[Data]]:
-    """Graphs in their order, as many at once as have so many nodes together, or one.
-
-    >>> graphs = [Data(num_nodes=n) for n in (3, 4, 9, 2, 2)]
-    >>> [[g.num_nodes for g in chunk] for chunk in in_chunks(graphs, 8)]
-    [[3, 4], [9], [2, 2]]
-    """
-    chunk: list[Data] = []
-    nodes = 0
-    for graph in graphs:
-        size = int(graph.num_nodes or 0)
-        if chunk and nodes + size > batch_nodes:
-            yield chunk
-            chunk, nodes = [], 0
-        chunk.append(graph)
-        nodes += size
-    if chunk:
-        yield chunk
-
-
 def no_edges(inputs: Inputs, column: int) -> NodeResult:
     """The answer where there are no edges to weigh: nothing scores."""
     return NodeResult(
@@ -512,13 +379,3 @@ def _check_steps(epochs: int, lr: float) -> None:
         raise ValueError(f"epochs must be at least 1 (got {epochs!r})")
     if not lr > 0:
         raise ValueError(f"lr must be positive (got {lr!r})")
-
-
-def _check_classes(task: ModelTask) -> None:
-    if task.mode == "regression":
-        raise ValueError("PGExplainer explains classes (got mode='regression')")
-    if task.task_level == "edge":
-        raise ValueError(
-            "PGExplainer explains graphs and nodes: task_level must be 'graph' or 'node' "
-            "(got 'edge')"
-        )

@@ -1,0 +1,166 @@
+"""What PyG's PGExplainer trains on: many graphs at once, and one step for all of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gstarx.coalitions.signature import Signature, model_device
+from gstarx.explainers.edge_masks import (
+    Inputs,
+    PlainModel,
+    check_features,
+    check_model_task,
+    check_width,
+)
+from gstarx.explainers.tasks import ModelTask
+
+
+class OneStepPerEpoch:
+    """In the place of PyG's optimiser, which would take a step for every call.
+
+    Gradients are summed up, each times its ``share``, until :meth:`finish`.
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.optimizer = optimizer
+        self.share = 1.0
+        self._sums: list[Tensor | None] | None = None
+
+    @property
+    def _parameters(self) -> list[Tensor]:
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
+    def zero_grad(self) -> None:
+        """Forget the gradient of the last call."""
+        self.optimizer.zero_grad()
+
+    def step(self) -> None:
+        """Add the gradient of this call to the sum."""
+        found = [self.share * p.grad if p.grad is not None else None for p in self._parameters]
+        if self._sums is not None:
+            found = [
+                a if b is None else b if a is None else a + b
+                for a, b in zip(found, self._sums, strict=True)
+            ]
+        self._sums = found
+
+    def finish(self) -> None:
+        """Take the step, and start over."""
+        for parameter, gradient in zip(self._parameters, self._sums or [], strict=True):
+            parameter.grad = gradient
+        self._sums = None
+        self.optimizer.step()
+
+
+@dataclass(frozen=True)
+class Example:
+    """Graphs, or one node, that PyG's class trains on in one call."""
+
+    network: Any
+    graphs: Sequence[Data]
+    task: ModelTask
+    target: Tensor
+    index: Tensor | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of graphs, or one for a node."""
+        return len(self.graphs)
+
+    def train(self, algorithm: Any, epoch: int) -> float:
+        """Let PyG's class train on it, and return the loss."""
+        model, x = _union(self.network, self.graphs, self.task)
+        with warnings.catch_warnings():
+            # PyG turns its loss into a number without detaching it
+            warnings.filterwarnings("ignore", message="Converting a tensor with requires_grad")
+            loss: float = algorithm.train(
+                epoch, model, x, model.edges, target=self.target, index=self.index
+            )
+        return loss
+
+
+def _union(network: Any, graphs: Sequence[Data], task: ModelTask) -> tuple[PlainModel, Tensor]:
+    x = check_features(graphs[0], "PGExplainer")
+    device = model_device(network, x.device)
+    signature = Signature.of(network, graphs[0])
+    inputs = (
+        Inputs.copies(graphs[0], device)
+        if len(graphs) == 1
+        else Inputs.union(graphs, signature, device)
+    )
+    return PlainModel(network, signature, inputs, task, "log_prob"), inputs.fields["x"]
+
+
+def examples_of(
+    network: Any, graphs: Sequence[Data], task: ModelTask, batch_nodes: int
+) -> list[Example]:
+    """What to train on in one epoch, with the predictions as targets."""
+    check_classes(task)
+    useful = [g for g in graphs if bool((g.edge_index[0] != g.edge_index[1]).any())]
+    if not useful:
+        raise ValueError(
+            f"PGExplainer learns from edges: at least one graph must have some (got {len(graphs)} "
+            "graphs without any)"
+        )
+    for graph in useful:
+        check_model_task(task, graph)
+        check_features(graph, "PGExplainer")
+    takes_batch = Signature.of(network, useful[0]).takes_batch and task.task_level == "graph"
+    examples = []
+    for chunk in in_chunks(useful, batch_nodes if takes_batch else 0):
+        model, x = _union(network, chunk, task)
+        with torch.no_grad():
+            target = model(x).argmax(dim=1)
+        check_width(model)
+        if task.mode == "binary_classification" and model.width > 1:
+            raise ValueError(
+                f"PGExplainer trains on predicted classes: a binary classifier must have one "
+                f"output (got {model.width})"
+            )
+        if task.task_level == "graph":
+            examples.append(Example(network, chunk, task, target))
+            continue
+        chosen = chunk[0].get("train_mask", torch.ones(len(target), dtype=torch.bool))
+        examples += [
+            Example(network, chunk, task, target, torch.tensor([node], device=target.device))
+            for node in chosen.nonzero()[:, 0].tolist()
+        ]
+    return examples
+
+
+def in_chunks(graphs: Sequence[Data], batch_nodes: int) -> Iterator[list[Data]]:
+    """Graphs in their order, as many at once as have so many nodes together, or one.
+
+    >>> graphs = [Data(num_nodes=n) for n in (3, 4, 9, 2, 2)]
+    >>> [[g.num_nodes for g in chunk] for chunk in in_chunks(graphs, 8)]
+    [[3, 4], [9], [2, 2]]
+    """
+    chunk: list[Data] = []
+    nodes = 0
+    for graph in graphs:
+        size = int(graph.num_nodes or 0)
+        if chunk and nodes + size > batch_nodes:
+            yield chunk
+            chunk, nodes = [], 0
+        chunk.append(graph)
+        nodes += size
+    if chunk:
+        yield chunk
+
+
+def check_classes(task: ModelTask) -> None:
+    """Raise unless a task is to tell classes of graphs or nodes."""
+    if task.mode == "regression":
+        raise ValueError("PGExplainer explains classes (got mode='regression')")
+    if task.task_level == "edge":
+        raise ValueError(
+            "PGExplainer explains graphs and nodes: task_level must be 'graph' or 'node' "
+            "(got 'edge')"
+        )
