@@ -20,6 +20,7 @@ NAMES = (
     "metrics_on_mutag",
     "evaluation_speed",
     "rivals_on_mutag",
+    "ground_truth",
     "explain_overhead",
     "published_speed",
     "cost_growth",
