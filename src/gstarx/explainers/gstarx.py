@@ -232,9 +232,10 @@ def explain(model: Any, data: Data, **options: Any) -> Explanation:
     with restored(model):
         game = GNNGame(model, data, lazy=True, **game_options)
         explanation = _explained(game, settings, seed, progress)
+    # an edge mask of the data, as PyG's datasets with a ground truth have, is not a finding
+    found = {*explanation.keys(), "edge_mask"}
     for key, field in data:
-        # an edge mask of the data, as PyG's datasets with a ground truth have, is not a finding
-        if key not in explanation and key != "edge_mask":
+        if key not in found:
             explanation[key] = field
     if edge_mask:
         explanation.edge_mask = edge_scores(explanation.node_mask, data.edge_index)

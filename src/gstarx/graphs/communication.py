@@ -133,10 +133,10 @@ class CommunicationGraph:
     @cached_property
     def components(self) -> tuple[tuple[int, ...], ...]:
         """The connected components, each sorted, ordered by their smallest node."""
-        labels = label_components(self.num_nodes, self.edges)
-        order = np.argsort(labels, kind="stable")
-        starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
-        return tuple(tuple(part.tolist()) for part in np.split(order, starts[1:]) if len(part))
+        members: dict[int, list[int]] = {}
+        for node, label in enumerate(label_components(self.num_nodes, self.edges).tolist()):
+            members.setdefault(label, []).append(node)
+        return tuple(map(tuple, members.values()))
 
     @cached_property
     def component_coalitions(self) -> Coalitions:
