@@ -57,7 +57,8 @@ def entropy_sparsity(scores: ArrayLike, *, negative: str = "clip") -> float:
 def uniform_entropy(num_nodes: int, share: float = 1.0) -> float:
     """Entropy of equal scores on a share of the nodes: ``log(share n)``, the paper's references.
 
-    ``Uniform(n)`` is the least sparse output; ``Uniform(0.25 n)`` a practical lower bound.
+    ``Uniform(n)`` is the least sparse output; ``Uniform(0.25 n)`` a practical lower bound. A share
+    is at least one node, here and below.
 
     >>> round(uniform_entropy(25), 4), round(uniform_entropy(25, 0.25), 4)
     (3.2189, 1.8326)
@@ -84,4 +85,5 @@ def _expected_count(num_nodes: int, share: float) -> float:
         raise ValueError(f"num_nodes must be at least 1 (got {num_nodes!r})")
     if not 0 < share <= 1:
         raise ValueError(f"share must lie in (0, 1] (got {share!r})")
-    return share * num_nodes
+    # a share is at least one node: that gives the paper's rows where graphs are tiny
+    return max(1.0, share * num_nodes)
