@@ -26,6 +26,8 @@ NAMES = (
     "cost_growth",
     "ego_graphs",
     "compilation",
+    "run_overhead",
+    "run_scaling",
 )
 
 

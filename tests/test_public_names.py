@@ -149,6 +149,23 @@ PUBLIC = {
         "load",
         "names",
     },
+    "gstarx.runs": {
+        "ChangedInput",
+        "DatasetSpec",
+        "ExplainerSpec",
+        "ModelSpec",
+        "RunReport",
+        "RunSpec",
+        "StoreError",
+        "StoreInUse",
+        "VOLATILE",
+        "read",
+        "read_spec",
+        "resume",
+        "retry_failed",
+        "run",
+        "write_spec",
+    },
 }
 
 

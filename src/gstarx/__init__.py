@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gstarx import graphs as graphs
     from gstarx import metrics as metrics
     from gstarx import models as models
+    from gstarx import runs as runs
     from gstarx import values as values
     from gstarx.coalitions import Contrast, GNNGame, expected_output
     from gstarx.explainers import GStarX, explain, explain_many
@@ -41,7 +42,17 @@ __all__ = [
 ]
 
 _ROOMS = frozenset(
-    {"coalitions", "datasets", "explainers", "games", "graphs", "metrics", "models", "values"}
+    {
+        "coalitions",
+        "datasets",
+        "explainers",
+        "games",
+        "graphs",
+        "metrics",
+        "models",
+        "runs",
+        "values",
+    }
 )
 
 _HOME = {

@@ -1,0 +1,165 @@
+"""What the run machinery costs: runs with one worker against a plain loop, and a large store.
+
+MUTAG, all 188 molecules, the published procedure, one thread, in turns. "Plain" is a loop that
+explains a molecule, selects nodes by both rules at eight sparsities and evaluates them; both sides
+load data and model themselves. "Machinery" is a run whose explanations are at hand, less the
+loading: what is left is encoding, bar, journal, seven times pushing to the disk, and Parquet.
+Then a store of 100,000 rows: how long it takes to open it and see what is left, and the memory.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from benchmarks.published import mutag
+from gstarx import datasets, expected_output
+from gstarx.explainers import create
+from gstarx.metrics import SPARSITIES, evaluate_many
+from gstarx.metrics.selection import selection_size
+from gstarx.models import load_published_checkpoint
+from gstarx.runs import RunSpec, preparation, read, run
+from gstarx.runs.store import Writer, open_store
+from gstarx.runs.work import Work
+
+_SHARED = Path(__file__).resolve().parents[2] / "shared"
+_TURNS = 9
+
+
+def main() -> None:
+    if mutag() is None:
+        return
+    data = os.environ.get("GSTARX_DATA") or str(_SHARED / "data")
+    weights = Path(os.environ.get("GSTARX_CHECKPOINTS") or _SHARED / "checkpoints")
+    checkpoint = str(weights / "mutag" / "gcn_3l_best.pth")
+    spec = RunSpec(
+        dataset={"name": "mutag", "root": data},
+        model=checkpoint,
+        explainer="gstarx_published",
+        split="all",
+        baseline="test",
+    )
+    folder = Path(tempfile.mkdtemp())
+    try:
+        _overhead(spec, data, checkpoint, folder)
+        _large_store(spec, folder / "large")
+    finally:
+        shutil.rmtree(folder)
+
+
+def _overhead(spec: RunSpec, data: str, checkpoint: str, folder: Path) -> None:
+    turns = []
+    for turn in range(-1, _TURNS):
+        sides = [
+            lambda: _plain(data, checkpoint),
+            lambda at=turn: run(spec, folder / f"store{at}", workers=1, progress=True),
+        ]
+        took = {side: _timed(sides[side]) for side in ((0, 1) if turn % 2 else (1, 0))}
+        if turn >= 0:
+            turns.append([took[0], took[1]])
+    times = np.array(turns)  # turn, side, wall or CPU
+    (plain_wall, plain), (_, whole) = np.median(times, axis=0)
+    print(
+        f"CPU ms per molecule: plain {1e3 * plain / 188:.2f}, run {1e3 * whole / 188:.2f}; medians "
+        f"of {_TURNS} turns"
+    )
+    wall, cpu = np.median(times[:, 1] / times[:, 0], axis=0) - 1
+    print(f"overhead, median over the turns: CPU {cpu:+.1%}, wall {wall:+.1%}")
+    wall, cpu = _machinery(spec, folder)
+    print(
+        f"machinery: {1e3 * cpu / 188:.2f} ms of CPU and {1e3 * wall / 188:.2f} ms of wall per "
+        f"molecule, {cpu / plain:.1%} and {wall / plain_wall:.1%} of the plain loop"
+    )
+    file = next((folder / "store0").rglob("*.parquet"))
+    print(f"{file.stat().st_size / 188:.0f} bytes of Parquet per molecule")
+
+
+def _timed(call: Callable[[], object]) -> tuple[float, float]:
+    """Wall and CPU seconds."""
+    start, cpu = time.perf_counter(), time.process_time()
+    call()
+    return time.perf_counter() - start, time.process_time() - cpu
+
+
+def _machinery(spec: RunSpec, folder: Path) -> NDArray[np.float64]:
+    """Wall and CPU seconds of a run, less those of loading and explaining."""
+    prepared = preparation.prepare(spec)
+    work = prepared.work(None)
+    at_hand = {at: work._explained(at, prepared.graph(at)) for at in prepared.positions}
+    explained, turns = Work._explained, []
+    Work._explained = lambda self, position, data: at_hand[position]  # type: ignore[method-assign]
+    try:
+        for turn in range(_TURNS):
+            loading = _timed(lambda: preparation.prepare(spec).work(None))
+            whole = _timed(lambda at=turn: run(spec, folder / f"quick{at}", workers=1))
+            turns.append(np.subtract(whole, loading))
+    finally:
+        Work._explained = explained  # type: ignore[method-assign]
+    return np.median(turns, axis=0)
+
+
+def _plain(data: str, checkpoint: str) -> list:
+    dataset = datasets.load("mutag", data)
+    model = load_published_checkpoint(checkpoint)
+    baseline = expected_output(model, dataset.split("test"))
+    explainer = create("gstarx_published", dataset="mutag", baseline=baseline)
+    rows = []
+    for position, graph in enumerate(dataset):
+        found = explainer.explain(model, graph, seed=position)
+        sizes = [selection_size(graph.num_nodes, level) for level in SPARSITIES]
+        sets = [found.select(size, positive_only=rule) for rule in (False, True) for size in sizes]
+        rows.append((found, evaluate_many(model, [graph], [sets])))
+    return rows
+
+
+def _large_store(spec: RunSpec, folder: Path, rows: int = 100_000) -> None:
+    prepared = preparation.prepare(spec)
+    work = prepared.work(None)
+    lines = [work.do(at, prepared.graph(at)).row for at in prepared.positions]
+    ends = [b'"graph":%d,' % at for at in prepared.positions]
+    me = psutil.Process()
+    with open_store(folder) as store:
+        writer = Writer(store.directory(prepared.run))
+        memory = []
+        start, cpu = time.perf_counter(), time.process_time()
+        for at in range(rows):
+            kind = at % len(lines)
+            writer.append(lines[kind].replace(ends[kind], b'"graph":%d,' % at))
+            if at % (rows // 4) == rows // 4 - 1:
+                memory.append(me.memory_info().rss >> 20)
+        writer.finish()
+        spent, cpu = time.perf_counter() - start, time.process_time() - cpu
+    files = list(folder.rglob("*.parquet"))
+    size = sum(file.stat().st_size for file in files)
+    print(
+        f"\n{rows:,} rows written in {spent:.0f} s, {1e6 * cpu / rows:.0f} us of CPU each, "
+        f"{size / rows:.0f} bytes each, {len(files)} files; memory after each quarter "
+        f"{', '.join(map(str, memory))} MB"
+    )
+    start = time.perf_counter()
+    with open_store(folder) as store:
+        statuses = store.statuses(prepared.run, rows)
+    print(
+        f"opened and seen what is left ({int((statuses == 0).sum())}) in "
+        f"{time.perf_counter() - start:.2f} s"
+    )
+    start = time.perf_counter()
+    report = run(spec.model_copy(update={"seed": 1}), folder, workers=1, progress=False)
+    other = time.perf_counter() - start
+    start = time.perf_counter()
+    again = run(spec.model_copy(update={"seed": 1}), folder, workers=1, progress=False)
+    print(
+        f"another run of {report.done} molecules into it: {other:.2f} s; once more, with nothing "
+        f"left ({again.done}): {time.perf_counter() - start:.2f} s"
+    )
+    start = time.perf_counter()
+    table = read(folder, columns=["graph", "harmonic_fidelity"])
+    print(f"one metric of {table.num_rows:,} rows read in {time.perf_counter() - start:.2f} s")

@@ -1,0 +1,38 @@
+"""Many graphs: runs that can be stopped at any moment, and a store that never mixes them up."""
+
+from gstarx.optional import require
+
+for _package in ("pyarrow", "pydantic"):
+    require(_package, extra="runs")
+
+from gstarx.runs.lock import StoreInUse  # noqa: E402
+from gstarx.runs.preparation import ChangedInput  # noqa: E402
+from gstarx.runs.rows import VOLATILE  # noqa: E402
+from gstarx.runs.running import RunReport, resume, retry_failed, run  # noqa: E402
+from gstarx.runs.specification import (  # noqa: E402
+    DatasetSpec,
+    ExplainerSpec,
+    ModelSpec,
+    RunSpec,
+    read_spec,
+    write_spec,
+)
+from gstarx.runs.store import StoreError, read  # noqa: E402
+
+__all__ = [
+    "VOLATILE",
+    "ChangedInput",
+    "DatasetSpec",
+    "ExplainerSpec",
+    "ModelSpec",
+    "RunReport",
+    "RunSpec",
+    "StoreError",
+    "StoreInUse",
+    "read",
+    "read_spec",
+    "resume",
+    "retry_failed",
+    "run",
+    "write_spec",
+]

@@ -1,0 +1,273 @@
+"""From a specification to what a worker needs: data, model and explainer, checked and keyed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import torch
+from torch_geometric.data import Data
+
+from gstarx import datasets
+from gstarx.coalitions import expected_output
+from gstarx.datasets import GraphDataset
+from gstarx.explainers import NodeExplainer
+from gstarx.explainers.presets import options_for
+from gstarx.models import Network, digest, load_model, load_published_checkpoint
+from gstarx.runs.pieces import set_aside, sync_directory
+from gstarx.runs.rows import FORMAT
+from gstarx.runs.specification import RunSpec
+from gstarx.runs.work import Work, on_device, package_versions
+
+
+class ChangedInput(RuntimeError):
+    """Data, weights or packages are not those that the run was specified or begun with."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run with everything it needs at hand.
+
+    Attributes
+    ----------
+    spec
+        The specification, with the digests of what was found.
+    run
+        Digest of everything that can change a number.
+    dataset
+        All graphs.
+    positions
+        Those to be explained.
+    model
+        The model, in evaluation mode, on its device.
+    baseline
+        A number per class, for explainers that take one.
+    identity
+        What ``run`` is the digest of.
+    """
+
+    spec: RunSpec
+    run: str
+    dataset: GraphDataset
+    positions: tuple[int, ...]
+    model: Network
+    baseline: tuple[float, ...] | None
+    identity: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name under which the request is remembered: the run and its graphs."""
+        asked = json.dumps([self.spec.split, self.spec.graphs])
+        return f"{self.run}-{hashlib.sha256(asked.encode()).hexdigest()[:8]}"
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """What a store remembers, to resume it."""
+        return {"name": self.name, "spec": self.spec.model_dump(mode="json"), **self.identity}
+
+    def work(self, trained: Path | None) -> Work:
+        """What explains graphs, with the explainer as it was trained."""
+        explainer = self.spec.create_explainer(self.baseline)
+        if trained is not None:
+            explainer = type(explainer).load(trained)
+        splits = {at: name for name, part in self.dataset.split_indices.items() for at in part}
+        return Work(
+            run=self.run,
+            dataset=self.spec.dataset.name,
+            explainer_name=self.spec.explainer.name,
+            model=self.model,
+            explainer=explainer,
+            removal=self.spec.removal,
+            sparsities=self.spec.sparsities,
+            seed=self.spec.seed,
+            device=self.spec.device,
+            splits={at: splits[at] for at in self.positions if at in splits},
+        )
+
+    def graph(self, position: int) -> Data:
+        """One graph."""
+        return self.dataset[position]
+
+
+def prepare(spec: RunSpec, baseline: tuple[float, ...] | None = None) -> Prepared:
+    """Load and check what a specification names.
+
+    Parameters
+    ----------
+    spec
+        The specification.
+    baseline
+        The baseline, where it has been computed before.
+
+    Raises
+    ------
+    ChangedInput
+        When data or weights have other digests than the specification says.
+    ValueError
+        When the graphs are not in the split, or the model is none of graphs.
+    """
+    dataset = datasets.load(spec.dataset.name, spec.dataset.root, **spec.dataset.options)
+    _check("the dataset " + repr(spec.dataset.name), spec.dataset.digest, dataset.digest)
+    model = _load(spec)
+    found = digest(model)
+    _check(f"the weights in {spec.model.weights}", spec.model.digest, found)
+    if model.readout is None:
+        raise ValueError(
+            f"a run explains graphs, but the model in {spec.model.weights} has no readout: it "
+            "classifies nodes"
+        )
+    pinned = spec.model_copy(
+        update={
+            "dataset": spec.dataset.model_copy(update={"digest": dataset.digest}),
+            "model": spec.model.model_copy(
+                update={"digest": found, "weights": os.path.abspath(spec.model.weights)}
+            ),
+        }
+    )
+    identity = _identity(pinned, dataset, model)
+    model = model.to(spec.device)
+    return Prepared(
+        spec=pinned,
+        run=_digest(identity),
+        dataset=dataset,
+        positions=_positions(spec, dataset),
+        model=model,
+        baseline=baseline or _baseline(spec, dataset, model),
+        identity=identity,
+    )
+
+
+def trained_explainer(prepared: Prepared, directory: Path, aside: Path) -> Path | None:
+    """The file of the trained explainer, trained now if it is not there; ``None`` if it need not.
+
+    It is keyed by what the training depends on, so that runs that differ in nothing else share it.
+    """
+    explainer = prepared.spec.create_explainer(prepared.baseline)
+    if not explainer.requires_training:
+        return None
+    if not hasattr(explainer, "save") or not hasattr(explainer, "load"):
+        raise TypeError(
+            f"explainer {prepared.spec.explainer.name!r} needs training: to be used in runs it "
+            "must have save(path) and load(path)"
+        )
+    without = {"removal", "sparsities"}
+    key = _digest({name: v for name, v in prepared.identity.items() if name not in without})
+    path = directory / f"{prepared.spec.explainer.name}-{key}.safetensors"
+    if path.exists():
+        try:
+            type(explainer).load(path)
+            return path
+        except ValueError as error:
+            set_aside(path, aside, str(error))
+    _train(prepared, explainer, path)
+    return path
+
+
+def check_versions(identity: dict[str, Any]) -> None:
+    """Raise where a run was begun with other versions of the packages."""
+    begun = identity.get("versions", {})
+    for name, got in package_versions().items():
+        if begun.get(name) != got:
+            raise ChangedInput(
+                f"the run was begun with {name} {begun.get(name)}, and this is {name} {got}, which "
+                "may give other numbers: use that version to resume it, or run the specification "
+                "anew"
+            )
+
+
+def _train(prepared: Prepared, explainer: NodeExplainer, path: Path) -> None:
+    graphs = [on_device(graph, prepared.spec.device) for graph in prepared.dataset.split("train")]
+    explainer.fit(prepared.model, graphs, seed=prepared.spec.seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f"{uuid4().hex}.part.safetensors")
+    try:
+        explainer.save(aside)
+        with aside.open("rb+") as file:
+            os.fsync(file.fileno())
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+    sync_directory(path.parent)
+
+
+def _load(spec: RunSpec) -> Network:
+    path = Path(spec.model.weights)
+    if path.suffix == ".pth":
+        return load_published_checkpoint(path, **spec.model.options)
+    if spec.model.options:
+        raise ValueError(
+            "options of a model are for published checkpoints, .pth files "
+            f"(got {', '.join(spec.model.options)} for {path})"
+        )
+    return load_model(path)[0]
+
+
+def _check(what: str, wanted: str | None, got: str) -> None:
+    if wanted is not None and wanted != got:
+        raise ChangedInput(
+            f"{what} changed: the run was specified with the digest {wanted[:16]}... "
+            f"(got {got[:16]}...); bring back the old one, or run a specification without digest"
+        )
+
+
+def _positions(spec: RunSpec, dataset: GraphDataset) -> tuple[int, ...]:
+    everything = range(len(dataset))
+    split = everything if spec.split == "all" else dataset.split_indices.get(spec.split, ())
+    if spec.graphs is None:
+        return tuple(sorted(split))
+    inside = set(split)
+    for position in spec.graphs:
+        if position not in inside:
+            raise ValueError(
+                f"graphs must be in the split {spec.split!r} of {spec.dataset.name!r}, "
+                f"{len(inside)} of the positions 0..{len(dataset) - 1} (got {position})"
+            )
+    return spec.graphs
+
+
+def _baseline(spec: RunSpec, dataset: GraphDataset, model: Network) -> tuple[float, ...] | None:
+    if not isinstance(spec.baseline, str):
+        return spec.baseline
+    if "baseline" not in spec.explainer_options(None):
+        return None
+    graphs = list(dataset) if spec.baseline == "all" else dataset.split(spec.baseline)
+    return tuple(float(mean) for mean in expected_output(model, graphs))
+
+
+def _identity(spec: RunSpec, dataset: GraphDataset, model: Network) -> dict[str, Any]:
+    """Everything that can change a number, the graph itself apart."""
+    options = {
+        **options_for(spec.explainer.name, spec.dataset.name),
+        **spec.explainer_options(None if spec.baseline is None else spec.baseline),
+    }
+    splits = {name: list(part) for name, part in sorted(dataset.split_indices.items())}
+    return {
+        "format": FORMAT,
+        "dataset": {
+            "name": spec.dataset.name,
+            "options": spec.dataset.options,
+            "digest": dataset.digest,
+            "splits": _digest(splits),
+        },
+        "model": {
+            "network": type(model).__name__,
+            "config": model.config,
+            "digest": spec.model.digest,
+        },
+        "explainer": {"name": spec.explainer.name, "options": options},
+        "removal": spec.removal,
+        "sparsities": spec.sparsities,
+        "seed": spec.seed,
+        "device": torch.device(spec.device).type,
+        "versions": package_versions(),
+    }
+
+
+def _digest(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,81 @@
+"""What the store knows of one graph: the columns, and a row of them as bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from pydantic_core import from_json, to_json
+
+from gstarx.metrics import METRICS
+
+#: Changes whenever rows written before would mean something else.
+FORMAT = 1
+#: Columns that may differ between two runs of one specification.
+VOLATILE = ("cpu_seconds", "wall_seconds", "finished", "host", "versions")
+#: How nodes are selected at a sparsity, and what the columns of the rule begin with.
+RULES = {"": False, "positive_": True}
+
+_NUMBERS = pa.list_(pa.float64())
+SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("run", pa.string(), nullable=False),
+        pa.field("dataset", pa.string(), nullable=False),
+        pa.field("split", pa.string()),
+        pa.field("graph", pa.int64(), nullable=False),
+        pa.field("explainer", pa.string(), nullable=False),
+        pa.field("num_nodes", pa.int64()),
+        pa.field("target", pa.int64()),
+        pa.field("scores", _NUMBERS),
+        pa.field("std_errors", _NUMBERS),
+        pa.field("exact", pa.bool_()),
+        pa.field("estimator", pa.string()),
+        pa.field("evaluations", pa.int64()),
+        pa.field("sparsities", _NUMBERS),
+        *(
+            pa.field(name, kind)
+            for rule in RULES
+            for name, kind in [
+                (f"{rule}selected", pa.list_(pa.list_(pa.int64()))),
+                *((f"{rule}{metric}", _NUMBERS) for metric in METRICS),
+            ]
+        ),
+        pa.field("error", pa.string()),
+        pa.field("traceback", pa.string()),
+        pa.field("cpu_seconds", pa.float64()),
+        pa.field("wall_seconds", pa.float64()),
+        pa.field("finished", pa.float64()),
+        pa.field("host", pa.string()),
+        pa.field("versions", pa.string()),
+    ]
+)
+
+
+def row_key(run: str, graph: int) -> str:
+    """The key of a row: of everything that can change a number in it, and the graph.
+
+    >>> row_key("0" * 32, 1) == row_key("0" * 32, 2)
+    False
+    """
+    return hashlib.sha256(f"{run} {graph}".encode()).hexdigest()[:32]
+
+
+def encoded(row: dict[str, Any]) -> bytes:
+    """A row as one line of JSON; numbers come back bit by bit, infinite ones and NaN too."""
+    return to_json(row, inf_nan_mode="constants")
+
+
+def decoded(line: bytes) -> dict[str, Any]:
+    """The row that :func:`encoded` wrote."""
+    row: dict[str, Any] = from_json(line, allow_inf_nan=True)
+    return row
+
+
+def as_table(lines: Sequence[bytes]) -> pa.Table:
+    """Encoded rows as a table of the store's columns."""
+    rows = [decoded(line) for line in lines]
+    columns = [pa.array([row.get(field.name) for row in rows], type=field.type) for field in SCHEMA]
+    return pa.Table.from_arrays(columns, schema=SCHEMA)

@@ -1,0 +1,340 @@
+"""What a run is: every choice that makes its numbers, in one frozen and checked document."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    field_validator,
+    model_validator,
+)
+
+from gstarx import datasets, explainers
+from gstarx.explainers.registry import options_of
+from gstarx.metrics import SPARSITIES
+from gstarx.models.atomic_files import write_whole
+
+SPLITS = ("train", "val", "test", "all")
+#: Options of explainers that the run itself decides.
+_OF_THE_RUN = {
+    "seed": "the run's own seed",
+    "baseline": "the run's own baseline",
+    "progress": "the bar over graphs",
+}
+
+
+class _Checked(BaseModel):
+    """Frozen, and an unknown field is answered with the nearest one that there is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_fields(cls, given: Any) -> Any:
+        if isinstance(given, Mapping):
+            for name in given:
+                if name not in cls.model_fields:
+                    raise ValueError(unknown("field", str(name), cls.model_fields))
+        return given
+
+
+class DatasetSpec(_Checked):
+    """A dataset by name and content.
+
+    Attributes
+    ----------
+    name
+        One of :func:`gstarx.datasets.names`.
+    options
+        Options of :func:`gstarx.datasets.load`.
+    digest
+        Digest of its content. Without one, what is found counts, and is written down in the store.
+    root
+        The directory that holds the data; does not count for the result.
+    """
+
+    name: str
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+    digest: str | None = None
+    root: str | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in datasets.names():
+            raise ValueError(unknown("dataset", name, datasets.names()))
+        return name
+
+
+class ModelSpec(_Checked):
+    """A model by its weights.
+
+    Attributes
+    ----------
+    weights
+        A file of :func:`gstarx.models.save_model` (``.safetensors``) or a published checkpoint
+        (``.pth``). Where it lies does not count for the result.
+    options
+        Options of :func:`gstarx.models.load_published_checkpoint`.
+    digest
+        The :func:`gstarx.models.digest` of the weights. Without one, what is found counts.
+    """
+
+    weights: str
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+    digest: str | None = None
+
+
+class ExplainerSpec(_Checked):
+    """An explainer by name, with options that differ from its settings for the dataset.
+
+    Attributes
+    ----------
+    name
+        One of :func:`gstarx.explainers.names`.
+    options
+        Options of :func:`gstarx.explainers.create`.
+    """
+
+    name: str
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in explainers.names():
+            raise ValueError(unknown("explainer", name, explainers.names()))
+        return name
+
+    @model_validator(mode="after")
+    def _known_options(self) -> Self:
+        valid = valid_options(self.name)
+        for option in self.options:
+            if option in _OF_THE_RUN:
+                raise ValueError(f"option {option!r} is not an explainer's: {_OF_THE_RUN[option]}")
+            if valid and option not in valid:
+                raise ValueError(unknown(f"option of {self.name!r}", option, valid))
+        return self
+
+
+class RunSpec(_Checked):
+    """A run: which graphs, which model, which explainer, judged how.
+
+    Attributes
+    ----------
+    dataset, model, explainer
+        As their own classes say; a string is a name, or for the model the path of its weights.
+    split
+        ``"train"``, ``"val"``, ``"test"`` or ``"all"`` graphs.
+    graphs
+        Positions in the dataset, all in the split; by default the whole split.
+    removal
+        What it means that a node is not there, for the metrics, and for explainers that ask unless
+        their options say otherwise.
+    baseline
+        What the payoff is compared with, for explainers that ask: a split over which the model's
+        output is averaged, a number per class, or nothing.
+    sparsities
+        Where every explanation is judged.
+    seed
+        Every graph gets a seed of its own from it, by its position in the dataset.
+    device
+        The torch device that models and graphs are put on.
+
+    Examples
+    --------
+    >>> spec = RunSpec(
+    ...     dataset="nitro", model="gcn.safetensors", explainer="gstarx", baseline="train"
+    ... )
+    >>> spec.dataset.name, spec.split, len(spec.sparsities)
+    ('nitro', 'test', 8)
+    >>> RunSpec(dataset="mutagg", model="gcn.safetensors", explainer="gstarx")
+    Traceback (most recent call last):
+    ...
+    pydantic_core._pydantic_core.ValidationError: ...there is no dataset 'mutagg'; did you mean...
+    """
+
+    dataset: DatasetSpec
+    model: ModelSpec
+    explainer: ExplainerSpec
+    split: Literal["train", "val", "test", "all"] = "test"
+    graphs: tuple[int, ...] | None = None
+    removal: Literal["remove", "split", "zero_filling"] = "remove"
+    baseline: Literal["train", "val", "test", "all"] | tuple[float, ...] | None = None
+    sparsities: tuple[float, ...] = SPARSITIES
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    device: str = "cpu"
+
+    def __init__(
+        self,
+        *,
+        dataset: DatasetSpec | Mapping[str, Any] | str,
+        model: ModelSpec | Mapping[str, Any] | str,
+        explainer: ExplainerSpec | Mapping[str, Any] | str,
+        **choices: Any,
+    ) -> None:
+        fields: dict[str, Any] = {"dataset": dataset, "model": model, "explainer": explainer}
+        super().__init__(**fields, **choices)
+
+    @field_validator("dataset", "explainer", mode="before")
+    @classmethod
+    def _by_name(cls, given: Any) -> Any:
+        return {"name": given} if isinstance(given, str) else given
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _by_path(cls, given: Any) -> Any:
+        return {"weights": os.fspath(given)} if isinstance(given, str | os.PathLike) else given
+
+    @field_validator("graphs")
+    @classmethod
+    def _positions(cls, graphs: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        if graphs is not None and (not graphs or min(graphs) < 0 or len(set(graphs)) < len(graphs)):
+            raise ValueError(f"graphs must be distinct positions from 0 on (got {graphs[:9]})")
+        return graphs
+
+    @field_validator("sparsities")
+    @classmethod
+    def _shares(cls, sparsities: tuple[float, ...]) -> tuple[float, ...]:
+        if not sparsities or not all(0 <= level <= 1 for level in sparsities):
+            raise ValueError(f"sparsities must be numbers in [0, 1] (got {sparsities})")
+        return sparsities
+
+    @model_validator(mode="after")
+    def _accepted_by_the_explainer(self) -> Self:
+        placeholder = None if self.baseline is None else [0.5]
+        try:
+            self.create_explainer(placeholder)
+        except TypeError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    def create_explainer(self, baseline: Any) -> explainers.NodeExplainer:
+        """The explainer, with a baseline if it takes one; not trained."""
+        return explainers.create(
+            self.explainer.name, dataset=self.dataset.name, **self.explainer_options(baseline)
+        )
+
+    def explainer_options(self, baseline: Any) -> dict[str, Any]:
+        """The options that the run gives to the explainer, beyond the dataset's settings."""
+        valid = valid_options(self.explainer.name)
+        options: dict[str, Any] = dict(self.explainer.options)
+        if "removal" in valid:
+            options.setdefault("removal", self.removal)
+        if "baseline" in valid:
+            options["baseline"] = baseline
+        return options
+
+
+def valid_options(name: str) -> tuple[str, ...]:
+    """The options of an explainer; the published configuration takes those of GStarX too."""
+    more = options_of("gstarx") if name == "gstarx_published" else ()
+    return tuple(dict.fromkeys((*options_of(name), *more)))
+
+
+def unknown(what: str, got: str, valid: Iterable[str]) -> str:
+    """A message that names the nearest valid name and lists all of them.
+
+    >>> unknown("dataset", "mutga", ("mutag", "bbbp"))
+    "there is no dataset 'mutga'; did you mean 'mutag'? Valid are mutag, bbbp"
+    """
+    listed = list(valid)
+    near = difflib.get_close_matches(got.lower(), listed, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return f"there is no {what} {got!r}{hint} Valid are {', '.join(listed)}"
+
+
+def as_spec(given: RunSpec | Mapping[str, Any] | str | os.PathLike[str]) -> RunSpec:
+    """A specification from itself, a dictionary, or the path of a file."""
+    if isinstance(given, RunSpec):
+        return given
+    if isinstance(given, Mapping):
+        return RunSpec.model_validate(dict(given))
+    return read_spec(given)
+
+
+def read_spec(path: str | os.PathLike[str]) -> RunSpec:
+    """Read a specification from a ``.toml`` or ``.json`` file.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        When there is no such file, it cannot be read, or it says something that is not valid.
+    """
+    path = _checked(path)
+    text = path.read_text(encoding="utf-8")
+    try:
+        content = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read as {path.suffix[1:].upper()}: {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} must hold a table of fields (got {type(content).__name__})")
+    return RunSpec.model_validate(content)
+
+
+def write_spec(spec: RunSpec, path: str | os.PathLike[str]) -> None:
+    """Write a specification as ``.toml`` or ``.json``, whole or not at all.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> spec = RunSpec(dataset="nitro", model="a.safetensors", explainer="random", seed=3)
+    >>> with TemporaryDirectory() as folder:
+    ...     write_spec(spec, f"{folder}/run.toml")
+    ...     read_spec(f"{folder}/run.toml") == spec
+    True
+    """
+    path = _checked(path)
+    content = spec.model_dump(mode="json")
+    if path.suffix == ".json":
+        text = json.dumps(content, indent=2) + "\n"
+    else:
+        text = _as_toml(content)
+    write_whole(path, text.encode())
+
+
+def _checked(path: str | os.PathLike[str]) -> Path:
+    path = Path(path)
+    if path.suffix not in (".toml", ".json"):
+        raise ValueError(f"a specification is a .toml or .json file (got {str(path)!r})")
+    return path
+
+
+def _as_toml(content: Mapping[str, Any]) -> str:
+    """Plain values first, then a table for each dictionary; what is ``None`` is left out."""
+    lines = [
+        f"{key} = {_toml_value(value)}"
+        for key, value in content.items()
+        if value is not None and not isinstance(value, dict)
+    ]
+    for key, table in content.items():
+        if isinstance(table, dict):
+            lines += ["", f"[{key}]"]
+            lines += [f"{k} = {_toml_value(v)}" for k, v in table.items() if v is not None]
+    return "\n".join(lines) + "\n"
+
+
+def _toml_value(value: Any) -> str:
+    if value is None:
+        raise ValueError("TOML has no word for None, which an option has: write a .json file")
+    if isinstance(value, dict):
+        inside = ", ".join(f"{_toml_value(k)} = {_toml_value(v)}" for k, v in value.items())
+        return "{ " + inside + " }" if inside else "{}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml_value, value)) + "]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    # otherwise values are written as in JSON; not in ASCII, whose escapes of characters beyond 16
+    # bits TOML does not know, while it wants one character escaped that JSON does not
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -1,0 +1,149 @@
+"""One graph, one row: explained, judged at every sparsity, timed, and failures written down."""
+
+from __future__ import annotations
+
+import copy
+import json
+import platform
+import socket
+import sys
+import time
+import traceback
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch_geometric.data import Data
+
+from gstarx.coalitions.guard import restored
+from gstarx.explainers import NodeExplainer, NodeResult
+from gstarx.metrics import METRICS, evaluate_many
+from gstarx.metrics.selection import selection_size
+from gstarx.models import Network
+from gstarx.runs.rows import RULES, encoded, row_key
+
+
+class Done(NamedTuple):
+    """A graph that was seen to: its row as bytes, and whether it failed."""
+
+    position: int
+    failed: bool
+    row: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What explains the graphs of a run, the same in every worker.
+
+    A row depends on the work, the position and the graph alone: neither on the worker nor on what
+    it did before.
+    """
+
+    run: str
+    dataset: str
+    explainer_name: str
+    model: Network
+    explainer: NodeExplainer
+    removal: str
+    sparsities: tuple[float, ...]
+    seed: int
+    device: str
+    splits: dict[int, str]
+
+    def do(self, position: int, data: Data) -> Done:
+        """Explain one graph. An error of its own becomes part of the row."""
+        row = self._about(position, data)
+        try:
+            row |= self._explained(position, on_device(data, self.device))
+        except Exception as error:
+            row["error"] = f"{type(error).__name__}: {error}"
+            row["traceback"] = traceback.format_exc()
+        row["finished"] = time.time()
+        return Done(position, "error" in row, encoded(row))
+
+    def lost(self, position: int, data: Data, reason: str) -> Done:
+        """The row of a graph whose worker was lost, time and again."""
+        row = self._about(position, data)
+        row |= {"error": f"WorkerLost: {reason}", "finished": time.time()}
+        return Done(position, True, encoded(row))
+
+    def _about(self, position: int, data: Data) -> dict[str, Any]:
+        return {
+            "key": row_key(self.run, position),
+            "run": self.run,
+            "dataset": self.dataset,
+            "split": self.splits.get(position),
+            "graph": position,
+            "explainer": self.explainer_name,
+            "num_nodes": int(data.num_nodes or 0),
+            "sparsities": self.sparsities,
+            "host": socket.gethostname(),
+            "versions": _versions(),
+        }
+
+    def _explained(self, position: int, data: Data) -> dict[str, Any]:
+        generator = np.random.default_rng(np.random.SeedSequence([self.seed, position]))
+        with restored(self.model):
+            start = time.perf_counter()
+            found = self.explainer.explain(self.model, data, seed=generator)
+            wall = time.perf_counter() - start
+            judged = self._judged(data, found)
+        scores, errors = found.node_scores, found.details.get("node_std_error")
+        exact = found.details.get("exact")
+        return {
+            "target": found.target,
+            "scores": None if scores is None else scores.tolist(),
+            "std_errors": None if errors is None else np.asarray(errors).tolist(),
+            "exact": None if exact is None else bool(exact),
+            "estimator": found.details.get("estimator"),
+            "evaluations": found.evaluations,
+            "cpu_seconds": found.cpu_seconds,
+            "wall_seconds": wall,
+            **judged,
+        }
+
+    def _judged(self, data: Data, found: NodeResult) -> dict[str, Any]:
+        """Selected nodes and all metrics at every sparsity, under both rules, in one pass."""
+        count = int(data.num_nodes or 0)
+        sizes = [selection_size(count, level) for level in self.sparsities]
+        chosen = {
+            rule: [found.select(size, positive_only=positive) for size in sizes]
+            for rule, positive in RULES.items()
+        }
+        # most selections of the two rules are the same nodes, and are asked for once
+        distinct = {nodes.tobytes(): nodes for sets in chosen.values() for nodes in sets}
+        (judged,) = evaluate_many(
+            self.model,
+            [data],
+            [list(distinct.values())],
+            target=found.target,
+            removal=self.removal,
+        )
+        metrics = {key: asdict(one) for key, one in zip(distinct, judged, strict=True)}
+        row: dict[str, Any] = {}
+        for rule, sets in chosen.items():
+            row[f"{rule}selected"] = [nodes.tolist() for nodes in sets]
+            for metric in METRICS:
+                row[rule + metric] = [metrics[nodes.tobytes()][metric] for nodes in sets]
+        return row
+
+
+def on_device(data: Data, device: str) -> Data:
+    """The graph on a device; the one given stays where it is."""
+    return data if device == "cpu" else copy.copy(data).to(device)
+
+
+@cache
+def package_versions() -> dict[str, str]:
+    """Versions of the packages that can change a number, where this is called."""
+    # not imported: a room does not use the front door, through which everybody came
+    own = sys.modules["gstarx"].__version__
+    others = ("numba", "numpy", "torch", "torch_geometric")
+    return {"gstarx": own, **{name: version(name) for name in others}}
+
+
+@cache
+def _versions() -> str:
+    return json.dumps({"python": platform.python_version(), **package_versions()})

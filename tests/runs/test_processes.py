@@ -1,0 +1,154 @@
+"""Worker processes: the same rows, and nothing lost or left behind when something is killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import settings
+
+from gstarx.models import GCN, load_model, save_model
+from gstarx.runs import ChangedInput, ModelSpec, RunSpec, read, resume, run, write_spec
+from gstarx.runs.local import explain_locally
+from gstarx.runs.preparation import prepare
+from tests.runs.same_rows import assert_same_rows
+
+Make = Callable[..., RunSpec]
+
+#: Small pieces, so that a kill meets files being closed, renamed, merged and deleted.
+PROGRAM = """
+import sys
+from gstarx.runs import run, store
+store.ROWS_PER_PIECE, store.MERGED_AT = 3, 2
+run(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]), progress=False)
+"""
+
+
+def soak() -> bool:
+    return settings.default is settings.get_profile("soak")
+
+
+def started(spec: Path, store: Path, workers: int, plugin: Path) -> subprocess.Popen[bytes]:
+    path = os.pathsep.join([str(plugin), *filter(None, sys.path)])
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(spec), str(store), str(workers)],
+        env={**os.environ, "PYTHONPATH": path},
+        stderr=subprocess.PIPE,
+    )
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.005)
+
+
+def rows_in(store: Path) -> int:
+    return read(store, columns=["graph"]).num_rows if (store / "store.json").exists() else 0
+
+
+def test_killed_at_random_moments_and_continued(
+    spec: Make, plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kills = 10 if soak() else 3
+    explained = tmp_path / "explained"
+    monkeypatch.setenv("COUNTED", str(explained))
+    store, count, unfinished = tmp_path / "store", 40 * kills, 0
+    asked = spec("slow", count)
+    write_spec(asked, tmp_path / "run.toml")
+    moments = random.Random(0)
+    before = 0
+    for number in range(kills):
+        workers = 2 if number == 1 else 1
+        process = started(tmp_path / "run.toml", store, workers, plugin)
+        wait_for(lambda: rows_in(store) > before or process.poll() is not None)  # noqa: B023
+        time.sleep(moments.uniform(0, 0.8))
+        assert process.poll() is None, process.communicate()[1]
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        process.communicate()
+        gone, alive = psutil.wait_procs(children, timeout=10)
+        assert not alive, "workers outlive the run"
+        assert len(gone) == (2 if workers == 2 else 0)
+        # one that is at work, and for worker processes one whose row is on its way
+        unfinished += 1 if workers == 1 else 4
+        assert rows_in(store) >= before
+        before = rows_in(store)
+    assert 0 < before < count
+    (report,) = resume(store, workers=1, progress=False)
+    assert report.found == before
+    assert report.found + report.done == count
+    assert explained.stat().st_size <= count + unfinished
+    monkeypatch.delenv("COUNTED")
+    run(asked, tmp_path / "at once", workers=1, progress=False)
+    assert_same_rows(store, tmp_path / "at once")
+
+
+def test_an_interrupt_leaves_rows_and_no_workers(spec: Make, plugin: Path, tmp_path: Path) -> None:
+    write_spec(spec("slow", 500), tmp_path / "run.toml")
+    process = started(tmp_path / "run.toml", tmp_path / "store", 2, plugin)
+    wait_for(lambda: rows_in(tmp_path / "store") > 3 or process.poll() is not None)
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert len(children) == 2
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == -signal.SIGINT
+    assert said.rstrip().endswith(b"KeyboardInterrupt")
+    assert said.count(b"Traceback") == 1
+    assert not psutil.wait_procs(children, timeout=5)[1]
+    assert 3 < rows_in(tmp_path / "store") < 500
+
+
+def test_two_workers_find_the_same_as_one(
+    spec: Make, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = spec("gstarx_published", 24, baseline="test", seed=3)
+    run(asked, tmp_path / "one", workers=1, progress=False)
+    report = run(asked, tmp_path / "two", workers=2, progress=True)
+    assert (report.done, report.failed) == (24, 0)
+    assert_same_rows(tmp_path / "one", tmp_path / "two")
+    assert "24/24" in capfd.readouterr().err
+
+
+def test_a_graph_that_takes_its_worker_down_is_a_failure(
+    spec: Make, plugin: Path, tmp_path: Path
+) -> None:
+    prepared = prepare(spec())
+    sizes = [prepared.graph(at).num_nodes for at in range(6)]
+    deadly = {"name": "deadly", "options": {"nodes": sizes[3]}}
+    report = run(spec(deadly, 6), tmp_path, workers=2, progress=False)
+    errors = read(tmp_path).column("error").to_pylist()
+    for size, error in zip(sizes, errors, strict=True):
+        if size == sizes[3]:
+            assert "WorkerLost: 2 worker processes" in error
+            assert "memory runs out" in error
+        else:
+            assert error is None
+    assert report.failed == 1
+
+
+def test_weights_that_change_before_a_worker_reads_them(
+    spec: Make, weights: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.safetensors"
+    save_model(own, load_model(weights)[0])
+    prepared = prepare(spec().model_copy(update={"model": ModelSpec(weights=str(own))}))
+    save_model(own, GCN(8, 8, 2))
+    with pytest.raises(ChangedInput, match=r"could not begin.*own\.safetensors changed"):
+        list(explain_locally(prepared, None, range(4), workers=2))
+
+
+def test_a_worker_that_cannot_begin(spec: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = prepare(spec())
+    monkeypatch.setattr(sys, "executable", "false")
+    with pytest.raises(RuntimeError, match="ended before it had begun"):
+        list(explain_locally(prepared, None, range(4), workers=2))
