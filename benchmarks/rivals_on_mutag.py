@@ -103,7 +103,7 @@ def _search_cost(model: object, graphs: list[Data]) -> None:
             super().__init__(*arguments, **options)  # type: ignore[arg-type]
             kept.append(self)
 
-    import gstarx.explainers.subgraphx as module
+    import gstarx.explainers.tasks as module
 
     module.GNNGame = Kept  # type: ignore[misc]
     try:

@@ -15,7 +15,7 @@ SOURCE = Path(gstarx.__file__).parent
 #: From top to bottom. Rooms on one line are neighbours and do not use each other; rooms that are
 #: still to be built have their place already.
 STOREYS = (
-    ("optional",),  # one function, that any room may call for a package not everybody has
+    ("optional", "whole_files"),  # what any room may call
     ("graphs",),
     ("games",),
     ("values",),

@@ -26,7 +26,7 @@ from gstarx.coalitions.payoff import (
     looks_like_probabilities,
     resolve_payoff,
 )
-from gstarx.coalitions.players import TASK_LEVELS, check_data, choose_players, whole_output
+from gstarx.coalitions.players import check_data, check_level, choose_players, whole_output
 from gstarx.coalitions.removal import RemovalLike, resolve_removal
 from gstarx.coalitions.signature import GraphTensors, Model, Signature, model_device, roles_of
 from gstarx.games.protocol import Worths, describe
@@ -121,10 +121,7 @@ class GNNGame:
         if not callable(model):
             raise TypeError(f"model must be callable (got {type(model).__name__})")
         mode, return_type = check_task(mode, return_type)
-        task_level = str(getattr(task_level, "value", task_level))
-        if task_level not in TASK_LEVELS:
-            valid = ", ".join(map(repr, TASK_LEVELS))
-            raise ValueError(f"task_level must be one of {valid} (got {task_level!r})")
+        task_level = check_level(task_level)
         data = check_data(data)
         signature = Signature.of(model, data, keywords)
         roles = roles_of(data)

@@ -50,6 +50,15 @@ def check_data(data: Any) -> Data:
     return data
 
 
+def check_level(task_level: str) -> str:
+    """A task level by PyG's name, or an error that lists them."""
+    level = str(getattr(task_level, "value", task_level))
+    if level not in TASK_LEVELS:
+        valid = ", ".join(map(repr, TASK_LEVELS))
+        raise ValueError(f"task_level must be one of {valid} (got {level!r})")
+    return level
+
+
 def _num_nodes(data: Data) -> int:
     """Number of nodes, which has to be known: isolated nodes are in no edge."""
     try:

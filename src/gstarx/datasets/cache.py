@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import re
-import secrets
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +17,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 from torch_geometric.data import Data
+
+from gstarx.whole_files import written_aside
 
 _LOG = logging.getLogger(__name__)
 
@@ -163,16 +164,8 @@ def _checksum(tensor: Tensor) -> int:
 def _write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
     """Write aside, then rename: a reader sees the whole file or none."""
     about["checksums"] = {key: _checksum(tensor) for key, tensor in tensors.items()}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.stem}-{os.getpid()}-{secrets.token_hex(4)}.part")
-    try:
+    with written_aside(path) as aside:
         save_file(tensors, aside, metadata={"about": json.dumps(about)})
-        with open(aside, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
 
 
 def _read(path: Path, key: str) -> list[Data]:

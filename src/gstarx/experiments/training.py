@@ -13,7 +13,7 @@ import torch
 from gstarx import datasets
 from gstarx.datasets.cache import cache_directory
 from gstarx.models import TrainingResult, digest, save_model, train
-from gstarx.models.atomic_files import write_whole
+from gstarx.whole_files import write_whole
 
 #: The trainings of the paper's Tables 6 and 7, the text ones on graphs made anew.
 TRAININGS = (

@@ -18,7 +18,7 @@ from torch_geometric.explain.config import MaskType
 
 from gstarx.coalitions.players import check_data
 from gstarx.explainers.explanation import NodeExplanation
-from gstarx.explainers.tasks import ModelTask, log, target_of
+from gstarx.explainers.tasks import ModelTask, Seed, log, target_of
 
 
 @dataclass(frozen=True)
@@ -114,12 +114,7 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
 
     @abstractmethod
     def _explain(
-        self,
-        model: Any,
-        data: Data,
-        seed: int | np.random.Generator | None,
-        target: int | None,
-        task: ModelTask,
+        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
     ) -> NodeResult:
         """The method itself."""
 

@@ -34,11 +34,10 @@ from gstarx.coalitions.signature import (
     model_device,
     roles_of,
 )
-from gstarx.explainers.tasks import ModelTask
+from gstarx.explainers.tasks import ModelTask, Seed
 from gstarx.metrics.selection import node_scores_from_edges
 
 REDUCTIONS = ("max", "mean", "sum")
-Seed = int | np.random.Generator | None
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from torch_geometric.explain import CaptumExplainer
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 
 from gstarx.explainers.base import NodeExplainer, NodeResult
-from gstarx.explainers.edge_masks import Explained, Seed, isolated, seeded
-from gstarx.explainers.tasks import ModelTask
+from gstarx.explainers.edge_masks import Explained, isolated, seeded
+from gstarx.explainers.tasks import ModelTask, Seed
 from gstarx.optional import require
 
 

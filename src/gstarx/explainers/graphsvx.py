@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.coalitions.game import GNNGame
 from gstarx.coalitions.guard import restored
 from gstarx.explainers.base import NodeExplainer, NodeResult
-from gstarx.explainers.tasks import ModelTask
+from gstarx.explainers.tasks import ModelTask, Seed
 from gstarx.games.protocol import Game, evaluate
 from gstarx.graphs.bitmasks import Coalitions, unpack
 
@@ -86,23 +85,11 @@ class GraphSVX(NodeExplainer):
         self.seed = seed
 
     def _explain(
-        self,
-        model: Any,
-        data: Data,
-        seed: int | np.random.Generator | None,
-        target: int | None,
-        task: ModelTask,
+        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
     ) -> NodeResult:
         with restored(model):
-            game = GNNGame(
-                model,
-                data,
-                target=target,
-                payoff="raw" if task.mode == "regression" else "prob",
-                removal=self.removal,
-                batch_nodes=self.batch_nodes,
-                lazy=True,
-                **task.options,
+            game = task.outputs_game(
+                model, data, target, removal=self.removal, batch_nodes=self.batch_nodes
             )
             scores = np.zeros(game.num_nodes)
             scores[game.nodes] = kernel_shapley(

@@ -20,7 +20,7 @@ from gstarx.coalitions.players import check_data
 from gstarx.explainers.base import NodeExplainer, NodeResult
 from gstarx.explainers.explanation import NodeExplanation
 from gstarx.explainers.settings import ValueSettings
-from gstarx.explainers.tasks import ModelTask, target_of
+from gstarx.explainers.tasks import ModelTask, Seed, target_of
 
 _VALUE_OPTIONS = frozenset(field.name for field in fields(ValueSettings))
 _GAME_OPTIONS = frozenset(inspect.signature(GNNGame).parameters) - {"model", "data", "lazy"}
@@ -173,17 +173,10 @@ class GStarX(NodeExplainer):
         return explanation
 
     def _explain(
-        self,
-        model: Any,
-        data: Data,
-        seed: int | np.random.Generator | None,
-        target: int | None,
-        task: ModelTask,
+        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
     ) -> NodeResult:
         with restored(model):
-            game = GNNGame(
-                model, data, target=target, lazy=True, **self.game_options, **task.options
-            )
+            game = task.game(model, data, target, **self.game_options)
             found = _explained(game, self.settings, seed, self.progress)
         errors = found.node_std_error[:, 0].double().numpy()
         return NodeResult(

@@ -13,7 +13,6 @@ from torch_geometric.data import Data
 from gstarx.explainers.base import NodeExplainer, NodeResult
 from gstarx.explainers.edge_masks import (
     Explained,
-    Seed,
     check_weighable,
     isolated,
     node_scores,
@@ -27,7 +26,7 @@ from gstarx.explainers.orphicx_training import (
     check_graph_classes,
     examples_of,
 )
-from gstarx.explainers.tasks import ModelTask
+from gstarx.explainers.tasks import ModelTask, Seed
 from gstarx.explainers.trained_files import read_trained, write_trained
 
 #: Of the training graphs, held out where no validation graphs are given.

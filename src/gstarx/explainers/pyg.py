@@ -21,7 +21,6 @@ from gstarx.explainers.base import NodeExplainer, NodeResult
 from gstarx.explainers.edge_masks import (
     Explained,
     Inputs,
-    Seed,
     check_reduce,
     check_weighable,
     isolated,
@@ -29,7 +28,7 @@ from gstarx.explainers.edge_masks import (
     seeded,
 )
 from gstarx.explainers.pg_training import OneStepPerEpoch, check_classes, examples_of
-from gstarx.explainers.tasks import ModelTask
+from gstarx.explainers.tasks import ModelTask, Seed
 from gstarx.explainers.trained_files import read_trained, write_trained
 
 

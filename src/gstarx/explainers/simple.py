@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from torch_geometric.data import Data
 from gstarx.coalitions.game import GNNGame
 from gstarx.coalitions.guard import restored
 from gstarx.explainers.base import NodeExplainer, NodeResult
-from gstarx.explainers.tasks import ModelTask
+from gstarx.explainers.tasks import ModelTask, Seed
 
 
 class RandomNodes(NodeExplainer):
@@ -27,12 +28,7 @@ class RandomNodes(NodeExplainer):
         self.seed = seed
 
     def _explain(
-        self,
-        model: Any,
-        data: Data,
-        seed: int | np.random.Generator | None,
-        target: int | None,
-        task: ModelTask,
+        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
     ) -> NodeResult:
         scores = np.random.default_rng(seed).random(int(data.num_nodes or 0))
         return NodeResult(scores, target=target, evaluations=0)
@@ -48,23 +44,17 @@ class _OneNode(NodeExplainer):
         self.game_options = {"payoff": payoff, "baseline": baseline, "removal": removal}
 
     def _explain(
-        self,
-        model: Any,
-        data: Data,
-        seed: int | np.random.Generator | None,
-        target: int | None,
-        task: ModelTask,
+        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
     ) -> NodeResult:
         with restored(model):
-            game = GNNGame(
-                model, data, target=target, lazy=True, **self.game_options, **task.options
-            )
+            game = task.game(model, data, target, **self.game_options)
             scores = np.zeros(game.num_nodes)
             scores[game.nodes] = self._scores(game)
         return NodeResult(scores, target=game.payoff.columns[0], evaluations=game.evaluations)
 
+    @abstractmethod
     def _scores(self, game: GNNGame) -> Any:
-        raise NotImplementedError
+        """Scores of the players."""
 
 
 class LeaveOneOut(_OneNode):

@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.coalitions.game import GNNGame
 from gstarx.coalitions.guard import restored
 from gstarx.explainers.base import NodeExplainer, NodeResult
 from gstarx.explainers.rewards import REWARDS, Reward
-from gstarx.explainers.tasks import ModelTask
+from gstarx.explainers.tasks import ModelTask, Seed
 from gstarx.graphs.bitmasks import Coalitions
 from gstarx.graphs.communication import CommunicationGraph
 
@@ -86,22 +85,11 @@ class SubgraphX(NodeExplainer):
         self.seed = seed
 
     def _explain(
-        self,
-        model: Any,
-        data: Data,
-        seed: int | np.random.Generator | None,
-        target: int | None,
-        task: ModelTask,
+        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
     ) -> NodeResult:
         with restored(model):
-            game = GNNGame(
-                model,
-                data,
-                target=target,
-                payoff="raw" if task.mode == "regression" else "prob",
-                removal=self.removal,
-                batch_nodes=self.batch_nodes,
-                **task.options,
+            game = task.outputs_game(
+                model, data, target, removal=self.removal, batch_nodes=self.batch_nodes
             )
             anchor = None
             if task.task_level == "node":

@@ -6,9 +6,15 @@ import logging
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+import numpy as np
 from torch import Tensor
+from torch_geometric.data import Data
 from torch_geometric.explain.config import ModelMode, ModelTaskLevel
 
+from gstarx.coalitions.game import GNNGame
+
+#: What everything random takes.
+Seed = int | np.random.Generator | None
 log = logging.getLogger("gstarx")
 
 
@@ -30,10 +36,14 @@ class ModelTask:
                 raise TypeError(f"there is no option {name!r}; valid are {', '.join(valid)}")
         return cls(**options)
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """As keyword arguments of :class:`gstarx.GNNGame`."""
-        return asdict(self)
+    def game(self, model: Any, data: Data, target: int | None, **options: Any) -> GNNGame:
+        """The game of one graph for this task; the model runs when it is first asked."""
+        return GNNGame(model, data, target=target, lazy=True, **options, **asdict(self))
+
+    def outputs_game(self, model: Any, data: Data, target: int | None, **options: Any) -> GNNGame:
+        """The same, worth what the model says: a probability, or the output of a regression."""
+        payoff = "raw" if self.mode == "regression" else "prob"
+        return self.game(model, data, target, payoff=payoff, **options)
 
 
 def target_of(target: Tensor, index: int | Tensor | None, config: Any) -> int | None:

@@ -7,12 +7,13 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
+
+from gstarx.whole_files import write_whole
 
 _FORMAT = 1
 
@@ -32,13 +33,7 @@ def write_trained(
         {name: t.detach().cpu().contiguous() for name, t in tensors.items()},
         metadata={"gstarx": header},
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{uuid4().hex}.part")
-    try:
-        aside.write_bytes(content)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    write_whole(path, content)
 
 
 def read_trained(

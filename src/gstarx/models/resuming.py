@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam
 
-from gstarx.models.atomic_files import write_whole
 from gstarx.models.recipes import TrainingSettings
+from gstarx.whole_files import write_whole
 
 _FORMAT = 1
 

@@ -7,7 +7,6 @@ within the range of another has been merged into it: deleting it was all that wa
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from gstarx.runs.journal import read_journal
 from gstarx.runs.rows import SCHEMA, as_table
+from gstarx.whole_files import written_aside
 
 _LOG = logging.getLogger(__name__)
 _NAME = re.compile(r"rows-(\d{8})-(\d{8})\.parquet|journal-(\d{8})\.jsonl")
@@ -89,31 +89,12 @@ def seal(journal: Path) -> None:
 
 def write_rows(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
     """Write Parquet aside, push it to the disk, and give it its name."""
-    aside = path.with_name(f".{path.name}.{uuid4().hex}.part")
-    try:
-        with pq.ParquetWriter(
-            aside, SCHEMA, compression="zstd", write_page_checksum=True
-        ) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-        with aside.open("rb+") as file:
-            os.fsync(file.fileno())
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
-    sync_directory(path.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    """Push the names in a directory to the disk, where the system lets it be opened."""
-    try:
-        descriptor = os.open(directory, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with (
+        written_aside(path) as aside,
+        pq.ParquetWriter(aside, SCHEMA, compression="zstd", write_page_checksum=True) as writer,
+    ):
+        for batch in batches:
+            writer.write_batch(batch)
 
 
 def recover(directory: Path, aside: Path) -> None:

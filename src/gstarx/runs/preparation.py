@@ -8,7 +8,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import torch
 from torch_geometric.data import Data
@@ -19,10 +18,11 @@ from gstarx.datasets import GraphDataset
 from gstarx.explainers import NodeExplainer
 from gstarx.explainers.presets import options_for
 from gstarx.models import Network, digest, load_model, load_published_checkpoint
-from gstarx.runs.pieces import set_aside, sync_directory
+from gstarx.runs.pieces import set_aside
 from gstarx.runs.rows import FORMAT
 from gstarx.runs.specification import RunSpec
 from gstarx.runs.work import Work, on_device, package_versions
+from gstarx.whole_files import written_aside
 
 
 class ChangedInput(RuntimeError):
@@ -183,16 +183,8 @@ def check_versions(identity: dict[str, Any]) -> None:
 def _train(prepared: Prepared, explainer: NodeExplainer, path: Path) -> None:
     graphs = [on_device(graph, prepared.spec.device) for graph in prepared.dataset.split("train")]
     explainer.fit(prepared.model, graphs, seed=prepared.spec.seed)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f"{uuid4().hex}.part.safetensors")
-    try:
+    with written_aside(path) as aside:
         explainer.save(aside)
-        with aside.open("rb+") as file:
-            os.fsync(file.fileno())
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
-    sync_directory(path.parent)
 
 
 def _load(spec: RunSpec) -> Network:

@@ -23,7 +23,7 @@ from pydantic import (
 from gstarx import datasets, explainers
 from gstarx.explainers.registry import options_of
 from gstarx.metrics import SPARSITIES
-from gstarx.models.atomic_files import write_whole
+from gstarx.whole_files import write_whole
 
 SPLITS = ("train", "val", "test", "all")
 #: Options of explainers that the run itself decides.

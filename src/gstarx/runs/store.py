@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gstarx.models.atomic_files import write_whole
 from gstarx.runs import pieces
 from gstarx.runs.journal import Journal
 from gstarx.runs.lock import locked
 from gstarx.runs.rows import FORMAT, SCHEMA
 from gstarx.runs.specification import unknown
+from gstarx.whole_files import write_whole
 
 #: Rows after which a journal becomes Parquet.
 ROWS_PER_PIECE = 1_000

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gstarx.models.atomic_files import write_whole
+from gstarx.whole_files import write_whole
 
 
 def test_content_replaces_content(tmp_path: Path) -> None:

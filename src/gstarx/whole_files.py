@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,12 +14,21 @@ def write_whole(path: Path, content: bytes) -> None:
 
     A reader finds the old content or the new, never a part. Missing directories are made.
     """
+    with written_aside(path) as aside:
+        aside.write_bytes(content)
+
+
+@contextmanager
+def written_aside(path: Path) -> Iterator[Path]:
+    """A path to write to, which takes the name ``path`` when the block ends without an error.
+
+    It has the same suffix, and a name that starts with a dot.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{uuid4().hex}.part")
+    aside = path.with_name(f".{path.stem}.{uuid4().hex}.part{path.suffix}")
     try:
-        with aside.open("xb") as file:
-            file.write(content)
-            file.flush()
+        yield aside
+        with aside.open("rb+") as file:
             os.fsync(file.fileno())
         aside.replace(path)
     finally:
