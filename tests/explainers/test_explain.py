@@ -340,3 +340,65 @@ def test_every_signature_can_be_explained() -> None:
         assert found.exact, name
         total = found.node_mask.sum().item()
         assert total == pytest.approx(found.component_worth.item(), abs=1e-5), name
+
+
+PUBLISHED: dict[str, Any] = {"estimator": "subgraphs", "max_sample_size": 4, "baseline": 0.5}
+
+
+@pytest.mark.parametrize("name", sorted(NETWORKS))
+def test_graphs_that_share_passes_get_the_scores_they_get_alone(name: str) -> None:
+    net = build(name)
+    graphs = [graph(shape) for shape in ("ring", "messy", "one node", "wide", "ring")]
+    seeds = np.random.SeedSequence(3).spawn(len(graphs))
+    many = explain_many(net, graphs, seed=3, progress=False, **PUBLISHED)
+    for data, seed, found in zip(graphs, seeds, many, strict=True):
+        alone = explain(net, data, seed=np.random.default_rng(seed), **PUBLISHED)
+        torch.testing.assert_close(found.node_mask, alone.node_mask, rtol=0, atol=1e-6)
+        torch.testing.assert_close(found.prediction, alone.prediction, rtol=0, atol=1e-5)
+        torch.testing.assert_close(found.worth, alone.worth, rtol=0, atol=1e-6)
+        assert found.evaluations == alone.evaluations
+        assert found.explained == alone.explained
+
+
+@pytest.mark.parametrize("removal", ["remove", "split", "zero_filling"])
+def test_passes_are_shared_for_every_removal(removal: str) -> None:
+    calls: list[int] = []
+    net = model()
+
+    def counted(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        calls.append(len(x))
+        return net(x, edge_index, batch)
+
+    graphs = [graph("ring"), graph("messy"), graph("wide")]
+    options = {**PUBLISHED, "removal": removal, "batch_nodes": 1 << 20}
+    explain_many(counted, graphs, seed=0, progress=False, **options)
+    assert len(calls) == 1
+    calls.clear()
+    explain_many(counted, graphs, seed=0, progress=False, **{**options, "batch_nodes": 128})
+    assert len(calls) > 1
+    assert max(calls) <= 128
+
+
+def test_a_graph_that_breaks_a_shared_pass_costs_the_others_nothing() -> None:
+    def broken(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        if bool((x[:, 0] == 99).any()):
+            raise RuntimeError("ninety-nine")
+        return global_mean_pool(x[:, :3], batch)
+
+    bad = graph("messy")
+    bad.x = bad.x.clone()
+    bad.x[2, 0] = 99
+    graphs = [graph("ring"), bad, graph("ring")]
+    results = explain_many(broken, graphs, on_error="record", progress=False, seed=0, **PUBLISHED)
+    assert [type(found) is FailedExplanation for found in results] == [False, True, False]
+    assert "ninety-nine" in str(results[1].error)
+    bad.x[2, 0] = float("nan")
+    results = explain_many(broken, graphs, on_error="record", progress=False, seed=0, **PUBLISHED)
+    assert [type(found) is FailedExplanation for found in results] == [False, True, False]
+
+
+def test_graphs_with_many_coalitions_are_not_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gstarx.explainers.many._MOST_CELLS", 0)
+    monkeypatch.setattr("gstarx.explainers.many.shared_outputs", None)
+    (found,) = explain_many(model(), [graph("wide")], seed=0, progress=False, **PUBLISHED)
+    assert found.node_mask.abs().sum() > 0

@@ -210,6 +210,17 @@ class GNNGame:
             worths[some] = self._cache.worths(rows)
         return worths[:, 0] if self.single else worths
 
+    def learn(self, coalitions: Coalitions, outputs: Tensor) -> None:
+        """Take outputs for distinct coalitions, everybody first, from passes shared with others.
+
+        For a game that has not been asked yet. Where a worth is not finite nothing is kept: asking
+        for it will say what is wrong.
+        """
+        worths = self.settle(outputs[:1])[1].worths(outputs)
+        if np.isfinite(worths).all():
+            self._cache.rows_of(pack(coalitions))
+            self._cache.add(worths)
+
     def settle(self, whole: Tensor | None = None) -> tuple[Tensor, Payoff]:
         """What is explained, from the output (1, columns) for the whole graph; found out once."""
         if self._settled is None:

@@ -2,7 +2,8 @@
 
 from gstarx.explainers.base import NodeExplainer, NodeResult
 from gstarx.explainers.graphsvx import GraphSVX
-from gstarx.explainers.gstarx import FailedExplanation, GStarX, explain, explain_many
+from gstarx.explainers.gstarx import GStarX, explain
+from gstarx.explainers.many import FailedExplanation, explain_many
 from gstarx.explainers.registry import create, names
 from gstarx.explainers.settings import ValueSettings
 from gstarx.explainers.simple import LeaveOneOut, RandomNodes, SingleNode

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -12,7 +11,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.explain import Explanation
-from tqdm import tqdm
 
 from gstarx.coalitions.game import GNNGame
 from gstarx.coalitions.guard import restored
@@ -21,7 +19,9 @@ from gstarx.explainers.base import NodeExplainer, NodeResult
 from gstarx.explainers.explanation import NodeExplanation
 from gstarx.explainers.settings import ValueSettings
 from gstarx.explainers.tasks import ModelTask, Seed, target_of
+from gstarx.values.subgraph_sampling import SubgraphPlan
 
+_OWN_OPTIONS = frozenset({"seed", "progress", "edge_mask"})
 _VALUE_OPTIONS = frozenset(field.name for field in fields(ValueSettings))
 _GAME_OPTIONS = frozenset(inspect.signature(GNNGame).parameters) - {"model", "data", "lazy"}
 
@@ -221,70 +221,9 @@ def explain(model: Any, data: Data, **options: Any) -> Explanation:
     >>> explain(GCN(3, 8, 2), data).node_mask.shape
     torch.Size([3, 1])
     """
-    settings, seed, progress, edge_mask, game_options = _sorted_options(options)
+    asked = Options.of(options)
     with restored(model):
-        game = GNNGame(model, data, lazy=True, **game_options)
-        explanation = _explained(game, settings, seed, progress)
-    # an edge mask of the data, as PyG's datasets with a ground truth have, is not a finding
-    found = {*explanation.keys(), "edge_mask"}
-    for key, field in data:
-        if key not in found:
-            explanation[key] = field
-    if edge_mask:
-        explanation.edge_mask = edge_scores(explanation.node_mask, data.edge_index)
-    return explanation
-
-
-@dataclass(frozen=True)
-class FailedExplanation:
-    """What :func:`explain_many` records for a graph that could not be explained."""
-
-    position: int
-    error: Exception
-
-
-def explain_many(
-    model: Any,
-    dataset: Iterable[Data],
-    *,
-    on_error: str = "raise",
-    progress: bool = True,
-    seed: int | None = None,
-    **options: Any,
-) -> list[Explanation | FailedExplanation]:
-    """Explain every graph of a dataset, with a progress bar.
-
-    Parameters
-    ----------
-    model
-        Any PyG model or callable.
-    dataset
-        Graphs.
-    on_error
-        ``"raise"``, or ``"record"`` to put a :class:`FailedExplanation` in the list and go on.
-    progress
-        Show a bar.
-    seed
-        Every graph gets a seed of its own from it, by its position.
-    **options
-        As for :func:`explain`.
-    """
-    if on_error not in ("raise", "record"):
-        raise ValueError(f"on_error must be 'raise' or 'record' (got {on_error!r})")
-    graphs = list(dataset)
-    seeds = np.random.SeedSequence(seed).spawn(len(graphs))
-    results: list[Explanation | FailedExplanation] = []
-    with restored(model):
-        for position, graph in enumerate(tqdm(graphs, desc="explaining", disable=not progress)):
-            try:
-                own = np.random.default_rng(seeds[position])
-                results.append(explain(model, graph, seed=own, **options))
-            except Exception as error:
-                if on_error == "raise":
-                    error.add_note(f"while explaining graph {position} of {len(graphs)}")
-                    raise
-                results.append(FailedExplanation(position, error))
-    return results
+        return asked.explanation(data, GNNGame(model, data, lazy=True, **asked.game))
 
 
 def edge_scores(node_mask: Tensor, edge_index: Tensor) -> Tensor:
@@ -297,25 +236,53 @@ def edge_scores(node_mask: Tensor, edge_index: Tensor) -> Tensor:
     return (scores[ends[0]] + scores[ends[1]]) / 2
 
 
-def _sorted_options(
-    options: dict[str, Any],
-) -> tuple[ValueSettings, Any, bool, bool, dict[str, Any]]:
-    """Options by whom they are for."""
-    options = dict(options)
-    seed, progress = options.pop("seed", None), options.pop("progress", False)
-    edge_mask = options.pop("edge_mask", False)
-    own = {key: options.pop(key) for key in list(options) if key in _VALUE_OPTIONS}
-    for name in options.keys() - _GAME_OPTIONS:
-        valid = sorted({"seed", "progress", "edge_mask"} | _VALUE_OPTIONS | _GAME_OPTIONS)
-        raise TypeError(f"there is no option {name!r}; valid are {', '.join(valid)}")
-    return ValueSettings(**own), seed, progress, edge_mask, options
+@dataclass(frozen=True)
+class Options:
+    """The options of :func:`explain` by whom they are for."""
+
+    settings: ValueSettings
+    game: dict[str, Any]
+    seed: Any = None
+    progress: bool = False
+    edge_mask: bool = False
+
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> Options:
+        """Options from keyword arguments, or an error that lists them."""
+        own = {key: options[key] for key in _OWN_OPTIONS & options.keys()}
+        value = {key: options[key] for key in _VALUE_OPTIONS & options.keys()}
+        game = {key: options[key] for key in _GAME_OPTIONS & options.keys()}
+        for name in options.keys() - own.keys() - value.keys() - game.keys():
+            valid = sorted(_OWN_OPTIONS | _VALUE_OPTIONS | _GAME_OPTIONS)
+            raise TypeError(f"there is no option {name!r}; valid are {', '.join(valid)}")
+        return cls(ValueSettings(**value), game, **own)
+
+    def explanation(
+        self, data: Data, game: GNNGame, plan: SubgraphPlan | None = None
+    ) -> Explanation:
+        """The scores of a game with the fields of its graph."""
+        found = _explained(game, self.settings, self.seed, self.progress, plan)
+        # an edge mask of the data, as PyG's datasets with a ground truth have, is not a finding
+        known = {*found.keys(), "edge_mask"}
+        for key, field in data:
+            if key not in known:
+                found[key] = field
+        if self.edge_mask:
+            found.edge_mask = edge_scores(found.node_mask, data.edge_index)
+        return found
 
 
-def _explained(game: GNNGame, settings: ValueSettings, seed: Any, progress: bool) -> Explanation:
+def _explained(
+    game: GNNGame,
+    settings: ValueSettings,
+    seed: Any,
+    progress: bool,
+    plan: SubgraphPlan | None = None,
+) -> Explanation:
     """Scores of the players as a PyG explanation over all nodes of the graph."""
     with game.progress(progress):
         try:
-            found, estimator = settings.allocate(game, game.graph, seed=seed)
+            found, estimator = settings.allocate(game, game.graph, seed=seed, plan=plan)
         except Exception as error:
             if not game.settled and getattr(error, "__notes__", None):
                 # it was the question, or the whole graph, and not the coalitions asked for

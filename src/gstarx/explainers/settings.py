@@ -17,7 +17,7 @@ from gstarx.values import (
     shapley_value,
     shapley_value_sampled,
 )
-from gstarx.values.subgraph_sampling import SubgraphSampling, sample_subgraphs
+from gstarx.values.subgraph_sampling import SubgraphPlan, SubgraphSampling, sample_subgraphs
 
 #: Estimators of each value; the last one is what ``"auto"`` turns to beyond the budget.
 ESTIMATORS = {
@@ -68,10 +68,23 @@ class ValueSettings(SubgraphSampling):
             fits = graph.count_connected_coalitions(self.budget) <= self.budget
         return "exact" if fits else ESTIMATORS[self.value][-1]
 
+    def plan(
+        self, graph: CommunicationGraph, *, seed: int | np.random.Generator | None
+    ) -> SubgraphPlan | None:
+        """Which coalitions will be asked for, where that is known before any worth is."""
+        return SubgraphPlan.of(graph, self, seed=seed) if self.estimator == "subgraphs" else None
+
     def allocate(
-        self, game: Game, graph: CommunicationGraph, *, seed: int | np.random.Generator | None
+        self,
+        game: Game,
+        graph: CommunicationGraph,
+        *,
+        seed: int | np.random.Generator | None,
+        plan: SubgraphPlan | None = None,
     ) -> tuple[Allocation, str]:
-        """What every node gets, and the estimator that was used."""
+        """What every node gets, and the estimator that was used; a plan is gone by if given."""
+        if plan is not None:
+            return plan.allocation(game), self.estimator
         estimator = self.chosen_estimator(graph)
         try:
             return self._allocate(estimator, game, graph, seed), estimator

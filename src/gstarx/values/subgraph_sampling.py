@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -146,44 +145,91 @@ def sample_subgraphs(
     seed: int | np.random.Generator | None = None,
 ) -> Allocation:
     """What :func:`subgraph_sampled` returns; that an iteration was truncated is not warned of."""
-    generator = np.random.default_rng(seed)
-    whole = subsets is None and graph.num_nodes <= options.max_sample_size
-    if subsets is not None:
-        chosen = _checked_subsets(subsets, graph)
-    elif whole:
-        chosen = [np.arange(graph.num_nodes)] if graph.num_nodes else []
-    else:
-        chosen = _draw(graph, options, generator)
-    # a cover is taken part by part, the rest is done of many at once
-    room = 1 if options.superadditive else _NODES_TOGETHER
-    parts = [_Parts.of(graph, group, options.value) for group in _groups(chosen, room)]
-    ask = _Worths.of(v, graph, parts)
-    total = np.zeros((graph.num_nodes, ask.columns.shape[1]))
-    squares = np.zeros_like(total)
-    times = np.zeros(graph.num_nodes)
-    converged = True
-    for part, rows in zip(parts, ask.rows, strict=True):
-        worths = ask.columns[rows]
-        if options.superadditive:
-            worths = _covered(part, worths)
-        result, settled = _solve(part, worths, options)
-        converged &= settled
-        np.add.at(times, part.nodes, 1)
-        np.add.at(total, part.nodes, result)
-        np.add.at(squares, part.nodes, result**2)
-    count = np.maximum(times, 1)[:, None]
-    values = total / count
-    spread = np.maximum(squares / count - values**2, 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        std_error = np.where(count > 1, np.sqrt(spread / (count - 1)), np.nan)
-    if whole:
-        std_error = np.zeros_like(values)
-    gap = float(np.abs(ask.component_members @ values - ask.component_worths).max(initial=0.0))
-    shape = (graph.num_nodes, *ask.game_shape)
-    exact = whole and options.inner == "exact"
-    return Allocation(
-        values.reshape(shape), std_error.reshape(shape), exact, ask.evaluations, gap, converged
-    )
+    return SubgraphPlan.of(graph, options, subsets=subsets, seed=seed).allocation(v)
+
+
+@dataclass(frozen=True)
+class SubgraphPlan:
+    """Subsets that were drawn: which coalitions are asked for is known before any worth is."""
+
+    graph: CommunicationGraph
+    options: SubgraphSampling
+    #: Whether the one subset is the whole graph.
+    whole: bool
+    parts: list[_Parts]
+    #: Every distinct coalition that is asked for, packed.
+    masks: Masks
+    #: Where in ``masks`` are the components, and the coalitions of every part.
+    tops: NDArray[np.int64]
+    rows: list[NDArray[np.int64]]
+
+    @classmethod
+    def of(
+        cls,
+        graph: CommunicationGraph,
+        options: SubgraphSampling,
+        *,
+        subsets: Sequence[ArrayLike] | None = None,
+        seed: int | np.random.Generator | None = None,
+    ) -> SubgraphPlan:
+        """Draw the subsets, or take those that are given."""
+        generator = np.random.default_rng(seed)
+        whole = subsets is None and graph.num_nodes <= options.max_sample_size
+        if subsets is not None:
+            chosen = _checked_subsets(subsets, graph)
+        elif whole:
+            chosen = [np.arange(graph.num_nodes)] if graph.num_nodes else []
+        else:
+            chosen = _draw(graph, options, generator)
+        # a cover is taken part by part, the rest is done of many at once
+        room = 1 if options.superadditive else _NODES_TOGETHER
+        parts = [_Parts.of(graph, group, options.value) for group in _groups(chosen, room)]
+        masks = [
+            pack(graph.component_coalitions),
+            *(part.masks_in(graph.num_nodes) for part in parts),
+        ]
+        listed = np.concatenate(masks)
+        first, where = distinct_rows(listed)
+        tops, *rows = np.split(where, np.cumsum([len(m) for m in masks[:-1]]))
+        return cls(graph, options, whole, parts, listed[first], tops, rows)
+
+    def allocation(self, v: Game) -> Allocation:
+        """The values averaged over subsets; every coalition is asked for once."""
+        graph, options = self.graph, self.options
+        worths = evaluate_masks(v, self.masks, graph.num_nodes)
+        columns = in_columns(worths)
+        total = np.zeros((graph.num_nodes, columns.shape[1]))
+        squares = np.zeros_like(total)
+        times = np.zeros(graph.num_nodes)
+        converged = True
+        for part, rows in zip(self.parts, self.rows, strict=True):
+            asked = columns[rows]
+            if options.superadditive:
+                asked = _covered(part, asked)
+            result, settled = _solve(part, asked, options)
+            converged &= settled
+            np.add.at(times, part.nodes, 1)
+            np.add.at(total, part.nodes, result)
+            np.add.at(squares, part.nodes, result**2)
+        count = np.maximum(times, 1)[:, None]
+        values = total / count
+        spread = np.maximum(squares / count - values**2, 0.0)
+        # nothing is known of the spread of a node in a single subset
+        std_error = np.full_like(values, np.nan)
+        np.sqrt(spread / np.maximum(count - 1, 1), out=std_error, where=count > 1)
+        if self.whole:
+            std_error = np.zeros_like(values)
+        sums = graph.component_coalitions.astype(np.float64) @ values
+        gap = float(np.abs(sums - columns[self.tops]).max(initial=0.0))
+        shape = (graph.num_nodes, *worths.shape[1:])
+        return Allocation(
+            values.reshape(shape),
+            std_error.reshape(shape),
+            self.whole and options.inner == "exact",
+            len(self.masks),
+            gap,
+            converged,
+        )
 
 
 def hn_value_subgraph_sampled(
@@ -268,32 +314,6 @@ class _Parts:
     def masks_in(self, num_nodes: int) -> Masks:
         """The coalitions as bitmasks over the whole graph."""
         return renumber(self.lattice.masks, self.nodes, num_nodes)
-
-
-@dataclass(frozen=True)
-class _Worths:
-    """Worths of every coalition of every part, each distinct one asked for once."""
-
-    columns: Worths
-    #: For every part, where its coalitions' worths are in ``columns``.
-    rows: list[NDArray[np.int64]]
-    component_members: NDArray[np.float64]
-    component_worths: Worths
-    game_shape: tuple[int, ...]
-    evaluations: int
-
-    @classmethod
-    def of(cls, v: Game, graph: CommunicationGraph, parts: list[_Parts]) -> _Worths:
-        components = graph.component_coalitions
-        masks = [pack(components), *(part.masks_in(graph.num_nodes) for part in parts)]
-        first, where = distinct_rows(np.concatenate(masks))
-        worths = evaluate_masks(v, np.concatenate(masks)[first], graph.num_nodes)
-        columns = in_columns(worths)
-        ends = np.cumsum([len(m) for m in masks])
-        rows = [where[start:end] for start, end in pairwise(ends)]
-        tops = columns[where[: ends[0]]]
-        members = components.astype(np.float64)
-        return cls(columns, rows, members, tops, worths.shape[1:], len(first))
 
 
 def _solve(
