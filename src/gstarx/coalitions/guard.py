@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from gstarx.coalitions.signature import Model, model_device
+from gstarx.freed_memory import keep_freed_memory
 
 _Found = TypeVar("_Found")
 
@@ -44,6 +45,7 @@ def restored(model: Model) -> Iterator[None]:
     if id(model) in _inside.get():
         yield
         return
+    keep_freed_memory()
     modules = list(model.modules()) if isinstance(model, nn.Module) else []
     modes = [module.training for module in modules]
     buffers = [kept for module in modules for kept in _copied_buffers(module)]

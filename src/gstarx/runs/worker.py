@@ -36,8 +36,12 @@ def main() -> None:
     answers.flush()
     while True:
         done = work.do(position := positions.get(), prepared.graph(position))
-        answers.write(b"%d %d %s\n" % (done.position, done.failed, done.row))
-        answers.flush()
+        try:
+            answers.write(b"%d %d %s\n" % (done.position, done.failed, done.row))
+            answers.flush()
+        except BrokenPipeError:
+            # nobody is there to take it; nothing of it is left to be written at exit
+            os._exit(0)
 
 
 def _own_output() -> IO[bytes]:
