@@ -30,12 +30,13 @@ class GStarX(NodeExplainer):
     """The paper's explainer (Algorithm 1), inside ``torch_geometric.explain.Explainer``.
 
     Scores every node by its share of the model's prediction under the Hamiache-Navarro value (or
-    the Myerson or Shapley value) of the game that the model plays on the graph. Exact wherever the
-    connected coalitions fit the budget, with standard errors elsewhere.
+    the Myerson, Shapley or Banzhaf value) of the game that the model plays on the graph. Exact
+    wherever the coalitions that the value needs fit the budget, with standard errors elsewhere.
 
     Parameters
     ----------
-    value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive
+    value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
+    presence
         As in :class:`gstarx.explainers.ValueSettings`.
     payoff, baseline, removal, num_hops, batch_nodes, fallback
         As in :class:`gstarx.GNNGame`.
@@ -82,6 +83,7 @@ class GStarX(NodeExplainer):
         inner: str = "exact",
         tau: float = 0.01,
         superadditive: bool = False,
+        presence: float = 0.5,
         payoff: Any = "auto",
         baseline: Any = None,
         removal: Any = "remove",
@@ -102,6 +104,7 @@ class GStarX(NodeExplainer):
             inner=inner,
             tau=tau,
             superadditive=superadditive,
+            presence=presence,
         )
         self.game_options = {
             "payoff": payoff,

@@ -17,6 +17,7 @@ SAME_AS = {"sst2": "graph_sst2", "tweets": "twitter", "motifs": "ba_2motifs", "n
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "myerson": {EVERY: {"value": "myerson"}},
     "shapley": {EVERY: {"value": "shapley"}},
+    "banzhaf": {EVERY: {"value": "banzhaf"}},
     "subgraphx": {
         EVERY: {"rollouts": 20, "c_puct": 10.0, "min_atoms": 5, "expand_atoms": 12},
         "mutag": {"min_atoms": 3},

@@ -21,6 +21,7 @@ _HOME = {
     "gstarx_published": "gstarx.explainers.gstarx:GStarX.as_published",
     "myerson": "gstarx.explainers.gstarx:GStarX",
     "shapley": "gstarx.explainers.gstarx:GStarX",
+    "banzhaf": "gstarx.explainers.gstarx:GStarX",
     "subgraphx": "gstarx.explainers.subgraphx:SubgraphX",
     "graphsvx": "gstarx.explainers.graphsvx:GraphSVX",
     "orphicx": "gstarx.explainers.orphicx:OrphicX",
@@ -32,16 +33,23 @@ _HOME = {
     "single_node": "gstarx.explainers.simple:SingleNode",
     "random": "gstarx.explainers.simple:RandomNodes",
 }
+#: Not explainers, because they are told the metric, but made and kept like them.
+_YARDSTICKS = {
+    "best_found": "gstarx.explainers.told:BestFound",
+    "refined": "gstarx.explainers.told:Refined",
+}
 
 
-def names() -> tuple[str, ...]:
+def names(*, yardsticks: bool = False) -> tuple[str, ...]:
     """All explainers that :func:`create` knows, those of other packages last.
+
+    With ``yardsticks`` also what is told the metric: ``"best_found"`` and ``"refined"``.
 
     >>> names()[:3]
     ('gstarx', 'gstarx_published', 'myerson')
     """
     added = sorted({point.name for point in entry_points(group=GROUP)} - set(_HOME))
-    return (*_HOME, *added)
+    return (*_HOME, *added, *(_YARDSTICKS if yardsticks else ()))
 
 
 def create(name: str, *, dataset: str | None = None, **overrides: Any) -> NodeExplainer:
@@ -86,8 +94,8 @@ def options_of(name: str) -> tuple[str, ...]:
 
 
 def _found(name: str) -> Callable[..., Any]:
-    if name in _HOME:
-        module, _, path = _HOME[name].partition(":")
+    if home := {**_HOME, **_YARDSTICKS}.get(name):
+        module, _, path = home.partition(":")
         found: Any = import_module(module)
         for part in path.split("."):
             found = getattr(found, part)

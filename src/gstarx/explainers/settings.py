@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from gstarx.games.protocol import Game
 from gstarx.graphs.communication import CommunicationGraph, TooManyCoalitions, as_size
 from gstarx.values import (
     Allocation,
+    banzhaf_value,
+    banzhaf_value_sampled,
     hn_value,
     hn_value_growth_sampled,
     myerson_value,
@@ -17,6 +20,7 @@ from gstarx.values import (
     shapley_value,
     shapley_value_sampled,
 )
+from gstarx.values.banzhaf import check_presence
 from gstarx.values.subgraph_sampling import SubgraphPlan, SubgraphSampling, sample_subgraphs
 
 #: Estimators of each value; the last one is what ``"auto"`` turns to beyond the budget.
@@ -24,6 +28,7 @@ ESTIMATORS = {
     "hn": ("exact", "subgraphs", "growth"),
     "myerson": ("exact", "subgraphs", "sampled"),
     "shapley": ("exact", "subgraphs", "sampled"),
+    "banzhaf": ("exact", "sampled"),
 }
 
 
@@ -34,22 +39,27 @@ class ValueSettings(SubgraphSampling):
     Attributes
     ----------
     value
-        ``"hn"``, ``"myerson"`` or ``"shapley"``.
+        ``"hn"``, ``"myerson"``, ``"shapley"`` or ``"banzhaf"``.
     estimator
         ``"auto"``: exact whenever the coalitions that the value needs fit the budget, its
-        consistent sampler otherwise. ``"exact"``; ``"growth"`` (HN); ``"sampled"`` (Myerson,
-        Shapley); ``"subgraphs"``: the paper's Algorithm 3, for any of the three.
+        consistent sampler otherwise. ``"exact"``; ``"growth"`` (HN); ``"sampled"`` (the others);
+        ``"subgraphs"``: the paper's Algorithm 3, for HN, Myerson and Shapley.
     budget
         The most coalitions to evaluate. ``"subgraphs"`` has its own size instead.
     max_sample_size, num_samples, sampling, inner, tau, superadditive
         Options of :func:`gstarx.values.subgraph_sampled`, for ``"subgraphs"`` only.
+    presence
+        For the Banzhaf value: the probability that another node is there.
     """
 
     estimator: str = "auto"
     budget: int = 20_000
+    presence: float = 0.5
+    _values: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_presence(self.presence)
         if self.estimator not in ("auto", *ESTIMATORS[self.value]):
             pairs = "; ".join(f"{v}: {', '.join(('auto', *e))}" for v, e in ESTIMATORS.items())
             raise ValueError(
@@ -62,7 +72,7 @@ class ValueSettings(SubgraphSampling):
         """The estimator for a graph: ``"auto"`` resolved by counting its coalitions."""
         if self.estimator != "auto":
             return self.estimator
-        if self.value == "shapley":
+        if self.value in ("shapley", "banzhaf"):
             fits = graph.num_nodes < 63 and 2**graph.num_nodes - 1 <= self.budget
         else:
             fits = graph.count_connected_coalitions(self.budget) <= self.budget
@@ -104,6 +114,13 @@ class ValueSettings(SubgraphSampling):
         if estimator == "subgraphs":
             # a truncated iteration was asked for by name, and the result records it: no warning
             return sample_subgraphs(game, graph, self, seed=seed)
+        if self.value == "banzhaf":
+            known = {"presence": self.presence}
+            if estimator == "exact":
+                return banzhaf_value(game, graph.num_nodes, max_coalitions=self.budget, **known)
+            return banzhaf_value_sampled(
+                game, graph.num_nodes, budget=self.budget, seed=seed, **known
+            )
         if self.value == "shapley":
             if estimator == "exact":
                 return shapley_value(game, graph.num_nodes, max_coalitions=self.budget)

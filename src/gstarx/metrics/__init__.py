@@ -18,7 +18,13 @@ from gstarx.metrics.faithfulness import (
 )
 from gstarx.metrics.ground_truth import auroc, iou, precision, precision_at_k, recall
 from gstarx.metrics.labels import LabelFidelity, characterization_score, label_fidelity
-from gstarx.metrics.optimum import BestSelection, RefinedSelection, best_selection, refine
+from gstarx.metrics.optimum import (
+    BestSelection,
+    RefinedSelection,
+    best_selection,
+    best_selections,
+    refine,
+)
 from gstarx.metrics.robustness import (
     RobustFidelity,
     Stability,
@@ -44,6 +50,7 @@ __all__ = [
     "auroc",
     "average",
     "best_selection",
+    "best_selections",
     "characterization_score",
     "entropy_sparsity",
     "evaluate",

@@ -113,8 +113,9 @@ class ExplainerSpec(_Checked):
     @field_validator("name")
     @classmethod
     def _known(cls, name: str) -> str:
-        if name not in explainers.names():
-            raise ValueError(unknown("explainer", name, explainers.names()))
+        valid = explainers.names(yardsticks=True)
+        if name not in valid:
+            raise ValueError(unknown("explainer", name, valid))
         return name
 
     @model_validator(mode="after")

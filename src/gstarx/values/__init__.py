@@ -1,7 +1,8 @@
-"""How the worth is shared: the Hamiache-Navarro, Myerson, C-Shapley and Shapley values."""
+"""How the worth is shared: the Hamiache-Navarro, Myerson, C-Shapley, Shapley and Banzhaf values."""
 
 from gstarx.values import axioms
 from gstarx.values.allocation import Allocation, ConvergenceWarning, PrecisionWarning
+from gstarx.values.banzhaf import banzhaf_value, banzhaf_value_sampled
 from gstarx.values.c_shapley import c_shapley_value
 from gstarx.values.consistency import associated_game, limit_game, surplus
 from gstarx.values.hn.closed_form import hn_value
@@ -19,6 +20,8 @@ __all__ = [
     "PrecisionWarning",
     "associated_game",
     "axioms",
+    "banzhaf_value",
+    "banzhaf_value_sampled",
     "c_shapley_value",
     "coalition_weights",
     "hn_value",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,8 +46,11 @@ class SubgraphSampling:
     tau: float = 0.01
     superadditive: bool = False
 
+    #: Values that there are; some of them not inside subsets.
+    _values: ClassVar[tuple[str, ...]] = _VALUES
+
     def __post_init__(self) -> None:
-        for name, valid in (("value", _VALUES), ("sampling", _SAMPLINGS), ("inner", _INNERS)):
+        for name, valid in (("value", self._values), ("sampling", _SAMPLINGS), ("inner", _INNERS)):
             if (got := getattr(self, name)) not in valid:
                 listed = ", ".join(map(repr, valid))
                 raise ValueError(f"{name} must be one of {listed} (got {got!r})")
