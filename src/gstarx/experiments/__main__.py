@@ -24,12 +24,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ship.add_argument("--to", type=Path, default=Path("src/gstarx/models/trained"))
     tables = what.add_parser("tables", help="datasets and accuracies beside the paper's (5 to 7)")
     tables.add_argument("--results", type=Path, default=Path("results"))
+    explain = what.add_parser("explain", help="explain the graphs of the tables, as far as needed")
+    explain.add_argument("setups", nargs="*", help="dataset-network, such as mutag-gcn")
+    explain.add_argument("--stages", nargs="*", default=[], help="headline rivals ablation ...")
+    explain.add_argument("--results", type=Path, default=Path("results"))
+    explain.add_argument("--workers", type=int)
+    explain.add_argument("--engine", default="local")
+    measured = what.add_parser("measure", help="figures and claims of the paper, measured again")
+    measured.add_argument("only", nargs="*", help="such as sentence, molecule or fits")
+    measured.add_argument("--results", type=Path, default=Path("results"))
+    measured.add_argument("--pictures", type=Path, default=Path("docs/figures"))
+    page = what.add_parser("page", help="write docs/results.md from what was found")
+    page.add_argument("--results", type=Path, default=Path("results"))
+    page.add_argument("--to", type=Path, default=Path("docs/results.md"))
     chosen = parser.parse_args(arguments)
     try:
         if chosen.what == "train":
             training.train_all(chosen.only, seeds=range(chosen.seeds), results=chosen.results)
         elif chosen.what == "pretrain":
             training.pretrain(chosen.only, to=chosen.to)
+        elif chosen.what == "explain":
+            from gstarx.experiments.explaining import explain_all
+
+            explain_all(
+                chosen.setups,
+                chosen.stages,
+                results=chosen.results,
+                workers=chosen.workers,
+                engine=chosen.engine,
+            )
+        elif chosen.what == "measure":
+            from gstarx.experiments.measuring import measure
+
+            measure(tuple(chosen.only), results=chosen.results, pictures=chosen.pictures)
+        elif chosen.what == "page":
+            from gstarx.experiments.page import write_page
+
+            print(f"written: {write_page(chosen.results, chosen.to)}")
         else:
             print(statistics_table())
             print(accuracy_table(chosen.results), end="")

@@ -94,7 +94,11 @@ class Prepared:
         return self.dataset[position]
 
 
-def prepare(spec: RunSpec, baseline: tuple[float, ...] | None = None) -> Prepared:
+def prepare(
+    spec: RunSpec,
+    baseline: tuple[float, ...] | None = None,
+    dataset: GraphDataset | None = None,
+) -> Prepared:
     """Load and check what a specification names.
 
     Parameters
@@ -103,6 +107,8 @@ def prepare(spec: RunSpec, baseline: tuple[float, ...] | None = None) -> Prepare
         The specification.
     baseline
         The baseline, where it has been computed before.
+    dataset
+        The dataset, where it has been loaded before.
 
     Raises
     ------
@@ -111,7 +117,12 @@ def prepare(spec: RunSpec, baseline: tuple[float, ...] | None = None) -> Prepare
     ValueError
         When the graphs are not in the split, or the model is none of graphs.
     """
-    dataset = datasets.load(spec.dataset.name, spec.dataset.root, **spec.dataset.options)
+    if dataset is None:
+        dataset = datasets.load(spec.dataset.name, spec.dataset.root, **spec.dataset.options)
+    elif dataset.name != spec.dataset.name:
+        raise ValueError(
+            f"the dataset must be {spec.dataset.name!r}, as specified (got {dataset.name!r})"
+        )
     _check("the dataset " + repr(spec.dataset.name), spec.dataset.digest, dataset.digest)
     model = _load(spec)
     found = digest(model)

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
+from gstarx.datasets import GraphDataset
 from gstarx.runs.local import explain_locally
 from gstarx.runs.on_ray import explain_on_ray
 from gstarx.runs.pieces import FAILED, MISSING
@@ -87,6 +88,7 @@ def run(
     workers: int | None = None,
     address: str | None = None,
     progress: bool = True,
+    dataset: GraphDataset | None = None,
 ) -> RunReport:
     """Explain the graphs of a specification that the store does not have yet.
 
@@ -109,6 +111,9 @@ def run(
         Of the Ray cluster; see :func:`gstarx.runs.on_ray.explain_on_ray`.
     progress
         Show a bar with rate and remaining time.
+    dataset
+        The dataset that the specification names, if it has been loaded already; worker processes
+        load their own.
 
     Raises
     ------
@@ -141,7 +146,7 @@ def run(
     how = _Engine(engine, workers, address, progress)
     asked = as_spec(spec)
     with _one_thread(), open_store(store) as opened:
-        return _carried_out(opened, asked, MISSING, how)
+        return _carried_out(opened, asked, MISSING, how, dataset)
 
 
 def resume(
@@ -207,9 +212,11 @@ def _again(
         return reports
 
 
-def _carried_out(store: Store, spec: RunSpec, status: int, how: _Engine) -> RunReport:
+def _carried_out(
+    store: Store, spec: RunSpec, status: int, how: _Engine, dataset: GraphDataset | None = None
+) -> RunReport:
     start = time.perf_counter()
-    prepared = prepare(spec)
+    prepared = prepare(spec, dataset=dataset)
     store.remember(prepared.name, prepared.request)
     before = store.statuses(prepared.run, len(prepared.dataset))[list(prepared.positions)]
     todo = [p for p, s in zip(prepared.positions, before.tolist(), strict=True) if s == status]

@@ -1,0 +1,176 @@
+"""Who explains: every method of the tables and ablations, with all its settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Evaluations of values that are estimated; where all coalitions fit, values are exact.
+BUDGET = 5_000
+
+
+@dataclass(frozen=True)
+class Method:
+    """An explainer with its options.
+
+    Attributes
+    ----------
+    name
+        What it is called here.
+    explainer, options
+        As :func:`gstarx.explainers.create` takes them.
+    role
+        ``"ours"`` (what this library would have you use; settings are chosen among these),
+        ``"rival"`` of the paper, ``"control"``, ``"ablation"``, ``"yardstick"``, ``"refined"``.
+    baseline
+        The split whose mean output is the baseline of the payoff, a number, or nothing.
+    slow
+        Whether it only gets the few graphs of a setup.
+    splits
+        The splits it explains.
+    only
+        The setups it is for; all if none is named.
+    seed
+        Of the run.
+    """
+
+    name: str
+    explainer: str
+    options: dict[str, Any] = field(default_factory=dict)
+    role: str = "ablation"
+    baseline: str | tuple[float, ...] | None = "train"
+    slow: bool = False
+    splits: tuple[str, ...] = ("test",)
+    only: tuple[str, ...] = ()
+    seed: int = 0
+
+    @property
+    def digest(self) -> str:
+        """Of everything that is set here, so that a changed setting is another method."""
+        text = json.dumps([self.explainer, self.options, self.baseline, self.seed], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+_BOTH = ("val", "test")
+
+
+def _value(name: str, value: str, role: str = "ours", **options: Any) -> Method:
+    splits = _BOTH if role == "ours" else ("test",)
+    return Method(
+        name, "gstarx", {"value": value, "budget": BUDGET, **options}, role, splits=splits
+    )
+
+
+def _subsets(name: str, role: str = "ablation", **options: Any) -> Method:
+    """Algorithm 3 with exact values inside subsets, unless options say otherwise."""
+    splits = _BOTH if role == "ours" else ("test",)
+    return Method(name, "gstarx", {"estimator": "subgraphs", **options}, role, splits=splits)
+
+
+#: What is compared first: values, the published procedure, and what they are held against.
+HEADLINE = (
+    Method("as published", "gstarx_published", role="ours", baseline="test", splits=_BOTH),
+    _value("HN", "hn"),
+    _value("Myerson", "myerson"),
+    _value("Shapley", "shapley"),
+    _value("Banzhaf", "banzhaf"),
+    _value("Banzhaf, presence 0.7", "banzhaf", presence=0.7),
+    _subsets("HN, subsets of 6", "ours", max_sample_size=6),
+    _subsets("HN, subsets of 10, cover", "ours", superadditive=True),
+    _subsets("Shapley, subsets of 10", "ours", value="shapley"),
+    *(Method(f"random {i}", "random", role="control", seed=i, splits=_BOTH) for i in range(5)),
+    Method("leave one out", "leave_one_out", role="control", splits=_BOTH),
+    Method("single nodes", "single_node", role="control", splits=_BOTH),
+    Method("GraphSVX", "graphsvx", role="rival", splits=_BOTH),
+    Method("best found", "best_found", role="yardstick", baseline=None),
+)
+#: The other rivals: slow ones, and those that train.
+RIVALS = (
+    Method("GNNExplainer", "gnnexplainer", role="rival", slow=True, splits=_BOTH),
+    Method("PGExplainer", "pgexplainer", role="rival", splits=_BOTH),
+    Method("SubgraphX", "subgraphx", role="rival", slow=True, splits=_BOTH),
+    Method("gradient × input", "gradient_x_input", role="control", splits=_BOTH),
+    Method("integrated gradients", "integrated_gradients", role="control", splits=_BOTH),
+    Method("OrphicX", "orphicx", role="rival", splits=_BOTH),
+)
+REFINED = (
+    Method("HN, refined", "refined", {"of": "gstarx", "options": {"budget": BUDGET}}, "refined"),
+    Method(
+        "Banzhaf, refined",
+        "refined",
+        {"of": "banzhaf", "options": {"budget": BUDGET}},
+        "refined",
+    ),
+    Method("random, refined", "refined", {"of": "random"}, "refined"),
+)
+#: One thing changed at a time, from the published procedure and from the values.
+ABLATION = (
+    *(_subsets(f"HN, subsets of {size}", max_sample_size=size) for size in (4, 8, 10, 12)),
+    *(
+        Method(
+            f"as published, seed {seed}",
+            "gstarx_published",
+            baseline="test",
+            seed=seed,
+        )
+        for seed in (1, 2)
+    ),
+    *(
+        Method(
+            f"as published, subsets of {size}",
+            "gstarx_published",
+            {"max_sample_size": size},
+            baseline="test",
+        )
+        for size in (4, 6, 8, 12)
+    ),
+    Method("as published, f0 of training", "gstarx_published", baseline="train"),
+    Method("as published, f0 = 0", "gstarx_published", baseline=(0.0,)),
+    _subsets("HN, subsets of 10, k-hop", sampling="khop"),
+    _subsets("HN, 30 subsets", num_samples=30),
+    _subsets("HN, 100 subsets", num_samples=100),
+    _subsets("HN, 300 subsets", num_samples=300),
+    _subsets("Myerson, subsets of 10", value="myerson"),
+    _subsets("Shapley, subsets of 6", value="shapley", max_sample_size=6),
+    Method("HN, f0 = 0", "gstarx", {"budget": BUDGET}, baseline=(0.0,)),
+    Method("HN, f0 of test", "gstarx", {"budget": BUDGET}, baseline="test"),
+    Method("Shapley, f0 = 0", "gstarx", {"value": "shapley", "budget": BUDGET}, baseline=(0.0,)),
+    _value("Banzhaf, presence 0.3", "banzhaf", "ablation", presence=0.3),
+    _value("Banzhaf of logits", "banzhaf", "ablation", payoff="raw"),
+    _value("HN of logits", "hn", "ablation", payoff="raw"),
+)
+#: The same number of evaluations for everybody.
+EQUAL = tuple(
+    Method(
+        f"{label}, {budget:,} evaluations",
+        "gstarx",
+        {"value": value, "budget": budget},
+        only=("mutag-gcn", "bbbp-gcn", "ba_2motifs-gcn"),
+    )
+    for budget in (300, 1_000)
+    for label, value in (
+        ("HN", "hn"),
+        ("Myerson", "myerson"),
+        ("Shapley", "shapley"),
+        ("Banzhaf", "banzhaf"),
+    )
+) + tuple(
+    Method(
+        f"GraphSVX, {budget:,} evaluations",
+        "graphsvx",
+        {"num_samples": budget},
+        only=("mutag-gcn", "bbbp-gcn", "ba_2motifs-gcn"),
+    )
+    for budget in (300, 1_000)
+)
+
+STAGES = {
+    "headline": HEADLINE,
+    "rivals": RIVALS,
+    "ablation": ABLATION,
+    "refined": REFINED,
+    "equal": EQUAL,
+}
+METHODS = {method.name: method for stage in STAGES.values() for method in stage}

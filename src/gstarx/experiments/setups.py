@@ -1,0 +1,122 @@
+"""What is explained: the paper's datasets with its networks, and which of their graphs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from gstarx import datasets
+from gstarx.datasets import GraphDataset
+from gstarx.models import Network, load_model, load_published_checkpoint
+
+#: Where the paper's published weights are looked for: here, or beside the repository.
+_CHECKPOINTS = ("GSTARX_CHECKPOINTS", "../shared/checkpoints")
+
+
+class Missing(FileNotFoundError):
+    """Data or weights of a setup are not here; the rest can be made without them."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A dataset with a network, and how many of its graphs are explained.
+
+    Attributes
+    ----------
+    dataset, network
+        By name.
+    published
+        The file of published weights; without one the weights are those that ship.
+    test, val
+        The most graphs of each split: all, or so many drawn once and for all.
+    few
+        How many of the test graphs the slow explainers get: the first of them.
+    """
+
+    dataset: str
+    network: str
+    published: str | None = None
+    test: int | None = None
+    val: int | None = 60
+    few: int = 30
+
+    @property
+    def name(self) -> str:
+        """Dataset and network, as in file names."""
+        return f"{self.dataset}-{self.network}"
+
+    def weights(self) -> Path:
+        """The file of the weights, or :class:`Missing`."""
+        if self.published is None:
+            shipped = Path(str(files("gstarx.models") / "trained" / f"{self.name}.safetensors"))
+            if not shipped.is_file():
+                raise Missing(f"there are no trained weights of {self.name} in this installation")
+            return shipped
+        variable, beside = _CHECKPOINTS
+        path = Path(os.environ.get(variable) or beside) / self.published
+        if not path.is_file():
+            raise Missing(
+                f"the published weights of {self.name} are not at {path}: say where they are "
+                f"with {variable}"
+            )
+        return path
+
+    def data(self) -> GraphDataset:
+        """The dataset, or :class:`Missing`."""
+        return _load(self.dataset)
+
+    def graphs(self, split: str) -> tuple[int, ...]:
+        """Positions of the graphs of a split, in an order drawn once and for all."""
+        return chosen(self.data().split_indices[split], self.test if split == "test" else self.val)
+
+    def few_graphs(self, graphs: Sequence[int], split: str) -> tuple[int, ...]:
+        """Those of the graphs of a split that slow methods get.
+
+        The sparsity is chosen on the validation split, for which half as many will do.
+        """
+        return tuple(graphs[: self.few if split == "test" else self.few // 2])
+
+
+def chosen(positions: Sequence[int], most: int | None) -> tuple[int, ...]:
+    """Some of the positions, always the same ones; more of them begin with the same.
+
+    >>> chosen((4, 5, 6, 7), 2) == chosen((4, 5, 6, 7), 3)[:2]
+    True
+    """
+    order = np.random.default_rng(0).permutation(len(positions))
+    return tuple(int(positions[at]) for at in order[:most])
+
+
+def load_weights(path: Path) -> Network:
+    """The network of a file of published or our own weights."""
+    return load_published_checkpoint(path) if path.suffix == ".pth" else load_model(path)[0]
+
+
+@cache
+def _load(name: str) -> GraphDataset:
+    try:
+        return datasets.load(name)
+    except (OSError, ImportError) as error:
+        raise Missing(str(error).splitlines()[0]) from error
+
+
+#: The rows of Tables 1 and 2.
+SETUPS = {
+    setup.name: setup
+    for setup in (
+        Setup("mutag", "gcn", "mutag/gcn_3l_best.pth", few=20),
+        Setup("ba_2motifs", "gcn", "ba_2motifs/gcn_3l_best.pth"),
+        Setup("bbbp", "gcn", "bbbp/gcn_3l_best.pth"),
+        Setup("bace", "gcn", "bace/gcn_3l_best.pth"),
+        Setup("sst2", "gcn", test=100),
+        Setup("tweets", "gcn", test=100),
+        Setup("mutag", "gin", "mutag/gin_3l_best.pth", few=20),
+        Setup("sst2", "gat", test=100),
+    )
+}
