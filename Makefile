@@ -2,10 +2,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
-EXTRAS := molecules,text,gradients,test,docs,dev
+EXTRAS := molecules,drawing,text,gradients,test,docs,dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak docs clean
+.PHONY: help browser demo test check bench soak docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,8 +21,15 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## the paper's worked examples computed, a network explained
 	$(BIN)/python -m gstarx.demo
 
+# The report is opened in a browser, which is installed where that asks nobody: as root, by apt.
+CHROMIUM = command -v chromium || command -v chromium-browser || command -v google-chrome
+browser:
+	@($(CHROMIUM)) >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null; } || \
+	  echo "there is no Chromium: the tests that open the report in one are skipped"
+
 # One thread each: the workers fill the cores already.
-test: $(READY) ## every test and doctest, on all cores
+test: $(READY) browser ## every test and doctest, on all cores
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 check: $(READY) ## lint, formatting, types

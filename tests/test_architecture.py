@@ -15,7 +15,7 @@ SOURCE = Path(gstarx.__file__).parent
 #: From top to bottom. Rooms on one line are neighbours and do not use each other; rooms that are
 #: still to be built have their place already.
 STOREYS = (
-    ("freed_memory", "optional", "whole_files"),  # what any room may call
+    ("freed_memory", "optional", "paper", "whole_files"),  # what any room may call
     ("graphs",),
     ("games",),
     ("values",),
@@ -28,7 +28,7 @@ STOREYS = (
     ("runs",),
     ("experiments",),
     ("cli", "web"),
-    ("demo",),
+    ("__main__", "demo"),
 )
 STOREY = {room: storey for storey, rooms in enumerate(STOREYS) for room in rooms}
 

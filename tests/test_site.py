@@ -50,7 +50,17 @@ def test_formulas_are_drawn_by_the_browser(pages: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     "room",
-    ["graphs", "games", "values", "coalitions", "metrics", "explainers", "models", "datasets"],
+    [
+        "graphs",
+        "games",
+        "values",
+        "coalitions",
+        "metrics",
+        "explainers",
+        "models",
+        "datasets",
+        "drawing",
+    ],
 )
 def test_examples_in_docstrings_are_shown_as_code(pages: dict[str, str], room: str) -> None:
     page = pages[f"reference/{room}.html"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gstarx import coalitions as coalitions
     from gstarx import datasets as datasets
+    from gstarx import drawing as drawing
     from gstarx import explainers as explainers
     from gstarx import games as games
     from gstarx import graphs as graphs
@@ -45,6 +46,7 @@ _ROOMS = frozenset(
     {
         "coalitions",
         "datasets",
+        "drawing",
         "explainers",
         "games",
         "graphs",

@@ -241,6 +241,7 @@ def test_a_copy_that_is_not_the_papers(copied: Path) -> None:
         path.write_text("\n".join(path.read_text().split("\n")[:lines]))
     bonds = [f"{a}, {b}" for a, b in raw("A") if a <= atoms]
     (copied / "MUTAG_A.txt").write_text("\n".join(bonds))
+    (copied / "MUTAG_edge_labels.txt").unlink()
     with pytest.warns(
         UnlikeThePaperWarning, match=r"mutag is not the paper's: 187 graphs \(.*188\)"
     ):
@@ -253,3 +254,28 @@ def test_options_are_those_of_the_dataset() -> None:
         load("bbbp", spilt="scaffold")
     with pytest.raises(TypeError, match=r"options of 'mutag': none \(got 'split'\)"):
         load("mutag", split="scaffold")
+
+
+def test_bonds_have_their_orders_where_the_file_is_there(copied: Path) -> None:
+    kinds = [kind for (kind,) in raw("edge_labels")]
+    known = load("mutag", copied.parent.parent)
+    assert sorted(order for graph in known for order in graph.bonds) == sorted(
+        {0: 1.5, 1: 1.0, 2: 2.0, 3: 3.0}[kind] for kind in kinds
+    )
+    for graph in known:
+        assert len(graph.bonds) == graph.num_edges
+        # as many both ways, each with the order it has
+        ways = {
+            (int(a), int(b)): o for (a, b), o in zip(graph.edge_index.T, graph.bonds, strict=True)
+        }
+        assert all(ways[b, a] == order for (a, b), order in ways.items())
+    # a nitrogen and an oxygen that is nowhere else are joined by a double bond in a nitro group
+    assert 2.0 in known[0].bonds
+    (copied / "MUTAG_edge_labels.txt").write_text("4\n" * len(kinds))
+    with pytest.raises(ValueError, match=r"kind of bond must be 0 to 3 \(got 4\)"):
+        load("mutag", copied.parent.parent)
+    (copied / "MUTAG_edge_labels.txt").write_text("0\n")
+    with pytest.raises(ValueError, match="1 lines for 7442 bonds"):
+        load("mutag", copied.parent.parent)
+    (copied / "MUTAG_edge_labels.txt").unlink()
+    assert "bonds" not in load("mutag", copied.parent.parent)[0]

@@ -16,6 +16,8 @@ from gstarx.datasets.splits import random_split_indices
 
 #: Atom behind each of the seven MUTAG node features.
 MUTAG_ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")
+#: Orders of the kinds of bonds: aromatic, single, double, triple.
+_ORDERS = (1.5, 1.0, 2.0, 3.0)
 _FILES = {"A": 2, "graph_indicator": 1, "graph_labels": 1, "node_labels": 1}
 
 
@@ -23,7 +25,8 @@ def load_mutag(root: Path) -> GraphDataset:
     """188 nitroaromatic molecules, class 1 mutagenic (TU text files in ``MUTAG/raw``).
 
     Node features are the one-hot atom; edges run both ways, ordered by source and target. Each
-    graph has ``atoms``, the symbols of its atoms.
+    graph has ``atoms``, the symbols of its atoms, and where the file of them is there ``bonds``, the
+    order of every edge (1.5 for aromatic ones), which networks do not see.
     """
     raw = root / "MUTAG" / "raw"
     if not (raw / "MUTAG_A.txt").is_file():
@@ -35,17 +38,21 @@ def load_mutag(root: Path) -> GraphDataset:
     _check(raw, read)
     owner, atoms = read["graph_indicator"][:, 0] - 1, read["node_labels"][:, 0]
     labels, bonds = read["graph_labels"][:, 0], read["A"] - 1
+    orders = _bond_orders(raw / "MUTAG_edge_labels.txt", len(bonds))
     graphs = []
     for graph in range(len(labels)):
         nodes = np.flatnonzero(owner == graph)
-        ends = bonds[owner[bonds[:, 0]] == graph] - nodes[0]
-        ends = ends[np.lexsort((ends[:, 1], ends[:, 0]))]
+        own = np.flatnonzero(owner[bonds[:, 0]] == graph)
+        own = own[np.lexsort((bonds[own, 1], bonds[own, 0]))]
+        ends = bonds[own] - nodes[0]
+        known = {} if orders is None else {"bonds": orders[own].tolist()}
         graphs.append(
             Data(
                 x=torch.eye(len(MUTAG_ATOMS))[torch.from_numpy(atoms[nodes])],
                 edge_index=torch.from_numpy(np.ascontiguousarray(ends.T)),
                 y=torch.tensor([int(labels[graph] == 1)]),
                 atoms=[MUTAG_ATOMS[atom] for atom in atoms[nodes]],
+                **known,
             )
         )
     dataset = GraphDataset(
@@ -59,6 +66,23 @@ def load_mutag(root: Path) -> GraphDataset:
         class_names=("not mutagenic", "mutagenic"),
     )
     return warn_if_unlike_the_paper(dataset)
+
+
+def _bond_orders(path: Path, bonds: int) -> NDArray[np.float64] | None:
+    """The order of every bond, for pictures; networks do not see it. None without the file."""
+    if not path.is_file():
+        return None
+    kinds = integers(path, columns=1)[:, 0]
+    wrong = np.flatnonzero((kinds < 0) | (kinds >= len(_ORDERS)))
+    if len(wrong):
+        what = f"kind of bond must be 0 to {len(_ORDERS) - 1} (got {kinds[wrong[0]]})"
+        raise misfit(path, wrong[0], what)
+    if len(kinds) != bonds:
+        raise ValueError(
+            f"{path} does not fit together with the files beside it: it has {len(kinds)} lines "
+            f"for {bonds} bonds"
+        )
+    return np.array(_ORDERS)[kinds]
 
 
 def _check(raw: Path, read: dict[str, NDArray[np.int64]]) -> None:

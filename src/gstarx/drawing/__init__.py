@@ -1,0 +1,32 @@
+"""Show me: explanations as pictures, curves, and one page that holds them all."""
+
+from gstarx.drawing.choosing import draw
+from gstarx.drawing.comparison import compare
+from gstarx.drawing.gathering import gather
+from gstarx.drawing.graph import draw_graph
+from gstarx.drawing.groups import GroupScore, aggregate
+from gstarx.drawing.molecule import draw_molecule
+from gstarx.drawing.picture import Picture
+from gstarx.drawing.plots import plot_curves, plot_intervals
+from gstarx.drawing.report_data import Explained, ExplainerRow, ReportData
+from gstarx.drawing.report_writing import report, report_page
+from gstarx.drawing.sentence import draw_sentence
+
+__all__ = [
+    "Explained",
+    "ExplainerRow",
+    "GroupScore",
+    "Picture",
+    "ReportData",
+    "aggregate",
+    "compare",
+    "draw",
+    "draw_graph",
+    "draw_molecule",
+    "draw_sentence",
+    "gather",
+    "plot_curves",
+    "plot_intervals",
+    "report",
+    "report_page",
+]

@@ -1,0 +1,129 @@
+"""SVG as text: elements whose attributes and texts are escaped, in one place."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from html import escape
+
+#: Fonts that systems have; a PNG falls back on one that is there for certain.
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+INK = "#1b1f24"
+MUTED = "#5c6670"
+LINE = "#d5dae0"
+CARD = "#ffffff"
+
+# what no XML document may hold, escaped or not
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+#: Widths of letters as shares of the font size, for a sans-serif of ordinary width.
+_NARROW = dict.fromkeys("ijl|!.,;:'`", 0.3) | dict.fromkeys('ftrI()[]{}"-/\\ *', 0.38)
+_WIDE = dict.fromkeys("mwMW@%—", 0.88) | dict.fromkeys("ABCDGHKNOQRUVXY&=+<>~^→", 0.72)
+_WIDTHS = _NARROW | _WIDE
+
+
+def escaped(text: object) -> str:
+    r"""Text for SVG and HTML, inside elements and attributes; what XML forbids becomes U+FFFD.
+
+    >>> escaped('<b title="x">\x00')
+    '&lt;b title=&quot;x&quot;&gt;�'
+    """
+    return escape(_FORBIDDEN.sub("\ufffd", str(text)), quote=True)
+
+
+def number(value: float) -> str:
+    """A coordinate with at most two digits after the point.
+
+    >>> number(3.14159), number(2.0), number(-0.001)
+    ('3.14', '2', '0')
+    """
+    found = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if found == "-0" else found
+
+
+def signed(value: float) -> str:
+    """A score as it is printed: with its sign, three digits.
+
+    >>> signed(0.12345), signed(-2.0), signed(0.0), signed(1.5e-6)
+    ('+0.123', '−2', '0', '+1.5e-06')
+    """
+    if value == 0:
+        return "0"
+    return f"{value:+.3g}".replace("-", "−", 1) if value < 0 else f"{value:+.3g}"
+
+
+def decimal(value: float, digits: int = 3) -> str:
+    """A number with so many digits after the point, and no sign on what is rounded to 0.
+
+    >>> decimal(-0.25, 2), decimal(-0.0001)
+    ('−0.25', '0.000')
+    """
+    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
+
+
+def element(tag: str, content: str = "", **attributes: object) -> str:
+    """An element; ``content`` is markup already.
+
+    Underscores in the names of attributes become hyphens, ``None`` leaves one out, and floats are
+    rounded.
+
+    >>> element("circle", r=2.0, stroke_width=None, fill="#fff")
+    '<circle r="2" fill="#fff"/>'
+    """
+    parts = [tag]
+    for name, value in attributes.items():
+        if value is None:
+            continue
+        said = number(value) if isinstance(value, float) else str(value)
+        parts.append(f'{name.rstrip("_").replace("_", "-")}="{escaped(said)}"')
+    opened = " ".join(parts)
+    return f"<{opened}>{content}</{tag}>" if content else f"<{opened}/>"
+
+
+def label(x: float, y: float, text: str, *, size: float = 12, **attributes: object) -> str:
+    """A line of text, in the picture's font and ink unless said otherwise."""
+    given = {"fill": INK, "font_family": FONT, **attributes}
+    return element("text", escaped(text), x=float(x), y=float(y), font_size=float(size), **given)
+
+
+def group(*parts: str, **attributes: object) -> str:
+    """Elements together."""
+    return element("g", "".join(parts), **attributes)
+
+
+def moved(content: str, x: float, y: float) -> str:
+    """Elements shifted."""
+    return group(content, transform=f"translate({number(x)} {number(y)})")
+
+
+def tip(text: str) -> str:
+    """What a browser shows when the pointer rests on the element around it."""
+    return element("title", escaped(text))
+
+
+def text_width(text: str, size: float) -> float:
+    """About how wide a text is; letters are guessed a little wide rather than narrow.
+
+    >>> text_width("iii", 10) < text_width("nnn", 10) < text_width("mmm", 10)
+    True
+    """
+    total = 0.0
+    for character in text:
+        if unicodedata.combining(character):
+            continue
+        wide = unicodedata.east_asian_width(character) in "WF"
+        total += 1.0 if wide else _WIDTHS.get(character, 0.6)
+    return total * size
+
+
+def fitted(text: str, size: float, width: float) -> str:
+    """A text cut with an ellipsis where it is wider than ``width``.
+
+    >>> fitted("a long title", 10, 40)
+    'a long…'
+    """
+    if text_width(text, size) <= width:
+        return text
+    kept = text
+    while kept and text_width(kept + "…", size) > width:
+        kept = kept[:-1]
+    return kept.rstrip() + "…"

@@ -1,0 +1,34 @@
+"""Pictures taken apart."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from gstarx.drawing import Picture
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def parsed(picture: Picture) -> Element:
+    """The root of a picture, which must be well-formed XML."""
+    return ElementTree.fromstring(picture.svg)
+
+
+def elements(picture: Picture, tag: str) -> list[Element]:
+    return list(parsed(picture).iter(SVG + tag))
+
+
+def texts(picture: Picture) -> list[str]:
+    """Everything that is written in a picture, in order."""
+    return [part.text or "" for part in elements(picture, "text")]
+
+
+def tips(picture: Picture) -> dict[str, Element]:
+    """By what is said when the pointer rests on it, the element that has something said of it."""
+    return {
+        (part.text or ""): parent
+        for parent in parsed(picture).iter()
+        for part in parent
+        if part.tag == SVG + "title" and parent.tag != SVG + "svg"
+    }

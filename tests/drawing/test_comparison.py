@@ -1,0 +1,97 @@
+"""Explainers side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gstarx.datasets import load
+from gstarx.drawing import compare
+from gstarx.drawing.colours import POSITIVE, score_colour
+from gstarx.explainers import NodeResult
+from gstarx.metrics import Faithfulness, evaluate, select_nodes
+from gstarx.models import pretrained
+from tests.drawing.parsed import elements, parsed, texts, tips
+
+
+def test_the_scale_is_common_unless_each_has_its_own() -> None:
+    results = {"small": [0.1, 0.0], "large": [0.4, 0.2]}
+    common = tips(compare("CO", results))
+    assert common["C0 +0.1"].attrib["fill"] == score_colour(0.1, 0.4)
+    assert common["C0 +0.4"].attrib["fill"] == POSITIVE
+    own = compare("CO", results, scale="own")
+    assert tips(own)["C0 +0.1"].attrib["fill"] == POSITIVE
+    assert {"−max", "+max"} <= set(texts(own))
+    assert {"−0.4", "+0.4"} <= set(texts(compare("CO", results)))
+
+
+def test_metrics_of_a_model_are_those_of_evaluate() -> None:
+    model, _ = pretrained("nitro")
+    graph = load("nitro")[0]
+    scores = np.linspace(-1, 1, graph.num_nodes)
+    nodes = select_nodes(scores, 0.5)
+    found = evaluate(model, graph, nodes, removal="split")
+    picture = compare(graph, {"a": scores}, model=model, sparsity=0.5, removal="split")
+    shown = texts(picture)
+    assert shown[shown.index("H-fidelity") + 1] == f"{found.harmonic_fidelity:.3f}"
+    assert shown[shown.index("fidelity") + 1] == f"{found.fidelity:.3f}".replace("-", "−")
+    assert shown[shown.index("inverse") + 1] == f"{found.inverse_fidelity:.3f}".replace("-", "−")
+    assert f"H-fidelity {found.harmonic_fidelity:.3f}" in parsed(picture).attrib["aria-label"]
+
+
+def test_the_best_is_marked() -> None:
+    low, high = (Faithfulness.of(1.0, without, 1.0, 0.5) for without in (0.9, 0.1))
+    results = {"first": [1, 0], "second": [0, 1]}
+    picture = compare("CO", results, metrics={"first": low, "second": high})
+    bold = [part.text for part in elements(picture, "text") if part.get("font-weight") == "700"]
+    assert bold == [f"{high.harmonic_fidelity:.3f}"]
+
+
+def test_sets_of_nodes_are_drawn_where_there_are_no_scores() -> None:
+    result = NodeResult(None, sets=(np.array([1]), np.array([0, 1, 2])))
+    shown = tips(compare("CCO", {"search": result}, sparsity=0.6))
+    assert {"C0 0", "C1 +1", "O2 0"} == set(shown)
+
+
+def test_explanations_of_pyg_will_do() -> None:
+    class Found:
+        node_mask = torch.tensor([[0.5], [0.25]])
+
+    assert "O1 +0.25" in tips(compare("CO", {"pyg": Found()}))
+
+
+def test_sentences_stand_below_each_other_and_columns_can_be_said() -> None:
+    edge = torch.tensor([[0, 1], [1, 0]])
+    sentence = Data(edge_index=edge, words=["not", "bad"], num_nodes=2)
+    results = {name: [1.0, 0.0] for name in "abc"}
+    wide, high = compare("CO", results).size, compare("CO", results, columns=1).size
+    assert wide[0] > high[0]
+    assert wide[1] < high[1]
+    one_column, three_columns = (compare(sentence, results, columns=c).size for c in (1, 3))
+    assert compare(sentence, results).size == one_column != three_columns
+
+
+def test_a_name_is_shown_as_text() -> None:
+    picture = compare("CO", {"<script>x</script>": [1, 0]})
+    assert texts(picture)[0] == "<script>x</script>"
+    assert elements(picture, "script") == []
+
+
+@pytest.mark.parametrize(
+    ("results", "options", "error", "message"),
+    [
+        ({}, {}, ValueError, "at least one explainer"),
+        ({"a": [1]}, {}, ValueError, r"shape \(2,\)"),
+        ({"a": [1, 2]}, {"scale": "mine"}, ValueError, "'common', 'own'"),
+        ({"a": [1, 2]}, {"columns": 0}, ValueError, "columns must be at least 1"),
+        ({"a": [1, 2]}, {"removal": "split"}, TypeError, "only matter with a model"),
+        ({"a": [1, 2]}, {"model": torch.nn.Identity()}, TypeError, "not a SMILES"),
+    ],
+)
+def test_bad_input_is_refused(
+    results: dict[str, object], options: dict[str, object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        compare("CO", results, **options)  # type: ignore[arg-type]

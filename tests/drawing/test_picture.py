@@ -1,0 +1,81 @@
+"""Pictures as files and bytes."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from gstarx.drawing import Picture, draw_sentence
+from tests.drawing.parsed import SVG, parsed
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture(scope="module")
+def picture() -> Picture:
+    return draw_sentence(["not", "bad"], [[0], [1]], [0.6, -0.3], [0], title="Two words")
+
+
+def png_size(content: bytes) -> tuple[int, int]:
+    width, height = struct.unpack(">II", content[16:24])
+    return width, height
+
+
+def test_it_says_what_it_shows(picture: Picture) -> None:
+    root = parsed(picture)
+    assert root.attrib["role"] == "img"
+    assert root.findtext(f"{SVG}title") == "Two words"
+    said = root.findtext(f"{SVG}desc")
+    assert said == "2 words. Highest scores: not +0.6. Lowest scores: bad −0.3. Selected: not."
+    assert root.attrib["aria-label"] == f"Two words. {said}"
+
+
+def test_a_png_has_the_size_asked_for(picture: Picture) -> None:
+    width, height = picture.size
+    for scale in (1, 2.5):
+        content = picture.png(scale)
+        assert content.startswith(PNG)
+        assert png_size(content) == pytest.approx((width * scale, height * scale), abs=1)
+
+
+def test_letters_are_drawn(picture: Picture) -> None:
+    blank = Picture(picture.svg.replace(">not<", "><").replace(">bad<", "><"))
+    assert len(picture.png()) > len(blank.png()) + 200
+
+
+def test_the_suffix_says_what_is_written(picture: Picture, tmp_path: Path) -> None:
+    svg = picture.save(tmp_path / "new" / "a.svg")
+    assert svg.read_text(encoding="utf-8") == picture.svg
+    png = picture.save(tmp_path / "b.PNG", scale=1)
+    assert png.read_bytes() == picture.png(1)
+    assert sorted(path.name for path in tmp_path.rglob("*.*")) == ["a.svg", "b.PNG"]
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a", "svg", "a.svg.txt"])
+def test_an_unknown_suffix_is_refused(picture: Picture, tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match=rf"must end in '.svg' or '.png' \(got '{name}'\)"):
+        picture.save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_written_is_named(picture: Picture, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OSError, match=r"cannot write .*file/a\.svg: "):
+        picture.save(tmp_path / "file" / "a.svg")
+
+
+@pytest.mark.parametrize("scale", [0, -1, float("nan")])
+def test_a_scale_that_is_none_is_refused(picture: Picture, scale: float) -> None:
+    with pytest.raises(ValueError, match="scale must be a number above 0"):
+        picture.png(scale)
+
+
+def test_a_scale_without_end_is_refused(picture: Picture) -> None:
+    with pytest.raises(ValueError, match=r"scale must be at most \d+ for this picture"):
+        picture.png(1000)
+
+
+def test_notebooks_show_it(picture: Picture) -> None:
+    assert picture._repr_svg_() == picture._repr_html_() == picture.svg
