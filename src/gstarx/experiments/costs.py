@@ -44,7 +44,7 @@ def seconds(found: Found, results: Path) -> Grid:
             own = curves.cpu_seconds
             rows.append(
                 (
-                    f"{name}, 5,000 evaluations",
+                    f"{name}, 2,000 evaluations",
                     f"{own.mean():.3f}",
                     f"{np.median(own):.3f}",
                     "",

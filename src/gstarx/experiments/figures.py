@@ -145,7 +145,9 @@ def molecule() -> Figure:
         )
     header = ("selection", "atoms", "H-fidelity", "fidelity", "inverse fidelity", "paper")
     shown = {label: found for label, found in scores.items() if found.node_scores is not None}
-    picture = compare(data, shown, model=model, sparsity=1 - size / int(data.num_nodes))
+    picture = compare(
+        data, shown, model=model, sparsity=1 - size / int(data.num_nodes), scale="own"
+    )
     return Figure(Grid("figure_3", header, tuple(rows)), (("molecule-28", picture),))
 
 

@@ -157,6 +157,10 @@ def _lines(found: Found, field: str) -> dict[str, tuple[object, object]]:
         if curves is None:
             continue
         values = getattr(curves, field).mean(axis=0)
+        if method == "best found" and "random" in lines:
+            # its sets may be smaller than asked for: drawn where others have as many nodes to take
+            lines[method] = (lines["random"][0], 1 - values if field == "inverse" else values)
+            continue
         label = "random" if method == "random 0" else method
         lines[label] = (curves.sparsity.mean(axis=0), 1 - values if field == "inverse" else values)
     return lines
