@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'
 	touch $@
 
-demo: $(READY) ## the paper's worked examples computed, a network explained
+demo: $(READY) ## two networks explained, as a page: demo/report.html
 	$(BIN)/python -m gstarx.demo
 
 # The report is opened in a browser, which is installed where that asks nobody: as root, by apt.
@@ -40,7 +40,7 @@ check: $(READY) ## lint, formatting, types
 bench: $(READY) ## measure speed and accuracy
 	$(BIN)/python -m benchmarks
 
-soak: $(READY) ## the property tests with far more examples
+soak: $(READY) ## far more examples of properties, and runs killed ten times
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --hypothesis-profile=soak
 
 docs: $(READY) ## build the site into site/, readable offline

@@ -1,28 +1,25 @@
-"""See it work: ``python -m gstarx.demo``."""
+"""See it work: ``python -m gstarx.demo``, the same as ``gstarx demo``."""
 
 from __future__ import annotations
 
-from gstarx.demo.explaining import show_explanations
-from gstarx.demo.worked import show_gloves, show_long_path, show_path
+from collections.abc import Sequence
+
+from gstarx.cli import main as command
 
 __all__ = ["main"]
 
 
-def main(*, epochs: int = 150) -> int:
-    """Print the paper's worked examples, then explain a network that is trained on the spot.
+def main(arguments: Sequence[str] = ()) -> int:
+    """Explain two networks by GStarX and two rivals, and write a page for a browser.
 
     Parameters
     ----------
-    epochs
-        How long to train.
+    arguments
+        Options of ``gstarx demo``.
 
     Returns
     -------
     int
-        0 when the examples agree with the paper and scores sum to the worth, else 1.
+        The exit code, 0 when the page is there.
     """
-    agree = show_path()
-    show_gloves()
-    show_long_path()
-    complete = show_explanations(epochs=epochs)
-    return 0 if agree and complete else 1
+    return command(["demo", *arguments])

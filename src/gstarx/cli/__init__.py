@@ -1,0 +1,39 @@
+"""The command ``gstarx``. No science in here: every command calls the other rooms.
+
+Nothing heavy is loaded until a command needs it, so that help and completion answer at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out one command.
+
+    Parameters
+    ----------
+    arguments
+        What follows ``gstarx`` on the command line; by default that of this process.
+
+    Returns
+    -------
+    int
+        0 when all went well, 1 when something failed, 2 when the command was not understood, 130
+        after Ctrl-C.
+
+    Examples
+    --------
+    >>> main(["version"])
+    gstarx ...
+    0
+    """
+    from gstarx.cli.app import app
+
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="gstarx")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0

@@ -1,0 +1,128 @@
+"""All commands in one place, and what happens when one of them fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from gstarx.cli import (
+    compare_command,
+    datasets_command,
+    demo_command,
+    evaluate_command,
+    explain_command,
+    report_command,
+    reproduce_command,
+    runs_command,
+    train_command,
+    version_command,
+)
+from gstarx.cli.console import CommandError, note
+from gstarx.cli.options import examples, help_of
+
+
+class _Commands(TyperGroup):
+    """Commands whose errors are said in one line."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Carry out the command; an error ends it without a traceback."""
+        try:
+            return super().invoke(ctx)
+        except (typer.Exit, typer.Abort, typer.TyperException):
+            raise
+        except Exception as error:
+            if isinstance(error, BrokenPipeError) or ctx.params.get("traceback"):
+                raise
+            note(f"error: {_said(error)}")
+            code = error.exit_code if isinstance(error, CommandError) else 1
+            raise typer.Exit(code) from error
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Which nodes made a graph neural network decide, and is the explanation true.",
+    epilog=examples(
+        "gstarx demo",
+        "gstarx explain nitro 15",
+        'gstarx explain --smiles "CC(=O)Nc1ccc([N+](=O)[O-])cc1" --draw molecule.svg',
+        "gstarx compare nitro --split test --limit 10 -e gstarx,subgraphx,random",
+    ),
+)
+
+
+def _add(name: str, command: Callable[..., None], epilog: str, **settings: Any) -> None:
+    app.command(name, help=help_of(command), epilog=epilog, **settings)(command)
+
+
+_add("demo", demo_command.demo, demo_command.EXAMPLES)
+_add("explain", explain_command.explain, explain_command.EXAMPLES)
+_add("compare", compare_command.compare, compare_command.EXAMPLES)
+_add("evaluate", evaluate_command.evaluate, evaluate_command.EXAMPLES)
+_add("report", report_command.report, report_command.EXAMPLES)
+_add("train", train_command.train, train_command.EXAMPLES)
+_add(
+    "reproduce",
+    reproduce_command.reproduce,
+    reproduce_command.EXAMPLES,
+    **reproduce_command.PASSED_ON,
+)
+_add("version", version_command.version, version_command.EXAMPLES)
+app.add_typer(datasets_command.app, name="datasets")
+app.add_typer(runs_command.app, name="runs")
+
+
+@app.callback()
+def _settings(
+    ctx: typer.Context,
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            help="A settings file; by default gstarx.toml where it is there.", show_default=False
+        ),
+    ] = None,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", help="Show where in the code an error arose.")
+    ] = False,
+) -> None:
+    """Read the settings, which become the defaults of the options of that name."""
+    if settings is None and not Path("gstarx.toml").is_file():
+        return
+    from gstarx.cli.settings import read_settings
+
+    found = read_settings(settings)
+    ctx.obj = found
+    ctx.default_map = _defaults_of(ctx.command, found.defaults())
+
+
+def _defaults_of(command: Any, defaults: dict[str, Any]) -> dict[str, Any]:
+    """For a group the defaults of each of its commands, by name."""
+    below = getattr(command, "commands", None)
+    if below is not None:
+        return {name: _defaults_of(each, defaults) for name, each in below.items()}
+    known = {parameter.name: parameter for parameter in command.params}
+    return {
+        # several explainers are a list, of which the settings name one
+        name: [value] if name == "explainer" and known[name].multiple else value
+        for name, value in defaults.items()
+        if name in known
+    }
+
+
+def _said(error: Exception) -> str:
+    """An error as its author wrote it, with its class where nobody expected it."""
+    if type(error).__name__ == "ValidationError" and hasattr(error, "errors"):
+        from gstarx.cli.settings import first_problem
+
+        return first_problem(error)  # type: ignore[arg-type]
+    message = "\n".join([str(error), *getattr(error, "__notes__", ())])
+    expected = isinstance(error, CommandError | OSError | ValueError | ImportError)
+    if str(error) and (expected or type(error).__module__.startswith("gstarx")):
+        return message
+    return f"{type(error).__name__}: {message}; see where with gstarx --traceback ..."

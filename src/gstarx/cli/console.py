@@ -1,0 +1,148 @@
+"""What is said, and where: results on stdout, all else on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import IO, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from gstarx.whole_files import write_whole
+
+
+class CommandError(Exception):
+    """Something that the user can put right: said in one line, without a traceback."""
+
+    exit_code = 1
+
+
+class WrongUse(CommandError):
+    """A command that cannot be understood, whatever the files and networks are."""
+
+    exit_code = 2
+
+
+def out() -> Console:
+    """Where results go, as they are: a SMILES may look like markup."""
+    return Console(highlight=False, emoji=False, markup=False)
+
+
+def note(message: str) -> None:
+    """Say something beside the results."""
+    Console(stderr=True, highlight=False, emoji=False, markup=False, soft_wrap=True).print(message)
+
+
+def show_progress() -> bool:
+    """Whether bars make sense: somebody looks at stderr."""
+    return sys.stderr.isatty()
+
+
+@contextmanager
+def progress(description: str, total: int) -> Iterator[Any]:
+    """A bar on stderr; call what it yields after every step."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not show_progress() or total < 2,
+    )
+    with bar:
+        task = bar.add_task(description, total=total)
+        yield lambda: bar.advance(task)
+
+
+@contextmanager
+def only_json(wanted: bool) -> Iterator[IO[str]]:
+    """Stdout itself; where JSON is wanted, whatever else is printed inside goes to stderr."""
+    real = sys.stdout
+    if not wanted:
+        yield real
+        return
+    with redirect_stdout(sys.stderr):
+        yield real
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait until the block is over, so that nothing is written in part."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
+
+
+def as_json(content: Any) -> str:
+    """Indented JSON, in which a number that is not finite is ``null``.
+
+    >>> print(as_json({"a": float("nan")}))
+    {
+      "a": null
+    }
+    """
+    return json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def print_json(content: Any, stream: IO[str] | None = None) -> None:
+    """Print JSON."""
+    print(as_json(content), file=stream or sys.stdout, flush=True)
+
+
+def table(*columns: str, title: str | None = None, left: int = 1) -> Table:
+    """An empty table, the first ``left`` columns to the left and the others to the right."""
+    made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    for at, name in enumerate(columns):
+        made.add_column(name, justify="left" if at < left else "right", overflow="fold")
+    return made
+
+
+def writable(path: Path | None, *suffixes: str) -> None:
+    """Raise unless a file can be written there: before the work, not after it."""
+    if path is None:
+        return
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise WrongUse(f"{path} must end in {' or '.join(suffixes)} (got {path.suffix!r})")
+    if path.is_dir():
+        raise CommandError(f"cannot write {path}: it is a directory")
+    probe = path.with_name(f".{path.name}.probe")
+    try:
+        write_whole(probe, b"")
+        probe.unlink()
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    try:
+        write_whole(path, text.encode())
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    if isinstance(content, float) and not math.isfinite(content):
+        return None
+    return content

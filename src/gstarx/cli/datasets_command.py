@@ -1,0 +1,102 @@
+"""``gstarx datasets``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import typer
+
+from gstarx.cli.console import only_json, out, print_json, table
+from gstarx.cli.names import DATASETS, NETWORKS, SHIPPED_DATASETS
+from gstarx.cli.options import AsJson, Data, DatasetName, examples
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="The graphs of the paper, and those that come with the package.",
+    epilog=examples("gstarx datasets list", "gstarx datasets info nitro"),
+)
+
+
+@app.command("list", epilog=examples("gstarx datasets list", "gstarx datasets list --json"))
+def list_datasets(as_json: AsJson = False) -> None:
+    """All datasets, and the networks for them that come with the package."""
+    rows = [
+        {
+            "name": name,
+            "about": about,
+            "shipped": name in SHIPPED_DATASETS,
+            "networks": [net for net in NETWORKS if net.rsplit("-", 1)[0] == name],
+        }
+        for name, about in DATASETS.items()
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    shown = table("name", "what it is", "networks", left=3)
+    for row in rows:
+        shown.add_row(str(row["name"]), str(row["about"]), ", ".join(row["networks"]))  # type: ignore[arg-type]
+    out().print(shown)
+
+
+@app.command(
+    "info", epilog=examples("gstarx datasets info nitro", "gstarx datasets info mutag --data data")
+)
+def info(dataset: DatasetName, data: Data = None, as_json: AsJson = False) -> None:
+    """The size of a dataset, its classes and splits, where it comes from."""
+    with only_json(as_json) as stream:
+        content = _about(dataset, data)
+    if as_json:
+        print_json(content, stream)
+        return
+    _show(content)
+
+
+@app.command("fetch", epilog=examples("gstarx datasets fetch mutag --data data"))
+def fetch(dataset: DatasetName, data: Data = None, as_json: AsJson = False) -> None:
+    """Download a dataset where that is possible, and read it once.
+
+    Where it is not, the answer says which files to put where.
+    """
+    info(dataset, data, as_json)
+
+
+def _about(name: str, root: Any) -> dict[str, Any]:
+    from gstarx.cli.graphs import load_dataset
+
+    found = load_dataset(name, root)
+    return {
+        "name": found.name,
+        "description": found.description,
+        **asdict(found.statistics()),
+        "class_names": list(found.class_names),
+        "splits": {part: len(positions) for part, positions in found.split_indices.items()},
+        "unreadable": [asdict(row) for row in found.unreadable],
+        "source": found.source,
+        "licence": found.licence,
+        "digest": found.digest,
+    }
+
+
+def _show(content: dict[str, Any]) -> None:
+    console = out()
+    console.print(content["name"], style="bold")
+    console.print(content["description"])
+    shown = table("", "", left=2)
+    shown.show_header = False
+    names = ", ".join(f"{at} {name}" for at, name in enumerate(content["class_names"]))
+    splits = ", ".join(f"{part} {count:,}" for part, count in content["splits"].items())
+    rows = {
+        "graphs": f"{content['graphs']:,} ({splits})" if splits else f"{content['graphs']:,}",
+        "nodes": f"{content['mean_nodes']:.1f} a graph, {content['features']} features each",
+        "edges": f"{content['mean_undirected_edges']:.1f} pairs of nodes a graph",
+        "classes": names or str(content["classes"]),
+        "unreadable": f"{len(content['unreadable'])} rows" if content["unreadable"] else "",
+        "source": content["source"],
+        "licence": content["licence"],
+        "digest": content["digest"][:16],
+    }
+    for name, said in rows.items():
+        if said:
+            shown.add_row(name, said)
+    console.print(shown)

@@ -1,0 +1,190 @@
+"""Which graphs are explained: positions in a dataset, molecules, sentences, or a user's files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gstarx.cli.console import CommandError, WrongUse, show_progress
+from gstarx.cli.names import SHIPPED_DATASETS, TEXT_CLASSES
+from gstarx.cli.networks import ChosenNetwork, choose_network
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from gstarx.datasets import GraphDataset
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A graph to explain: what to call it, and its place, which its random numbers depend on."""
+
+    name: str
+    data: Data
+    position: int
+    dataset: str | None = None
+
+    @property
+    def slug(self) -> str:
+        """The name as part of a file name."""
+        plain = re.sub(r"[^\w-]+", "_", self.name).strip("_")[:40]
+        return plain if self.dataset else f"{self.position}-{plain}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which graphs and which network, as the options say it."""
+
+    dataset: str | None = None
+    positions: Sequence[str] = ()
+    smiles: Sequence[str] = ()
+    sentences: Sequence[str] = ()
+    files: Sequence[Path] = ()
+    split: str | None = None
+    limit: int | None = None
+    data: Path | None = None
+    model: str | None = None
+    weights: Path | None = None
+
+    @cached_property
+    def network(self) -> ChosenNetwork:
+        """The network, by default that of the dataset, ``nitro`` for molecules, ``sst2`` for text.
+
+        Raises
+        ------
+        CommandError
+            When nothing or several things are asked for at once, or there is no such network.
+        """
+        self.check()
+        default = self.dataset
+        if self.smiles or any(path.suffix in (".smi", ".csv") for path in self.files):
+            default = "nitro"
+        elif self.sentences:
+            default = "sst2"
+        return choose_network(self.model, self.weights, default=default)
+
+    @cached_property
+    def loaded(self) -> GraphDataset | None:
+        """The dataset in question, or else the one that the network was trained on."""
+        name = self.dataset or self.network.dataset
+        return None if name is None else load_dataset(name, self.data)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """What the classes stand for, where that is known without reading much."""
+        if self.dataset is None and self.network.dataset in TEXT_CLASSES:
+            return TEXT_CLASSES[self.network.dataset]
+        if self.dataset is None and self.network.dataset not in SHIPPED_DATASETS:
+            return ()
+        return () if self.loaded is None else self.loaded.class_names
+
+    def subjects(self) -> list[Subject]:
+        """The graphs."""
+        from gstarx.cli import own_graphs
+
+        network = self.network
+        if self.dataset is not None:
+            found = list(self._of_the_dataset())
+        elif self.smiles:
+            made = [own_graphs.molecule(smiles, network.dataset) for smiles in self.smiles]
+            found = _numbered(zip(self.smiles, made, strict=True))
+        elif self.sentences:
+            graphs = own_graphs.sentences(self.sentences, progress=show_progress())
+            found = _numbered(zip(self.sentences, graphs, strict=True))
+        else:
+            read = [own_graphs.read_file(path, network.dataset) for path in self.files]
+            found = _numbered(pair for pairs in read for pair in pairs)
+            found = found[: self.limit]
+        check_fit(network, found)
+        return found
+
+    def check(self) -> None:
+        """Raise unless the graphs of one kind are asked for."""
+        given = {
+            "a dataset": self.dataset is not None,
+            "--smiles": bool(self.smiles),
+            "--sentence": bool(self.sentences),
+            "--file": bool(self.files),
+        }
+        named = [name for name, there in given.items() if there]
+        if len(named) != 1:
+            got = " and ".join(named) or "none"
+            raise WrongUse(f"say which graphs, by one of {', '.join(given)} (got {got})")
+        if self.dataset is not None and bool(self.positions) == bool(self.split):
+            raise WrongUse(
+                f"say which graphs of {self.dataset!r}: positions such as 15 44, or --split test"
+            )
+
+    def _of_the_dataset(self) -> Iterator[Subject]:
+        assert self.dataset is not None
+        assert self.loaded is not None
+        size = len(self.loaded)
+        if self.split is None:
+            chosen = [at for text in self.positions for at in positions(text, size)]
+        elif self.split == "all":
+            chosen = list(range(size))
+        else:
+            chosen = sorted(self.loaded.split_indices[self.split])
+        for at in chosen[: self.limit]:
+            yield Subject(f"{self.dataset} {at}", self.loaded[at], at, self.dataset)
+
+
+def load_dataset(name: str, root: Path | None) -> GraphDataset:
+    """A dataset, with bars where it takes long and somebody looks."""
+    from gstarx import datasets
+
+    options = {"progress": show_progress()} if name in ("sst2", "tweets") else {}
+    return datasets.load(name, root, **options)
+
+
+def positions(text: str, size: int) -> range:
+    """Positions from what was written: one, or a range with both ends.
+
+    >>> list(positions("7", 10)), list(positions("3-5", 10))
+    ([7], [3, 4, 5])
+    """
+    match = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
+    if match is None:
+        raise WrongUse(f"a position is a number such as 15, or 15-20 for several (got {text!r})")
+    first = int(match[1])
+    last = int(match[2] or first)
+    if not first <= last < size:
+        raise CommandError(f"positions must lie in 0..{size - 1}, in ascending order (got {text})")
+    return range(first, last + 1)
+
+
+def check_fit(network: ChosenNetwork, subjects: Sequence[Subject]) -> None:
+    """Raise where a network of the package cannot read the graphs, or classifies nodes."""
+    config: Any = getattr(network.model, "config", None)
+    if not isinstance(config, dict) or "in_channels" not in config:
+        return
+    if config.get("readout", "") is None:
+        raise CommandError(
+            f"{network.name} classifies nodes, and this command explains graphs: use "
+            "gstarx.explain(model, data, task_level='node', index=...) in Python"
+        )
+    for subject in subjects:
+        features = subject.data.x.shape[1]
+        if features != config["in_channels"]:
+            raise CommandError(
+                f"{network.name} takes {config['in_channels']} features a node, and {subject.name} "
+                f"has {features}: it was trained on other graphs"
+            )
+
+
+def node_labels(data: Data) -> list[str]:
+    """What to call the nodes: atoms, words, names of their own, or their numbers."""
+    count = int(data.num_nodes or 0)
+    for field in ("atoms", "words", "labels"):
+        found = data.get(field)
+        if isinstance(found, list | tuple) and len(found) == count:
+            return [str(label) for label in found]
+    return [str(node) for node in range(count)]
+
+
+def _numbered(pairs: Any) -> list[Subject]:
+    return [Subject(name, data, at) for at, (name, data) in enumerate(pairs)]

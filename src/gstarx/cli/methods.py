@@ -1,0 +1,99 @@
+"""Explainers with the options of the command line, trained where they have to be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gstarx.cli.console import CommandError, WrongUse, note
+from gstarx.cli.graphs import Asked
+
+if TYPE_CHECKING:
+    from gstarx.explainers import NodeExplainer
+
+#: By explainer, options by name.
+OptionsOf = Mapping[str, Mapping[str, Any]]
+
+
+def parse_options(
+    given: Sequence[str], explainers: Sequence[str], settings: OptionsOf
+) -> dict[str, dict[str, Any]]:
+    """The options of every explainer: those of the settings file, then those of the command.
+
+    Parameters
+    ----------
+    given
+        ``name=value`` for all explainers, or ``explainer.name=value`` for one. Values are JSON, or
+        else text.
+    explainers
+        The explainers that are used.
+    settings
+        Options of the settings file.
+
+    Examples
+    --------
+    >>> parse_options(["budget=5000", "gstarx.value=hn"], ["gstarx"], {"gstarx": {"budget": 1}})
+    {'gstarx': {'budget': 5000, 'value': 'hn'}}
+    """
+    found = {name: dict(settings.get(name, {})) for name in explainers}
+    for text in given:
+        name, sign, written = text.partition("=")
+        if not sign or not name:
+            raise WrongUse(f"--option is written NAME=VALUE, such as budget=5000 (got {text!r})")
+        owner, dot, option = name.partition(".")
+        if dot and owner not in explainers:
+            raise WrongUse(f"--option {text}: {owner!r} is not among {', '.join(explainers)}")
+        try:
+            value = json.loads(written)
+        except ValueError:
+            value = written
+        for explainer in [owner] if dot else explainers:
+            found[explainer][option if dot else name] = value
+    return found
+
+
+def create_explainers(
+    asked: Asked, options: OptionsOf, *, baseline: str | None, seed: int
+) -> dict[str, NodeExplainer]:
+    """The explainers by name, set up for the dataset in question and trained where need be."""
+    from gstarx import explainers
+    from gstarx.explainers.registry import options_of
+
+    made = {}
+    mean = None if baseline is None else _mean_output(asked, baseline)
+    for name, chosen in options.items():
+        more: dict[str, Any] = dict(chosen)
+        if mean is not None and "baseline" in options_of(name):
+            more["baseline"] = mean
+        if name == "gstarx_published" and mean is None and "baseline" not in more:
+            raise WrongUse(
+                "gstarx_published needs --baseline, in the paper's experiments --baseline test"
+            )
+        dataset = asked.dataset or asked.network.dataset
+        try:
+            explainer = explainers.create(name, dataset=dataset, **more)
+        except (TypeError, ValueError) as error:
+            raise WrongUse(str(error)) from error
+        if explainer.requires_training:
+            _train(asked, name, explainer, seed)
+        made[name] = explainer
+    return made
+
+
+def _mean_output(asked: Asked, split: str) -> Any:
+    from gstarx.coalitions import expected_output
+
+    if asked.loaded is None:
+        raise CommandError(f"--baseline {split} is of a dataset, and none is in question")
+    graphs = list(asked.loaded) if split == "all" else asked.loaded.split(split)
+    return expected_output(asked.network.model, graphs)
+
+
+def _train(asked: Asked, name: str, explainer: NodeExplainer, seed: int) -> None:
+    if asked.loaded is None:
+        raise CommandError(
+            f"{name} has to be trained on graphs of a dataset, and none is in question"
+        )
+    note(f"training {name} on the {asked.loaded.name!r} training graphs ...")
+    explainer.fit(asked.network.model, asked.loaded.split("train"), seed=seed)

@@ -1,0 +1,22 @@
+"""One torch thread: graphs are small, and sums depend on how many threads there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread inside, as in runs, so that commands and runs give the same numbers.
+
+    More of them would only wait for each other: no graph is large enough to be shared out.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

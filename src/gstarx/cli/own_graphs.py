@@ -1,0 +1,174 @@
+"""Graphs that users bring: SMILES, sentences, and files that are read without running code."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+from torch_geometric.data.storage import GlobalStorage
+
+from gstarx.cli.console import CommandError
+from gstarx.optional import require
+
+_AROMATIC = 7  # column of PyG's atom features
+_FIELDS = ("x", "edge_index", "edge_attr", "y", "pos")
+
+
+def molecule(smiles: str, dataset: str | None) -> Data:
+    """A molecule with the features that a network trained on ``dataset`` reads.
+
+    ``nitro`` and ``mutag`` know few elements; every other network gets PyG's nine numbers an atom.
+    """
+    from gstarx.datasets.molecules import molecule_graph
+    from gstarx.datasets.mutag import MUTAG_ATOMS
+    from gstarx.datasets.nitro import FEATURES
+
+    with require("rdkit.rdBase", extra="molecules").BlockLogs():
+        found = molecule_graph(smiles.strip())
+    if found is None:
+        raise CommandError(f"this is no molecule to RDKit: {smiles!r}")
+    if dataset == "nitro":
+        atoms = _one_hot(found, FEATURES[:-1], dataset)
+        found.x = torch.cat([atoms, found.x[:, _AROMATIC : _AROMATIC + 1]], dim=1)
+    elif dataset == "mutag":
+        found.x = _one_hot(found, MUTAG_ATOMS, dataset)
+    return found
+
+
+def sentences(texts: Sequence[str], *, progress: bool) -> list[Data]:
+    """Sentences as graphs of the packaged parser and encoder."""
+    from gstarx.datasets.sentences import text_graphs
+
+    for text in texts:
+        if not text.strip():
+            raise CommandError("a sentence is empty")
+    graphs = text_graphs(list(texts), progress=progress and len(texts) > 20)
+    for text, graph in zip(texts, graphs, strict=True):
+        if len(graph.words) < 2:
+            raise CommandError(
+                f"a sentence needs two words or more to share the prediction among (got {text!r})"
+            )
+    return graphs
+
+
+def read_file(path: Path, dataset: str | None) -> list[tuple[str, Data]]:
+    """The graphs of a file, each with a name; molecules get the features that ``dataset`` has."""
+    readers: dict[str, Callable[[Path], list[Any]]] = {
+        ".pt": _torch_file,
+        ".pth": _torch_file,
+        ".npz": _npz_file,
+        ".safetensors": _safetensors_file,
+        ".json": _json_file,
+    }
+    if not path.is_file():
+        raise CommandError(f"there is no file {path}")
+    if path.suffix in (".smi", ".csv"):
+        return list(_molecules(path, dataset))
+    if path.suffix not in readers:
+        valid = ", ".join((*readers, ".smi", ".csv"))
+        raise CommandError(f"{path}: graphs are read from {valid} (got {path.suffix!r})")
+    try:
+        found = readers[path.suffix](path)
+    except CommandError:
+        raise
+    except Exception as error:  # whatever a strange file leads to
+        raise CommandError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
+    if not found:
+        raise CommandError(f"{path} holds no graph")
+    graphs = [_graph(item, path) for item in found]
+    if len(graphs) == 1:
+        return [(path.stem, graphs[0])]
+    return [(f"{path.stem} {at}", graph) for at, graph in enumerate(graphs)]
+
+
+def _one_hot(found: Data, elements: Sequence[str], dataset: str) -> torch.Tensor:
+    for atom in found.atoms:
+        if atom not in elements:
+            raise CommandError(
+                f"{found.smiles!r} has {atom}, and the network of {dataset!r} knows "
+                f"{', '.join(elements)} only"
+            )
+    return torch.eye(len(elements))[[elements.index(atom) for atom in found.atoms]]
+
+
+def _molecules(path: Path, dataset: str | None) -> Iterator[tuple[str, Data]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(_smiles_rows(file, path))
+    if not rows:
+        raise CommandError(f"{path} holds no molecule")
+    for line, smiles in rows:
+        try:
+            yield smiles, molecule(smiles, dataset)
+        except CommandError as error:
+            raise CommandError(f"{path} line {line}: {error}") from error
+
+
+def _smiles_rows(file: Any, path: Path) -> Iterator[tuple[int, str]]:
+    if path.suffix == ".smi":
+        for line, text in enumerate(file, start=1):
+            if text.strip():
+                yield line, text.split()[0]
+        return
+    reader = csv.DictReader(file)
+    columns = {name.strip().lower(): name for name in reader.fieldnames or ()}
+    if "smiles" not in columns:
+        got = ", ".join(reader.fieldnames or ()) or "none"
+        raise CommandError(f"{path} must have a column 'smiles' (got {got})")
+    for row in reader:
+        yield reader.line_num, (row[columns["smiles"]] or "").strip()
+
+
+def _torch_file(path: Path) -> list[Any]:
+    # what a Data is made of; nothing else in a file is built or run
+    torch.serialization.add_safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage])
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except UnpicklingError as error:
+        raise CommandError(
+            f"{path} holds something else than PyG Data, lists and tensors, or is no file of "
+            "torch.save: it is not read, because such a file can run code"
+        ) from error
+    return list(found) if isinstance(found, list | tuple) else [found]
+
+
+def _npz_file(path: Path) -> list[Any]:
+    with np.load(path, allow_pickle=False) as stored:
+        return [{name: torch.from_numpy(stored[name]) for name in stored.files}]
+
+
+def _safetensors_file(path: Path) -> list[Any]:
+    from safetensors.torch import load_file
+
+    return [load_file(path)]
+
+
+def _json_file(path: Path) -> list[Any]:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return content if isinstance(content, list) else [content]
+
+
+def _graph(item: Any, path: Path) -> Data:
+    """A ``Data`` from itself or from its fields by name."""
+    if isinstance(item, Data):
+        graph = item
+    elif isinstance(item, dict) and {"x", "edge_index"} <= item.keys():
+        fields = {
+            key: torch.as_tensor(value) if key in _FIELDS else value for key, value in item.items()
+        }
+        graph = Data.from_dict(fields)
+    else:
+        got = sorted(item) if isinstance(item, dict) else type(item).__name__
+        raise CommandError(f"{path}: a graph has x and edge_index (got {got})")
+    if graph.x is None or graph.edge_index is None:
+        raise CommandError(f"{path}: a graph has x and edge_index (got {graph})")
+    graph.x = graph.x.float()
+    graph.edge_index = graph.edge_index.long()
+    return graph

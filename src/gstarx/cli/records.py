@@ -1,0 +1,238 @@
+"""One explanation as it is printed: as JSON, and for the eye."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.table import Table
+from rich.text import Text
+
+from gstarx.cli.console import CommandError, note, out, table
+from gstarx.cli.graphs import Asked, Subject, node_labels
+from gstarx.cli.methods import OptionsOf
+
+if TYPE_CHECKING:
+    from gstarx.explainers import NodeExplainer, NodeResult
+    from gstarx.metrics import Faithfulness
+
+#: Cells of the longest bar, and the colours of scores for and against; colour-blind people can
+#: tell them apart.
+_WIDTH = 20
+_FOR, _AGAINST = "dark_orange", "dodger_blue1"
+
+
+@dataclass(frozen=True)
+class Record:
+    """An explanation of a graph with everything that is said of it."""
+
+    subject: Subject
+    explainer: str
+    result: NodeResult
+    selected: list[int]
+    metrics: Faithfulness
+    probabilities: list[float]
+    class_names: tuple[str, ...]
+    sparsity: float
+    seed: int
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def drawn_scores(self) -> NDArray[np.float64]:
+        """The scores; of a search, which has none, ones for the nodes it selects."""
+        if self.result.node_scores is not None:
+            return self.result.node_scores
+        marked = np.zeros(int(self.subject.data.num_nodes or 0))
+        marked[self.selected] = 1.0
+        return marked
+
+    @property
+    def predicted(self) -> int:
+        """The class with the highest probability."""
+        return int(np.argmax(self.probabilities))
+
+    def class_name(self, number: int | None) -> str | None:
+        """What a class stands for, where that is known."""
+        if number is None or not 0 <= number < len(self.class_names):
+            return None
+        return self.class_names[number]
+
+    def as_dict(self) -> dict[str, Any]:
+        """What ``--json`` prints."""
+        data, found = self.subject.data, self.result
+        return {
+            "graph": self.subject.name,
+            "dataset": self.subject.dataset,
+            "position": self.subject.position,
+            "prediction": {
+                "class": self.predicted,
+                "name": self.class_name(self.predicted),
+                "probabilities": self.probabilities,
+            },
+            "target": found.target,
+            "label": _label(data),
+            "nodes": self._nodes(),
+            "metrics": asdict(self.metrics),
+            "sparsity": self.sparsity,
+            "explainer": self.explainer,
+            "options": self.options,
+            "exact": None if found.details.get("exact") is None else bool(found.details["exact"]),
+            "estimator": found.details.get("estimator"),
+            "evaluations": found.evaluations,
+            "cpu_seconds": found.cpu_seconds,
+            "seed": self.seed,
+        }
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        labels = node_labels(self.subject.data)
+        scores, errors = self.result.node_scores, self.result.details.get("node_std_error")
+        chosen = set(self.selected)
+        return [
+            {
+                "index": node,
+                "label": labels[node],
+                "score": None if scores is None else float(scores[node]),
+                "std_error": None if errors is None else float(errors[node]),
+                "selected": node in chosen,
+            }
+            for node in range(len(labels))
+        ]
+
+    def show(self) -> None:
+        """Print the explanation for the eye."""
+        console, found = out(), self.result
+        title = Text(self.subject.name, style="bold")
+        if self.subject.dataset and isinstance(self.subject.data.get("smiles"), str):
+            title.append(f"  {self.subject.data.smiles}", style="dim")
+        console.print(title, soft_wrap=True)
+        console.print(self._prediction())
+        console.print(_node_table(self._nodes()))
+        kept = len(self.selected)
+        shown = ", ".join(
+            f"{name} {getattr(self.metrics, key):.3f}"
+            for name, key in (
+                ("fidelity", "fidelity"),
+                ("inverse fidelity", "inverse_fidelity"),
+                ("H-fidelity", "harmonic_fidelity"),
+            )
+        )
+        console.print(f"* the {kept} nodes kept at sparsity {self.sparsity:g}: {shown}")
+        how = [self.explainer]
+        if found.details.get("exact") is not None:
+            how.append("exact" if found.details["exact"] else "estimated")
+        if found.evaluations is not None:
+            how.append(f"{found.evaluations:,} parts of the graph evaluated")
+        how.append(f"{found.cpu_seconds:.2f} s of CPU")
+        console.print(", ".join(how) + "\n", style="dim")
+
+    def _prediction(self) -> Text:
+        def named(number: int) -> str:
+            name = self.class_name(number)
+            return f"class {number}" + (f" ({name})" if name else "")
+
+        said = Text(f"Predicted: {named(self.predicted)}, ")
+        said.append(f"probability {self.probabilities[self.predicted]:.3f}")
+        label = _label(self.subject.data)
+        if label is not None and label != self.predicted:
+            said.append(f"; its label is {named(label)}")
+        if self.result.target not in (None, self.predicted):
+            said.append(f". Explained: {named(int(self.result.target))}")
+        return said
+
+
+@dataclass(frozen=True)
+class Judge:
+    """How explanations are made and judged, the same for all graphs of a command."""
+
+    asked: Asked
+    sparsity: float
+    seed: int
+    target: int | None
+    return_type: str
+
+    def record(
+        self, name: str, explainer: NodeExplainer, subject: Subject, options: OptionsOf
+    ) -> Record:
+        """Explain a graph.
+
+        A graph of a dataset gets the same random numbers here and in a run with the same seed.
+        """
+        from gstarx.metrics import evaluate
+        from gstarx.metrics.selection import selection_size
+
+        model, data = self.asked.network.model, subject.data
+        generator = np.random.default_rng(np.random.SeedSequence([self.seed, subject.position]))
+        probabilities = self._probabilities(subject)
+        if self.target is not None and self.target >= len(probabilities):
+            raise CommandError(
+                f"--target must be a class in 0..{len(probabilities) - 1} (got {self.target})"
+            )
+        found = explainer.explain(
+            model, data, seed=generator, target=self.target, return_type=self.return_type
+        )
+        nodes = found.select(selection_size(int(data.num_nodes or 0), self.sparsity))
+        metrics = evaluate(model, data, nodes, target=found.target, return_type=self.return_type)
+        return Record(
+            subject=subject,
+            explainer=name,
+            result=found,
+            selected=[int(node) for node in nodes],
+            metrics=metrics,
+            probabilities=probabilities,
+            class_names=self.asked.class_names,
+            sparsity=self.sparsity,
+            seed=self.seed,
+            options=dict(options[name]),
+        )
+
+    def _probabilities(self, subject: Subject) -> list[float]:
+        from gstarx.metrics.probabilities import options_of, part_probabilities
+
+        nothing = np.zeros((0, int(subject.data.num_nodes or 0)), dtype=np.bool_)
+        task = options_of({"return_type": self.return_type})
+        model = self.asked.network.model
+        (parts,) = part_probabilities(model, [subject.data], [nothing], [None], task)
+        return [float(share) for share in parts.whole]
+
+
+def failed(subject: Subject, error: Exception) -> dict[str, Any]:
+    """What is printed of a graph that could not be explained; also said on stderr."""
+    message = f"{type(error).__name__}: {error}"
+    note(f"error: {subject.name}: {message}")
+    return {"graph": subject.name, "position": subject.position, "error": message}
+
+
+def _label(data: Any) -> int | None:
+    y = data.get("y")
+    return int(y) if y is not None and y.numel() == 1 else None
+
+
+def _node_table(nodes: list[dict[str, Any]]) -> Table:
+    scores = [node["score"] for node in nodes if node["score"] is not None]
+    scale = max((abs(score) for score in scores), default=0.0) or 1.0
+    errors = any(node["std_error"] for node in nodes)
+    shown = table("", "node", "label", "score", *(["±"] if errors else []), "", left=0)
+    shown.columns[2].justify = shown.columns[-1].justify = "left"
+    for node in nodes:
+        score, error = node["score"], node["std_error"]
+        shown.add_row(
+            "*" if node["selected"] else "",
+            str(node["index"]),
+            Text(node["label"]),
+            "" if score is None else f"{score:+.4f}",
+            *([f"{error or 0:.4f}"] if errors else []),
+            "" if score is None else _bar(score / scale),
+            style="bold" if node["selected"] else "",
+        )
+    return shown
+
+
+def _bar(share: float) -> Text:
+    """A bar from the middle, to the right where the share is positive."""
+    length = round(_WIDTH / 2 * abs(share))
+    half = _WIDTH // 2
+    if share < 0:
+        return Text(" " * (half - length) + "█" * length, style=_AGAINST)
+    return Text(" " * half + "█" * length, style=_FOR)

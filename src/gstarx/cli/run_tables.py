@@ -1,0 +1,78 @@
+"""The rows of a store, averaged and written out."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gstarx.cli.console import as_json, out, table
+from gstarx.metrics import METRICS
+
+#: What a table for the eye shows of the metrics.
+SHOWN = ("fidelity", "inverse_fidelity", "harmonic_fidelity", "sparsity")
+_PLAIN = ("run", "dataset", "split", "graph", "explainer", "num_nodes", "target", "exact")
+_TIMES = ("evaluations", "cpu_seconds")
+
+
+def averages(
+    store: Path, run: str, graphs: Collection[int] | None = None
+) -> tuple[int, list[dict[str, float]]]:
+    """How many graphs of a run are explained, and the mean metrics at every sparsity."""
+    from gstarx import runs
+
+    found = runs.read(store, run=run, columns=["graph", "error", "sparsities", *METRICS])
+    rows = [
+        row
+        for row in found.to_pylist()
+        if row["error"] is None and (graphs is None or row["graph"] in graphs)
+    ]
+    if not rows:
+        return 0, []
+    points = []
+    for at, asked in enumerate(rows[0]["sparsities"]):
+        means = {name: float(np.mean([row[name][at] for row in rows])) for name in METRICS}
+        points.append({"asked_sparsity": asked, **means})
+    return len(rows), points
+
+
+def show_points(title: str, points: list[dict[str, float]]) -> None:
+    """A table of means, a line for every sparsity, the best one bold."""
+    best = max(point["harmonic_fidelity"] for point in points)
+    shown = table("asked", "fidelity ↑", "inverse ↓", "H-fidelity ↑", "sparsity", title=title)
+    for point in points:
+        shown.add_row(
+            f"{point['asked_sparsity']:.2f}",
+            *(f"{point[name]:.4f}" for name in SHOWN),
+            style="bold" if point["harmonic_fidelity"] == best else "",
+        )
+    out().print(shown)
+    out().print()
+
+
+def as_text(rows: list[Mapping[str, Any]], suffix: str) -> str:
+    """Rows of a store as the text of a file.
+
+    JSON holds everything, a row per graph. CSV has a line for every graph and sparsity, with all
+    metrics, and a line with the error for a graph that failed.
+    """
+    if suffix == ".json":
+        return as_json(rows) + "\n"
+    text = io.StringIO()
+    names = [*_PLAIN, *_TIMES, "asked_sparsity", *METRICS, "selected", "error"]
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        plain = {name: row[name] for name in (*_PLAIN, *_TIMES, "error")}
+        if row["error"] is not None:
+            writer.writerow(plain)
+            continue
+        for at, asked in enumerate(row["sparsities"]):
+            found = {name: row[name][at] for name in METRICS}
+            chosen = " ".join(map(str, row["selected"][at]))
+            writer.writerow({**plain, "asked_sparsity": asked, **found, "selected": chosen})
+    return text.getvalue()

@@ -1,0 +1,186 @@
+"""``gstarx runs``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gstarx.cli.console import (
+    CommandError,
+    note,
+    only_json,
+    out,
+    print_json,
+    show_progress,
+    table,
+    writable,
+    write,
+)
+from gstarx.cli.names import unknown
+from gstarx.cli.options import AsJson, Engine, StorePath, Workers, examples
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="What is in a store of runs, as [b]gstarx evaluate[/b] fills it.",
+    epilog=examples("gstarx runs list gstarx-runs", "gstarx runs resume gstarx-runs"),
+)
+
+Run = Annotated[
+    str | None,
+    typer.Option("--run", help="Only this run; the first letters will do.", show_default=False),
+]
+
+
+@app.command("list", epilog=examples("gstarx runs list gstarx-runs"))
+def list_runs(store: StorePath, as_json: AsJson = False) -> None:
+    """All runs of a store, oldest first."""
+    found = runs_of(store)
+    if as_json:
+        print_json(found)
+        return
+    shown = table("run", "dataset", "split", "explainer", "explained", "failed", left=4)
+    for run in found:
+        counts = (str(run["explained"]), str(run["failed"]))
+        shown.add_row(run["run"][:12], run["dataset"], run["split"], run["explainer"], *counts)
+    out().print(shown)
+
+
+@app.command("show", epilog=examples("gstarx runs show gstarx-runs --run 3f2a"))
+def show(store: StorePath, run: Run = None, as_json: AsJson = False) -> None:
+    """The mean metrics of runs at every sparsity, and the errors of graphs that failed."""
+    from gstarx import runs
+    from gstarx.cli.run_tables import averages, show_points
+
+    content = []
+    for about in _chosen(store, run):
+        count, points = averages(store, about["run"])
+        rows = runs.read(store, run=about["run"], columns=["graph", "error"]).to_pylist()
+        errors = [row for row in rows if row["error"] is not None]
+        content.append({**about, "points": points, "errors": errors})
+        if as_json:
+            continue
+        title = f"{about['run'][:12]}  {about['explainer']} on {about['dataset']}, {count} graphs"
+        if points:
+            show_points(title, points)
+        for row in errors:
+            out().print(f"graph {row['graph']}: {row['error']}", soft_wrap=True)
+    if as_json:
+        print_json(content)
+
+
+@app.command(
+    "resume",
+    epilog=examples(
+        "gstarx runs resume gstarx-runs --workers 4", "gstarx runs resume gstarx-runs --failed"
+    ),
+)
+def resume(
+    store: StorePath,
+    run: Run = None,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Do the graphs that failed once more instead.")
+    ] = False,
+    engine: Engine = "local",
+    workers: Workers = None,
+    as_json: AsJson = False,
+) -> None:
+    """Go on with the runs of a store that were stopped."""
+    from gstarx import runs
+
+    again = runs.retry_failed if failed else runs.resume
+    chosen = None if run is None else _chosen(store, run)[0]["run"]
+    with only_json(as_json) as stream:
+        reports = again(store, run=chosen, engine=engine, workers=workers, progress=show_progress())
+    if as_json:
+        print_json([asdict(report) for report in reports], stream)
+    else:
+        shown = table("run", "graphs", "found", "done now", "failed", "seconds")
+        for report in reports:
+            counts = (report.graphs, report.found, report.done, report.failed)
+            shown.add_row(report.run[:12], *map(str, counts), f"{report.seconds:.1f}")
+        out().print(shown)
+    if any(report.failed for report in reports):
+        note(f"error: some graphs failed; gstarx runs show {store} says why")
+        raise typer.Exit(1)
+
+
+@app.command(
+    "export",
+    epilog=examples(
+        "gstarx runs export gstarx-runs found.csv",
+        "gstarx runs export gstarx-runs found.json --run 3f2a",
+    ),
+)
+def export(
+    store: StorePath,
+    to: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Where to: .csv, .json or .parquet.", show_default=False
+        ),
+    ],
+    run: Run = None,
+) -> None:
+    """Write the rows of a store to a file.
+
+    CSV has a line for every graph and sparsity; JSON and Parquet hold everything.
+    """
+    from gstarx import runs
+    from gstarx.cli.run_tables import as_text
+
+    writable(to, ".csv", ".json", ".parquet")
+    chosen = None if run is None else _chosen(store, run)[0]["run"]
+    found = runs.read(store, run=chosen)
+    if to.suffix == ".parquet":
+        import pyarrow.parquet as parquet
+
+        from gstarx.whole_files import written_aside
+
+        with written_aside(to) as aside:
+            parquet.write_table(found, aside)
+    else:
+        write(to, as_text(found.to_pylist(), to.suffix))
+    out().print(f"wrote {found.num_rows} rows to {to}", soft_wrap=True)
+
+
+def runs_of(store: Path) -> list[dict[str, Any]]:
+    """Every run with what it was about and how far it is."""
+    from gstarx import runs
+    from gstarx.runs.store import Store, check_format
+
+    check_format(store)
+    counts: dict[str, list[int]] = {}
+    for row in runs.read(store, columns=["run", "error"]).to_pylist():
+        counts.setdefault(row["run"], [0, 0])[row["error"] is not None] += 1
+    found: dict[str, dict[str, Any]] = {}
+    for request in Store(store).requests():
+        run = request["name"].partition("-")[0]
+        spec, (explained, failed) = request["spec"], counts.get(run, (0, 0))
+        found[run] = {
+            "run": run,
+            "dataset": spec["dataset"]["name"],
+            "split": spec["split"],
+            "explainer": spec["explainer"]["name"],
+            "options": spec["explainer"]["options"],
+            "weights": spec["model"]["weights"],
+            "seed": spec["seed"],
+            "explained": explained,
+            "failed": failed,
+        }
+    return list(found.values())
+
+
+def _chosen(store: Path, run: str | None) -> list[dict[str, Any]]:
+    """All runs, or the one whose name begins so."""
+    listed = runs_of(store)
+    if run is None:
+        return listed
+    found = [one for one in listed if one["run"].startswith(run)]
+    if len(found) != 1:
+        if found:
+            raise CommandError(f"{len(found)} runs begin with {run!r}: say more letters")
+        raise CommandError(unknown("run", run, [one["run"] for one in listed]))
+    return found

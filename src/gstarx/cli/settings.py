@@ -1,0 +1,104 @@
+"""The one optional settings file, ``gstarx.toml``: checked, and weaker than flags."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from gstarx.cli.console import CommandError
+from gstarx.cli.names import explainer_names, unknown
+
+#: The file that is read when it lies in the working directory.
+FILE = Path("gstarx.toml")
+
+
+class Settings(BaseModel):
+    """What a settings file can say.
+
+    Attributes
+    ----------
+    data
+        Directory of the datasets.
+    store
+        Where runs are kept.
+    explainer
+        The explainer, where a command takes one.
+    sparsity
+        The share of nodes that explanations leave out.
+    seed
+        The seed.
+    engine, workers
+        Who does the work of runs.
+    json
+        Whether to print JSON.
+    explainers
+        A table of options for each explainer.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    data: Path | None = None
+    store: Path | None = None
+    explainer: str | None = None
+    sparsity: float | None = Field(default=None, ge=0, lt=1)
+    seed: int | None = Field(default=None, ge=0)
+    engine: Literal["local", "ray"] | None = None
+    workers: int | None = Field(default=None, ge=1)
+    json_: bool | None = Field(default=None, alias="json")
+    explainers: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_names(cls, given: Any) -> Any:
+        valid = [field.alias or name for name, field in cls.model_fields.items()]
+        if isinstance(given, Mapping):
+            for name in given:
+                if name not in valid:
+                    raise ValueError(unknown("setting", str(name), valid))
+        return given
+
+    @field_validator("explainer", "explainers")
+    @classmethod
+    def _known_explainers(cls, given: Any) -> Any:
+        for name in [given] if isinstance(given, str) else given or ():
+            if name not in explainer_names():
+                raise ValueError(unknown("explainer", name, explainer_names()))
+        return given
+
+    def defaults(self) -> dict[str, Any]:
+        """Defaults of options by the name of their parameter, ``explainers`` apart."""
+        said = self.model_dump(mode="json", exclude={"explainers"}, exclude_none=True)
+        renamed = {"json_": "as_json"}
+        return {renamed.get(name, name): value for name, value in said.items()}
+
+
+def read_settings(path: Path | None) -> Settings:
+    """The settings in a file; by default in ``gstarx.toml``, if it is there."""
+    if path is None:
+        if not FILE.is_file():
+            return Settings()
+        path = FILE
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CommandError(f"there is no settings file {path}") from error
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{path} cannot be read as TOML: {error}") from error
+    try:
+        return Settings.model_validate(content)
+    except ValidationError as error:
+        raise CommandError(f"{path}: {first_problem(error)}") from error
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first thing that is wrong, in one line."""
+    problem = error.errors()[0]
+    where = ".".join(str(part) for part in problem["loc"])
+    said = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "value_error":
+        return said
+    return f"{where}: {said} (got {problem['input']!r})"

@@ -1,0 +1,105 @@
+"""``gstarx compare`` and ``gstarx report``: several explainers on the same graphs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import found, gstarx, refused
+from tests.cli.test_explain import check_schema
+
+
+def test_explainers_are_compared_by_the_means_of_their_graphs() -> None:
+    content = found("compare", "nitro", "0", "2", "-e", "gstarx,leave_one_out", "-e", "random")
+    assert [row["explainer"] for row in content["explainers"]] == [
+        "gstarx",
+        "leave_one_out",
+        "random",
+    ]
+    assert content["graphs"] == ["nitro 0", "nitro 2"]
+    for row in content["explainers"]:
+        for record in row["graphs"]:
+            check_schema(record)
+        each = [record["metrics"]["harmonic_fidelity"] for record in row["graphs"]]
+        assert row["metrics"]["harmonic_fidelity"] == pytest.approx(sum(each) / 2)
+    alone = found("explain", "nitro", "2")
+    assert content["explainers"][0]["graphs"][1]["nodes"] == alone["nodes"]
+
+
+def test_the_table_has_a_line_for_each() -> None:
+    done = gstarx("compare", "nitro", "0", "-e", "gstarx,random", "--output", "found.json")
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("gstarx ") for line in lines)
+    assert any(line.startswith("random ") for line in lines)
+    assert len(json.loads(Path("found.json").read_text())["explainers"]) == 2
+
+
+def test_brackets_of_a_molecule_are_no_markup() -> None:
+    smiles = "c1cc[nH]c1"
+    assert gstarx("explain", "--smiles", smiles, "-e", "random").stdout.startswith(smiles)
+    shown = gstarx("compare", "--smiles", smiles, "-e", "random").stdout
+    assert f"nitro-gcn, {smiles}, sparsity 0.7" in shown
+
+
+def test_options_are_for_one_explainer_or_for_all() -> None:
+    content = found(
+        "compare",
+        "nitro",
+        "0",
+        "-e",
+        "gstarx,myerson",
+        "-o",
+        "budget=70",
+        "-o",
+        "myerson.budget=60",
+    )
+    assert [row["graphs"][0]["options"] for row in content["explainers"]] == [
+        {"budget": 70},
+        {"budget": 60},
+    ]
+
+
+def test_explainers_are_drawn_side_by_side() -> None:
+    gstarx("compare", "nitro", "0", "-e", "gstarx,random", "--draw", "both.svg")
+    drawn = Path("both.svg").read_text()
+    assert "gstarx" in drawn
+    assert "random" in drawn
+
+
+def test_a_report_is_one_page() -> None:
+    content = found("report", "nitro", "0", "2", "-e", "gstarx,random", "--output", "page.html")
+    page = Path("page.html").read_text()
+    assert content["report"] == "page.html"
+    assert content["graphs"] == 2
+    kinds = [row["kind"] for row in content["rows"]]
+    assert kinds.count("explainer") == 2
+    assert {"random", "optimum"} <= set(kinds)
+    assert "nitro 2" in page
+    assert "aromatic nitro group" in page
+
+
+def test_a_page_must_be_html_and_writable() -> None:
+    assert "must end in .html" in refused("report", "nitro", "0", "--output", "page.pdf", code=2)
+    Path("file").write_text("")
+    assert "cannot write file/page.html" in refused(
+        "report", "nitro", "0", "--output", "file/page.html"
+    )
+
+
+def test_a_report_shows_what_runs_have_found() -> None:
+    short = ("--workers", "1", "--store", "here")
+    gstarx("evaluate", "nitro", "-e", "leave_one_out,random", "--limit", "3", *short)
+    gstarx("evaluate", "nitro", "-e", "subgraphx", "-o", "rollouts=2", "--limit", "2", *short)
+    content = found("report", "--store", "here", "--output", "page.html", "--sparsity", "0.5")
+    assert content["graphs"] == 2
+    rows = {row["name"]: row["metrics"] for row in content["rows"]}
+    for shown in found("runs", "show", "here"):
+        gstarx("runs", "export", "here", "rows.json", "--run", shown["run"])
+        own = json.loads(Path("rows.json").read_text())[:2]
+        mean = sum(row["fidelity"][0] for row in own) / 2  # the first sparsity is 0.5
+        assert rows[shown["explainer"]]["fidelity"] == pytest.approx(mean)
+    assert "say nothing else" in refused("report", "nitro", "0", "--store", "here", code=2)
+    gstarx("evaluate", "motifs", "-e", "random", "--limit", "1", *short)
+    assert "several: motifs, nitro" in refused("report", "--store", "here")

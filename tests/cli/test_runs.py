@@ -1,0 +1,108 @@
+"""``gstarx evaluate`` fills a store, ``gstarx runs`` says what is in it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from gstarx import runs
+from gstarx.metrics import METRICS, SPARSITIES
+from gstarx.models import GCN, save_model
+from tests.cli.commands import found, gstarx, refused
+
+SHORT = ("--limit", "2", "--workers", "1")
+
+
+def test_a_split_is_evaluated_and_kept() -> None:
+    content = found("evaluate", "nitro", "-e", "leave_one_out,random", *SHORT)
+    assert content["store"] == "gstarx-runs"
+    for run in content["runs"]:
+        assert (run["graphs"], run["done"], run["explained"], run["failed"]) == (2, 2, 2, 0)
+        assert [point["asked_sparsity"] for point in run["points"]] == list(SPARSITIES)
+        assert set(METRICS) < run["points"][0].keys()
+        best = max(point["harmonic_fidelity"] for point in run["points"])
+        assert run["best"]["harmonic_fidelity"] == best
+    table = runs.read("gstarx-runs", run=content["runs"][0]["run"])
+    column = table.column("fidelity").to_pylist()
+    mean = sum(each[3] for each in column) / 2
+    assert content["runs"][0]["points"][3]["fidelity"] == pytest.approx(mean)
+    again = found("evaluate", "nitro", "-e", "leave_one_out", *SHORT)
+    assert (again["runs"][0]["found"], again["runs"][0]["done"]) == (2, 0)
+
+
+def test_the_table_has_a_line_for_every_sparsity() -> None:
+    done = gstarx("evaluate", "nitro", "-e", "random", *SHORT, "--store", "here")
+    for level in SPARSITIES:
+        assert f"\n{level:.2f} " in done.stdout
+    assert "kept in here" in done.stdout
+
+
+def test_a_store_is_listed_shown_resumed_and_exported() -> None:
+    gstarx("evaluate", "nitro", "-e", "leave_one_out,random", *SHORT, "--store", "here")
+    listed = found("runs", "list", "here")
+    assert [run["explainer"] for run in listed] == ["leave_one_out", "random"]
+    assert [run["explained"] for run in listed] == [2, 2]
+    name = listed[0]["run"]
+    assert name[:12] in gstarx("runs", "list", "here").stdout
+    (shown,) = found("runs", "show", "here", "--run", name[:8])
+    assert shown["run"] == name
+    assert len(shown["points"]) == len(SPARSITIES)
+    assert shown["errors"] == []
+    assert "leave_one_out on nitro, 2 graphs" in gstarx("runs", "show", "here").stdout
+    reports = found("runs", "resume", "here", "--workers", "1")
+    assert [(report["found"], report["done"]) for report in reports] == [(2, 0), (2, 0)]
+    gstarx("runs", "export", "here", "all.json")
+    assert len(json.loads(Path("all.json").read_text())) == 4
+    gstarx("runs", "export", "here", "one.csv", "--run", name)
+    with open("one.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * len(SPARSITIES)
+    assert {row["run"] for row in rows} == {name}
+    assert float(rows[0]["asked_sparsity"]) == SPARSITIES[0]
+    assert all(0 <= float(row["harmonic_fidelity"]) <= 1 for row in rows)
+    assert "wrote 4 rows" in gstarx("runs", "export", "here", "all.parquet").stdout
+
+
+def test_graphs_that_fail_are_shown_and_tried_again() -> None:
+    # a network of seven features cannot read molecules of eight
+    save_model("seven.safetensors", GCN(7, 4, 2), dataset="mutag")
+    done = gstarx(
+        "evaluate", "nitro", "-e", "leave_one_out", *SHORT, "--weights", "seven.safetensors", code=1
+    )
+    assert "2 graphs failed" in done.stderr
+    (shown,) = found("runs", "show", "gstarx-runs")
+    assert [row["graph"] for row in shown["errors"]] == [0, 15]
+    assert "graph 15: " in gstarx("runs", "show", "gstarx-runs").stdout
+    (report,) = found("runs", "resume", "gstarx-runs", "--failed", "--workers", "1", code=1)
+    assert report["done"] == 2
+    gstarx("runs", "export", "gstarx-runs", "rows.csv")
+    with open("rows.csv", newline="") as file:
+        assert all(row["error"] for row in csv.DictReader(file))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "code"),
+    [
+        (["runs", "list", "nowhere"], "there is no store at nowhere", 1),
+        (["runs", "resume", "nowhere"], "there is no store at nowhere", 1),
+        (["runs", "export", "nowhere", "a.csv"], "there is no store at nowhere", 1),
+        (["runs", "export", "nowhere", "a.xlsx"], "must end in .csv or .json or .parquet", 2),
+        (["evaluate", "nitro", "--store", "file"], "a store is a directory", 1),
+        (["evaluate", "nitro", "--model", "a:b"], "use gstarx compare for a model of your own", 1),
+        (["evaluate", "nitro", "--engine", "rya"], "'local', 'ray'", 2),
+        (["evaluate", "nitro", "--workers", "0"], "--workers", 2),
+        (["evaluate", "nitro", "-o", "bugdet=3"], "did you mean 'budget'", 1),
+        (["evaluate", "mutag"], "no network for 'mutag' comes with the package", 1),
+    ],
+)
+def test_bad_input_is_said_in_a_line(arguments: list[str], message: str, code: int) -> None:
+    Path("file").write_text("")
+    assert message in refused(*arguments, code=code)
+
+
+def test_an_unknown_run_is_refused() -> None:
+    gstarx("evaluate", "nitro", "-e", "random", *SHORT)
+    assert "there is no run 'zzz'" in refused("runs", "show", "gstarx-runs", "--run", "zzz")
