@@ -133,6 +133,7 @@ PUBLIC = {
         "GStarX",
         "GraphSVX",
         "LeaveOneOut",
+        "LocalShapley",
         "NodeExplainer",
         "NodeResult",
         "RandomNodes",

@@ -21,16 +21,16 @@ from gstarx.paper import paper
 from gstarx.runs.rows import SCHEMA as ROWS
 
 LEVELS = 8
+TESTED = range(100)
 SETUP = SETUPS["mutag-gcn"]
 
 
-def rows(graphs: list[int], split: str, level: float, peak: int = 3) -> pa.Table:
+def rows(graphs: list[int], level: float, peak: int = 3) -> pa.Table:
     """Rows of a run's store: a metric that is highest at one sparsity."""
     count = len(graphs)
     shape = level - 0.01 * np.abs(np.arange(LEVELS) - peak)
     values: dict[str, Any] = {
         "graph": graphs,
-        "split": [split] * count,
         "run": ["r"] * count,
         "num_nodes": [4] * count,
         "scores": [[1.0, 1.0, 0.0, 0.0]] * count,
@@ -48,8 +48,8 @@ def rows(graphs: list[int], split: str, level: float, peak: int = 3) -> pa.Table
 def test_rows_come_back_in_the_order_asked_for(tmp_path: Path) -> None:
     method = METHODS["HN"]
     results = Results(tmp_path, "mutag-gcn")
-    results.add(method, rows([5, 9], "test", 0.6))
-    results.add(method, rows([2], "val", 0.6))
+    results.add(method, rows([5, 9], 0.6), TESTED)
+    results.add(method, rows([2], 0.6), ())
     again = Results(tmp_path, "mutag-gcn")
     assert again.done(method, "test") == {5, 9}
     assert again.done(method, "val") == {2}
@@ -67,10 +67,10 @@ def test_a_changed_setting_is_another_method_and_replaces_the_old_one(tmp_path: 
     other = replace(method, options={**method.options, "budget": 77})
     assert other.digest != method.digest
     results = Results(tmp_path, "s")
-    results.add(method, rows([1, 2], "test", 0.6))
-    results.add(METHODS["Shapley"], rows([1], "test", 0.5))
+    results.add(method, rows([1, 2], 0.6), TESTED)
+    results.add(METHODS["Shapley"], rows([1], 0.5), TESTED)
     assert results.done(other, "test") == set()
-    results.add(other, rows([1], "test", 0.7))
+    results.add(other, rows([1], 0.7), TESTED)
     assert Results(tmp_path, "s").done(method, "test") == set()
     assert Results(tmp_path, "s").done(other, "test") == {1}
     assert Results(tmp_path, "s").done(METHODS["Shapley"], "test") == {1}
@@ -79,8 +79,8 @@ def test_a_changed_setting_is_another_method_and_replaces_the_old_one(tmp_path: 
 def test_newer_rows_of_a_graph_take_the_place_of_older_ones(tmp_path: Path) -> None:
     method = METHODS["HN"]
     results = Results(tmp_path, "s")
-    results.add(method, rows([1, 2], "test", 0.6))
-    results.add(method, rows([2], "test", 0.9))
+    results.add(method, rows([1, 2], 0.6), TESTED)
+    results.add(method, rows([2], 0.9), TESTED)
     found = results.rows(method, "test", [1, 2])
     assert found is not None
     assert found["harmonic_fidelity"][1].max() == pytest.approx(0.9)
@@ -89,11 +89,11 @@ def test_newer_rows_of_a_graph_take_the_place_of_older_ones(tmp_path: Path) -> N
 
 def test_failed_graphs_make_no_figure(tmp_path: Path) -> None:
     method = METHODS["HN"]
-    broken = rows([1, 2], "test", 0.6)
+    broken = rows([1, 2], 0.6)
     at = broken.column_names.index("error")
     broken = broken.set_column(at, "error", pa.array([None, "ValueError: no"]))
     results = Results(tmp_path, "s")
-    results.add(method, broken)
+    results.add(method, broken, TESTED)
     assert results.rows(method, "test", [1]) is not None
     assert results.rows(method, "test", [1, 2]) is None
 
@@ -103,8 +103,8 @@ def store(folder: Path, peaks: dict[str, tuple[float, float, int]]) -> Found:
     results = Results(folder, SETUP.name)
     results.note_graphs({"val": [1, 2], "test": [3, 4, 5]})
     for name, (val, test, peak) in peaks.items():
-        results.add(METHODS[name], rows([1, 2], "val", val, peak))
-        results.add(METHODS[name], rows([3, 4, 5], "test", test, 6))
+        results.add(METHODS[name], rows([1, 2], val, peak), ())
+        results.add(METHODS[name], rows([3, 4, 5], test, 6), TESTED)
     return Found(SETUP, folder)
 
 

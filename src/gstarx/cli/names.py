@@ -38,6 +38,7 @@ EXPLAINERS = {
     "pgexplainer": "a trained network of masks",
     "gradient_x_input": "gradient times input",
     "integrated_gradients": "gradients along a path",
+    "local_shapley": "Shapley values among the nodes within some hops",
     "leave_one_out": "what is lost without each node",
     "single_node": "what each node says alone",
     "random": "a random order, to compare with",

@@ -22,7 +22,10 @@ RANDOM = tuple(name for name in METHODS if name.startswith("random ") and "refin
 
 @dataclass(frozen=True)
 class Curves:
-    """Metrics of one method on some graphs: (graphs, sparsities)."""
+    """Metrics of one method on some graphs: (graphs, sparsities).
+
+    The rule of selection is that of the harmonic fidelity; the others are of Algorithm 1's.
+    """
 
     method: Method
     rule: str
@@ -103,9 +106,9 @@ class Found:
             method,
             rule,
             harmonic=_numbers(rows[start + "harmonic_fidelity"]),
-            fidelity=_numbers(rows[start + "fidelity"]),
-            inverse=_numbers(rows[start + "inverse_fidelity"]),
-            sparsity=_numbers(rows[start + "sparsity"]),
+            fidelity=_numbers(rows["fidelity"]),
+            inverse=_numbers(rows["inverse_fidelity"]),
+            sparsity=_numbers(rows["sparsity"]),
             cpu_seconds=_numbers(rows["cpu_seconds"]),
             evaluations=_numbers(rows["evaluations"]),
             entropy=_numbers(rows["entropy"]),
@@ -132,7 +135,7 @@ class Found:
         return share_of_gap(value, random=float(random.max()), best=best)
 
     def choose(self, names: Iterable[str], *, few: bool = False) -> Chosen | None:
-        """The one of some methods, rules and sparsities that is best on the validation split."""
+        """The one of some methods, rules and sparsities that is best on the validation graphs."""
         best: Chosen | None = None
         for name in names:
             for rule in RULES:

@@ -96,10 +96,11 @@ def _explain(setup: Setup, method: Method, results: Path, workers: int | None, e
         )
         rows = runs.read(store, run=report.run)
         here = set(some)
-        found.add(method, rows.filter([graph in here for graph in rows["graph"].to_pylist()]))
+        own = rows.filter([graph in here for graph in rows["graph"].to_pylist()])
+        found.add(method, own, set(setup.graphs("test")))
         if report.done and first == 0 and workers == 1:
-            own = sum(rows["cpu_seconds"].to_pylist())
-            _note_training(results, setup, method, time.process_time() - cpu - own)
+            explaining = sum(own["cpu_seconds"].to_pylist())
+            _note_training(results, setup, method, time.process_time() - cpu - explaining)
         spent = time.perf_counter() - start
         failed = f", {report.failed} failed" if report.failed else ""
         print(f"{setup.name}, {method.name}: {len(some)} graphs, {spent:.0f} s{failed}", flush=True)

@@ -94,8 +94,9 @@ RIVALS = (
     Method("SubgraphX", "subgraphx", role="rival", slow=True, splits=_BOTH),
     Method("gradient × input", "gradient_x_input", role="control", splits=_BOTH),
     Method("integrated gradients", "integrated_gradients", role="control", splits=_BOTH),
-    Method("OrphicX", "orphicx", role="rival", splits=_BOTH),
 )
+#: Trains for many minutes.
+ORPHICX = (Method("OrphicX", "orphicx", role="rival", splits=_BOTH),)
 REFINED = (
     Method("HN, refined", "refined", {"of": "gstarx", "options": {"budget": BUDGET}}, "refined"),
     Method(
@@ -139,6 +140,10 @@ ABLATION = (
     Method("HN, f0 of test", "gstarx", {"budget": BUDGET}, baseline="test"),
     Method("Shapley, f0 = 0", "gstarx", {"value": "shapley", "budget": BUDGET}, baseline=(0.0,)),
     _value("Banzhaf, presence 0.3", "banzhaf", "ablation", presence=0.3),
+    *(
+        Method(f"Shapley within {hops} hops", "local_shapley", {"hops": hops}, slow=True)
+        for hops in (1, 3)
+    ),
     _value("Banzhaf of logits", "banzhaf", "ablation", payoff="raw"),
     _value("HN of logits", "hn", "ablation", payoff="raw"),
 )
@@ -173,5 +178,6 @@ STAGES = {
     "ablation": ABLATION,
     "refined": REFINED,
     "equal": EQUAL,
+    "orphicx": ORPHICX,
 }
 METHODS = {method.name: method for stage in STAGES.values() for method in stage}

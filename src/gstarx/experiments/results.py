@@ -7,7 +7,7 @@ changed is another one, and the rows of the old one are not read any more.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from gstarx.experiments.methods import Method
 from gstarx.metrics import entropy_sparsity
 from gstarx.whole_files import write_whole, written_aside
 
-#: Metrics that are kept for both rules of selection, at every sparsity.
+#: Metrics that are kept at every sparsity; where only positive scores are taken, the first of them.
 KEPT = ("harmonic_fidelity", "fidelity", "inverse_fidelity", "sparsity")
 _LEVELS = pa.list_(pa.float32())
 SCHEMA = pa.schema(
@@ -35,7 +35,8 @@ SCHEMA = pa.schema(
         ("cpu_seconds", pa.float32()),
         ("entropy", pa.float32()),
         ("error", pa.string()),
-        *((rule + metric, _LEVELS) for rule in ("", "positive_") for metric in KEPT),
+        *((metric, _LEVELS) for metric in KEPT),
+        ("positive_harmonic_fidelity", _LEVELS),
     ]
 )
 
@@ -46,7 +47,9 @@ class Results:
     def __init__(self, folder: Path, setup: str) -> None:
         self.path = folder / "rows" / f"{setup}.parquet"
         self.listed = folder / "rows" / f"{setup}.json"
-        self.table = pq.read_table(self.path) if self.path.exists() else SCHEMA.empty_table()
+        self.table = SCHEMA.empty_table()
+        if self.path.exists():
+            self.table = pq.read_table(self.path, columns=SCHEMA.names)
 
     def graphs(self, split: str) -> tuple[int, ...] | None:
         """The graphs of a split that are explained, in their order; None if nothing was."""
@@ -76,9 +79,12 @@ class Results:
             return None
         return {name: _array(own[name]) for name in SCHEMA.names}
 
-    def add(self, method: Method, rows: pa.Table) -> None:
-        """Put rows of a run's store to the others, in place of older ones of the same graphs."""
-        new = _kept(method, rows)
+    def add(self, method: Method, rows: pa.Table, tested: Container[int]) -> None:
+        """Put rows of a run's store to the others, in place of older ones of the same graphs.
+
+        Those of ``tested`` graphs are for testing, the others for choosing.
+        """
+        new = _kept(method, rows, tested)
         fresh = set(new["graph"].to_pylist())
         columns = (self.table[name].to_pylist() for name in ("method", "settings", "graph"))
         keep = [
@@ -99,11 +105,12 @@ class Results:
         return self.table.filter(pa.array([row == wanted for row in columns], pa.bool_()))
 
 
-def _kept(method: Method, rows: pa.Table) -> pa.Table:
+def _kept(method: Method, rows: pa.Table, tested: Container[int]) -> pa.Table:
     count = rows.num_rows
     columns: dict[str, Any] = {
         "method": [method.name] * count,
         "settings": [method.digest] * count,
+        "split": ["test" if graph in tested else "val" for graph in rows["graph"].to_pylist()],
         "entropy": [_entropy(scores) for scores in rows["scores"].to_pylist()],
     }
     for name in SCHEMA.names:

@@ -72,8 +72,15 @@ class Setup:
         return _load(self.dataset)
 
     def graphs(self, split: str) -> tuple[int, ...]:
-        """Positions of the graphs of a split, in an order drawn once and for all."""
-        return chosen(self.data().split_indices[split], self.test if split == "test" else self.val)
+        """Positions of the graphs of a split, in an order drawn once and for all.
+
+        Where the validation split has too few, graphs of the training split are added.
+        """
+        splits = self.data().split_indices
+        if split == "test":
+            return chosen(splits["test"], self.test)
+        found = chosen(splits["val"], self.val)
+        return found + chosen(splits["train"], max(0, (self.val or 0) - len(found)))
 
     def few_graphs(self, graphs: Sequence[int], split: str) -> tuple[int, ...]:
         """Those of the graphs of a split that slow methods get.

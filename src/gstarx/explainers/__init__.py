@@ -6,7 +6,7 @@ from gstarx.explainers.gstarx import GStarX, explain
 from gstarx.explainers.many import FailedExplanation, explain_many
 from gstarx.explainers.registry import create, names
 from gstarx.explainers.settings import ValueSettings
-from gstarx.explainers.simple import LeaveOneOut, RandomNodes, SingleNode
+from gstarx.explainers.simple import LeaveOneOut, LocalShapley, RandomNodes, SingleNode
 from gstarx.explainers.subgraphx import SubgraphX
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "GStarX",
     "GraphSVX",
     "LeaveOneOut",
+    "LocalShapley",
     "NodeExplainer",
     "NodeResult",
     "RandomNodes",

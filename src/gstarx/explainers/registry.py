@@ -29,6 +29,7 @@ _HOME = {
     "pgexplainer": "gstarx.explainers.pyg:PGExplainer",
     "gradient_x_input": "gstarx.explainers.gradients:GradientXInput",
     "integrated_gradients": "gstarx.explainers.gradients:IntegratedGradients",
+    "local_shapley": "gstarx.explainers.simple:LocalShapley",
     "leave_one_out": "gstarx.explainers.simple:LeaveOneOut",
     "single_node": "gstarx.explainers.simple:SingleNode",
     "random": "gstarx.explainers.simple:RandomNodes",
