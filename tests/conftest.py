@@ -1,6 +1,12 @@
-"""How hypothesis draws, for every test."""
+"""How hypothesis draws, and how interrupts come in, for every test."""
+
+import signal
 
 from hypothesis import HealthCheck, settings
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # started in the background, where shells turn interrupts off for us and all whom we start
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: the first call of a compiled kernel is slow, and tests assert no times.
 settings.register_profile(

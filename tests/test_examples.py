@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import runpy
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,9 @@ import pytest
 import torch
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+PAGE = EXAMPLES.parent / "docs" / "examples.md"
+SHOWN = PAGE.parent / "pictures" / "two-values.svg"
+WARNS = "import warnings; warnings.warn('careful')"
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +39,29 @@ def run(name: str, capsys: pytest.CaptureFixture[str]) -> str:
 def test_there_is_a_test_for_each() -> None:
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
     assert {path.stem for path in EXAMPLES.glob("*.py")} <= tested
+
+
+def test_all_are_on_their_page() -> None:
+    named = re.findall(r"^<!-- example: (\w+) -->$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(named) == sorted(path.stem for path in EXAMPLES.glob("*.py"))
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [("print('found', 1)", None), ("raise SystemExit(3)", "ended with 3"), (WARNS, "careful")],
+)
+def test_the_page_shows_what_they_print(code: str, said: str | None, tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs", reason="needs the docs extra")
+    hook = runpy.run_path(str(PAGE.parent / "hooks" / "examples.py"))
+    script = tmp_path / "script.py"
+    script.write_text(code, encoding="utf-8")
+    if said is not None:
+        with pytest.raises(hook["PluginError"], match=said):
+            hook["output_of"](script)
+        return
+    page = hook["shown"](script, hook["output_of"](script))
+    assert page.startswith("```text\nfound 1\n```\n")
+    assert "    print('found', 1)\n" in page
 
 
 def test_graph_classification(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,3 +100,22 @@ def test_regression(capsys: pytest.CaptureFixture[str]) -> None:
     for atom, score in re.findall(r"^  (C|O|Cl) +(\S+) +bonded", out, re.MULTILINE):
         scores[atom].append(float(score))
     assert max(scores["Cl"]) < min(scores["O"] + scores["C"])
+
+
+def test_molecules(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("rdkit", reason="needs the drawing extra")
+    monkeypatch.setattr(sys, "argv", ["molecules.py", str(tmp_path / "drawn.svg")])
+    out = run("molecules", capsys)
+    groups = re.findall(r"^  (\w+) +([-+]\S+)  atoms (\[.*\])", out, re.MULTILINE)
+    assert [name for name, _, _ in groups] == ["nitro", "ring", "amide"] * 2
+    assert {atoms for name, _, atoms in groups if name == "nitro"} == {"[7, 8, 9, 10]"}
+    assert re.findall(r"from (\S+) sets", out) == ["332", "8,191"]
+    # the picture that the README shows is this one; last digits are not compared
+    drawn, shown = (path.read_text(encoding="utf-8") for path in (tmp_path / "drawn.svg", SHOWN))
+    assert described(drawn) == described(shown) != []
+
+
+def described(svg: str) -> list[str]:
+    return re.findall(r"<title[^>]*>[^<]*<|Selected: [\w, ]+|H-fidelity \d\.\d{2}", svg)

@@ -181,6 +181,7 @@ def test_as_published_is_this_configuration() -> None:
         "inner": "iterated",
         "tau": 0.01,
         "superadditive": False,
+        "presence": 0.5,
     }
     assert published.game_options["payoff"] == "norm_prob"
     assert published.game_options["removal"] == "remove"

@@ -43,7 +43,7 @@ def demo(
 ) -> None:
     """See it work: two networks explained by GStarX and two rivals, as one page for a browser.
 
-    Needs nothing but what comes with the package, and less than two minutes.
+    Needs no data but what comes with the package, gstarx[drawing], and less than two minutes.
     """
     from gstarx.cli.compare_command import show_rows
     from gstarx.cli.graphs import Asked
@@ -51,7 +51,11 @@ def demo(
     from gstarx.cli.pages import together
     from gstarx.cli.report_command import gathered, summary
     from gstarx.drawing import report_page
+    from gstarx.optional import require
 
+    # said now and not after a minute of work
+    for package in ("rdkit", "networkx"):
+        require(package, extra="drawing")
     writable(output, ".html")
     pages, summaries = {}, []
     with one_thread(), only_json(as_json) as stream:

@@ -25,8 +25,8 @@ def load_mutag(root: Path) -> GraphDataset:
     """188 nitroaromatic molecules, class 1 mutagenic (TU text files in ``MUTAG/raw``).
 
     Node features are the one-hot atom; edges run both ways, ordered by source and target. Each
-    graph has ``atoms``, the symbols of its atoms, and where their file is there ``bonds``, the order
-    of every edge (1.5 for aromatic ones), which networks do not see.
+    graph has ``atoms``, the symbols of its atoms, and where their file is there ``bonds``, the
+    order of every edge (1.5 for aromatic ones), which networks do not see.
     """
     raw = root / "MUTAG" / "raw"
     if not (raw / "MUTAG_A.txt").is_file():

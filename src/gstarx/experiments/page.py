@@ -25,7 +25,7 @@ from gstarx.experiments.faithfulness import (
     leads,
     refined,
 )
-from gstarx.experiments.grids import Grid
+from gstarx.experiments.grids import Grid, mean_of, shown
 from gstarx.experiments.setups import SETUPS
 from gstarx.experiments.tables import accuracy_table
 from gstarx.paper import paper
@@ -74,7 +74,7 @@ def write_page(results: Path, to: Path) -> Path:
     for name in _MEASURED:
         measured = Grid.read(results, name)
         words[name] = "Not measured yet." if measured is None else measured.markdown().strip()
-    words |= _figures(found) | _orphicx() | _cost_growth(results)
+    words |= _figures(found) | _averages(found) | _orphicx() | _cost_growth(results)
     words["curves"] = _curves(found, to.parent / "figures")
     words["accuracies"] = accuracy_table(results).strip()
     words |= {"count_ours": str(len(OURS)), "ours": "; ".join(OURS), "lead": leads(found, names)}
@@ -113,6 +113,27 @@ def _figures(found: Mapping[str, Found]) -> dict[str, str]:
         "shapley_where": ", ".join(behind) or "none",
         "sparse": "; ".join(sparse) or "not measured yet",
     }
+
+
+def _averages(found: Mapping[str, Found]) -> dict[str, str]:
+    """Averages over Table 1 of the methods that the summary names, and the paper's."""
+    table = paper()["table_1"]
+    printed = dict(zip(table["methods"], table["average"], strict=True))
+    words = {
+        "average_paper": f"{printed['GStarX']:.4f}",
+        "average_graphsvx_paper": f"{printed['GraphSVX']:.4f}",
+        "gin_paper": f"{paper()['table_2']['mutag-gin'][-1]:.4f}",
+        "gin_published": shown(found["mutag-gin"].best("as published")),
+    }
+    for key, method in (
+        ("published", "as published"),
+        ("graphsvx", "GraphSVX"),
+        ("hn", "HN"),
+        ("shapley", "Shapley"),
+        ("banzhaf", "Banzhaf"),
+    ):
+        words[f"average_{key}"] = shown(mean_of([found[name].best(method) for name in TABLE_1]))
+    return words
 
 
 def _orphicx() -> dict[str, str]:
