@@ -11,6 +11,7 @@ from tests.test_documentation import ROOT, blocks, run
 
 PAGE = ROOT / "docs" / "drawing.md"
 FOLDER = ROOT / "docs" / "pictures"
+_SHOWN = re.compile(r"\(pictures/([\w-]+\.svg)\)")
 
 
 def drawn(path: Path) -> list[str]:
@@ -18,10 +19,16 @@ def drawn(path: Path) -> list[str]:
     return [part.tag for part in ElementTree.parse(path).iter()]
 
 
+def test_every_picture_is_on_a_page() -> None:
+    pages = [page.read_text(encoding="utf-8") for page in PAGE.parent.glob("*.md")]
+    on_pages = {name for page in pages for name in _SHOWN.findall(page)}
+    assert on_pages == {path.name for path in FOLDER.iterdir()}
+
+
 def test_pictures_are_up_to_date() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    shown = set(re.findall(r"\(pictures/(\w+\.svg)\)", text))
-    assert shown == {path.name for path in FOLDER.iterdir()}
+    shown = set(_SHOWN.findall(text))
+    assert shown
     namespace: dict[str, Any] = {"__name__": "__page__"}
     for block in blocks(text):
         run(block, "drawing.md", namespace)
