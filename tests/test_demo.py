@@ -19,7 +19,13 @@ def test_the_demo_explains_two_networks_and_prints_the_path_last(
     page = tmp_path / "demo" / "report.html"
     printed = capsys.readouterr().out
     assert printed.splitlines()[-1] == str(page)
-    for name in ("gstarx", "subgraphx", "graphsvx", "random selection", "best selection found"):
+    for name in (
+        "GStarX, HN value",
+        "SubgraphX",
+        "GraphSVX",
+        "random selection",
+        "best selection found",
+    ):
         assert len(re.findall(rf"^{name} ", printed, re.MULTILINE)) == 2
     text = page.read_text(encoding="utf-8")
     inside = [html.unescape(found) for found in re.findall(r'srcdoc="([^"]*)"', text)]

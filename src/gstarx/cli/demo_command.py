@@ -14,7 +14,12 @@ from gstarx.cli.options import AsJson, Seed, examples
 EXAMPLES = examples("gstarx demo", "gstarx demo --output somewhere/report.html")
 
 #: GStarX with the paper's value and with the one that fidelity asks for, and two rivals.
-_EXPLAINERS = ("gstarx", "banzhaf", "subgraphx", "graphsvx")
+_EXPLAINERS = {
+    "gstarx": "GStarX, HN value",
+    "banzhaf": "GStarX, Banzhaf value",
+    "subgraphx": "SubgraphX",
+    "graphsvx": "GraphSVX",
+}
 
 
 class _Shown(NamedTuple):
@@ -60,11 +65,12 @@ def demo(
     pages, summaries = {}, []
     with one_thread(), only_json(as_json) as stream:
         for shown in _SHOWN:
-            note(f"{shown.dataset}: explaining by {', '.join(_EXPLAINERS)} ...")
+            note(f"{shown.dataset}: explaining by {'; '.join(_EXPLAINERS.values())} ...")
             count = min(shown.graphs, limit or shown.graphs)
             asked = Asked(dataset=shown.dataset, split="test", limit=count)
             options: OptionsOf = {name: {} for name in _EXPLAINERS}
-            methods = create_explainers(asked, options, baseline=None, seed=seed)
+            made = create_explainers(asked, options, baseline=None, seed=seed)
+            methods = {_EXPLAINERS[name]: explainer for name, explainer in made.items()}
             found = gathered(asked, methods, title=shown.title, seed=seed)
             pages[shown.tab] = report_page(found)
             summaries.append(summary(found, output))
