@@ -134,7 +134,10 @@ def test_nothing_is_said_of_rivals_that_were_not_run(tmp_path: Path) -> None:
     found[SETUP.name] = store(tmp_path, {"HN": (0.6, 0.7, 2)})
     assert leads(found, list(SETUPS)) == ""
     found[SETUP.name] = store(tmp_path, {"GraphSVX": (0.6, 0.5, 2)})
-    assert leads(found, list(SETUPS)) == f"Ahead of every rival beyond doubt: {SETUP.name}."
+    assert (
+        leads(found, list(SETUPS))
+        == f"Beyond doubt ahead of every rival that was run: {SETUP.name}."
+    )
 
 
 def test_the_paper_stands_in_brackets_and_the_best_in_bold(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def leads(found: Mapping[str, Found], setups: Sequence[str]) -> str:
     parts = [
         f"{what}: {', '.join(names)}."
         for what, names in (
-            ("Ahead of every rival beyond doubt", ahead),
+            ("Beyond doubt ahead of every rival that was run", ahead),
             ("Ahead in the mean, not beyond doubt", undecided),
             ("Behind one of them", behind),
         )
