@@ -9,12 +9,9 @@ with ``python examples/molecules.py``, or ``python examples/molecules.py somewhe
 
 import sys
 
-import torch
-
 import gstarx
 from gstarx import drawing
-from gstarx.datasets.molecules import molecule_graph
-from gstarx.datasets.nitro import FEATURES
+from gstarx.datasets import smiles_graph
 from gstarx.models import pretrained
 
 SMILES = "CC(=O)Nc1ccc([N+](=O)[O-])cc1"
@@ -22,18 +19,10 @@ GROUPS = {"nitro": "c[N+](=O)[O-]", "ring": "c1ccccc1", "amide": "[CX3](=O)[NX3]
 VALUES = {"HN value": "hn", "Banzhaf value": "banzhaf"}
 
 
-def readable(smiles):
-    """The molecule with the features that the network was trained on."""
-    graph = molecule_graph(smiles)
-    elements = torch.eye(len(FEATURES) - 1)[[FEATURES.index(atom) for atom in graph.atoms]]
-    graph.x = torch.cat([elements, graph.x[:, 7:8]], dim=1)  # PyG's column 7: aromatic
-    return graph
-
-
 def main():
     """Explain twice, print groups, draw."""
     network, _ = pretrained("nitro")
-    graph = readable(SMILES)
+    graph = smiles_graph(SMILES, "nitro")
     found = {name: gstarx.explain(network, graph, value=value) for name, value in VALUES.items()}
     for name, explanation in found.items():
         print(f"{name}, exact from {explanation.evaluations:,} sets of atoms:")

@@ -15,7 +15,8 @@ SOURCE = Path(gstarx.__file__).parent
 #: From top to bottom. Rooms on one line are neighbours and do not use each other; rooms that are
 #: still to be built have their place already.
 STOREYS = (
-    ("freed_memory", "optional", "paper", "whole_files"),  # what any room may call
+    # what any room may call
+    ("freed_memory", "one_thread", "optional", "paper", "unknown_names", "whole_files"),
     ("graphs",),
     ("games",),
     ("values",),

@@ -170,6 +170,7 @@ PUBLIC = {
         "from_csv",
         "load",
         "names",
+        "smiles_graph",
     },
     "gstarx.runs": {
         "ChangedInput",

@@ -205,7 +205,7 @@ def test_one_thread_does_the_work_and_all_are_there_afterwards() -> None:
     ("arguments", "message", "code"),
     [
         (["--smiles", "C1CC"], "this is no molecule to RDKit: 'C1CC'", 1),
-        (["--smiles", "CCP"], "has P, and the network of 'nitro' knows C, N, O", 1),
+        (["--smiles", "CCP"], "has P, and networks of 'nitro' know C, N, O", 1),
         (["nitro", "500"], "positions must lie in 0..499", 1),
         (["nitro", "3-1"], "in ascending order (got 3-1)", 1),
         (["nitro", "first"], "a position is a number such as 15", 2),

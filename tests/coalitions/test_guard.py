@@ -274,7 +274,9 @@ def test_a_model_may_override_eval() -> None:
 
         train = eval
 
-    explain(Proud(), graph("ring"))
+    model = Proud()
+    explain(model, graph("ring"))
+    assert model.training
 
 
 def test_a_plain_function_is_guarded_as_well() -> None:

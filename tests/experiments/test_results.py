@@ -177,16 +177,19 @@ def test_methods_are_told_apart_and_what_is_compared_exists() -> None:
 
 
 def test_every_method_makes_a_valid_run() -> None:
+    from gstarx import explainers
     from gstarx.runs import RunSpec
 
     for method in METHODS.values():
         baseline = (0.5, 0.5) if isinstance(method.baseline, str) else method.baseline
-        RunSpec(
+        spec = RunSpec(
             dataset="mutag",
             model="w.pth",
             explainer={"name": method.explainer, "options": method.options},
             baseline=baseline,
         )
+        assert spec.explainer.name in explainers.names(yardsticks=True)
+        assert spec.explainer.options == method.options
 
 
 def test_some_graphs_of_a_split_are_always_the_same() -> None:

@@ -140,7 +140,9 @@ def test_every_setting_is_an_option() -> None:
 def test_unknown_names_and_options_are_said_with_the_nearest() -> None:
     with pytest.raises(ValueError, match="no explainer 'subgrafx'; did you mean 'subgraphx'"):
         create("subgrafx")
-    with pytest.raises(TypeError, match="has no option 'rollout'; did you mean 'rollouts'"):
+    with pytest.raises(
+        TypeError, match="there is no option of 'subgraphx' 'rollout'; did you mean 'rollouts'"
+    ):
         create("subgraphx", rollout=3)
     with pytest.raises(ValueError, match="needs a baseline"):
         create("gstarx_published", baseline=None)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gstarx.models import TrainingSettings, recipe
-from gstarx.models.recipes import RECIPES
+from gstarx.models.recipes import GENERAL, RECIPES
 from gstarx.models.weights import NETWORKS
 
 #: Learning rate, weight decay, batch size, epochs, patience.
@@ -75,11 +75,14 @@ def test_changes_are_of_a_copy() -> None:
         recipe("mutag", "gcn", epoch=3)
 
 
-def test_recipes_that_are_not_there() -> None:
-    with pytest.raises(ValueError, match=r"dataset must be one of 'mutag', .* \(got 'qm9'\)"):
-        recipe("qm9", "gcn")
-    with pytest.raises(ValueError, match=r"one of 'gcn', 'gin' .* for 'mutag' \(got 'gat'\)"):
-        recipe("mutag", "gat")
+def test_other_graphs_and_networks_get_the_general_recipe() -> None:
+    assert set(GENERAL) == set(NETWORKS)
+    for name, network in NETWORKS.items():
+        assert recipe("qm9", name) == GENERAL[name]
+        assert network(in_channels=3, out_channels=2, **GENERAL[name].options).readout == "max"
+    assert recipe("mutag", "gat", epochs=5).settings.epochs == 5
+    with pytest.raises(ValueError, match=r"network must be one of 'gcn', .* \(got 'rnn'\)"):
+        recipe("mutag", "rnn")
 
 
 @pytest.mark.parametrize(

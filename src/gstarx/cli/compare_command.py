@@ -22,7 +22,6 @@ from gstarx.cli.console import (
     write,
 )
 from gstarx.cli.graphs import Subject
-from gstarx.cli.one_thread import one_thread
 from gstarx.cli.options import (
     SPARSITY,
     AsJson,
@@ -47,6 +46,7 @@ from gstarx.cli.options import (
     Weights,
     examples,
 )
+from gstarx.one_thread import one_thread
 
 if TYPE_CHECKING:
     from gstarx.cli.records import Judge, Record
@@ -95,18 +95,7 @@ def compare(
     writable(output, ".json")
     writable(draw, ".svg", ".png")
     options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}))
-    asked = Asked(
-        dataset=dataset,
-        positions=graphs or (),
-        smiles=smiles or (),
-        sentences=sentence or (),
-        files=file or (),
-        split=split,
-        limit=limit,
-        data=data,
-        model=model,
-        weights=weights,
-    )
+    asked = Asked(dataset, graphs, smiles, sentence, file, split, limit, data, model, weights)
     with one_thread(), only_json(as_json) as stream:
         subjects = asked.subjects()
         methods = create_explainers(asked, options, baseline=baseline, seed=seed)

@@ -8,8 +8,8 @@ from typing import Annotated, NamedTuple
 import typer
 
 from gstarx.cli.console import note, only_json, out, print_json, writable, write
-from gstarx.cli.one_thread import one_thread
 from gstarx.cli.options import AsJson, Seed, examples
+from gstarx.one_thread import one_thread
 
 EXAMPLES = examples("gstarx demo", "gstarx demo --output somewhere/report.html")
 

@@ -19,7 +19,6 @@ from gstarx.cli.console import (
 )
 from gstarx.cli.console import as_json as json_text
 from gstarx.cli.graphs import Subject
-from gstarx.cli.one_thread import one_thread
 from gstarx.cli.options import (
     SPARSITY,
     AsJson,
@@ -44,6 +43,7 @@ from gstarx.cli.options import (
     Weights,
     examples,
 )
+from gstarx.one_thread import one_thread
 
 if TYPE_CHECKING:
     from gstarx.cli.records import Record
@@ -130,18 +130,7 @@ def explain(
     writable(output, ".json")
     writable(draw, ".svg", ".png")
     options = parse_options(option or (), [explainer], getattr(ctx.obj, "explainers", {}))
-    asked = Asked(
-        dataset=dataset,
-        positions=graphs or (),
-        smiles=smiles or (),
-        sentences=sentence or (),
-        files=file or (),
-        split=split,
-        limit=limit,
-        data=data,
-        model=model,
-        weights=weights,
-    )
+    asked = Asked(dataset, graphs, smiles, sentence, file, split, limit, data, model, weights)
     with one_thread(), only_json(as_json) as stream:
         subjects = asked.subjects()
         (method,) = create_explainers(asked, options, baseline=baseline, seed=seed).values()

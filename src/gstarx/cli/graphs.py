@@ -40,10 +40,10 @@ class Asked:
     """Which graphs and which network, as the options say it."""
 
     dataset: str | None = None
-    positions: Sequence[str] = ()
-    smiles: Sequence[str] = ()
-    sentences: Sequence[str] = ()
-    files: Sequence[Path] = ()
+    positions: Sequence[str] | None = None
+    smiles: Sequence[str] | None = None
+    sentences: Sequence[str] | None = None
+    files: Sequence[Path] | None = None
     split: str | None = None
     limit: int | None = None
     data: Path | None = None
@@ -61,7 +61,7 @@ class Asked:
         """
         self.check()
         default = self.dataset
-        if self.smiles or any(path.suffix in (".smi", ".csv") for path in self.files):
+        if self.smiles or any(path.suffix in (".smi", ".csv") for path in self.files or ()):
             default = "nitro"
         elif self.sentences:
             default = "sst2"
@@ -96,7 +96,7 @@ class Asked:
             graphs = own_graphs.sentences(self.sentences, progress=show_progress())
             found = _numbered(zip(self.sentences, graphs, strict=True))
         else:
-            read = [own_graphs.read_file(path, network.dataset) for path in self.files]
+            read = [own_graphs.read_file(path, network.dataset) for path in self.files or ()]
             found = _numbered(pair for pairs in read for pair in pairs)
             found = found[: self.limit]
         check_fit(network, found)
@@ -124,7 +124,7 @@ class Asked:
         assert self.loaded is not None
         size = len(self.loaded)
         if self.split is None:
-            chosen = [at for text in self.positions for at in positions(text, size)]
+            chosen = [at for text in self.positions or () for at in positions(text, size)]
         elif self.split == "all":
             chosen = list(range(size))
         else:

@@ -5,8 +5,6 @@ Tests compare them with what the rooms say.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from importlib.metadata import entry_points
 
 #: Datasets by name, with a word on each.
@@ -61,15 +59,3 @@ def explainer_names() -> tuple[str, ...]:
     """All explainers, those of other packages last."""
     added = sorted({point.name for point in entry_points(group=_ADDED)} - set(EXPLAINERS))
     return (*EXPLAINERS, *added)
-
-
-def unknown(what: str, got: str, valid: Iterable[str]) -> str:
-    """A message that names the nearest valid name and lists all of them.
-
-    >>> unknown("dataset", "mutga", ("mutag", "bbbp"))
-    "there is no dataset 'mutga'; did you mean 'mutag'? Valid are mutag, bbbp"
-    """
-    listed = list(valid)
-    near = difflib.get_close_matches(got.lower(), listed, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
-    return f"there is no {what} {got!r}{hint} Valid are {', '.join(listed)}"

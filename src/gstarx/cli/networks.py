@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gstarx.cli.console import CommandError, WrongUse
-from gstarx.cli.names import DATASETS, NETWORKS, unknown
+from gstarx.cli.names import DATASETS, NETWORKS
+from gstarx.unknown_names import unknown
 
 if TYPE_CHECKING:
     from torch import nn

@@ -16,31 +16,18 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
 from gstarx.cli.console import CommandError
-from gstarx.optional import require
 
-_AROMATIC = 7  # column of PyG's atom features
 _FIELDS = ("x", "edge_index", "edge_attr", "y", "pos")
 
 
 def molecule(smiles: str, dataset: str | None) -> Data:
-    """A molecule with the features that a network trained on ``dataset`` reads.
+    """A molecule with the features that a network trained on ``dataset`` reads."""
+    from gstarx.datasets import smiles_graph
 
-    ``nitro`` and ``mutag`` know few elements; every other network gets PyG's nine numbers an atom.
-    """
-    from gstarx.datasets.molecules import molecule_graph
-    from gstarx.datasets.mutag import MUTAG_ATOMS
-    from gstarx.datasets.nitro import FEATURES
-
-    with require("rdkit.rdBase", extra="molecules").BlockLogs():
-        found = molecule_graph(smiles.strip())
-    if found is None:
-        raise CommandError(f"this is no molecule to RDKit: {smiles!r}")
-    if dataset == "nitro":
-        atoms = _one_hot(found, FEATURES[:-1], dataset)
-        found.x = torch.cat([atoms, found.x[:, _AROMATIC : _AROMATIC + 1]], dim=1)
-    elif dataset == "mutag":
-        found.x = _one_hot(found, MUTAG_ATOMS, dataset)
-    return found
+    try:
+        return smiles_graph(smiles, dataset)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
 
 
 def sentences(texts: Sequence[str], *, progress: bool) -> list[Data]:
@@ -87,16 +74,6 @@ def read_file(path: Path, dataset: str | None) -> list[tuple[str, Data]]:
     if len(graphs) == 1:
         return [(path.stem, graphs[0])]
     return [(f"{path.stem} {at}", graph) for at, graph in enumerate(graphs)]
-
-
-def _one_hot(found: Data, elements: Sequence[str], dataset: str) -> torch.Tensor:
-    for atom in found.atoms:
-        if atom not in elements:
-            raise CommandError(
-                f"{found.smiles!r} has {atom}, and the network of {dataset!r} knows "
-                f"{', '.join(elements)} only"
-            )
-    return torch.eye(len(elements))[[elements.index(atom) for atom in found.atoms]]
 
 
 def _molecules(path: Path, dataset: str | None) -> Iterator[tuple[str, Data]]:

@@ -11,7 +11,6 @@ import typer
 
 from gstarx.cli.console import only_json, out, print_json, show_progress, writable
 from gstarx.cli.graphs import Asked, Subject
-from gstarx.cli.one_thread import one_thread
 from gstarx.cli.options import (
     SPARSITY,
     AsJson,
@@ -33,6 +32,7 @@ from gstarx.cli.options import (
     Weights,
     examples,
 )
+from gstarx.one_thread import one_thread
 
 if TYPE_CHECKING:
     from gstarx.drawing import ReportData
@@ -84,18 +84,7 @@ def report(
     from gstarx.cli.stored_results import stored_results
 
     writable(output, ".html")
-    asked = Asked(
-        dataset=dataset,
-        positions=graphs or (),
-        smiles=smiles or (),
-        sentences=sentence or (),
-        files=file or (),
-        split=split,
-        limit=limit,
-        data=data,
-        model=model,
-        weights=weights,
-    )
+    asked = Asked(dataset, graphs, smiles, sentence, file, split, limit, data, model, weights)
     with one_thread(), only_json(as_json) as stream:
         methods: Mapping[str, Any]
         if from_store is not None:

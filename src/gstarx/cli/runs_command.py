@@ -19,8 +19,8 @@ from gstarx.cli.console import (
     writable,
     write,
 )
-from gstarx.cli.names import unknown
 from gstarx.cli.options import AsJson, Engine, StorePath, Workers, examples
+from gstarx.unknown_names import unknown
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from gstarx.cli.console import CommandError
-from gstarx.cli.names import explainer_names, unknown
+from gstarx.cli.names import explainer_names
+from gstarx.unknown_names import unknown
 
 #: The file that is read when it lies in the working directory.
 FILE = Path("gstarx.toml")

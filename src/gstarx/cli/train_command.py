@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from gstarx.cli.console import (
-    CommandError,
     note,
     only_json,
     out,
@@ -18,9 +17,10 @@ from gstarx.cli.console import (
     table,
     writable,
 )
-from gstarx.cli.names import DATASETS, unknown
-from gstarx.cli.one_thread import one_thread
+from gstarx.cli.names import DATASETS
 from gstarx.cli.options import AsJson, Data, Seed, complete_dataset, examples
+from gstarx.one_thread import one_thread
+from gstarx.unknown_names import unknown
 
 if TYPE_CHECKING:
     from gstarx.datasets import GraphDataset
@@ -31,9 +31,6 @@ EXAMPLES = examples(
     "gstarx train mutag --network gin --seed 1 --epochs 200",
     "gstarx train molecules.csv --label toxic --output toxic.safetensors",
 )
-
-#: A table of molecules is trained on as the paper does on BBBP, whose graphs are of the same kind.
-_MOLECULES = "bbbp"
 
 
 def train(
@@ -67,14 +64,13 @@ def train(
 
     Ctrl-C pauses it: the same command goes on where it was.
     """
-    own = dataset.endswith(".csv")
-    if not own and dataset not in DATASETS:
+    if not dataset.endswith(".csv") and dataset not in DATASETS:
         raise typer.BadParameter(unknown("dataset", dataset, DATASETS), param_hint="DATASET")
     path = output or Path(f"{Path(dataset).stem}-{network}-{seed}.safetensors")
     writable(path, ".safetensors")
     with one_thread(), only_json(as_json) as stream:
         loaded = _loaded(dataset, data, smiles, label)
-        result = _trained(loaded, network, seed, epochs, path.with_suffix(".training"), own=own)
+        result = _trained(loaded, network, seed, epochs, path.with_suffix(".training"))
         content = _stored(path, loaded, result)
     if as_json:
         print_json(content, stream)
@@ -99,21 +95,17 @@ def _loaded(name: str, root: Path | None, smiles: str, label: str) -> GraphDatas
 
 
 def _trained(
-    dataset: GraphDataset, network: str, seed: int, epochs: int | None, pause: Path, *, own: bool
+    dataset: GraphDataset, network: str, seed: int, epochs: int | None, pause: Path
 ) -> TrainingResult:
     from gstarx import models
 
     changes = {} if epochs is None else {"epochs": epochs}
-    if own:
-        chosen = models.recipe(_MOLECULES, "gcn", **changes)
-        model: Any = _network(network, dataset, chosen, seed)
-    else:
-        chosen, model = models.recipe(dataset.name, network, **changes), network
+    chosen = models.recipe(dataset.name, network, **changes)
     if pause.exists():
         note(f"going on with {pause}")
     try:
         found = models.train(
-            model,
+            network,
             dataset,
             seed=seed,
             settings=chosen.settings,
@@ -126,23 +118,6 @@ def _trained(
         raise
     pause.unlink(missing_ok=True)
     return found
-
-
-def _network(name: str, dataset: GraphDataset, chosen: Any, seed: int) -> Any:
-    """A network for graphs that no recipe is for."""
-    import torch
-
-    from gstarx.models.weights import NETWORKS
-
-    options = dict(chosen.options)
-    if name == "gat":
-        options |= {"hidden_channels": options["hidden_channels"] // 8, "heads": 8}
-    features = dataset[0].x.shape[1]
-    if not len(dataset.split_indices["train"]) or not len(dataset.split_indices["val"]):
-        raise CommandError(f"{dataset.name} has too few molecules to be split ({len(dataset)})")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return NETWORKS[name](in_channels=features, out_channels=dataset.num_classes, **options)
 
 
 def _stored(path: Path, dataset: GraphDataset, result: TrainingResult) -> dict[str, Any]:

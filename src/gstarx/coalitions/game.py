@@ -154,13 +154,17 @@ class GNNGame:
         self.graph = CommunicationGraph.from_edge_index(self.data.edge_index, len(self.nodes))
         self.n = self.graph.num_nodes
         self._cache = WorthCache(words_for(self.n))
+        self._check_batching(signature)
+        if whole is not None or not lazy:
+            self.settle(whole)
+
+    def _check_batching(self, signature: Signature) -> None:
+        """Evaluate coalitions one by one where a model without ``batch`` would mix them."""
         if self._evaluator.batched and not signature.takes_batch:
-            with untouched(model):
+            with untouched(self.model):
                 self._evaluator.batched = not self._evaluator.mixes()
         if not self._evaluator.batched:
             log.info("the model does not keep coalitions apart: they are evaluated one by one")
-        if whole is not None or not lazy:
-            self.settle(whole)
 
     @property
     def evaluations(self) -> int:

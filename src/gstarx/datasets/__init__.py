@@ -1,4 +1,4 @@
-"""The graphs of the paper and of your own: ``load(name)``, ``from_csv(path)``."""
+"""Graphs of the paper and of your own: ``load``, ``from_csv``, ``smiles_graph``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 
 from gstarx.datasets.collection import GraphDataset, Statistics
 from gstarx.datasets.molecules import from_csv
+from gstarx.datasets.smiles import smiles_graph
 
-__all__ = ["GraphDataset", "Statistics", "from_csv", "load", "names"]
+__all__ = ["GraphDataset", "Statistics", "from_csv", "load", "names", "smiles_graph"]
 
 #: Module of this folder and function that loads a dataset; imported when it is asked for.
 _LOADERS = {

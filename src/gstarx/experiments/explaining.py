@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -136,9 +135,4 @@ def _mean_output(setup: Setup, split: str) -> tuple[float, ...]:
     return tuple(round(float(p), 6) for p in expected_output(model, setup.data().split(split)))
 
 
-def forget_work(results: Path) -> None:
-    """Remove what was under way; rows that are in the results stay."""
-    shutil.rmtree(results / "work", ignore_errors=True)
-
-
-__all__ = ["METHODS", "asked", "explain_all", "forget_work"]
+__all__ = ["asked", "explain_all", "training_seconds"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable
 from importlib import import_module
@@ -11,6 +10,7 @@ from typing import Any
 
 from gstarx.explainers.base import NodeExplainer
 from gstarx.explainers.presets import PRESETS, options_for
+from gstarx.unknown_names import unknown
 
 #: Third parties add explainers under this entry-point group: a name and a class or function.
 GROUP = "gstarx.explainers"
@@ -104,9 +104,7 @@ def _found(name: str) -> Callable[..., Any]:
     for point in entry_points(group=GROUP):
         if point.name == name:
             return point.load()  # type: ignore[no-any-return]
-    near = difflib.get_close_matches(str(name).lower(), names(), n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"there is no explainer {name!r}{hint} Valid are {', '.join(names())}")
+    raise ValueError(unknown("explainer", str(name), names()))
 
 
 def _check_options(name: str, make: Callable[..., Any], options: dict[str, Any]) -> None:
@@ -119,11 +117,7 @@ def _check_options(name: str, make: Callable[..., Any], options: dict[str, Any])
     valid = [parameter.name for parameter in parameters]
     for option in options:
         if option not in valid:
-            near = difflib.get_close_matches(option, valid, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise TypeError(
-                f"explainer {name!r} has no option {option!r}{hint} Valid are {', '.join(valid)}"
-            )
+            raise TypeError(unknown(f"option of {name!r}", option, valid))
 
 
 __all__ = ["GROUP", "PRESETS", "create", "names", "options_of"]

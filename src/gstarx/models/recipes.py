@@ -107,13 +107,23 @@ RECIPES: dict[str, dict[str, Recipe]] = {
 }
 
 
+_LONG = _S(0.005, batch_size=64, epochs=800, patience=200)
+
+#: For graphs of anybody else: the settings of BBBP, whose molecules are of many shapes and sizes.
+GENERAL = {
+    "gcn": Recipe(_MAX, _LONG),
+    "gin": Recipe(_MAX, _LONG),
+    "gat": Recipe({"hidden_channels": 16, "heads": 8, "readout": "max"}, _LONG),
+}
+
+
 def recipe(dataset: str, network: str, **changes: Any) -> Recipe:
     """The recipe of a network for a dataset, with changes to its training settings.
 
     Parameters
     ----------
     dataset
-        Name of the dataset.
+        Name of the dataset. Where there is no recipe of its own, the one for any graphs is taken.
     network
         ``"gcn"``, ``"gin"`` or ``"gat"``.
     **changes
@@ -125,16 +135,11 @@ def recipe(dataset: str, network: str, **changes: Any) -> Recipe:
     100
     >>> recipe("mutag", "gin", epochs=10).settings.epochs
     10
+    >>> recipe("graphs of my own", "gin") == recipe("bbbp", "gcn")
+    True
     """
-    if dataset not in RECIPES:
-        raise ValueError(
-            f"dataset must be one of {', '.join(map(repr, RECIPES))} to have a recipe "
-            f"(got {dataset!r})"
-        )
-    if network not in RECIPES[dataset]:
-        raise ValueError(
-            f"network must be one of {', '.join(map(repr, RECIPES[dataset]))} to have a recipe "
-            f"for {dataset!r} (got {network!r})"
-        )
-    found = RECIPES[dataset][network]
+    if network not in GENERAL:
+        valid = ", ".join(map(repr, GENERAL))
+        raise ValueError(f"network must be one of {valid} (got {network!r})")
+    found = RECIPES.get(dataset, {}).get(network) or GENERAL[network]
     return replace(found, settings=replace(found.settings, **changes)) if changes else found

@@ -256,23 +256,19 @@ def _prepared(
     """A network to train, and how."""
     if isinstance(model, nn.Module):
         if settings is None:
-            settings = _settings_for(type(model).__name__.lower(), dataset.name)
+            kind = type(model).__name__.lower()
+            settings = recipe(dataset.name, kind if kind in NETWORKS else "gcn").settings
         return deepcopy(model), settings
     if model not in NETWORKS:
         valid = ", ".join(map(repr, NETWORKS))
         raise ValueError(f"model must be one of {valid}, or a model (got {model!r})")
     found = recipe(dataset.name, model)
     options = {**found.options, "in_channels": data.x.shape[1], "out_channels": dataset.num_classes}
+    if data.node_level:
+        options["readout"] = None
     with _own_random_numbers(seed, torch.device("cpu")):
         network = NETWORKS[model](**options)
     return network, settings or found.settings
-
-
-def _settings_for(network: str, dataset: str) -> TrainingSettings:
-    try:
-        return recipe(dataset, network).settings
-    except ValueError as error:
-        raise ValueError(f"say settings=TrainingSettings(...), because {error}") from error
 
 
 def _check_fit(model: nn.Module, data: CollatedGraphs, classes: int) -> None:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from tqdm import tqdm
 
 from gstarx.datasets import GraphDataset
+from gstarx.one_thread import one_thread
 from gstarx.runs.local import explain_locally
 from gstarx.runs.on_ray import explain_on_ray
 from gstarx.runs.pieces import FAILED, MISSING
 from gstarx.runs.preparation import Prepared, check_versions, prepare, trained_explainer
-from gstarx.runs.specification import RunSpec, as_spec, unknown
+from gstarx.runs.specification import RunSpec, as_spec
 from gstarx.runs.store import Store, StoreError, Writer, disk, open_store
 from gstarx.runs.work import Done
+from gstarx.unknown_names import unknown
 
 ENGINES = ("local", "ray")
 
@@ -145,7 +145,7 @@ def run(
     """
     how = _Engine(engine, workers, address, progress)
     asked = as_spec(spec)
-    with _one_thread(), open_store(store) as opened:
+    with one_thread(), open_store(store) as opened:
         return _carried_out(opened, asked, MISSING, how, dataset)
 
 
@@ -198,7 +198,7 @@ def _again(
 ) -> list[RunReport]:
     if not Path(store, "store.json").is_file():
         raise StoreError(f"there is no store at {store}")
-    with _one_thread(), open_store(store) as opened:
+    with one_thread(), open_store(store) as opened:
         requests = opened.requests()
         known = [request["name"].partition("-")[0] for request in requests]
         if run is not None and run not in known:
@@ -269,14 +269,3 @@ def _written(
         results.close()  # type: ignore[attr-defined]
         writer.abandon()
     return failed
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """One torch thread inside, because sums depend on how many there are."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

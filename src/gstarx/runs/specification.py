@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -23,6 +22,7 @@ from pydantic import (
 from gstarx import datasets, explainers
 from gstarx.explainers.registry import options_of
 from gstarx.metrics import SPARSITIES
+from gstarx.unknown_names import unknown
 from gstarx.whole_files import write_whole
 
 SPLITS = ("train", "val", "test", "all")
@@ -242,18 +242,6 @@ def valid_options(name: str) -> tuple[str, ...]:
     """The options of an explainer; the published configuration takes those of GStarX too."""
     more = options_of("gstarx") if name == "gstarx_published" else ()
     return tuple(dict.fromkeys((*options_of(name), *more)))
-
-
-def unknown(what: str, got: str, valid: Iterable[str]) -> str:
-    """A message that names the nearest valid name and lists all of them.
-
-    >>> unknown("dataset", "mutga", ("mutag", "bbbp"))
-    "there is no dataset 'mutga'; did you mean 'mutag'? Valid are mutag, bbbp"
-    """
-    listed = list(valid)
-    near = difflib.get_close_matches(got.lower(), listed, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
-    return f"there is no {what} {got!r}{hint} Valid are {', '.join(listed)}"
 
 
 def as_spec(given: RunSpec | Mapping[str, Any] | str | os.PathLike[str]) -> RunSpec:

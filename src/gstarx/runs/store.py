@@ -18,7 +18,7 @@ from gstarx.runs import pieces
 from gstarx.runs.journal import Journal
 from gstarx.runs.lock import locked
 from gstarx.runs.rows import FORMAT, SCHEMA
-from gstarx.runs.specification import unknown
+from gstarx.unknown_names import unknown
 from gstarx.whole_files import write_whole
 
 #: Rows after which a journal becomes Parquet.

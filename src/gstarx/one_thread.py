@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread inside, as in runs, so that commands and runs give the same numbers.
+    """One thread inside, so that commands, runs and their workers give the same numbers.
 
     More of them would only wait for each other: no graph is large enough to be shared out.
     """

@@ -1,0 +1,47 @@
+"""Molecules of one's own, as the networks of the datasets read them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gstarx.datasets import load, smiles_graph
+from gstarx.datasets.molecules import molecule_graph
+from tests.shared import mutag
+
+
+@pytest.mark.parametrize("at", [0, 15, 44, 499])
+def test_a_molecule_of_nitro_comes_out_as_it_ships(at: int) -> None:
+    shipped = load("nitro")[at]
+    made = smiles_graph(shipped.smiles, "nitro")
+    assert torch.equal(made.x, shipped.x)
+    assert torch.equal(made.edge_index, shipped.edge_index)
+
+
+def test_a_molecule_of_mutag_has_mutags_features() -> None:
+    nitrobenzene = smiles_graph("[O-][N+](=O)c1ccccc1", "mutag")
+    assert nitrobenzene.x.shape[1] == mutag()[0].x.shape[1] == 7
+    assert nitrobenzene.x.argmax(dim=1).tolist() == [2, 1, 2, 0, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("dataset", [None, "bbbp", "of my own"])
+def test_others_get_the_nine_numbers_of_pyg(dataset: str | None) -> None:
+    plain = molecule_graph("CCO", bond_features=True)
+    made = smiles_graph(" CCO ", dataset, bond_features=True)
+    assert plain is not None
+    assert torch.equal(made.x, plain.x)
+    assert torch.equal(made.edge_attr, plain.edge_attr)
+
+
+@pytest.mark.parametrize(
+    ("smiles", "dataset", "message"),
+    [
+        ("C(", None, r"no molecule to RDKit: 'C\('"),
+        ("", "nitro", "no molecule to RDKit: ''"),
+        ("CCP", "nitro", "has P, and networks of 'nitro' know C, N, O, F, S, Cl, Br only"),
+        ("CS", "mutag", "has S, and networks of 'mutag' know C, N, O, F, I, Cl, Br only"),
+    ],
+)
+def test_what_a_network_cannot_read_is_said(smiles: str, dataset: str | None, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        smiles_graph(smiles, dataset)
