@@ -217,3 +217,18 @@ def test_a_method_is_frozen() -> None:
     with pytest.raises(AttributeError):
         METHODS["HN"].seed = 3  # type: ignore[misc]
     assert isinstance(METHODS["HN"], Method)
+
+
+def test_a_setup_without_its_data_says_why(tmp_path: Path) -> None:
+    results = Results(tmp_path, "bbbp-gcn")
+    assert results.missing == "nothing yet"
+    results.note_missing("the weights are not at nowhere.pth")
+    assert Found(SETUPS["bbbp-gcn"], tmp_path).missing == "the weights are not at nowhere.pth"
+    grid = headline(
+        {name: Found(SETUPS[name], tmp_path) for name in TABLE_1}, TABLE_1, "t", few=False
+    )
+    assert "the weights are not at nowhere.pth" in grid.markdown()
+    results.note_graphs({"val": [1], "test": [2, 3]})
+    results.note_missing("gone again")
+    assert Results(tmp_path, "bbbp-gcn").missing is None
+    assert Results(tmp_path, "bbbp-gcn").graphs("test") == (2, 3)

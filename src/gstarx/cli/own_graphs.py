@@ -25,7 +25,8 @@ def molecule(smiles: str, dataset: str | None) -> Data:
     from gstarx.datasets import smiles_graph
 
     try:
-        return smiles_graph(smiles, dataset)
+        # a network of one's own may read bonds; those of the package do not
+        return smiles_graph(smiles, dataset, bond_features=dataset is None)
     except ValueError as error:
         raise CommandError(str(error)) from error
 

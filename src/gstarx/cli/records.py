@@ -109,7 +109,7 @@ class Record:
         console.print(title, soft_wrap=True)
         console.print(self._prediction())
         console.print(_node_table(self._nodes()))
-        kept = len(self.selected)
+        kept = counted(len(self.selected), "node")
         shown = ", ".join(
             f"{name} {getattr(self.metrics, key):.3f}"
             for name, key in (
@@ -118,12 +118,12 @@ class Record:
                 ("H-fidelity", "harmonic_fidelity"),
             )
         )
-        console.print(f"* the {kept} nodes kept at sparsity {self.sparsity:g}: {shown}")
+        console.print(f"* {kept} kept at sparsity {self.sparsity:g}: {shown}")
         how = [self.explainer]
         if found.details.get("exact") is not None:
             how.append("exact" if found.details["exact"] else "estimated")
         if found.evaluations is not None:
-            how.append(f"{found.evaluations:,} parts of the graph evaluated")
+            how.append(f"{counted(found.evaluations, 'part')} of the graph evaluated")
         how.append(f"{found.cpu_seconds:.2f} s of CPU")
         console.print(", ".join(how) + "\n", style="dim")
 
@@ -195,6 +195,15 @@ class Judge:
         model = self.asked.network.model
         (parts,) = part_probabilities(model, [subject.data], [nothing], [None], task)
         return [float(share) for share in parts.whole]
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "node"), counted(1200, "part")
+    ('1 node', '1,200 parts')
+    """
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def failed(subject: Subject, error: Exception) -> dict[str, Any]:

@@ -55,8 +55,10 @@ CHANGES = (
         ("Myerson", "Shapley", "Banzhaf", "Banzhaf, presence 0.3", "Banzhaf, presence 0.7"),
     ),
     Change("L-hop cutoff", "Shapley", ("Shapley within 1 hops", "Shapley within 3 hops")),
-    Change("What is shared: logits", "HN", ("HN of logits",)),
-    Change("What is shared: logits", "Banzhaf", ("Banzhaf of logits",)),
+    Change("What is shared (probabilities)", "HN", ("HN of logarithms", "HN of logits")),
+    Change(
+        "What is shared (probabilities)", "Banzhaf", ("Banzhaf of logarithms", "Banzhaf of logits")
+    ),
     Change("Baseline f0 (training split)", "HN", ("HN, f0 of test", "HN, f0 = 0")),
     Change("Baseline f0 (training split)", "Shapley", ("Shapley, f0 = 0",)),
     Change(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gstarx.experiments.methods import METHODS, Method
 from gstarx.experiments.results import Results
-from gstarx.experiments.setups import Missing, Setup
+from gstarx.experiments.setups import Setup
 from gstarx.metrics import SPARSITIES, Difference, paired_bootstrap, share_of_gap
 
 #: Prefixes of columns by rule of selection: Algorithm 1's, and positive scores only.
@@ -72,13 +72,7 @@ class Found:
     def __init__(self, setup: Setup, folder: Path) -> None:
         self.setup = setup
         self.results = Results(folder, setup.name)
-        self.missing: str | None = None
-        if self.results.graphs("test") is None:
-            self.missing = "nothing yet"
-            try:
-                setup.weights(), setup.data()
-            except Missing as error:
-                self.missing = str(error)
+        self.missing = self.results.missing
 
     def graphs(self, split: str) -> tuple[int, ...]:
         """The graphs of a split that are explained."""

@@ -39,9 +39,9 @@ def cost_of_subsets() -> Grid:
             evaluated += explain(model, data, num_samples=wanted, **options).evaluations
         spent = time.process_time() - start
         rows.append(
-            (f"{times} n", f"{1e3 * spent / len(graphs):.1f}", round(evaluated / len(graphs)))
+            (f"{times} n", f"{1e3 * spent / len(graphs):.1f} ms", round(evaluated / len(graphs)))
         )
-    header = ("subsets J", "CPU ms a molecule", "coalitions evaluated")
+    header = ("subsets J", "CPU time a molecule", "coalitions evaluated")
     return Grid("claim_cost", header, tuple(rows))
 
 

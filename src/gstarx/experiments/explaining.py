@@ -51,6 +51,7 @@ def explain_all(
                     _explain(setup, method, results, workers, engine)
                 except Missing as error:
                     print(f"{setup.name}: {error}", file=sys.stderr)
+                    Results(results, setup.name).note_missing(str(error))
 
 
 def asked(setup: Setup, method: Method, split: str) -> tuple[int, ...]:

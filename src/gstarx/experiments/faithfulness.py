@@ -70,13 +70,7 @@ def chosen_on_validation(found: Mapping[str, Found], setups: Sequence[str]) -> G
         if own is None:
             rows.append((name, found[name].missing or "not yet", *[None] * 6))
             continue
-        random = found[name].random()
-        at_random = None if random is None else float(random[own.level])
-        best = found[name].curves("best found")
-        at_best = None if best is None else float(best.means[own.level])
-        share = None
-        if at_random is not None and at_best is not None:
-            share = (own.mean - at_random) / (at_best - at_random)
+        at_random, at_best, share = _on_the_way(found[name], own)
         rows.append(
             (
                 name,
@@ -102,6 +96,17 @@ def chosen_on_validation(found: Mapping[str, Found], setups: Sequence[str]) -> G
         "share of the way",
     )
     return Grid("chosen", header, tuple(rows))
+
+
+def short_of(found: Mapping[str, Found], setups: Sequence[str], share: float = 0.8) -> str:
+    """Where the chosen variant goes less than that share of the way, in words."""
+    short = []
+    for name in setups:
+        own = found[name].choose(OURS)
+        reached = None if own is None else _on_the_way(found[name], own)[2]
+        if reached is not None and reached < share:
+            short.append(f"{name} ({reached:.0%})")
+    return ", ".join(short) or "nowhere"
 
 
 def against_rivals(found: Mapping[str, Found], setups: Sequence[str]) -> Grid:
@@ -176,6 +181,16 @@ def refined(found: Mapping[str, Found], setups: Sequence[str]) -> Grid:
     ]
     rows.append(("best found", *(found[name].best("best found") for name in setups)))
     return Grid("refined", ("method", *setups), tuple(rows))
+
+
+def _on_the_way(found: Found, own: Chosen) -> tuple[float | None, float | None, float | None]:
+    """Random and best found at the chosen sparsity, and how far from one to the other we are."""
+    random, best = found.random(), found.curves("best found")
+    at_random = None if random is None else float(random[own.level])
+    at_best = None if best is None else float(best.means[own.level])
+    if at_random is None or at_best is None:
+        return at_random, at_best, None
+    return at_random, at_best, (own.mean - at_random) / (at_best - at_random)
 
 
 def _on(found: Found, own: Chosen, few: bool) -> Chosen:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from gstarx.experiments import claims, figures
+from gstarx.experiments import claims, figures, possible
 from gstarx.experiments.analysis import Found
 from gstarx.experiments.costs import entropies
 from gstarx.experiments.grids import Grid
@@ -32,7 +32,7 @@ def measure(
             pictures.mkdir(parents=True, exist_ok=True)
             for name, picture in figure.pictures:
                 picture.save(pictures / f"{name}.svg")
-    for claim in (*claims.CLAIMS, _entropies):
+    for claim in (*claims.CLAIMS, possible.differences, possible.pairs, _entropies):
         if only and claim.__name__ not in only:
             continue
         grid = _made(claim, results) if claim is _entropies else _made(claim)

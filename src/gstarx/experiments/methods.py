@@ -82,6 +82,8 @@ HEADLINE = (
     _value("Banzhaf", "banzhaf"),
     _value("HN", "hn"),
     _value("Banzhaf, presence 0.7", "banzhaf", presence=0.7),
+    _value("Banzhaf of logarithms", "banzhaf", payoff="log_prob"),
+    _value("Banzhaf of logarithms, presence 0.7", "banzhaf", payoff="log_prob", presence=0.7),
     Method("best found", "best_found", role="yardstick", baseline=None),
     _value("Myerson", "myerson"),
     _subsets("Shapley, subsets of 6", "ours", value="shapley", max_sample_size=6),
@@ -146,6 +148,7 @@ ABLATION = (
     ),
     _value("Banzhaf of logits", "banzhaf", "ablation", payoff="raw"),
     _value("HN of logits", "hn", "ablation", payoff="raw"),
+    _value("HN of logarithms", "hn", "ablation", payoff="log_prob"),
 )
 #: The same number of evaluations for everybody.
 EQUAL = tuple(

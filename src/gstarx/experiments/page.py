@@ -24,6 +24,7 @@ from gstarx.experiments.faithfulness import (
     headline,
     leads,
     refined,
+    short_of,
 )
 from gstarx.experiments.grids import Grid, mean_of, shown
 from gstarx.experiments.setups import SETUPS
@@ -48,6 +49,8 @@ _MEASURED = (
     "claim_locality",
     "claim_zero_weight",
     "claim_fits",
+    "claim_differences",
+    "claim_pairs",
 )
 
 
@@ -78,6 +81,7 @@ def write_page(results: Path, to: Path) -> Path:
     words["curves"] = _curves(found, to.parent / "figures")
     words["accuracies"] = accuracy_table(results).strip()
     words |= {"count_ours": str(len(OURS)), "ours": "; ".join(OURS), "lead": leads(found, names)}
+    words["short"] = short_of(found, names)
     template = (files("gstarx.experiments") / "page.md").read_text(encoding="utf-8")
     write_whole(to, Template(template).substitute(words).encode())
     return to
@@ -131,6 +135,7 @@ def _averages(found: Mapping[str, Found]) -> dict[str, str]:
         ("hn", "HN"),
         ("shapley", "Shapley"),
         ("banzhaf", "Banzhaf"),
+        ("logarithms", "Banzhaf of logarithms"),
     ):
         words[f"average_{key}"] = shown(mean_of([found[name].best(method) for name in TABLE_1]))
     return words
@@ -149,7 +154,7 @@ def _cost_growth(results: Path) -> dict[str, str]:
     grid = Grid.read(results, "claim_cost")
     if grid is None:
         return {"cost_growth": "?"}
-    first, last = (float(str(row[1])) for row in (grid.rows[0], grid.rows[-1]))
+    first, last = (float(str(row[1]).removesuffix(" ms")) for row in (grid.rows[0], grid.rows[-1]))
     return {"cost_growth": f"{last / first:.1f}"}
 
 

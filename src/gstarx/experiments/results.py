@@ -53,15 +53,26 @@ class Results:
 
     def graphs(self, split: str) -> tuple[int, ...] | None:
         """The graphs of a split that are explained, in their order; None if nothing was."""
-        if not self.listed.exists():
-            return None
-        return tuple(json.loads(self.listed.read_text())[split])
+        found = self._listed().get(split)
+        return None if found is None else tuple(found)
+
+    @property
+    def missing(self) -> str | None:
+        """Why nothing is explained; None where something is."""
+        listed = self._listed()
+        return None if "test" in listed else str(listed.get("missing", "nothing yet"))
 
     def note_graphs(self, graphs: Mapping[str, Sequence[int]]) -> None:
         """Write down which graphs are explained, so that tables can be made without the data."""
         if any(self.graphs(split) != tuple(own) for split, own in graphs.items()):
             self.listed.parent.mkdir(parents=True, exist_ok=True)
             write_whole(self.listed, (json.dumps(graphs) + "\n").encode())
+
+    def note_missing(self, why: str) -> None:
+        """Write down why nothing can be explained, unless something is already."""
+        if self.missing is not None:
+            self.listed.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self.listed, (json.dumps({"missing": why}) + "\n").encode())
 
     def done(self, method: Method, split: str) -> set[int]:
         """Graphs that the method, as it is set now, has explained."""
@@ -96,6 +107,12 @@ class Results:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with written_aside(self.path) as aside:
             pq.write_table(self.table, aside, compression="zstd", compression_level=19)
+
+    def _listed(self) -> dict[str, Any]:
+        if not self.listed.exists():
+            return {}
+        found: dict[str, Any] = json.loads(self.listed.read_text(encoding="utf-8"))
+        return found
 
     def _of(self, method: Method, split: str) -> pa.Table:
         columns = zip(
