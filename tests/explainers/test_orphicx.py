@@ -268,6 +268,22 @@ def test_the_same_seed_gives_the_same_weights() -> None:
     assert not torch.equal(weights_of(first), weights_of(other))
 
 
+def test_training_can_be_on_some_of_the_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = []
+
+    def counted(network: Any, graphs: list[Data], *rest: Any) -> Any:
+        counts.append(len(graphs))
+        return examples_of(network, graphs, *rest)
+
+    monkeypatch.setattr("gstarx.explainers.orphicx.examples_of", counted)
+    model, graphs = network("gcn"), many(9)
+    for most in (4, 9, 100):
+        OrphicX(**BRIEF, max_graphs=most).fit(model, graphs)
+    assert counts == [4, 9, len(graphs)]
+    few = [OrphicX(**BRIEF, max_graphs=4).fit(model, graphs, seed=s) for s in (1, 1)]
+    assert torch.equal(*map(weights_of, few))
+
+
 def test_the_best_epoch_counts() -> None:
     model, graphs = network("gcn"), many(8)
     options = {**BRIEF, "lr": 0.3}
@@ -379,6 +395,7 @@ def test_models_that_it_cannot_be_trained_on() -> None:
     [
         ({"epochs": 0}, "epochs must be at least 1"),
         ({"alphas": 0}, "alphas must be at least 1"),
+        ({"max_graphs": 0}, "max_graphs must be at least 1"),
         ({"lr": 0.0}, "lr must be positive"),
         ({"coef_kl": -1.0}, "coef_kl must be at least 0"),
         ({"causal": 16}, r"causal must be below latent, which is 16 \(got 16\)"),

@@ -66,6 +66,7 @@ CHANGES = (
         "as published",
         ("as published, f0 of training", "as published, f0 = 0"),
     ),
+    Change("OrphicX trained shortly or in full", "OrphicX", ("OrphicX, full training",)),
     Change("Seed, as published", "as published", ("as published, seed 1", "as published, seed 2")),
 )
 

@@ -74,6 +74,8 @@ class OrphicX(NodeExplainer):
         How many nodes go through the model at once, of the ``alphas * betas`` copies of a graph.
     reduce
         How a node's score comes from its edges: ``"max"``, ``"mean"`` or ``"sum"``.
+    max_graphs
+        Train on so many graphs at most, drawn at random; on all by default.
     seed
         The seed inside PyG's ``Explainer``, without effect.
     """
@@ -101,6 +103,7 @@ class OrphicX(NodeExplainer):
         decoder_channels: int = 16,
         batch_nodes: int = 2_000,
         reduce: str = "max",
+        max_graphs: int | None = None,
         seed: int | None = None,
     ) -> None:
         super().__init__()
@@ -123,6 +126,7 @@ class OrphicX(NodeExplainer):
             decoder_channels=decoder_channels,
             batch_nodes=batch_nodes,
             reduce=reduce,
+            max_graphs=max_graphs,
         )
         self.seed = seed
         #: The trained generator, or ``None``.
@@ -162,7 +166,7 @@ class OrphicX(NodeExplainer):
         network = isolated(model)
         check_weighable(network, "OrphicX")
         with seeded(network, seed):
-            training = examples_of(network, graphs, asked, self.settings.colours)
+            training = examples_of(network, self._some(graphs), asked, self.settings.colours)
             if not training:
                 raise ValueError("OrphicX learns from edges: at least one graph must have some")
             if validation is None:
@@ -176,6 +180,13 @@ class OrphicX(NodeExplainer):
             self.history = tuple(run.epochs(progress=progress))
         self.generator = run.best.requires_grad_(False)
         return self
+
+    def _some(self, graphs: Iterable[Data]) -> list[Data]:
+        """The training graphs, or as many of them as are wanted."""
+        listed, most = list(graphs), self.settings.max_graphs
+        if most is None or len(listed) <= most:
+            return listed
+        return [listed[i] for i in torch.randperm(len(listed))[:most].tolist()]
 
     def _explain(
         self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask

@@ -57,6 +57,7 @@ class OrphicXSettings:
     decoder_channels: int = 16
     batch_nodes: int = 2_000
     reduce: str = "max"
+    max_graphs: int | None = None
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
