@@ -1,6 +1,6 @@
 """Time and memory per coalition as coalitions become many: 100 to 1,000,000.
 
-A ring of 24 nodes with chords, the width-128 GCN of the paper with random weights, one thread.
+A ring of 26 nodes with chords, the width-128 GCN of the paper with random weights, one thread.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ def main() -> None:
     game = GNNGame(GCN(7, 128, 2), data)
     every = graph.connected_coalitions(limit=2_000_000)
     order = np.random.default_rng(0).permutation(len(every))
+    game(every[order[-100:]])  # what only the first pass costs is not the coalitions'
     done = 0
     for count in (100, 1_000, 10_000, 100_000, 1_000_000):
         asked = every[order[done:count]]
