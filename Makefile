@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
-EXTRAS := molecules,drawing,text,gradients,test,docs,dev
+EXTRAS := molecules,drawing,text,gradients,web,test,docs,dev
 
 .DEFAULT_GOAL := help
 .PHONY: help browser demo test check bench soak docs clean
@@ -40,7 +40,7 @@ check: $(READY) ## lint, formatting, types
 bench: $(READY) ## measure speed and accuracy
 	$(BIN)/python -m benchmarks
 
-soak: $(READY) ## far more examples of properties, and runs killed ten times
+soak: $(READY) ## far more examples of properties, runs killed ten times, the explorer under load
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --hypothesis-profile=soak
 
 docs: $(READY) ## build the site into site/, readable offline

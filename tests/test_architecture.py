@@ -28,7 +28,8 @@ STOREYS = (
     ("drawing",),
     ("runs",),
     ("experiments",),
-    ("cli", "web"),
+    ("web",),
+    ("cli",),
     ("__main__", "demo"),
 )
 STOREY = {room: storey for storey, rooms in enumerate(STOREYS) for room in rooms}
@@ -122,7 +123,7 @@ def test_imports_run_one_way(path: str) -> None:
         ("values/a.py", "from gstarx import hn_value"),
         ("values/a.py", "import gstarx"),
         ("explainers/a.py", "from gstarx.datasets import molecules"),
-        ("cli/a.py", "from gstarx.web import server"),
+        ("web/a.py", "from gstarx.cli import networks"),
         ("experiments/a.py", "import gstarx.demo"),
     ],
 )

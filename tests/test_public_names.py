@@ -113,6 +113,7 @@ PUBLIC = {
     "gstarx.drawing": {
         "Explained",
         "ExplainerRow",
+        "Geometry",
         "GroupScore",
         "Picture",
         "ReportData",
@@ -123,6 +124,7 @@ PUBLIC = {
         "draw_molecule",
         "draw_sentence",
         "gather",
+        "geometry",
         "plot_curves",
         "plot_intervals",
         "report",

@@ -18,6 +18,7 @@ COMMANDS = [
     ("compare",),
     ("evaluate",),
     ("report",),
+    ("serve",),
     ("train",),
     ("reproduce",),
     ("version",),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,33 +9,14 @@ from typing import Any
 import pytest
 
 from gstarx.drawing import report
+from tests.browser import started_browser
 from tests.drawing.made import SCRIPT, report_data
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-INSTALL = "install one by `apt-get install chromium`, or `python -m playwright install chromium`"
-
-
-def executable(playwright: Any) -> str:
-    """A Chromium of the system, or the one that Playwright installed; skips where there is none."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    found = found or playwright.chromium.executable_path
-    if not os.path.exists(found):
-        pytest.skip(f"there is no Chromium to open the report in: {INSTALL}")
-    return str(found)
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-    with api.sync_playwright() as playwright:
-        # a container has no sandbox to start one in
-        started = playwright.chromium.launch(
-            executable_path=executable(playwright), args=["--no-sandbox"]
-        )
-        try:
-            yield started
-        finally:
-            started.close()
+    with started_browser() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")

@@ -7,16 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gstarx.cli.console import CommandError, WrongUse
 from gstarx.cli.graphs import Asked
 from gstarx.cli.runs_command import runs_of
 
 if TYPE_CHECKING:
     from gstarx.explainers import NodeResult
-
-_COLUMNS = ("graph", "error", "scores", "selected", "target", "evaluations", "cpu_seconds")
 
 
 def stored_results(store: Path, asked: Asked) -> tuple[Asked, dict[str, list[NodeResult]]]:
@@ -31,6 +27,8 @@ def stored_results(store: Path, asked: Asked) -> tuple[Asked, dict[str, list[Nod
     """
     if asked.dataset or asked.smiles or asked.sentences or asked.files or asked.model:
         raise WrongUse("--store knows its graphs and network: say nothing else about them")
+    from gstarx.runs.rows import node_result
+
     runs = runs_of(store)
     for field in ("dataset", "weights"):
         several = sorted({run[field] for run in runs})
@@ -48,7 +46,7 @@ def stored_results(store: Path, asked: Asked) -> tuple[Asked, dict[str, list[Nod
         weights=Path(runs[0]["weights"]),
         limit=None,
     )
-    found = {name: [_result(own[graph]) for graph in common] for name, own in rows.items()}
+    found = {name: [node_result(own[graph]) for graph in common] for name, own in rows.items()}
     return chosen, found
 
 
@@ -60,21 +58,7 @@ def _name(run: Mapping[str, Any], runs: list[dict[str, Any]]) -> str:
 
 def _rows(store: Path, run: str) -> dict[int, dict[str, Any]]:
     from gstarx import runs
+    from gstarx.runs.rows import OF_A_RESULT
 
-    found = runs.read(store, run=run, columns=list(_COLUMNS)).to_pylist()
+    found = runs.read(store, run=run, columns=["graph", "error", *OF_A_RESULT]).to_pylist()
     return {row["graph"]: row for row in found if row["error"] is None}
-
-
-def _result(row: Mapping[str, Any]) -> NodeResult:
-    from gstarx.explainers import NodeResult
-
-    scores = row["scores"]
-    # a search without scores has left what it selected at every sparsity
-    sets = {tuple(nodes) for nodes in row["selected"]} if scores is None else set()
-    return NodeResult(
-        None if scores is None else np.array(scores, dtype=np.float64),
-        sets=tuple(np.array(nodes, dtype=np.int64) for nodes in sorted(sets, key=len)[::-1]),
-        target=row["target"],
-        evaluations=row["evaluations"],
-        cpu_seconds=row["cpu_seconds"],
-    )

@@ -3,6 +3,7 @@
 from gstarx.drawing.choosing import draw
 from gstarx.drawing.comparison import compare
 from gstarx.drawing.gathering import gather
+from gstarx.drawing.geometry import Geometry, geometry
 from gstarx.drawing.graph import draw_graph
 from gstarx.drawing.groups import GroupScore, aggregate
 from gstarx.drawing.molecule import draw_molecule
@@ -15,6 +16,7 @@ from gstarx.drawing.sentence import draw_sentence
 __all__ = [
     "Explained",
     "ExplainerRow",
+    "Geometry",
     "GroupScore",
     "Picture",
     "ReportData",
@@ -25,6 +27,7 @@ __all__ = [
     "draw_molecule",
     "draw_sentence",
     "gather",
+    "geometry",
     "plot_curves",
     "plot_intervals",
     "report",

@@ -19,7 +19,8 @@ _EDGE = "#a7b0ba"
 _RIM = "#7b858f"
 _MARGIN = 4.0
 _LARGEST, _SMALLEST = 12.0, 3.0
-_TEXT_FROM = 8.0
+#: Radius from which nodes have room for their names.
+TEXT_FROM = 8.0
 
 
 def draw_graph(
@@ -87,7 +88,7 @@ def graph_scene(
     painted: Painted, pairs: Sequence[tuple[int, int]], *, seed: int = 0, width: float = 460
 ) -> Scene:
     """The drawing alone."""
-    places, radius, size = _fitted(layout(pairs, len(painted.scores), seed=seed), pairs, width)
+    places, radius, size = laid_out(pairs, len(painted.scores), seed=seed, width=width)
     chosen = painted.selected
     parts = []
     for heavy in (False, True):
@@ -108,6 +109,13 @@ def graph_scene(
     order = np.lexsort((np.abs(painted.scores), chosen))
     parts += [_drawn_node(int(i), places[i], radius, painted) for i in order]
     return Scene(width, size, group(*parts))
+
+
+def laid_out(
+    pairs: Sequence[tuple[int, int]], count: int, *, seed: int = 0, width: float = 460
+) -> tuple[NDArray[np.float64], float, float]:
+    """Places of nodes in units of the SVG, their radius, and the height."""
+    return _fitted(layout(pairs, count, seed=seed), pairs, width)
 
 
 def _fitted(
@@ -155,6 +163,6 @@ def _drawn_node(node: int, place: NDArray[np.float64], radius: float, painted: P
         ),
     ]
     name, size = painted.names[node], min(10.0, radius * 0.95)
-    if radius >= _TEXT_FROM and text_width(name, size) <= 2 * radius:
+    if radius >= TEXT_FROM and text_width(name, size) <= 2 * radius:
         parts.append(label(x, y + size * 0.35, name, size=size, text_anchor="middle"))
     return group(*parts)

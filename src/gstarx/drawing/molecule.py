@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
@@ -19,7 +20,8 @@ from gstarx.optional import require
 
 #: Units of the SVG for one of RDKit's, in which a bond is 1.5 long.
 _SCALE = 26.0
-_RADIUS = 14.5
+#: Of the disc beneath an atom.
+RADIUS = 14.5
 _BRIDGE = 15.0
 _OUTLINE = 2.2
 _GAP = 1.4
@@ -107,28 +109,48 @@ def unknown_bonds(molecule: Data | str) -> str:
 
 def molecule_scene(molecule: Any, painted: Painted, *, numbers: bool = False) -> Scene:
     """The drawing alone, of an RDKit molecule."""
-    lines, places, size = _rdkit_drawing(molecule, numbers)
-    # atoms at the rim have circles that RDKit knows nothing of
-    margin = _RADIUS + _OUTLINE + _GAP
-    low = np.minimum(places.min(axis=0) - margin, 0.0)
-    high = np.maximum(places.max(axis=0) + margin, size)
-    bonds = [(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in molecule.GetBonds()]
-    parts = [_outline(places, bonds, painted.selected)]
+    shapes, places, low, high = laid_out(molecule, numbers=numbers)
+    parts = [_outline(places, bonds_of(molecule), painted.selected)]
     parts += [
         element(
             "circle",
             tip(painted.said(atom)),
             cx=float(x),
             cy=float(y),
-            r=_RADIUS,
+            r=RADIUS,
             fill=painted.colour(atom),
         )
         for atom, (x, y) in enumerate(places)
     ]
     # the pointer shall find the circles below the lines
+    lines = [element(shape.tag, **shape.attributes) for shape in shapes]
     parts.append(group(*lines, pointer_events="none"))
     body = group(*parts, transform=f"translate({number(-low[0])} {number(-low[1])})")
     return Scene(float(high[0] - low[0]), float(high[1] - low[1]), body)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One of RDKit's lines or letters: an element of SVG and its attributes."""
+
+    tag: str
+    attributes: dict[str, str]
+
+
+def bonds_of(molecule: Any) -> list[tuple[int, int]]:
+    """The atoms that each bond joins."""
+    return [(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in molecule.GetBonds()]
+
+
+def laid_out(
+    molecule: Any, *, numbers: bool = False
+) -> tuple[list[Shape], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """RDKit's lines and letters, the places of atoms, (n, 2), and two corners of the whole."""
+    shapes, places, size = _rdkit_drawing(molecule, numbers)
+    # atoms at the rim have circles that RDKit knows nothing of
+    margin = RADIUS + _OUTLINE + _GAP
+    low = np.minimum(places.min(axis=0) - margin, 0.0)
+    return shapes, places, low, np.maximum(places.max(axis=0) + margin, size)
 
 
 def _outline(
@@ -159,7 +181,7 @@ def _outline(
                 "circle",
                 cx=float(places[a][0]),
                 cy=float(places[a][1]),
-                r=_RADIUS + grown,
+                r=RADIUS + grown,
                 fill=colour,
             )
             for a in atoms
@@ -169,8 +191,8 @@ def _outline(
 
 def _rdkit_drawing(
     molecule: Any, numbers: bool
-) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
-    """RDKit's lines and letters as elements, the places of atoms, (n, 2), and the size."""
+) -> tuple[list[Shape], NDArray[np.float64], NDArray[np.float64]]:
+    """RDKit's lines and letters, the places of atoms, (n, 2), and the size."""
     drawing = require("rdkit.Chem.Draw.rdMolDraw2D", extra="drawing")
     depictor = require("rdkit.Chem.rdDepictor", extra="drawing")
     prepared = drawing.PrepareMolForDrawing(
@@ -194,8 +216,8 @@ def _rdkit_drawing(
     places = [canvas.GetDrawCoords(atom) for atom in range(molecule.GetNumAtoms())]
     root = ElementTree.fromstring(canvas.GetDrawingText())
     size = np.array([float(root.attrib[side].removesuffix("px")) for side in ("width", "height")])
-    lines = [_plain(part) for part in root.iter() if part is not root and _is_shape(part)]
-    return lines, np.array([[p.x, p.y] for p in places]), size
+    shapes = [_plain(part) for part in root.iter() if part is not root and _is_shape(part)]
+    return shapes, np.array([[p.x, p.y] for p in places]), size
 
 
 def _can_kekulize(molecule: Any) -> bool:
@@ -213,8 +235,8 @@ def _is_shape(part: ElementTree.Element) -> bool:
     return part.tag.rpartition("}")[2] in {"path", "rect", "ellipse", "circle", "polygon", "line"}
 
 
-def _plain(part: ElementTree.Element) -> str:
-    """An element with attributes instead of a style, which pages may forbid, and short numbers."""
+def _plain(part: ElementTree.Element) -> Shape:
+    """A shape with attributes instead of a style, which pages may forbid, and short numbers."""
     found = {name: value for name, value in part.attrib.items() if name in _KEPT}
     for setting in part.attrib.get("style", "").split(";"):
         name, _, value = setting.partition(":")
@@ -223,4 +245,4 @@ def _plain(part: ElementTree.Element) -> str:
     if "fill" in part.attrib:
         found["fill"] = part.attrib["fill"]
     short = {n: _NUMBER.sub(lambda m: f"{float(m[0]):.1f}", v) for n, v in found.items()}
-    return element(part.tag.rpartition("}")[2], **short)
+    return Shape(part.tag.rpartition("}")[2], short)

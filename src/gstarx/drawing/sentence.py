@@ -15,14 +15,16 @@ from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
 
 _FONT = 15.0
-_BOX = 26.0
+#: Height of the box around a word.
+BOX = 26.0
 _PADDING = 6.0
 _SPACE = 7.0
 _LEVEL = 11.0
 _HIGHEST = 7
 _BETWEEN_LINES = 12.0
 _SPREAD = 4.0
-_ARC = "#8a94a0"
+#: Colour of arcs.
+ARC = "#8a94a0"
 
 
 def draw_sentence(
@@ -125,7 +127,37 @@ def sentence_scene(
     painted: Painted, pairs: Sequence[tuple[int, int]], *, width: float = 760
 ) -> Scene:
     """The drawing alone."""
-    placed = _placed(painted.names, width)
+    words = laid_out(painted.names, pairs, width=width)
+    parts = [_drawn_arc(path, ends, painted) for path, ends in words.arcs]
+    parts += [_drawn_word(i, word, painted) for i, word in enumerate(words.boxes)]
+    return Scene(words.width, words.height, group(*parts))
+
+
+@dataclass(frozen=True)
+class Box:
+    """Where a word is: the corner on the upper left, how wide it is, and what is shown of it."""
+
+    left: float
+    top: float
+    width: float
+    shown: str
+
+
+@dataclass(frozen=True)
+class LaidOut:
+    """A sentence without its colours: boxes, arcs as SVG paths with the words they join, size."""
+
+    boxes: tuple[Box, ...]
+    arcs: tuple[tuple[str, tuple[int, int]], ...]
+    width: float
+    height: float
+
+
+def laid_out(
+    words: Sequence[str], pairs: Sequence[tuple[int, int]], *, width: float = 760
+) -> LaidOut:
+    """Where the words of a sentence go, and the arcs between them, high ones first."""
+    placed = _placed(words, width)
     lines = placed[-1].line + 1
     full = max(word.left + word.width for word in placed)
     arcs = _arcs(placed, pairs, full)
@@ -136,13 +168,13 @@ def sentence_scene(
         + 6
         for line in range(lines)
     ]
-    tops = [sum(heights[:i]) + i * (_BOX + _BETWEEN_LINES) + heights[i] for i in range(lines)]
-    parts = [
-        _drawn_arc(arc, level, tops[arc.line], painted)
+    tops = [sum(heights[:i]) + i * (BOX + _BETWEEN_LINES) + heights[i] for i in range(lines)]
+    paths = [
+        (_arc_path(arc, level, tops[arc.line]), arc.words)
         for arc, level in sorted(zip(arcs, levels, strict=True), key=lambda pair: -pair[1])
     ]
-    parts += [_drawn_word(i, word, tops[word.line], painted) for i, word in enumerate(placed)]
-    return Scene(full, tops[-1] + _BOX + 2, group(*parts))
+    boxes = [Box(word.left, tops[word.line], word.width, word.shown) for word in placed]
+    return LaidOut(tuple(boxes), tuple(paths), full, tops[-1] + BOX + 2)
 
 
 def _placed(words: Sequence[str], width: float) -> list[_Word]:
@@ -213,7 +245,7 @@ def _levels(arcs: Sequence[_Arc]) -> list[int]:
     return levels
 
 
-def _drawn_arc(arc: _Arc, level: int, base: float, painted: Painted) -> str:
+def _arc_path(arc: _Arc, level: int, base: float) -> str:
     top = base - min(level, _HIGHEST) * _LEVEL
     bend = min(12.0, (arc.end - arc.start) / 2)
     path = f"M{number(arc.start)} {number(base - 1)}"
@@ -228,31 +260,34 @@ def _drawn_arc(arc: _Arc, level: int, base: float, painted: Painted) -> str:
             f"H{number(arc.end - bend)}Q{number(arc.end)} {number(top)} "
             f"{number(arc.end)} {number(base - 1)}"
         )
-    chosen = bool(painted.selected[list(arc.words)].all())
+    return path
+
+
+def _drawn_arc(path: str, ends: tuple[int, int], painted: Painted) -> str:
+    chosen = bool(painted.selected[list(ends)].all())
     return element(
         "path",
         d=path,
         fill="none",
-        stroke=INK if chosen else _ARC,
+        stroke=INK if chosen else ARC,
         stroke_width=1.8 if chosen else 1.1,
         stroke_linecap="round",
     )
 
 
-def _drawn_word(place: int, word: _Word, top: float, painted: Painted) -> str:
+def _drawn_word(place: int, word: Box, painted: Painted) -> str:
     chosen = bool(painted.selected[place])
     box = element(
         "rect",
         x=word.left,
-        y=top,
+        y=word.top,
         width=word.width,
-        height=_BOX,
+        height=BOX,
         rx=5,
         fill=painted.colour(place),
         stroke=INK if chosen else LINE,
         stroke_width=2.0 if chosen else 0.7,
     )
-    text = label(
-        word.middle, top + _BOX / 2 + _FONT * 0.35, word.shown, size=_FONT, text_anchor="middle"
-    )
+    x, y = word.left + word.width / 2, word.top + BOX / 2 + _FONT * 0.35
+    text = label(x, y, word.shown, size=_FONT, text_anchor="middle")
     return group(tip(painted.said(place)), box, text)

@@ -6,7 +6,7 @@ selection below and this above.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -167,11 +167,40 @@ def best_selections(
     dict
         A :class:`BestSelection` by size.
     """
+    found = best_selections_in_turn(
+        model,
+        data,
+        sizes,
+        exhaustive_up_to=exhaustive_up_to,
+        starts=starts,
+        seed=seed,
+        target=target,
+        removal=removal,
+        **task,
+    )
+    return dict(found)
+
+
+def best_selections_in_turn(
+    model: Model,
+    data: Data,
+    sizes: Iterable[int],
+    *,
+    exhaustive_up_to: int = 20_000,
+    starts: int = 2,
+    seed: int | np.random.Generator | None = None,
+    target: int | None = None,
+    removal: Any = "remove",
+    **task: Any,
+) -> Iterator[tuple[int, BestSelection]]:
+    """What :func:`best_selections` finds, size by size, small ones first.
+
+    For those who may have to stop before the last of them.
+    """
     judge = _Judge(model, data, target, options_of({"removal": removal, **task}))
     generator = np.random.default_rng(seed)
     best = np.zeros(judge.game.n, dtype=np.bool_)
     score = float(judge.scores(best[None])[0])
-    found: dict[int, BestSelection] = {}
     done = 1
     for size in sorted(set(sizes)):
         count = sum(comb(judge.game.n, k) for k in range(size + 1))
@@ -184,10 +213,8 @@ def best_selections(
         for end, own in ends:
             if own > score:
                 best, score = end, own
-        found[size] = BestSelection(
-            judge.ids(best), judge.faithfulness(best), optimal, judge.game.evaluations
-        )
-    return found
+        evaluations = judge.game.evaluations
+        yield size, BestSelection(judge.ids(best), judge.faithfulness(best), optimal, evaluations)
 
 
 def refine(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pydantic_core import from_json, to_json
 
+from gstarx.explainers import NodeResult
 from gstarx.metrics import METRICS
 
 #: Changes whenever rows written before would mean something else.
@@ -61,6 +63,32 @@ def row_key(run: str, graph: int) -> str:
     False
     """
     return hashlib.sha256(f"{run} {graph}".encode()).hexdigest()[:32]
+
+
+#: Columns that :func:`node_result` reads.
+OF_A_RESULT = (
+    *("scores", "selected", "target", "evaluations", "cpu_seconds"),
+    *("std_errors", "exact", "estimator"),
+)
+
+
+def node_result(row: Mapping[str, Any]) -> NodeResult:
+    """What the explainer answered, from the row that was kept of it."""
+    scores, errors = row["scores"], row["std_errors"]
+    # a search without scores has left what it selected at every sparsity
+    sets = {tuple(nodes) for nodes in row["selected"]} if scores is None else set()
+    return NodeResult(
+        None if scores is None else np.array(scores, dtype=np.float64),
+        sets=tuple(np.array(nodes, dtype=np.int64) for nodes in sorted(sets, key=len)[::-1]),
+        target=row["target"],
+        evaluations=row["evaluations"],
+        cpu_seconds=row["cpu_seconds"],
+        details={
+            "exact": row["exact"],
+            "estimator": row["estimator"],
+            **({"node_std_error": np.array(errors)} if errors is not None else {}),
+        },
+    )
 
 
 def encoded(row: dict[str, Any]) -> bytes:

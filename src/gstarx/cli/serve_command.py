@@ -1,0 +1,255 @@
+"""``gstarx serve``."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gstarx.cli.console import WrongUse, note
+from gstarx.cli.names import DATASETS, NETWORKS, TEXT_CLASSES
+from gstarx.cli.options import Data, ReturnType, complete_network, examples
+from gstarx.optional import require
+from gstarx.unknown_names import unknown
+from gstarx.web import Limits, LoadedModel, ServedModel, ServedRun, Settings
+
+if TYPE_CHECKING:
+    from gstarx.cli.networks import ChosenNetwork
+
+EXAMPLES = examples(
+    "gstarx serve",
+    "gstarx serve --run gstarx-runs",
+    "gstarx serve --model mutag.safetensors --model nitro --data data",
+    "gstarx serve --host 0.0.0.0 --port 8080",
+)
+_TITLES = {
+    "nitro-gcn": "Aromatic nitro groups",
+    "motifs-gcn": "House or five-cycle",
+    "sst2-gcn": "Film reviews, GCN",
+    "sst2-gat": "Film reviews, GAT",
+    "tweets-gcn": "Tweets",
+}
+_FIRST = ("nitro-gcn", "motifs-gcn")
+_TEXT = ("sst2-gcn", "sst2-gat", "tweets-gcn")
+_SHORTEST_TOKEN = 16
+_LIMITS = Limits()
+_WHERE, _MUCH = "Where it listens", "How much one request may ask for"
+
+
+@dataclass(frozen=True)
+class NetworkLoader:
+    """Loads a network as ``gstarx explain`` would, in another process."""
+
+    model: str | None
+    weights: Path | None
+    return_type: str = "raw"
+
+    def __call__(self) -> LoadedModel:
+        """The network and what is known of it."""
+        from gstarx.cli.networks import choose_network
+
+        found = choose_network(self.model, self.weights, default=None)
+        return _loaded(found, self.return_type)
+
+
+def load_weights(path: Path) -> LoadedModel:
+    """The network of a run from its file."""
+    from gstarx.cli.networks import choose_network
+
+    return _loaded(choose_network(None, path, default=None), "raw")
+
+
+def _loaded(found: ChosenNetwork, return_type: str) -> LoadedModel:
+    classes = TEXT_CLASSES.get(found.dataset or "", ())
+    return LoadedModel(found.model, found.dataset, found.facts, classes, return_type)
+
+
+def serve(
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            "--run", metavar="STORE", help="A store of runs to browse.", show_default=False
+        ),
+    ] = None,
+    run_dataset: Annotated[
+        str | None,
+        typer.Option(
+            "--run-dataset",
+            help="Which dataset of the store; by default the one with most rows.",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            help="A network that comes with the package, a file of weights (.safetensors, .pth), "
+            "or [b]module:factory[/b]; can be repeated. By default all that come with the package.",
+            autocompletion=complete_network,
+            show_default=False,
+        ),
+    ] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--weights",
+            help="A file of weights; with [b]--model module:factory[/b] for that model.",
+            show_default=False,
+        ),
+    ] = None,
+    return_type: ReturnType = "raw",
+    data: Data = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            help="The address to listen on; beyond this machine a token is asked for.",
+            rich_help_panel=_WHERE,
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option("--port", min=0, max=65535, help="0 is any.", rich_help_panel=_WHERE),
+    ] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            help="What requests must show; made up where one is needed.",
+            envvar="GSTARX_TOKEN",
+            rich_help_panel=_WHERE,
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name",
+            help="Another name by which this machine is reached; can be repeated.",
+            rich_help_panel=_WHERE,
+            show_default=False,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            min=1,
+            max=64,
+            help="Processes that explain; by default two to four.",
+            rich_help_panel=_MUCH,
+            show_default=False,
+        ),
+    ] = None,
+    max_nodes: Annotated[
+        int, typer.Option(min=1, max=2_000, help="Nodes of a graph.", rich_help_panel=_MUCH)
+    ] = _LIMITS.nodes,
+    max_text: Annotated[
+        int,
+        typer.Option(
+            min=1, max=10_000, help="Characters of a SMILES or sentence.", rich_help_panel=_MUCH
+        ),
+    ] = _LIMITS.text,
+    max_budget: Annotated[
+        int, typer.Option(min=10, help="Evaluations of an explainer.", rich_help_panel=_MUCH)
+    ] = _LIMITS.budget,
+    max_seconds: Annotated[
+        float, typer.Option(min=1, help="Seconds of a job.", rich_help_panel=_MUCH)
+    ] = _LIMITS.seconds,
+    max_queue: Annotated[
+        int, typer.Option(min=1, max=1_000, help="Jobs that wait.", rich_help_panel=_MUCH)
+    ] = _LIMITS.queue,
+) -> None:
+    """A web page to ask models why, and to browse runs.
+
+    It works offline. Other machines are not let in unless [b]--host[/b] says so; then everybody
+    needs the address with the token, which is printed. Ctrl-C ends it.
+    """
+    for package in ("fastapi", "uvicorn"):
+        if find_spec(package) is None:
+            require(package, extra="web")
+    from gstarx.web.security import is_loopback
+    from gstarx.web.serving import serve as listen
+
+    if token is not None and len(token) < _SHORTEST_TOKEN:
+        raise WrongUse(f"--token must have {_SHORTEST_TOKEN} characters or more (got {len(token)})")
+    if token is None and not is_loopback(host):
+        token = secrets.token_urlsafe(24)
+    if run is not None and not (run / "store.json").is_file():
+        raise WrongUse(f"there is no store of runs at {run}")
+    limits = Limits(
+        nodes=max_nodes,
+        text=max_text,
+        budget=max_budget,
+        seconds=max_seconds,
+        queue=max_queue,
+        best_seconds=min(_LIMITS.best_seconds, max_seconds / 2),
+    )
+    settings = Settings(
+        models=served_models(model or (), weights, return_type),
+        run=None if run is None else ServedRun(run.absolute(), load_weights, run_dataset),
+        data=data,
+        host=host,
+        port=port,
+        names=tuple(name or ()),
+        token=token,
+        workers=workers or min(4, max(2, (os.cpu_count() or 2) // 2)),
+        limits=limits,
+    )
+    listen(settings, lambda address: note(f"the explorer is at {address}  (Ctrl-C ends it)"))
+
+
+def served_models(
+    models: Sequence[str], weights: Path | None, return_type: str = "raw"
+) -> tuple[ServedModel, ...]:
+    """The models that the options mean.
+
+    >>> [served.name for served in served_models(["motifs"], None)]
+    ['motifs']
+    """
+    own = [given for given in models if ":" in given]
+    if weights is not None and len(own) > 1:
+        raise WrongUse("--weights goes with one --model module:factory (got several)")
+    found = [_served(given, weights if given in own else None, return_type) for given in models]
+    if weights is not None and not own:
+        found.append(_served(str(weights), None, return_type))
+    if not found:
+        missing = None if find_spec("spacy") and find_spec("transformers") else _NO_TEXT
+        found = [_shipped(name) for name in _FIRST]
+        found += [_shipped(name, missing) for name in _TEXT]
+    names = [served.name for served in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise WrongUse(f"two models are called {name!r}: serve them one at a time")
+    return tuple(found)
+
+
+_NO_TEXT = "sentences need pip install 'gstarx[text]'"
+
+
+def _shipped(name: str, missing: str | None = None) -> ServedModel:
+    short = name.removesuffix("-gcn")
+    return ServedModel(short, NetworkLoader(name, None), _TITLES[name], missing)
+
+
+def _served(given: str, weights: Path | None, return_type: str) -> ServedModel:
+    if ":" in given:
+        return ServedModel(given, NetworkLoader(given, weights, return_type))
+    full = given if given in NETWORKS else f"{given}-gcn"
+    if full in NETWORKS:
+        return _shipped(full)
+    path = Path(given)
+    if path.suffix not in (".safetensors", ".pth"):
+        raise WrongUse(unknown("network or file of weights", given, NETWORKS))
+    if not path.is_file():
+        raise WrongUse(f"there is no file of weights at {path}")
+    # published files are all called alike, in a directory that is named after their dataset
+    folder = path.absolute().parent.name
+    name = f"{folder}-{path.stem}" if path.suffix == ".pth" and folder in DATASETS else path.stem
+    return ServedModel(name, NetworkLoader(None, path.absolute()))

@@ -1,0 +1,319 @@
+"""Inside a worker: a store of runs, as it is browsed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gstarx import runs
+from gstarx.runs.rows import OF_A_RESULT, node_result
+from gstarx.runs.store import Store, check_format
+from gstarx.unknown_names import unknown
+from gstarx.web.catalogue import OFFER
+from gstarx.web.problems import Refused
+from gstarx.web.settings import LoadedModel, ServedModel, ServedRun
+from gstarx.web.subjects import label_of
+from gstarx.web.titles import title_of
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from gstarx.explainers import NodeResult
+    from gstarx.web.networks import Networks
+
+METRICS = ("fidelity", "inverse_fidelity", "harmonic_fidelity")
+_COLUMNS = (
+    *("run", "graph", "num_nodes", "sparsities", "error"),
+    *OF_A_RESULT,
+    *METRICS,
+)
+#: What rows are sorted by that is no metric.
+_PLAIN = ("graph", "nodes")
+
+
+@dataclass(frozen=True)
+class _Loader:
+    """Loads the network of a run, in this process."""
+
+    served: ServedRun
+    weights: Path
+
+    def __call__(self) -> LoadedModel:
+        return self.served.loader(self.weights)
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """One run: an explainer on the graphs."""
+
+    id: str
+    explainer: str
+    options: dict[str, Any]
+    title: str
+    removal: str = "remove"
+    rows: dict[int, dict[str, Any]] = field(default_factory=dict, repr=False)
+
+    @property
+    def explained(self) -> list[dict[str, Any]]:
+        """The rows of graphs that did not fail."""
+        return [row for row in self.rows.values() if row["error"] is None]
+
+    def entry(self) -> dict[str, Any]:
+        """As it is listed."""
+        return {
+            "id": self.id,
+            "explainer": self.explainer,
+            "title": self.title,
+            "options": self.options,
+            "graphs": len(self.rows),
+            "failed": len(self.rows) - len(self.explained),
+            "seconds": sum(row["cpu_seconds"] or 0.0 for row in self.rows.values()),
+        }
+
+
+@dataclass(frozen=True)
+class Browsed:
+    """The runs of a store that are about one dataset and one network.
+
+    Attributes
+    ----------
+    dataset
+        Its name.
+    runs
+        The runs by id.
+    served
+        Their network, to be asked about graphs of the dataset.
+    remark
+        What was left out, where something was.
+    """
+
+    dataset: str
+    runs: dict[str, StoredRun]
+    served: ServedModel
+    remark: str | None
+    networks: Networks = field(repr=False)
+
+    @classmethod
+    def of(cls, asked: ServedRun, networks: Networks) -> Browsed:
+        """Read the store; of several datasets the one that is asked for, or has most rows."""
+        check_format(asked.store)
+        requests = {
+            one["name"].partition("-")[0]: one["spec"] for one in Store(asked.store).requests()
+        }
+        about = {
+            run: (spec["dataset"]["name"], spec["model"]["weights"])
+            for run, spec in requests.items()
+        }
+        rows = runs.read(asked.store, columns=["run"]).column("run").to_pylist()
+        counts = Counter(about[run] for run in rows if run in about)
+        wanted = [pair for pair in counts if asked.dataset in (None, pair[0])]
+        if not wanted:
+            known = sorted({dataset for dataset, _ in counts})
+            what = "dataset in the store"
+            raise ValueError(
+                unknown(what, asked.dataset, known) if asked.dataset else "the store has no rows"
+            )
+        dataset, weights = chosen = max(wanted, key=lambda pair: counts[pair])
+        found = [run for run, pair in about.items() if pair == chosen and run in set(rows)]
+        stem = Path(weights).stem
+        name = f"{stem} (run)" if stem in networks.names else stem
+        served = ServedModel(name, _Loader(asked, Path(weights)), f"{stem}, of the run")
+        return cls(
+            dataset,
+            {
+                run: _stored(asked.store, run, requests[run], [requests[o] for o in found])
+                for run in found
+            },
+            served,
+            _remark(chosen, counts),
+            networks,
+        )
+
+    @property
+    def model(self) -> str:
+        """The name of the network."""
+        return self.served.name
+
+    @cached_property
+    def _data(self) -> Any:
+        """The dataset, where it can be loaded."""
+        try:
+            return self.networks.dataset(self.dataset)
+        except (OSError, ValueError, ImportError):
+            return None
+
+    @cached_property
+    def _graphs(self) -> dict[int, dict[str, Any]]:
+        """What is known of every graph that some run is about."""
+        found: dict[int, dict[str, Any]] = {}
+        for run in self.runs.values():
+            for graph, row in run.rows.items():
+                if graph not in found:
+                    found[graph] = self._known(graph, row)
+                if found[graph]["prediction"] is None:
+                    found[graph]["prediction"] = row["target"]
+        for entry in found.values():
+            if entry["label"] is not None and entry["prediction"] is not None:
+                entry["correct"] = entry["label"] == entry["prediction"]
+        return dict(sorted(found.items()))
+
+    def _known(self, graph: int, row: Mapping[str, Any]) -> dict[str, Any]:
+        data = self._data[graph] if self._data is not None and graph < len(self._data) else None
+        return {
+            "graph": graph,
+            "title": f"{self.dataset} {graph}"
+            if data is None
+            else title_of(data, self.dataset, graph),
+            "nodes": row["num_nodes"],
+            "prediction": row["target"],
+            "label": None if data is None else label_of(data),
+            "correct": None,
+        }
+
+    def graph(self, position: int) -> Data:
+        """A graph that some run is about, or Refused."""
+        if position not in self._graphs:
+            text = f"the run is not about a graph {position} of {self.dataset}"
+            raise Refused("bad_graph", text, "input.run_graph")
+        if self._data is None:
+            text = f"the dataset {self.dataset} is not here: start the server with --data"
+            raise Refused("no_data", text, "input.run_graph")
+        found: Data = self._data[position]
+        return found
+
+    def results(self, position: int) -> list[tuple[StoredRun, NodeResult | None, str | None]]:
+        """What each run found of a graph, or why it failed."""
+        listed = []
+        for run in self.runs.values():
+            row = run.rows.get(position)
+            error = "this run has not come to the graph yet" if row is None else row["error"]
+            found = node_result(row) if row is not None and error is None else None
+            listed.append((run, found, _first_line(error)))
+        return listed
+
+    @cached_property
+    def sparsities(self) -> list[float]:
+        """Where the runs judged their explanations."""
+        found = {
+            level
+            for run in self.runs.values()
+            for row in run.explained
+            for level in row["sparsities"]
+        }
+        return sorted(found)
+
+    def summary(self) -> dict[str, Any]:
+        """The runs as they are listed, with the means at every sparsity."""
+        judged = [
+            entry["correct"] for entry in self._graphs.values() if entry["correct"] is not None
+        ]
+        return {
+            "title": f"{self.dataset}: {', '.join(run.title for run in self.runs.values())}"[:200],
+            "dataset": self.dataset,
+            "model": self.model,
+            "runs": [run.entry() for run in self.runs.values()],
+            "sparsities": self.sparsities,
+            "curves": {run.id: self._curves(run) for run in self.runs.values()},
+            "accuracy": sum(judged) / len(judged) if judged else None,
+            "classes": [] if self._data is None else list(self._data.class_names),
+            "remark": self.remark,
+        }
+
+    def _curves(self, run: StoredRun) -> dict[str, list[float | None]]:
+        points = [[_at(row, level) for row in run.explained] for level in self.sparsities]
+        return {
+            name: [_mean([one[name] for one in point if one is not None]) for point in points]
+            for name in METRICS
+        }
+
+    def rows(
+        self,
+        *,
+        sparsity: float,
+        run: str | None,
+        filter: str,
+        sort: str,
+        order: str,
+        offset: int,
+        limit: int,
+    ) -> dict[str, Any]:
+        """A page of the graphs, with the metrics of every run beside each other."""
+        level = min(self.sparsities, key=lambda one: abs(one - sparsity), default=None)
+        entries = [self._row(graph, level) for graph in self._graphs]
+        if filter == "wrong":
+            entries = [entry for entry in entries if entry["correct"] is False]
+        elif filter == "failed":
+            entries = [entry for entry in entries if entry["error"] is not None]
+        by = next(iter(self.runs)) if run is None else run
+        known: list[tuple[Any, dict[str, Any]]] = []
+        without: list[tuple[Any, dict[str, Any]]] = []
+        for entry in entries:
+            value = entry[sort] if sort in _PLAIN else (entry["metrics"][by] or {}).get(sort)
+            (without if value is None else known).append((value, entry))
+        known.sort(key=lambda pair: pair[0], reverse=order == "desc")
+        # graphs without that number come last, whichever way the others are sorted
+        listed = [entry for _, entry in (*known, *without)]
+        return {"total": len(listed), "rows": listed[offset : offset + limit]}
+
+    def _row(self, graph: int, level: float | None) -> dict[str, Any]:
+        own = {run.id: run.rows.get(graph) for run in self.runs.values()}
+        errors = [
+            f"{self.runs[id].title}: {_first_line(row['error'])}"
+            for id, row in own.items()
+            if row is not None and row["error"] is not None
+        ]
+        return {
+            **self._graphs[graph],
+            "metrics": {id: None if row is None else _at(row, level) for id, row in own.items()},
+            "error": "; ".join(errors) or None,
+        }
+
+
+def _stored(
+    store: Path, run: str, spec: Mapping[str, Any], others: list[Mapping[str, Any]]
+) -> StoredRun:
+    explainer, options = spec["explainer"]["name"], spec["explainer"]["options"]
+    same = [other for other in others if other["explainer"]["name"] == explainer]
+    title = OFFER[explainer].title if explainer in OFFER else explainer
+    if len(same) > 1:
+        shown = ", ".join(f"{name} {json.dumps(value)}" for name, value in options.items())
+        title = f"{title} ({shown or run[:6]})"
+    found = runs.read(store, run=run, columns=list(_COLUMNS)).to_pylist()
+    rows = {row["graph"]: row for row in found}
+    return StoredRun(run, explainer, options, title, spec.get("removal", "remove"), rows)
+
+
+def _remark(chosen: tuple[str, str], counts: Counter[tuple[str, str]]) -> str | None:
+    others = len(counts) - 1
+    if not others:
+        return None
+    several = f"{others} other {'sets' if others > 1 else 'set'}"
+    return (
+        f"The store also has rows on {several} of graphs or networks, which are not shown; these "
+        f"are the {counts[chosen]:,} on {chosen[0]}. Choose by --run-dataset."
+    )
+
+
+def _at(row: Mapping[str, Any], level: float | None) -> dict[str, float] | None:
+    """The metrics of a row at one sparsity, where it was judged there."""
+    if row["error"] is not None or level not in row["sparsities"]:
+        return None
+    at = row["sparsities"].index(level)
+    return {name: row[name][at] for name in METRICS}
+
+
+def _mean(values: list[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def _first_line(error: str | None) -> str | None:
+    from gstarx.web.problems import said
+
+    return None if error is None else said(RuntimeError(error.splitlines()[0] if error else ""))

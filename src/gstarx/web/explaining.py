@@ -1,0 +1,301 @@
+"""Inside a worker: a job from the graph to the best selections, told as it goes on."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gstarx import explainers
+from gstarx.metrics import Faithfulness, evaluate_many
+from gstarx.metrics.optimum import best_selections_in_turn
+from gstarx.metrics.probabilities import options_of, part_probabilities
+from gstarx.web.catalogue import OFFER
+from gstarx.web.interrupting import Bell
+from gstarx.web.networks import Networks
+from gstarx.web.problems import Refused, said
+from gstarx.web.settings import LoadedModel, Settings
+from gstarx.web.subjects import Subject, Subjects, drawn
+
+if TYPE_CHECKING:
+    from gstarx.explainers import NodeExplainer, NodeResult
+
+#: Tells the server something: what kind of thing, and the thing itself.
+Say = Callable[[str, Any], None]
+
+METRICS = ("fidelity", "inverse_fidelity", "harmonic_fidelity")
+#: Trained explainers that a worker remembers.
+_REMEMBERED = 16
+#: What a worker does before the first request, so that it is not slow.
+_WARM = "CC(=O)Nc1ccc([N+](=O)[O-])cc1"
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A model and a graph, with the class in question."""
+
+    model: LoadedModel
+    name: str
+    subject: Subject
+    target: int | None
+    seed: int
+    removal: str = "remove"
+
+    @property
+    def judging(self) -> dict[str, Any]:
+        """How metrics are to be taken."""
+        return {"removal": self.removal, "return_type": self.model.return_type}
+
+    def generator(self) -> np.random.Generator:
+        """Random numbers as runs and the command line have them for a graph of this position."""
+        return np.random.default_rng(np.random.SeedSequence([self.seed, self.subject.position]))
+
+
+class Explaining:
+    """Answers jobs."""
+
+    def __init__(self, settings: Settings, bell: Bell) -> None:
+        self._networks = Networks(settings)
+        self._subjects = Subjects(self._networks, settings.limits)
+        self._settings = settings
+        self._bell = bell
+        self._trained: dict[tuple[Any, ...], NodeExplainer] = {}
+
+    def warm_up(self) -> None:
+        """Compile kernels and fill caches by a small job that nobody sees."""
+        for served in self._settings.models:
+            if served.missing is not None:
+                continue
+            try:
+                inputs = self._networks.inputs(self._networks.get(served.name))
+            except Refused:
+                continue
+            # the encoder of sentences is large: it is loaded when a sentence comes
+            asked = {"smiles": _WARM} if "smiles" in inputs else {"graph": 0}
+            if not asked.keys() <= set(inputs):
+                continue
+            names = [name for name, offer in OFFER.items() if offer.default]
+            chosen = [{"name": name, "options": {}} for name in names]
+            job = {"model": served.name, "input": asked, "explainers": chosen, "best": True}
+            try:
+                self.answer({**job, "seed": 0, "target": None}, lambda *_: None)
+            except Exception:
+                continue  # whoever asks is going to be told
+            return
+
+    def answer(self, job: Mapping[str, Any], say: Say) -> None:
+        """Carry out a job; what is found is said as soon as it is."""
+        model = self._networks.get(job["model"])
+        subject = self._subjects.get(job["model"], job["input"])
+        probabilities = probabilities_of(model, subject)
+        target = checked_target(job["target"], probabilities)
+        classes = self._networks.classes(model)
+        say("subject", drawn(subject, probabilities=probabilities, classes=classes))
+        asked = _Question(model, job["model"], subject, target, job["seed"])
+        if "run_graph" in job["input"]:
+            self._show_stored(asked, job["best"], say)
+            return
+        chosen = job["explainers"]
+        total = len(chosen) + bool(job["best"])
+        for done, one in enumerate(chosen):
+            title = OFFER[one["name"]].title
+            say("progress", {"done": done, "total": total, "doing": title})
+            say("result", self._result(asked, one["name"], one["options"], title))
+        self._finish(asked, job["best"], len(chosen), say)
+
+    def _finish(self, asked: _Question, best: bool, done: int, say: Say) -> None:
+        total = done + best
+        if best:
+            doing = "the best that a selection could do"
+            say("progress", {"done": done, "total": total, "doing": doing})
+            say("best", self._best(asked))
+        say("progress", {"done": total, "total": total, "doing": ""})
+
+    def _show_stored(self, asked: _Question, best: bool, say: Say) -> None:
+        run = self._networks.browsed
+        assert run is not None, "there is a graph of it"
+        stored = run.results(asked.subject.position)
+        for own, found, error in stored:
+            result = _empty(own.explainer, own.title, own.options)
+            if found is None:
+                result["error"] = error
+            else:
+                result |= _judged(replace(asked, removal=own.removal), found)
+            say("result", result)
+        # where runs differ in it, there is no best that holds for all of them
+        (removal, *others) = {own.removal for own, _, _ in stored}
+        self._finish(replace(asked, removal=removal), best and not others, len(stored), say)
+
+    def _result(
+        self, asked: _Question, name: str, options: dict[str, Any], title: str
+    ) -> dict[str, Any]:
+        start = time.monotonic()
+        result = _empty(name, title, options)
+        try:
+            explainer = self._explainer(asked, name, options)
+            found = explainer.explain(
+                asked.model.model,
+                asked.subject.data,
+                seed=asked.generator(),
+                target=asked.target,
+                return_type=asked.model.return_type,
+            )
+            result |= _judged(asked, found)
+        except (MemoryError, Refused):
+            raise
+        except Exception as error:
+            from gstarx.web.worker import unexpected
+
+            result["error"] = unexpected(error).message
+        result["seconds"] = time.monotonic() - start
+        return result
+
+    def _explainer(self, asked: _Question, name: str, options: dict[str, Any]) -> NodeExplainer:
+        """An explainer with its options, trained where it has to be."""
+        more = dict(options)
+        if name == "gstarx_published":
+            more["baseline"] = self._mean_output(asked)
+        key = (asked.name, name, tuple(sorted(options.items())), asked.seed)
+        if key in self._trained:
+            return self._trained[key]
+        made = explainers.create(name, dataset=asked.model.dataset, **more)
+        if made.requires_training:
+            data = self._networks.at_hand(asked.model)
+            if data is None:
+                raise ValueError("it has to be trained on a dataset, and none is here")
+            made.fit(asked.model.model, data.split("train"), seed=asked.seed)
+            while len(self._trained) >= _REMEMBERED:
+                del self._trained[next(iter(self._trained))]
+            self._trained[key] = made
+        return made
+
+    def _mean_output(self, asked: _Question) -> Any:
+        from gstarx.coalitions import expected_output
+
+        data = self._networks.at_hand(asked.model)
+        if data is None:
+            raise ValueError("it compares with the mean over a dataset, and none is here")
+        return expected_output(asked.model.model, data.split("test"))
+
+    def _best(self, asked: _Question) -> dict[str, Any]:
+        """The best selections by size, as far as the time reaches."""
+        found: dict[int, Any] = {}
+        sizes = range(asked.subject.nodes // 2 + 1)
+        with self._bell.within(self._settings.limits.best_seconds):
+            found.update(
+                best_selections_in_turn(
+                    asked.model.model,
+                    asked.subject.data,
+                    sizes,
+                    seed=asked.generator(),
+                    target=asked.target,
+                    **asked.judging,
+                )
+            )
+        listed = [found.get(size) for size in sizes]
+        return {
+            "selections": [None if one is None else _ids(one.nodes) for one in listed],
+            "metrics": _columns(None if one is None else one.evaluation for one in listed),
+            "optimal": [one is not None and one.optimal for one in listed],
+            "evaluations": max((one.evaluations for one in found.values()), default=0),
+        }
+
+
+def probabilities_of(model: LoadedModel, subject: Subject) -> list[float]:
+    """What the model says of the whole graph, by class."""
+    nothing = np.zeros((0, subject.nodes), dtype=np.bool_)
+    task = options_of({"return_type": model.return_type})
+    try:
+        (parts,) = part_probabilities(model.model, [subject.data], [nothing], [None], task)
+    except MemoryError:
+        raise
+    except Exception as error:
+        text = f"the model cannot read this graph: {said(error) or type(error).__name__}"
+        raise Refused("failed", text) from error
+    return [float(share) for share in parts.whole]
+
+
+def checked_target(target: int | None, probabilities: Sequence[float]) -> int | None:
+    """The class in question, or Refused."""
+    if target is not None and target >= len(probabilities):
+        text = f"target must be a class in 0..{len(probabilities) - 1} (got {target})"
+        raise Refused("bad_target", text, "target")
+    return target
+
+
+def scored(
+    model: LoadedModel, subject: Subject, nodes: Sequence[int], target: int | None
+) -> dict[str, Any]:
+    """The metrics of one selection."""
+    (found,) = evaluate_many(
+        model.model, [subject.data], [[list(nodes)]], target=target, return_type=model.return_type
+    )[0]
+    shown = {name: getattr(found, name) for name in METRICS}
+    return {"size": len(nodes), "sparsity": found.sparsity, **shown}
+
+
+def _empty(name: str, title: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """A result of which nothing is known yet."""
+    nothing: dict[str, Any] = dict.fromkeys(
+        ("target", "scores", "std_errors", "exact", "estimator", "evaluations", "error")
+    )
+    return {
+        "explainer": name,
+        "title": title,
+        "options": dict(options),
+        **nothing,
+        "selections": [],
+        "metrics": {metric: [] for metric in METRICS},
+        "seconds": 0.0,
+    }
+
+
+def _judged(asked: _Question, found: NodeResult) -> dict[str, Any]:
+    """Scores, and the selections of all sizes with their metrics."""
+    selections = [found.select(size) for size in range(asked.subject.nodes + 1)]
+    target = asked.target if found.target is None else found.target
+    (metrics,) = evaluate_many(
+        asked.model.model,
+        [asked.subject.data],
+        [selections],
+        target=target,
+        **asked.judging,
+    )
+    exact, errors = found.details.get("exact"), found.details.get("node_std_error")
+    return {
+        "target": target,
+        "scores": _numbers(found.node_scores),
+        "std_errors": _numbers(errors),
+        "selections": [_ids(nodes) for nodes in selections],
+        "metrics": _columns(metrics),
+        "exact": None if exact is None else bool(exact),
+        "estimator": found.details.get("estimator"),
+        "evaluations": found.evaluations,
+        "seconds": found.cpu_seconds,
+    }
+
+
+def _columns(rows: Iterable[Faithfulness | None]) -> dict[str, list[float | None]]:
+    listed = list(rows)
+    return {
+        name: [None if row is None else _number(getattr(row, name)) for row in listed]
+        for name in METRICS
+    }
+
+
+def _ids(nodes: Iterable[Any]) -> list[int]:
+    return [int(node) for node in nodes]
+
+
+def _numbers(values: Iterable[Any] | None) -> list[float | None] | None:
+    return None if values is None else [_number(value) for value in values]
+
+
+def _number(value: Any) -> float | None:
+    """A number of JSON, which has no infinite ones."""
+    found = float(value)
+    return found if math.isfinite(found) else None

@@ -1,0 +1,350 @@
+// Ask: send the question, watch it being answered, show the answer.
+
+import { byId, debounced, h } from './dom.js';
+import { ServerGone, follow, post, remove } from './api.js';
+import { Form } from './form.js';
+import { Results } from './results.js';
+import { askLink, sameQuestion } from './link.js';
+import { seconds } from './words.js';
+
+const narrow = matchMedia('(max-width: 1000px)');
+const still = matchMedia('(prefers-reduced-motion: reduce)');
+
+export class Ask {
+  /**
+   * @param {object} about   the answer of /about
+   * @param {object} calls   `onGone()`: nobody answers; `neighbours(graph)`: what is beside it in the table
+   */
+  constructor(about, { onGone, neighbours }) {
+    Object.assign(this, { about, onGone, neighbours, sparsity: 0.7, own: [] });
+    this.form = new Form(about, (question) => this.ask(question, { fresh: true }));
+    byId('cancel').addEventListener('click', () => this.cancel());
+    addEventListener('keydown', (event) => {
+      if (event.key === 'Escape' && this.job && !event.defaultPrevented) this.cancel();
+    });
+    this.remember = debounced(150, () => {
+      if (!this.question || !this.shown) return;
+      history.replaceState(null, '', this.#address());
+      this.#keepTab();
+    });
+    this.#empty();
+  }
+
+  /** Show what an address asks for. */
+  open({ question, sparsity, own }) {
+    this.shown = true;
+    const fromRun = question.input && 'run_graph' in question.input;
+    if (sparsity !== null) this.sparsity = sparsity;
+    if (this.question && question.input && sameQuestion(this.#whole(question), this.question)) {
+      if (this.results?.subject) {
+        this.results.setSparsity(this.sparsity, { quiet: true });
+        this.results.own.set(own, { quiet: true });
+      }
+      return;
+    }
+    byId('form').hidden = Boolean(fromRun);
+    byId('ask').classList.toggle('alone', Boolean(fromRun));
+    this.#runBar(fromRun ? question.input.run_graph : null);
+    if (fromRun) this.ask(this.#whole(question), { own });
+    else if (!question.model && !question.input) {
+      this.#stop();
+      this.#forget();
+      if (!this.form.model) this.form.begin();
+    } else if (this.form.write(question))
+      this.ask({ ...this.form.read(), input: question.input }, { own });
+  }
+
+  hide() {
+    this.shown = false;
+    this.remember.cancel();
+  }
+
+  /** A question about a graph of the run is always the same but for the graph. */
+  #whole(question) {
+    return question.input && 'run_graph' in question.input
+      ? {
+          model: this.about.run?.model ?? null,
+          input: question.input,
+          explainers: [],
+          seed: 0,
+          best: true,
+          target: null,
+        }
+      : question;
+  }
+
+  /** The way back to the table, and on to the graphs beside this one. */
+  #runBar(graph) {
+    const bar = byId('run-bar');
+    bar.hidden = graph === null;
+    if (graph === null) return;
+    const { table, before, after } = this.neighbours(graph);
+    const step = (words, to) =>
+      to === null
+        ? null
+        : h(
+            'a',
+            { href: askLink({ input: { run_graph: to } }, { sparsity: this.sparsity }) },
+            words,
+          );
+    bar.replaceChildren(
+      h('a', { href: table }, '← All graphs of the run'),
+      h('span', { class: 'grow' }),
+      ...[step('Previous', before), step('Next', after)].filter(Boolean),
+    );
+  }
+
+  #forget() {
+    this.question = null;
+    byId('tab-ask').setAttribute('href', '#ask');
+    this.results?.close();
+    this.results = null;
+    byId('results').hidden = true;
+    byId('empty').hidden = false;
+  }
+
+  #empty() {
+    const kinds = new Set(this.about.models.map((model) => model.kind));
+    const named = Object.entries({ molecule: 'atoms', sentence: 'words', graph: 'nodes' })
+      .filter(([kind]) => kinds.has(kind))
+      .map(([, words]) => words);
+    const what =
+      [named.slice(0, -1).join(', '), ...named.slice(-1)].filter(Boolean).join(' or ') || 'nodes';
+    const examples = new Map(
+      this.about.models
+        .filter((model) => !model.problem && model.examples.length)
+        .map(({ name, examples: [first] }) => [first.title, { model: name, input: first.input }])
+        .reverse(),
+    );
+    byId('empty').replaceChildren(
+      h('img', { src: '/page/favicon.svg', alt: '', width: 56, height: 56 }),
+      h('h2', {}, `Which ${what} made the model decide?`),
+      h(
+        'p',
+        {},
+        'Choose a model, give it something to read, and press Explain. Each explainer answers on a card ' +
+          'of its own; orange speaks for the prediction, blue against it, and a line is drawn around ' +
+          'what is kept.',
+      ),
+      h(
+        'p',
+        { class: 'muted' },
+        'Every answer is checked against the model: what is lost without the kept nodes, and what is ' +
+          'left with nothing but them.',
+      ),
+      h(
+        'div',
+        { class: 'chips' },
+        [...examples].reverse().map(([title, example]) =>
+          h(
+            'button',
+            {
+              type: 'button',
+              class: 'chip',
+              onclick: () => {
+                if (this.form.write({ ...this.form.read(), ...example })) this.form.ask();
+              },
+            },
+            `Try ${title}`,
+          ),
+        ),
+      ),
+    );
+  }
+
+  /**
+   * What is on the page stays there until the server has taken the question.
+   * @param {import('./link.js').Question} question
+   */
+  async ask(question, { fresh = false, own = [] } = {}) {
+    this.#stop();
+    const turn = new AbortController();
+    this.turn = turn;
+    this.began = performance.now();
+    this.form.fail(null);
+    this.#progress('asking …');
+    // an address that cannot be asked must not show the answer to another one
+    if (!fresh) this.#forget();
+    try {
+      const { model, input, explainers, best, seed, target } = question;
+      const job = await post('/jobs', { model, input, explainers, best, seed, target }, turn);
+      this.job = job.id;
+      Object.assign(this, { question, own });
+      if (fresh) history.pushState(null, '', this.#address());
+      this.#keepTab();
+      this.#begin(question);
+      byId('cancel').hidden = false;
+      this.stopFollowing = follow(job.id, {
+        onPart: (part) => this.#part(part),
+        onEnd: () => this.#end(),
+        onBroken: () => this.onGone(),
+        onLost: () =>
+          this.#fail({ message: 'The server no longer knows this question. Ask it again.' }),
+      });
+    } catch (error) {
+      if (error.name === 'AbortError') return;
+      if (error instanceof ServerGone) this.onGone();
+      if (error.retryAfter) this.#wait(error, question, { fresh, own });
+      else this.#fail(error);
+    }
+  }
+
+  #address() {
+    return askLink(this.question, { sparsity: this.sparsity, own: this.own });
+  }
+
+  /** The tab leads back to the last question; graphs of the run belong to the other tab. */
+  #keepTab() {
+    if (!('run_graph' in this.question.input))
+      byId('tab-ask').setAttribute('href', this.#address());
+  }
+
+  #begin(question) {
+    this.results?.close();
+    const titles = new Map(this.about.explainers.map(({ name, title }) => [name, title]));
+    const fromRun = 'run_graph' in question.input;
+    byId('empty').hidden = true;
+    this.results = new Results({
+      model: question.model,
+      target: question.target,
+      asked: question.explainers.map(({ name }) => ({
+        key: name,
+        name,
+        title: titles.get(name) ?? name,
+      })),
+      best: question.best,
+      kind: this.about.models.find(({ name }) => name === question.model)?.kind ?? 'graph',
+      keyOf: (result) =>
+        fromRun ? `${result.explainer} ${JSON.stringify(result.options)}` : result.explainer,
+      sparsity: this.sparsity,
+      own: this.own,
+      score: (nodes, signal) =>
+        post(
+          '/score',
+          { model: question.model, input: question.input, target: question.target, nodes },
+          { signal },
+        ),
+      onLook: ({ sparsity, own }) => {
+        Object.assign(this, { sparsity, own });
+        this.remember();
+      },
+      link: () => new URL(this.#address(), location.href).href,
+    });
+    if (narrow.matches && !fromRun)
+      byId('answer').scrollIntoView({ behavior: still.matches ? 'auto' : 'smooth' });
+  }
+
+  #part({ state, position, progress, subject, result, best, error }) {
+    if (subject) this.results.setSubject(subject);
+    if (result) this.results.setResult(result);
+    if (best) this.results.setBest(best);
+    if (error) this.#fail(error);
+    else if (state === 'queued' || position)
+      this.#progress(position ? `number ${position} in the queue` : 'in the queue');
+    else if (progress) {
+      const { done, total, doing } = progress;
+      this.results.working(doing);
+      this.#progress(doing ? `${this.#called(doing)} …` : '', total ? done / total : null);
+    }
+    if (state) this.state = state;
+  }
+
+  #called(doing) {
+    return this.about.explainers.find(({ name }) => name === doing)?.title ?? doing;
+  }
+
+  #progress(text, share = null) {
+    byId('progress').hidden = false;
+    byId('progress-bar').hidden = false;
+    byId('progress-text').textContent = text;
+    if (share === null) byId('progress-bar').removeAttribute('value');
+    else byId('progress-bar').value = share;
+  }
+
+  #end() {
+    this.job = null;
+    const cancelled = this.state === 'cancelled';
+    if (!cancelled) this.results.setBest(null);
+    this.results.end(cancelled ? 'Cancelled.' : 'No answer.');
+    this.#note(
+      cancelled ? 'Cancelled.' : `Answered in ${seconds((performance.now() - this.began) / 1000)}.`,
+    );
+    this.state = null;
+  }
+
+  /** The question is not answered, and why. */
+  #fail(error) {
+    const taken = this.job !== null;
+    this.job = null;
+    this.#stop();
+    if (!this.results?.subject) this.#forget();
+    else if (taken) this.results.end('No answer.');
+    if (this.results) this.#note('');
+    if (byId('form').hidden) this.#note(error.message);
+    else this.form.fail(error);
+  }
+
+  #note(text) {
+    byId('progress').hidden = false;
+    byId('progress-bar').hidden = true;
+    byId('cancel').hidden = true;
+    byId('progress-text').textContent = text;
+  }
+
+  /** Too many questions at once: ask again in a while, or now, or never. */
+  #wait(error, question, options) {
+    let left = Math.ceil(error.retryAfter);
+    const place = byId('form-error');
+    const words = h('span', {});
+    const again = () => {
+      this.#stop();
+      this.ask(question, options);
+    };
+    const tell = () => {
+      words.textContent = `${error.message} Trying again in ${left} s. `;
+      this.#progress(`busy, again in ${left} s`);
+    };
+    place.replaceChildren(
+      words,
+      h('button', { type: 'button', class: 'small', onclick: again }, 'Try now'),
+      ' ',
+      h('button', { type: 'button', class: 'small', onclick: () => this.cancel() }, 'Stop'),
+    );
+    place.hidden = false;
+    tell();
+    this.countdown = setInterval(() => {
+      left -= 1;
+      if (left > 0) tell();
+      else again();
+    }, 1000);
+  }
+
+  /** Stop asking, and tell the server. */
+  async cancel() {
+    const { job } = this;
+    if (!job) {
+      this.#stop();
+      this.form.fail(null);
+      if (this.results) this.#note('');
+      return;
+    }
+    byId('progress-text').textContent = 'cancelling …';
+    byId('cancel').hidden = true;
+    try {
+      await remove(`/jobs/${encodeURIComponent(job)}`);
+    } catch (error) {
+      if (error instanceof ServerGone) this.onGone();
+    }
+  }
+
+  #stop() {
+    this.turn?.abort();
+    this.stopFollowing?.();
+    clearInterval(this.countdown);
+    // what nobody waits for need not be worked out
+    if (this.job) remove(`/jobs/${encodeURIComponent(this.job)}`).catch(() => {});
+    Object.assign(this, { job: null, turn: null, stopFollowing: null, state: null });
+    byId('progress').hidden = true;
+    byId('cancel').hidden = false;
+  }
+}

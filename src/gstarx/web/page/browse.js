@@ -1,0 +1,379 @@
+// Browse: the graphs of a run in a table, and the curves of its explainers.
+
+import { byId, h } from './dom.js';
+import { get } from './api.js';
+import { PAGE } from './colours.js';
+import { curves } from './curves.js';
+import { askLink, browseLink } from './link.js';
+import { METRICS, classed, decimal, percent, seconds, whole } from './words.js';
+
+const ROWS = 25;
+const FILTERS = { all: 'All', wrong: 'Wrong predictions', failed: 'Failed' };
+const NATURAL = {
+  graph: 'asc',
+  nodes: 'desc',
+  fidelity: 'asc',
+  inverse_fidelity: 'desc',
+  harmonic_fidelity: 'asc',
+};
+
+export class Browse {
+  constructor(about, { onError }) {
+    Object.assign(this, { about, run: about.run, onError });
+    this.root = byId('browse');
+    this.#build();
+  }
+
+  /** Show the part of the table that an address asks for. */
+  open(given) {
+    const { run } = this;
+    const among = (value, valid, otherwise) => (valid.includes(value) ? value : otherwise);
+    const ids = run.runs.map(({ id }) => String(id));
+    const sparsities = run.sparsities.map(String);
+    const usual = sparsities.includes('0.7') ? '0.7' : sparsities[0];
+    this.table = {
+      filter: among(given.filter, Object.keys(FILTERS), 'all'),
+      metric: among(given.metric, Object.keys(METRICS), 'harmonic_fidelity'),
+      sparsity: among(given.sparsity, sparsities, usual),
+      sort: among(given.sort, Object.keys(NATURAL), 'graph'),
+      run: among(given.run, ids, ids[0]),
+      order: among(given.order, ['asc', 'desc'], null),
+      page: /^\d{1,6}$/.test(given.page ?? '') ? Math.max(1, Number(given.page)) : 1,
+    };
+    this.table.order ??= NATURAL[this.table.sort];
+    this.#load();
+  }
+
+  /** The table as it was last seen, and the graphs before and after one in it. */
+  neighbours(graph) {
+    const order = this.order ?? [];
+    const place = order.indexOf(graph);
+    const at = (i) => (place >= 0 ? (order[i] ?? null) : null);
+    return {
+      table: this.table ? browseLink(this.table) : '#browse',
+      before: at(place - 1),
+      after: at(place + 1),
+    };
+  }
+
+  /** Another part of the table, as a step that the back button undoes. */
+  #go(changes) {
+    const next = { ...this.table, page: 1, ...changes };
+    history.pushState(null, '', browseLink(next));
+    this.open(
+      Object.fromEntries(
+        Object.entries(next).map(([key, value]) => [key, value === null ? null : String(value)]),
+      ),
+    );
+  }
+
+  async #load() {
+    const { filter, metric, sparsity, sort, run, order, page } = this.table;
+    this.asked?.abort();
+    const asked = new AbortController();
+    this.asked = asked;
+    this.#controls();
+    this.#plot();
+    this.body.setAttribute('aria-busy', 'true');
+    try {
+      const found = await get(
+        '/run/rows',
+        { filter, sparsity, sort, run, order, offset: (page - 1) * ROWS, limit: ROWS },
+        asked,
+      );
+      if (asked.signal.aborted) return;
+      this.failure.hidden = true;
+      this.#rows(found, metric);
+    } catch (error) {
+      if (error.name === 'AbortError') return;
+      this.failure.textContent = error.message;
+      this.failure.hidden = false;
+      this.onError(error);
+    } finally {
+      if (!asked.signal.aborted) this.body.setAttribute('aria-busy', 'false');
+    }
+  }
+
+  #build() {
+    const { run } = this;
+    const graphs = Math.max(0, ...run.runs.map((one) => one.graphs));
+    const facts = [
+      ['graphs', whole(graphs)],
+      ['dataset', run.dataset],
+      ['model', run.model],
+    ];
+    if (run.accuracy !== null && run.accuracy !== undefined)
+      facts.push(['predicted right', percent(run.accuracy)]);
+    this.filters = h(
+      'div',
+      { class: 'segments', role: 'radiogroup', 'aria-label': 'Which graphs' },
+      Object.entries(FILTERS).map(([value, words]) => {
+        const radio = h('input', { type: 'radio', name: 'filter', value });
+        radio.addEventListener('change', () => this.#go({ filter: value }));
+        return h('label', {}, radio, h('span', {}, words));
+      }),
+    );
+    this.metric = this.#select(
+      'Metric',
+      Object.entries(METRICS).map(([name, { title }]) => [name, title]),
+      (metric) =>
+        this.#go(
+          METRICS[this.table.sort] ? { metric, sort: metric, order: NATURAL[metric] } : { metric },
+        ),
+    );
+    this.sparsity = this.#select(
+      'Sparsity',
+      run.sparsities.map((share) => [String(share), decimal(share, 2)]),
+      (sparsity) => this.#go({ sparsity }),
+    );
+    this.lowest = h(
+      'button',
+      {
+        type: 'button',
+        class: 'small',
+        id: 'lowest',
+        onclick: () => this.#go({ sort: this.table.metric, order: NATURAL[this.table.metric] }),
+      },
+      'Lowest fidelity first',
+    );
+    this.plotRoom = h('div', { class: 'plot-room' });
+    this.head = h('tr');
+    this.body = h('tbody');
+    this.failure = h('p', { class: 'error', role: 'alert', hidden: true });
+    this.count = h('span', { class: 'muted', role: 'status', id: 'rows-count' });
+    this.back = h(
+      'button',
+      {
+        type: 'button',
+        class: 'small',
+        'aria-label': 'Rows before these',
+        onclick: () => this.#go({ page: this.table.page - 1 }),
+      },
+      '←',
+    );
+    this.on = h(
+      'button',
+      {
+        type: 'button',
+        class: 'small',
+        'aria-label': 'Rows after these',
+        onclick: () => this.#go({ page: this.table.page + 1 }),
+      },
+      '→',
+    );
+    this.root.replaceChildren(
+      h(
+        'header',
+        { class: 'panel run-head' },
+        h(
+          'div',
+          {},
+          h('h2', {}, run.title),
+          run.remark ? h('p', { class: 'muted' }, run.remark) : null,
+          h(
+            'dl',
+            { class: 'facts' },
+            facts.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value))),
+          ),
+          this.#runs(),
+        ),
+        this.plotRoom,
+      ),
+      h(
+        'div',
+        { class: 'panel filters' },
+        this.filters,
+        this.metric.element,
+        this.sparsity.element,
+        this.lowest,
+      ),
+      this.failure,
+      h(
+        'div',
+        { class: 'panel scroll', tabindex: 0, role: 'region', 'aria-label': 'Graphs of the run' },
+        h('table', { class: 'rows' }, h('thead', {}, this.head), this.body),
+      ),
+      h('div', { class: 'pager' }, this.back, this.count, this.on),
+    );
+  }
+
+  #select(words, choices, onChange) {
+    const input = h(
+      'select',
+      {},
+      choices.map(([value, text]) => h('option', { value }, text)),
+    );
+    input.addEventListener('change', () => onChange(input.value));
+    return { input, element: h('label', { class: 'field' }, words, input) };
+  }
+
+  /** The explainers with the colours of their lines. */
+  #runs() {
+    return h(
+      'ul',
+      { class: 'key runs' },
+      this.run.runs.map((run, i) => {
+        const swatch = h('span', { class: 'swatch', 'aria-hidden': 'true' });
+        swatch.style.setProperty('--swatch', PAGE.line(i));
+        const failed = run.failed ? `, ${run.failed} failed` : '';
+        return h(
+          'li',
+          {},
+          swatch,
+          this.#called(run),
+          h(
+            'small',
+            { class: 'muted' },
+            ` ${whole(run.graphs)} graphs${failed}, ${seconds(run.seconds)}`,
+          ),
+        );
+      }),
+    );
+  }
+
+  #called(run) {
+    const title =
+      this.about.explainers.find(({ name }) => name === run.explainer)?.title ?? run.explainer;
+    const alike = this.run.runs.filter((other) => other.explainer === run.explainer).length > 1;
+    const options = Object.entries(run.options)
+      .map(([name, value]) => `${name} ${value}`)
+      .join(', ');
+    return alike && options ? `${title} (${options})` : title;
+  }
+
+  #plot() {
+    const { metric, sparsity } = this.table;
+    const lines = this.run.runs
+      .filter(({ id }) => this.run.curves[id])
+      .map((run) => ({
+        name: this.#called(run),
+        colour: PAGE.line(this.run.runs.indexOf(run)),
+        points: this.run.sparsities.map((share, i) => [share, this.run.curves[run.id][metric][i]]),
+      }));
+    const range = [Math.min(...this.run.sparsities), Math.max(...this.run.sparsities)];
+    const { title } = METRICS[metric];
+    this.plotRoom.replaceChildren(
+      h('p', { class: 'plot-title' }, `${title}, mean over the graphs`),
+      curves({
+        lines,
+        cursor: Number(sparsity),
+        palette: PAGE,
+        name: title,
+        range: range[0] < range[1] ? range : [0, 1],
+        label: `${title} of each explainer against sparsity`,
+      }),
+    );
+  }
+
+  #controls() {
+    const { filter, metric, sparsity, sort, order, run } = this.table;
+    for (const radio of this.filters.querySelectorAll('input'))
+      radio.checked = radio.value === filter;
+    this.metric.input.value = metric;
+    this.sparsity.input.value = sparsity;
+    const header = (words, key, own = null, kind = own === null ? null : 'number') => {
+      const current = sort === key && (own === null || own === run);
+      const turned = order === 'asc' ? 'desc' : 'asc';
+      const button = h(
+        'button',
+        {
+          type: 'button',
+          onclick: () =>
+            this.#go({
+              sort: key,
+              ...(own === null ? {} : { run: own }),
+              order: current ? turned : NATURAL[key],
+            }),
+        },
+        words,
+      );
+      return h(
+        'th',
+        {
+          scope: 'col',
+          class: kind,
+          'aria-sort': current ? (order === 'asc' ? 'ascending' : 'descending') : null,
+        },
+        button,
+      );
+    };
+    const focused = this.head.contains(document.activeElement)
+      ? [...this.head.querySelectorAll('button')].indexOf(document.activeElement)
+      : -1;
+    this.head.replaceChildren(
+      header('Graph', 'graph'),
+      header('Nodes', 'nodes', null, 'number wide'),
+      h('th', { scope: 'col' }, 'Prediction'),
+      h('th', { scope: 'col', class: 'wide' }, 'Label'),
+      ...this.run.runs.map((one) => header(this.#called(one), metric, String(one.id))),
+    );
+    if (focused >= 0) this.head.querySelectorAll('button')[focused]?.focus();
+    this.lowest.textContent =
+      metric === 'inverse_fidelity'
+        ? 'Worst inverse fidelity first'
+        : `Lowest ${METRICS[metric].title} first`;
+  }
+
+  #rows({ total, rows }, metric) {
+    const { page, filter } = this.table;
+    const { classes } = this.run;
+    this.order = rows.map((row) => row.graph);
+    this.body.replaceChildren(
+      ...rows.map((row) => {
+        const address = askLink(
+          { input: { run_graph: row.graph } },
+          { sparsity: Number(this.table.sparsity) },
+        );
+        const verdict =
+          row.correct === false
+            ? h('span', { class: 'badge wrong' }, classed(classes, row.prediction))
+            : classed(classes, row.prediction);
+        const cells = this.run.runs.map(({ id }) =>
+          h('td', { class: 'number' }, decimal(row.metrics[id]?.[metric])),
+        );
+        const made = h(
+          'tr',
+          {},
+          h(
+            'th',
+            { scope: 'row' },
+            h(
+              'a',
+              { href: address },
+              h('span', { class: 'position' }, row.graph),
+              h('span', { class: 'row-title' }, row.title),
+            ),
+            row.error ? h('small', { class: 'error' }, row.error) : null,
+          ),
+          h('td', { class: 'number wide' }, row.nodes),
+          h('td', {}, verdict),
+          h('td', { class: 'wide' }, classed(classes, row.label)),
+          cells,
+        );
+        made.addEventListener('click', (event) => {
+          if (!event.target.closest('a')) location.hash = address;
+        });
+        return made;
+      }),
+      ...(rows.length
+        ? []
+        : [
+            h(
+              'tr',
+              { class: 'none' },
+              h(
+                'td',
+                { colspan: 4 + this.run.runs.length },
+                filter === 'all' ? 'The run has no graphs yet.' : 'No graph is like that. Good.',
+              ),
+            ),
+          ]),
+    );
+    const first = (page - 1) * ROWS;
+    this.count.textContent = total
+      ? `${whole(first + 1)}–${whole(first + rows.length)} of ${whole(total)} graphs`
+      : 'no graphs';
+    this.back.disabled = page <= 1;
+    this.on.disabled = first + rows.length >= total;
+  }
+}

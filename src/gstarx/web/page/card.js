@@ -1,0 +1,205 @@
+// A card: one explainer's picture with its figures, or the best selection that was found.
+
+import { h } from './dom.js';
+import { PAGE } from './colours.js';
+import { Picture } from './picture.js';
+import { barList, ranked } from './bars.js';
+import { metricsAt, metricsList } from './metrics.js';
+import { term } from './tooltip.js';
+import { about, counted, seconds, signed, whole } from './words.js';
+
+const EXACT = 'Computed, not estimated: asking again gives the same scores with any seed.';
+const SAMPLED = 'Estimated from samples: whiskers and ± are one standard error.';
+
+/** What all cards have: a heading, a picture on its paper, figures, and a place for words. */
+export class Card {
+  constructor({ title, colour, dashed = false, name }) {
+    this.title = title;
+    this.colour = colour;
+    this.heading = h('h3', {}, title);
+    this.badge = h('span', { class: 'badges' });
+    this.paper = h('div', { class: 'paper waiting' }, h('p', { class: 'muted' }, 'waiting …'));
+    this.metrics = metricsList();
+    this.body = h('div', { class: 'card-body' });
+    this.foot = h('p', { class: 'foot muted' });
+    const swatch = h('span', { class: dashed ? 'swatch dashed' : 'swatch', 'aria-hidden': 'true' });
+    swatch.style.setProperty('--swatch', colour);
+    this.element = h(
+      'article',
+      { class: 'panel card', 'aria-label': title, 'data-card': name, 'aria-busy': 'true' },
+      h('header', {}, swatch, this.heading, this.badge),
+      this.paper,
+      this.metrics.element,
+      this.body,
+      this.foot,
+    );
+  }
+
+  /** A word on the paper, where there is no picture yet or never. */
+  say(text, state = 'waiting') {
+    this.paper.className = `paper ${state}`;
+    this.paper.replaceChildren(h('p', { class: state === 'failed' ? 'error' : 'muted' }, text));
+    this.element.setAttribute('aria-busy', state === 'working' || state === 'waiting');
+  }
+
+  draw(subject, options) {
+    this.picture = new Picture(subject, PAGE, { width: widthOf(this.paper), ...options });
+    this.paper.className = `paper ${subject.kind}`;
+    this.paper.replaceChildren(this.picture.element);
+    this.element.setAttribute('aria-busy', 'false');
+  }
+
+  /** After the window changed: sentences break their lines anew. */
+  fit() {
+    if (this.picture?.subject.kind === 'sentence') this.picture.fit(widthOf(this.paper));
+  }
+
+  light(node) {
+    this.picture?.light(node);
+    this.bars?.light(node);
+  }
+
+  fail(text) {
+    this.say(text, 'failed');
+    this.metrics.show(null);
+  }
+}
+
+const widthOf = (paper) => Math.max(200, Math.round(paper.clientWidth) - 24);
+
+export class ExplainerCard extends Card {
+  /** The answer of the explainer; `point(node, element, card)` when a node is pointed at. */
+  answer(subject, result, point) {
+    this.subject = subject;
+    this.result = result;
+    this.heading.textContent = result.title ?? this.title;
+    this.foot.textContent = this.#price();
+    if (result.error) {
+      this.fail(result.error);
+      return;
+    }
+    const { scores } = result;
+    this.ranks =
+      scores &&
+      ranked(scores).reduce((ranks, node, place) => {
+        ranks[node] = place + 1;
+        return ranks;
+      }, []);
+    this.badge.replaceChildren(...this.#badges());
+    this.draw(subject, {
+      label: `${this.title}: ${subject.title}`,
+      say: (node) => [subject.nodes[node].name, ...this.told(node)].join(', '),
+      onPoint: (node, element) => point(node, element, this),
+    });
+    this.body.replaceChildren();
+    this.bars = null;
+    if (scores) {
+      this.bars = barList(subject, result, (node, element) => point(node, element, this));
+      this.body.append(this.bars.element);
+    } else {
+      this.body.append(
+        h('p', { class: 'muted' }, 'This method finds sets of nodes and gives them no scores.'),
+      );
+    }
+  }
+
+  /** At `size` nodes kept. */
+  show({ size, limit, axis, truth }) {
+    if (!this.picture) return;
+    const { selections, metrics, scores } = this.result;
+    this.selected = new Set(selections[size] ?? []);
+    this.picture.paint({ scores, limit, selected: this.selected, truth });
+    this.figures = metricsAt(metrics, size);
+    this.metrics.show(this.figures);
+    this.bars?.show(axis, this.selected);
+  }
+
+  /** What is known of a node, in words. */
+  told(node) {
+    const { scores, std_errors: errors } = this.result;
+    const kept = this.selected?.has(node) ? 'kept' : 'left out';
+    if (!scores) return [kept];
+    const error = errors?.[node] ? ` ± ${about(errors[node])}` : '';
+    return [
+      `score ${signed(scores[node])}${error}`,
+      `rank ${this.ranks[node]} of ${scores.length}`,
+      kept,
+    ];
+  }
+
+  get largest() {
+    return Math.max(0, ...(this.result?.scores ?? []).map(Math.abs));
+  }
+
+  /** The ends of an axis with all scores and 0 on it. */
+  get axis() {
+    const { scores, std_errors: errors } = this.result;
+    const reach = (scores ?? []).flatMap((score, i) => [
+      score - (errors?.[i] ?? 0),
+      score + (errors?.[i] ?? 0),
+    ]);
+    return { low: Math.min(0, ...reach), high: Math.max(0, ...reach) };
+  }
+
+  #badges() {
+    const { exact, estimator } = this.result;
+    if (exact === null || exact === undefined) return [];
+    const how = estimator ? ` (${estimator})` : '';
+    return [term(exact ? 'exact' : 'sampled', (exact ? EXACT : SAMPLED) + how)];
+  }
+
+  #price() {
+    const { evaluations, seconds: time } = this.result;
+    const parts = [];
+    if (evaluations !== null && evaluations !== undefined)
+      parts.push(`${whole(evaluations)} evaluations`);
+    if (time !== null && time !== undefined) parts.push(seconds(time));
+    return parts.join(' · ');
+  }
+}
+
+/** The yardstick: a search that is told the metric. */
+export class BestCard extends Card {
+  answer(subject, best, point) {
+    this.subject = subject;
+    this.best = best;
+    this.draw(subject, {
+      label: `Best found: ${subject.title}`,
+      say: (node) => [subject.nodes[node].name, ...this.told(node)].join(', '),
+      onPoint: (node, element) => point(node, element, this),
+    });
+    this.foot.textContent = `${whole(best.evaluations)} evaluations`;
+  }
+
+  show({ size, truth }) {
+    if (!this.best) return;
+    const found = this.best.selections[size];
+    this.selected = new Set(found ?? []);
+    this.picture.paint({ scores: null, limit: 1, selected: this.selected, truth });
+    this.figures = found ? metricsAt(this.best.metrics, size) : null;
+    this.metrics.show(this.figures);
+    this.badge.replaceChildren(
+      ...(found
+        ? [
+            this.best.optimal[size]
+              ? term(
+                  'optimal',
+                  'Every selection of so many nodes or fewer was tried: none scores higher.',
+                )
+              : term('best found', 'The best of a search. There may be a better one.'),
+          ]
+        : []),
+    );
+    this.body.replaceChildren(h('p', { class: 'muted' }, this.#words(found)));
+  }
+
+  told(node) {
+    return [this.selected?.has(node) ? 'kept' : 'left out'];
+  }
+
+  #words(found) {
+    if (!found) return 'Not searched for at this size. Keep fewer.';
+    const used = counted(this.subject.kind, found.length);
+    return `A yardstick and no explanation: the search is told the metric. It uses ${used}.`;
+  }
+}

@@ -1,0 +1,40 @@
+// Elements are made here and nowhere else: texts as text nodes, never as markup.
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+/** The element of the page with this id. */
+export const byId = (id) => document.getElementById(id);
+
+/** An HTML element; `on…` are listeners, true and false attributes that are there or not. */
+export const h = (tag, attributes = {}, ...children) =>
+  filled(document.createElement(tag), attributes, children);
+
+/** An SVG element. */
+export const svg = (tag, attributes = {}, ...children) =>
+  filled(document.createElementNS(SVG, tag), attributes, children);
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? '' : String(value));
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** A function that runs once, so many milliseconds after it was last called; `.now()` at once. */
+export function debounced(wait, run) {
+  let timer = 0;
+  const later = (...values) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => run(...values), wait);
+  };
+  later.cancel = () => clearTimeout(timer);
+  return later;
+}
+
+/** Say something to screen readers. */
+export const say = debounced(400, (text) => {
+  byId('said').textContent = text;
+});

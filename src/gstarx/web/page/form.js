@@ -1,0 +1,255 @@
+// The question: which model, which input, which explainers.
+
+import { byId, h } from './dom.js';
+import { Chooser } from './chooser.js';
+import { explainerChoice } from './options.js';
+
+const KINDS = { smiles: 'SMILES', sentence: 'Sentence', graph: 'From the dataset' };
+const FIELDS = ['model', 'input', 'explainers', 'target', 'seed'];
+const FACTS = ['network', 'test accuracy'];
+const KIND_WORDS = { molecule: 'molecules', sentence: 'sentences', graph: 'graphs' };
+
+export class Form {
+  constructor({ models, explainers, limits }, onAsk) {
+    Object.assign(this, { models, limits, onAsk });
+    this.choices = explainers.map(explainerChoice);
+    this.#listExplainers();
+    this.chooser = new Chooser(
+      () => this.fail(null),
+      (error) => this.fail(error),
+    );
+    this.#listModels();
+    byId('smiles').maxLength = limits.text;
+    byId('sentence').maxLength = limits.text;
+    byId('form').addEventListener('submit', (event) => {
+      event.preventDefault();
+      this.ask();
+    });
+    byId('sentence').addEventListener('keydown', (event) => {
+      if (event.key === 'Enter' && !event.shiftKey) {
+        event.preventDefault();
+        this.ask();
+      }
+    });
+    byId('explainer-list').addEventListener('change', () => this.#countTicked());
+  }
+
+  /** Those ticked by default, and the others folded away. */
+  #listExplainers() {
+    const usual = this.choices.filter((choice) => choice.explainer.default);
+    const others = this.choices.filter((choice) => !choice.explainer.default);
+    this.others = h(
+      'details',
+      { id: 'others' },
+      h('summary', {}, `${others.length} more`),
+      others.map((choice) => choice.element),
+    );
+    byId('explainer-list').replaceChildren(
+      ...usual.map((choice) => choice.element),
+      ...(others.length ? [this.others] : []),
+    );
+  }
+
+  #listModels() {
+    byId('model-list').replaceChildren(
+      ...this.models.map((model) => {
+        const radio = h('input', {
+          type: 'radio',
+          name: 'model',
+          value: model.name,
+          disabled: Boolean(model.problem),
+        });
+        radio.addEventListener('change', () => this.#choose(model, null));
+        const told = (names) =>
+          names
+            .filter((name) => name in model.facts)
+            .map((name) => `${name} ${model.facts[name]}`)
+            .join(' · ');
+        const facts = told(FACTS);
+        return h(
+          'label',
+          { class: 'choice', title: told(Object.keys(model.facts)) },
+          radio,
+          h(
+            'span',
+            {},
+            h('b', {}, model.title),
+            model.problem
+              ? h('small', { class: 'error' }, model.problem)
+              : h('small', { class: 'facts-of' }, facts),
+          ),
+          h('small', { class: 'kind' }, KIND_WORDS[model.kind] ?? model.kind),
+        );
+      }),
+    );
+  }
+
+  /** The first model that can be asked, with its first example: a click from an answer. */
+  begin() {
+    const model = this.models.find((known) => !known.problem);
+    if (model) this.#choose(model, model.examples[0]?.input ?? null);
+  }
+
+  #choose(model, input) {
+    this.model = model;
+    this.fail(null);
+    for (const radio of byId('model-list').querySelectorAll('input'))
+      radio.checked = radio.value === model.name;
+    byId('input-kinds').replaceChildren(
+      ...(model.inputs.length < 2
+        ? []
+        : model.inputs.map((kind) => {
+            const radio = h('input', { type: 'radio', name: 'kind', value: kind });
+            radio.addEventListener('change', () => this.#kind(kind));
+            return h('label', {}, radio, h('span', {}, KINDS[kind] ?? kind));
+          })),
+    );
+    byId('examples').replaceChildren(
+      ...model.examples.map((example) =>
+        h(
+          'button',
+          {
+            type: 'button',
+            class: 'chip',
+            onclick: () => {
+              this.write({ ...this.read(), model: model.name, input: example.input });
+              this.ask();
+            },
+          },
+          example.title,
+        ),
+      ),
+    );
+    byId('target').replaceChildren(
+      h('option', { value: '' }, 'the predicted one'),
+      ...model.classes.map((name, i) => h('option', { value: i }, name)),
+    );
+    byId('smiles').value = input?.smiles ?? '';
+    byId('sentence').value = input?.sentence ?? '';
+    const kind = input ? Object.keys(input)[0] : model.inputs[0];
+    this.#kind(model.inputs.includes(kind) ? kind : model.inputs[0], input?.graph ?? null);
+  }
+
+  #kind(kind, graph = null) {
+    this.kind = kind;
+    for (const name of Object.keys(KINDS)) byId(`input-${name}`).hidden = name !== kind;
+    for (const radio of byId('input-kinds').querySelectorAll('input'))
+      radio.checked = radio.value === kind;
+    if (kind === 'graph') this.chooser.show(this.model, graph);
+  }
+
+  /** @returns {import('./link.js').Question} */
+  read() {
+    const { kind } = this;
+    const input =
+      kind === 'graph'
+        ? this.chooser.chosen === null
+          ? null
+          : { graph: this.chooser.chosen }
+        : byId(kind).value.trim()
+          ? { [kind]: byId(kind).value.trim() }
+          : null;
+    const target = byId('target').value;
+    return {
+      model: this.model?.name ?? null,
+      input,
+      explainers: this.choices
+        .filter((choice) => choice.ticked.checked)
+        .map((choice) => ({ name: choice.explainer.name, options: choice.read() })),
+      seed: byId('seed').value === '' ? 0 : Number(byId('seed').value),
+      best: byId('best').checked,
+      target: target === '' ? null : Number(target),
+    };
+  }
+
+  /** Fill the form from a question. @returns {boolean} whether it can be asked. */
+  write(question) {
+    const model = this.models.find((known) => known.name === question.model && !known.problem);
+    if (!model) {
+      this.begin();
+      if (question.model)
+        this.fail({ field: 'model', message: `There is no model “${question.model}” here.` });
+      return false;
+    }
+    if (model !== this.model || question.input) this.#choose(model, question.input);
+    const usual = this.choices
+      .filter(({ explainer }) => explainer.default)
+      .map(({ explainer }) => ({ name: explainer.name, options: {} }));
+    for (const choice of this.choices) {
+      const given = (question.explainers ?? usual).find(
+        (asked) => asked.name === choice.explainer.name,
+      );
+      choice.ticked.checked = Boolean(given);
+      choice.write(given?.options ?? {});
+      if (given && !choice.explainer.default) this.others.open = true;
+    }
+    this.#countTicked();
+    byId('seed').value = question.seed;
+    byId('best').checked = question.best;
+    byId('target').value = question.target ?? '';
+    if (question.seed || !question.best || question.target !== null) byId('more').open = true;
+    return question.input !== null;
+  }
+
+  #countTicked() {
+    const ticked = this.choices.filter((choice) => choice.ticked.checked).length;
+    const most = this.limits.explainers ?? Infinity;
+    for (const choice of this.choices)
+      choice.ticked.disabled = !choice.ticked.checked && ticked >= most;
+  }
+
+  ask() {
+    this.fail(null);
+    const question = this.read();
+    const missing = {
+      smiles: 'Write a molecule as SMILES, for example c1ccccc1[N+](=O)[O-].',
+      sentence: 'Write a sentence.',
+      graph: 'Choose a graph.',
+    };
+    if (!question.input) this.fail({ field: 'input', message: missing[this.kind] });
+    else if (!question.explainers.length)
+      this.fail({ field: 'explainers', message: 'Choose at least one explainer.' });
+    else if (!Number.isSafeInteger(question.seed) || question.seed < 0)
+      this.fail({ field: 'seed', message: 'A seed is a whole number from 0 on.' });
+    else this.onAsk(question);
+  }
+
+  /** Say what is wrong beside the field it belongs to; null: nothing is. */
+  fail(error) {
+    for (const field of [...FIELDS, 'form']) {
+      byId(`${field}-error`).hidden = true;
+      byId(`${field}-error`).textContent = '';
+    }
+    for (const input of this.#inputs()) input.removeAttribute('aria-invalid');
+    for (const choice of this.choices) choice.fail(null);
+    if (!error) return;
+    const path = (error.field ?? '').replace(/^body\./, '').split('.');
+    const choice =
+      path[0] === 'explainers' &&
+      this.choices.filter((known) => known.ticked.checked)[Number(path[1])];
+    if (choice) {
+      choice.fail(error.message);
+      choice.element.scrollIntoView({ block: 'nearest' });
+      return;
+    }
+    const field = FIELDS.includes(path[0]) ? path[0] : 'form';
+    if (field === 'seed' || field === 'target') byId('more').open = true;
+    const place = byId(`${field}-error`);
+    place.textContent = error.message;
+    place.hidden = false;
+    const input =
+      field === 'input'
+        ? this.#inputs().find(
+            (known) => known.id === (this.kind === 'graph' ? 'search' : this.kind),
+          )
+        : byId(field);
+    if (input && 'value' in input) {
+      input.setAttribute('aria-invalid', 'true');
+      input.focus();
+    }
+  }
+
+  #inputs() {
+    return ['smiles', 'sentence', 'search', 'seed', 'target'].map(byId);
+  }
+}

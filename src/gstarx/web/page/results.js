@@ -1,0 +1,378 @@
+// The answer on the page: what was predicted, a card for each explainer, and one slider for all.
+
+import { byId, h, say } from './dom.js';
+import { PAGE } from './colours.js';
+import { BestCard, ExplainerCard } from './card.js';
+import { OwnCard } from './own.js';
+import { curves } from './curves.js';
+import { legend } from './legend.js';
+import { predictionHead } from './prediction.js';
+import { downloads } from './download.js';
+import { hideTooltip, showTooltip } from './tooltip.js';
+import { metricsAt } from './metrics.js';
+import { METRICS, counted, decimal, nodesOf } from './words.js';
+
+const OWN_LINE = 6;
+/** What binary floats may be off by. */
+const ROUNDING = 1e-9;
+
+/** How many nodes a sparsity leaves. */
+export const sizeAt = (count, sparsity) => Math.floor((1 - sparsity) * count + ROUNDING);
+
+/** Nodes without a name of their own are called by their number: "node 7". */
+const named = (subject) => ({
+  ...subject,
+  nodes: subject.nodes.map((node) =>
+    /^\d+$/.test(node.name) ? { ...node, name: `${nodesOf(subject.kind, 1)} ${node.name}` } : node,
+  ),
+});
+
+export class Results {
+  /**
+   * @param {object} options   `asked`: [{key, name, title}]; `best`: whether it was asked for; `keyOf(result)`;
+   *   `score(nodes, signal)`; `onLook({sparsity, own})`; `sparsity` and `own` to begin with; `link()`
+   */
+  constructor(options) {
+    Object.assign(this, {
+      sparsity: options.sparsity ?? 0.7,
+      options,
+      subject: null,
+      common: true,
+      truth: false,
+      metric: 'harmonic_fidelity',
+    });
+    this.cards = new Map();
+    this.head = h('div', { class: 'head-room' });
+    this.tools = h('div', { class: 'panel tools empty-tools' });
+    this.grid = h('div', { class: 'cards', 'data-kind': options.kind });
+    this.best = null;
+    for (const asked of options.asked) this.#card(asked);
+    if (options.best)
+      this.best = this.#placed(
+        new BestCard({ title: 'Best found', colour: 'var(--muted)', dashed: true, name: 'best' }),
+      );
+    this.own = this.#placed(
+      new OwnCard({
+        colour: PAGE.line(OWN_LINE),
+        score: options.score,
+        point: (...where) => this.point(...where),
+        rivals: () => this.#rivals(),
+        onChange: () => {
+          this.#plot();
+          this.#look();
+        },
+      }),
+    );
+    this.plot = h('article', { class: 'panel card plot-card', 'aria-label': 'Curves' });
+    this.grid.append(this.plot);
+    byId('results').replaceChildren(this.head, this.tools, this.grid);
+    byId('results').hidden = false;
+    this.watch = new ResizeObserver(() => {
+      for (const card of this.all()) card.fit();
+    });
+    this.watch.observe(this.grid);
+  }
+
+  close() {
+    this.watch.disconnect();
+    this.own.asked?.abort();
+    this.own.rate.cancel();
+    hideTooltip();
+  }
+
+  all() {
+    return [...this.cards.values(), ...(this.best ? [this.best] : []), this.own];
+  }
+
+  #card({ key, title, name }) {
+    const card = new ExplainerCard({ title, colour: PAGE.line(this.cards.size % OWN_LINE), name });
+    card.line = this.cards.size % OWN_LINE;
+    this.cards.set(key, card);
+    const after = this.best?.element ?? this.own?.element ?? null;
+    this.grid.insertBefore(card.element, after);
+    return card;
+  }
+
+  #placed(card) {
+    this.grid.append(card.element);
+    return card;
+  }
+
+  /** Which explainer is at work. */
+  working(name) {
+    for (const card of this.all()) {
+      if (card.picture || card.failed) continue;
+      const works =
+        card.element.dataset.card === name ||
+        card.title === name ||
+        (card === this.best && /\bbest\b/.test(name));
+      if (card !== this.own)
+        card.say(works ? 'working …' : 'waiting …', works ? 'working' : 'waiting');
+    }
+  }
+
+  setSubject(subject) {
+    if (this.subject) return;
+    this.subject = named(subject);
+    this.grid.dataset.kind = subject.kind;
+    this.head.replaceChildren(predictionHead(subject, this.options.target));
+    this.#setTools();
+    this.own.begin(this.subject, this.size);
+    if (this.options.own?.length) this.own.set(this.options.own, { quiet: true });
+    this.show();
+  }
+
+  setResult(result) {
+    const key = this.options.keyOf(result);
+    const card =
+      this.cards.get(key) ??
+      this.#card({ key, title: result.title ?? result.explainer, name: result.explainer });
+    if (card.picture) return;
+    card.answer(this.subject, result, (...where) => this.point(...where));
+    card.failed = Boolean(result.error);
+    this.show();
+    const figures = card.figures
+      ? `H-fidelity ${decimal(card.figures.harmonic_fidelity)}`
+      : result.error;
+    say(`${card.title}: ${figures}`);
+  }
+
+  setBest(best) {
+    if (!this.best || this.best.picture) return;
+    if (!best) {
+      this.best.element.remove();
+      this.best = null;
+      return;
+    }
+    this.best.answer(this.subject, best, (...where) => this.point(...where));
+    this.show();
+  }
+
+  /** The job is over: say so on the cards that got nothing. */
+  end(words) {
+    for (const card of this.all()) {
+      if (!card.picture && !card.failed) card.say(words, 'empty');
+    }
+  }
+
+  get size() {
+    return sizeAt(this.subject.nodes.length, this.sparsity);
+  }
+
+  /** Paint everything at the present sparsity. */
+  show() {
+    if (!this.subject) return;
+    const answered = [...this.cards.values()].filter((card) => card.picture);
+    this.limit = Math.max(0, ...answered.map((card) => card.largest)) || 1;
+    const common = { size: this.size, truth: this.truth };
+    const axes = answered.map((card) => card.axis);
+    const axis = {
+      low: Math.min(0, ...axes.map(({ low }) => low)),
+      high: Math.max(0, ...axes.map(({ high }) => high)),
+    };
+    for (const card of answered) {
+      card.show({
+        ...common,
+        ...(this.common
+          ? { limit: this.limit, axis }
+          : { limit: card.largest || 1, axis: card.axis }),
+      });
+    }
+    if (this.best?.picture) this.best.show(common);
+    this.own.show(common);
+    this.#words();
+    this.legendRoom.replaceChildren(legend(PAGE, this.common ? this.limit : null));
+    this.#plot();
+  }
+
+  setSparsity(sparsity, { quiet = false } = {}) {
+    this.sparsity = sparsity;
+    this.slider.value = this.subject.nodes.length - this.size;
+    this.show();
+    if (!quiet) this.#look();
+  }
+
+  #look() {
+    const n = this.subject.nodes.length;
+    // rounded down, so that as many nodes come back
+    const sparsity = Math.floor(((n - this.size) / n) * 1e4) / 1e4;
+    this.options.onLook({ sparsity, own: [...this.own.nodes] });
+  }
+
+  /** A node is pointed at in one card: it lights up in all. */
+  point(node, element, card) {
+    for (const other of this.all()) other.light(node);
+    if (node === null) hideTooltip();
+    else showTooltip(element, this.subject.nodes[node].name, card.told(node));
+  }
+
+  #setTools() {
+    const n = this.subject.nodes.length;
+    this.slider = h('input', {
+      type: 'range',
+      id: 'sparsity',
+      min: 0,
+      max: n,
+      step: 1,
+      value: n - this.size,
+    });
+    this.slider.addEventListener('input', () => {
+      this.setSparsity(Number(this.slider.value) / n);
+      this.#sayFigures();
+    });
+    this.kept = h('output', { for: 'sparsity', class: 'kept' });
+    this.legendRoom = h('span', { class: 'legend-room' });
+    const scale = h(
+      'select',
+      { id: 'scale', 'aria-label': 'Scale of colours' },
+      h('option', { value: 'common' }, 'one scale'),
+      h('option', { value: 'own' }, 'own scales'),
+    );
+    scale.addEventListener('change', () => {
+      this.common = scale.value === 'common';
+      this.show();
+    });
+    const truth = h('input', { type: 'checkbox', id: 'truth' });
+    truth.addEventListener('change', () => {
+      this.truth = truth.checked;
+      this.show();
+    });
+    this.tools.replaceChildren(
+      h(
+        'div',
+        { class: 'sparsity' },
+        h('label', { for: 'sparsity' }, 'Sparsity'),
+        this.slider,
+        this.kept,
+      ),
+      h(
+        'div',
+        { class: 'rest' },
+        h('div', { class: 'scale' }, this.legendRoom, scale),
+        this.subject.truth?.some(Boolean)
+          ? h(
+              'label',
+              { class: 'check' },
+              truth,
+              h('span', {}, 'mark the true ', nodesOf(this.subject.kind, 2)),
+            )
+          : null,
+        downloads(this),
+      ),
+    );
+    this.tools.classList.remove('empty-tools');
+  }
+
+  #words() {
+    const n = this.subject.nodes.length;
+    const words = `keeps ${this.size} of ${counted(this.subject.kind, n)}`;
+    this.kept.textContent = words;
+    this.slider.setAttribute(
+      'aria-valuetext',
+      `${words}, sparsity ${decimal((n - this.size) / n, 2)}`,
+    );
+  }
+
+  #sayFigures() {
+    const told = [...this.cards.values()]
+      .filter((card) => card.figures)
+      .map((card) => `${card.title} ${decimal(card.figures.harmonic_fidelity)}`);
+    say(`H-fidelity: ${told.join(', ')}`);
+  }
+
+  #rivals() {
+    const made = (card, selections, metrics) => ({
+      title: card.title,
+      selection: (size) => selections[size],
+      figures: (size) => metricsAt(metrics, size),
+    });
+    return [
+      ...[...this.cards.values()]
+        .filter((card) => card.picture)
+        .map((card) => made(card, card.result.selections, card.result.metrics)),
+      ...(this.best?.picture
+        ? [made(this.best, this.best.best.selections, this.best.best.metrics)]
+        : []),
+    ];
+  }
+
+  /** The lines of the plot, which files show as well. */
+  lines(palette) {
+    const n = this.subject.nodes.length;
+    const points = (metrics) => (metrics[this.metric] ?? []).map((y, k) => [(n - k) / n, y]);
+    return [
+      ...[...this.cards.values()]
+        .filter((card) => card.picture)
+        .map((card) => ({
+          name: card.title,
+          colour: palette.line(card.line),
+          points: points(card.result.metrics),
+        })),
+      ...(this.best?.picture
+        ? [
+            {
+              name: 'best found',
+              colour: palette.muted,
+              dashed: true,
+              points: points(this.best.best.metrics),
+            },
+          ]
+        : []),
+    ];
+  }
+
+  #plot() {
+    if (!this.subject || !this.limit) return;
+    const n = this.subject.nodes.length;
+    const { figures, nodes } = this.own;
+    const own = figures
+      ? { x: (n - nodes.size) / n, y: figures[this.metric], name: 'yours' }
+      : null;
+    const { title } = METRICS[this.metric];
+    const drawn = curves({
+      lines: this.lines(PAGE),
+      own,
+      cursor: (n - this.size) / n,
+      palette: PAGE,
+      name: title,
+      label: `${title} against sparsity`,
+    });
+    drawn.addEventListener('click', (event) => {
+      const box = drawn.getBoundingClientRect();
+      const wanted = drawn.sparsityAt((event.clientX - box.left) / box.width);
+      this.setSparsity(Math.round(wanted * n) / n);
+    });
+    if (!this.metricChoice) {
+      this.metricChoice = h(
+        'select',
+        { 'aria-label': 'Metric of the curves' },
+        Object.entries(METRICS).map(([name, metric]) => h('option', { value: name }, metric.title)),
+      );
+      this.metricChoice.addEventListener('change', () => {
+        this.metric = this.metricChoice.value;
+        this.#plot();
+      });
+      this.plotRoom = h('div', { class: 'plot-room' });
+      this.key = h('ul', { class: 'key' });
+      this.plot.replaceChildren(
+        h('header', {}, this.metricChoice, h('span', { class: 'muted' }, 'against sparsity')),
+        this.plotRoom,
+        this.key,
+      );
+    }
+    this.plotRoom.replaceChildren(drawn);
+    this.key.replaceChildren(
+      ...this.lines(PAGE).map(({ name, colour, dashed }) => {
+        const swatch = h('span', {
+          class: dashed ? 'swatch dashed' : 'swatch',
+          'aria-hidden': 'true',
+        });
+        swatch.style.setProperty('--swatch', colour);
+        return h('li', {}, swatch, name);
+      }),
+      ...(own
+        ? [h('li', {}, h('span', { class: 'diamond', 'aria-hidden': 'true' }, '◆'), 'yours')]
+        : []),
+    );
+  }
+}

@@ -1,0 +1,103 @@
+"""Listening on a port until somebody presses Ctrl-C."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from gstarx.web.security import is_loopback
+from gstarx.web.settings import Settings
+
+#: Seconds that connections have to end after Ctrl-C.
+_GRACE = 2
+#: Seconds for which a connection without requests stays open.
+_KEPT_OPEN = 75
+
+
+class PortTaken(OSError):
+    """Another program listens there."""
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens, or an error that says what is in the way.
+
+    Raises
+    ------
+    PortTaken
+        When another program listens there.
+    OSError
+        When this machine has no such address, or the port is not for everybody.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # with the protocol named, asyncio sends small answers at once; else each waits 40 ms
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+        found.listen(512)
+    except OSError as error:
+        found.close()
+        if error.errno == errno.EADDRINUSE:
+            text = f"port {port} is taken: choose another by --port, or 0 for any that is free"
+            raise PortTaken(text) from error
+        raise OSError(f"cannot listen on {host} port {port}: {error.strerror}") from error
+    return found
+
+
+def address(settings: Settings, port: int) -> str:
+    """What to type into a browser."""
+    host = settings.host if is_loopback(settings.host) else socket.gethostname()
+    shown = f"[{host}]" if ":" in host else host
+    token = f"?token={settings.token}" if settings.token is not None else ""
+    return f"http://{shown}:{port}/{token}"
+
+
+def serve(settings: Settings, started: Callable[[str], None] = lambda _: None) -> None:
+    """Serve until interrupted; ``started`` is told the address.
+
+    Raises
+    ------
+    ValueError
+        When others can connect and no token is set.
+    OSError
+        When it cannot listen there.
+    """
+    if settings.token is None and not is_loopback(settings.host):
+        raise ValueError(f"{settings.host} can be reached by others: a token is needed")
+    listening = listening_socket(settings.host, settings.port)
+    try:
+        started(address(settings, listening.getsockname()[1]))
+        _run(settings, listening)
+    finally:
+        listening.close()
+
+
+def _run(settings: Settings, listening: socket.socket) -> None:
+    # only now: the address is printed, and connections wait in line meanwhile
+    import uvicorn
+
+    from gstarx.web.app import create_app
+
+    app = create_app(settings)
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: FrameType | None) -> Any:
+            app.state.office.book.close()  # who listens to a job would keep us waiting
+            return super().handle_exit(sig, frame)
+
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        loop="asyncio",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        # a connection closed while somebody writes to it looks like a failed request
+        timeout_keep_alive=_KEPT_OPEN,
+        timeout_graceful_shutdown=_GRACE,
+    )
+    Server(config).run([listening])

@@ -1,0 +1,138 @@
+"""A worker process: questions come in, answers go out, a line each.
+
+``python -m gstarx.web.worker`` reads its set-up and then questions from standard input, and ends
+when that does: it never outlives the server.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pickle
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import IO, Any
+
+from gstarx.web.interrupting import Bell, Stopped
+from gstarx.web.messages import Answer, as_json
+from gstarx.web.problems import Problem, Refused, said
+
+#: Errors whose words were written for users.
+_EXPECTED = (ValueError, TypeError, ImportError)
+_OUT_OF_MEMORY = Problem("failed", "there is not enough memory for this: ask for less")
+
+
+def main() -> None:
+    """Answer until there are no more questions."""
+    bell = Bell()
+    signal.signal(signal.SIGINT, bell.rung)
+    out = _own_output()
+    # written by the process that started this one, and by nobody else
+    role, settings = pickle.loads(base64.b64decode(sys.stdin.buffer.readline()))
+    questions: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(questions, bell), daemon=True).start()
+    answer = _role(role, settings, bell)
+
+    def say(number: int, kind: str, content: Any) -> None:
+        try:
+            out.write(Answer(number, kind, as_json(content)).encoded())
+            out.flush()
+        except BrokenPipeError:
+            os._exit(0)  # nobody is there to take it
+
+    enough = _memory() + settings.limits.memory
+    say(0, "ready", None)
+    while True:
+        question = questions.get()
+        number = question["number"]
+        kind, content = _answered(answer, question, bell, say)
+        if _memory() > enough or content == _OUT_OF_MEMORY.as_dict():
+            say(number, "tired", None)  # another process has the memory that this one keeps
+        say(number, kind, content)
+
+
+def _answered(
+    answer: Callable[..., Any], question: dict[str, Any], bell: Bell, say: Callable[..., None]
+) -> tuple[str, Any]:
+    """The last word on a question: what kind it is, and its content."""
+    number = question["number"]
+    try:
+        with bell.heard_by(number):
+            return "done", answer(question, lambda kind, got: say(number, kind, got))
+    except Stopped:
+        return "stopped", None
+    except Refused as error:
+        return "refused", error.problem.as_dict()
+    except MemoryError:
+        return "refused", _OUT_OF_MEMORY.as_dict()
+    except Exception as error:
+        return "refused", unexpected(error).as_dict()
+
+
+def _memory() -> int:
+    """What this process holds, in bytes; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def unexpected(error: Exception) -> Problem:
+    """What users are told of an error, and what the log is told of one that nobody foresaw."""
+    if "can't allocate memory" in str(error) or "not enough memory" in str(error):
+        return _OUT_OF_MEMORY
+    if isinstance(error, _EXPECTED) and str(error):
+        return Problem("failed", said(error))
+    _log(error)
+    return Problem("failed", f"something unexpected happened ({type(error).__name__})")
+
+
+def _log(error: Exception) -> None:
+    import traceback
+
+    traceback.print_exception(error, file=sys.stderr)
+
+
+def _role(role: str, settings: Any, bell: Bell) -> Callable[..., Any]:
+    """What this process answers; the heavy packages are loaded here."""
+    import torch
+
+    torch.set_num_threads(1)
+    if role == "desk":
+        from gstarx.web.desk import Desk
+
+        return Desk(settings).answer
+    from gstarx.web.explaining import Explaining
+
+    found = Explaining(settings, bell)
+    if role == "explainer":
+        found.warm_up()
+    return found.answer
+
+
+def _own_output() -> IO[bytes]:
+    """Standard output for us alone: what anybody else prints goes to standard error."""
+    sys.stdout.flush()
+    own = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return own
+
+
+def _listen(questions: queue.SimpleQueue[dict[str, Any]], bell: Bell) -> None:
+    for line in sys.stdin.buffer:
+        question = json.loads(line)
+        if "stop" in question:
+            bell.stop(question["stop"])
+        else:
+            questions.put(question)
+    # the server is gone, or wants us gone, in the middle of something or not
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

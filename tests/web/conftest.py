@@ -1,0 +1,42 @@
+"""One server for many tests: starting its processes is what takes long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+for _package in ("fastapi", "uvicorn", "httpx", "rdkit", "networkx"):
+    pytest.importorskip(_package)
+
+from gstarx import runs  # noqa: E402
+from gstarx.cli.networks import shipped_path  # noqa: E402
+from gstarx.web import Limits, ServedRun, Settings  # noqa: E402
+from tests.web import odd_models  # noqa: E402
+from tests.web.served import Served, served  # noqa: E402
+
+#: Long enough for a busy machine, short enough to wait for.
+LIMITS = Limits(seconds=15.0, best_seconds=3.0, queue=3, nodes=40, text=200)
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of two runs about the same graphs, and one that is about others."""
+    path = tmp_path_factory.mktemp("web") / "store"
+    weights = str(shipped_path("nitro"))
+    for explainer, graphs in (("gstarx", (15, 44, 45)), ("random", (15, 44, 45, 60))):
+        spec = {"dataset": "nitro", "model": weights, "split": "all", "graphs": graphs}
+        runs.run({**spec, "explainer": explainer}, path, workers=1, progress=False)
+    other = {"dataset": "motifs", "model": str(shipped_path("motifs")), "split": "all"}
+    runs.run({**other, "explainer": "random", "graphs": (0,)}, path, workers=1, progress=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def server(store: Path) -> Iterator[Served]:
+    """A server with good and odd models, and a store to browse."""
+    models = (*odd_models.SHIPPED, *odd_models.ODD, odd_models.MISSING)
+    run = ServedRun(store, odd_models.weights)
+    with served(Settings(models=models, run=run, limits=LIMITS)) as running:
+        yield running

@@ -1,0 +1,122 @@
+"""A server in a thread of the test, with worker processes of its own, and what tests ask it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import uvicorn
+
+from gstarx.web import Settings
+from gstarx.web.app import create_app
+from gstarx.web.serving import listening_socket
+
+MOLECULE = "CC(=O)Nc1ccc([N+](=O)[O-])cc1"
+
+
+class Served:
+    """A server that runs."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.app = create_app(settings)
+        self.office = self.app.state.office
+        self._socket = listening_socket("127.0.0.1", 0)
+        self.port = self._socket.getsockname()[1]
+        config = uvicorn.Config(
+            self.app, http="h11", ws="none", loop="asyncio", log_level="error", access_log=False
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],))
+        self._thread.start()
+        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}/api/v1", timeout=120)
+
+    def stop(self) -> None:
+        self.client.close()
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+    def about(self) -> dict[str, Any]:
+        """What the server has, when it is ready."""
+        wait_for(lambda: self.client.get("/about").json()["ready"])
+        found: dict[str, Any] = self.client.get("/about").json()
+        return found
+
+    def start(self, model: str = "nitro", explainers: Any = ("gstarx",), **more: Any) -> Any:
+        """The answer to a request for a job."""
+        chosen = [
+            {"name": one} if isinstance(one, str) else {"name": one[0], "options": one[1]}
+            for one in explainers
+        ]
+        asked = {"input": {"smiles": MOLECULE}, "best": False, **more}
+        return self.client.post("/jobs", json={"model": model, "explainers": chosen, **asked})
+
+    def job(self, *arguments: Any, **more: Any) -> dict[str, Any]:
+        """A job, when it has ended."""
+        answer = self.start(*arguments, **more)
+        assert answer.status_code == 202, answer.text
+        return self.ended(answer.json()["id"])
+
+    def ended(self, id: str) -> dict[str, Any]:
+        """A job by its id, when it has ended."""
+        for _ in self.events(id):
+            pass
+        found: dict[str, Any] = self.client.get(f"/jobs/{id}").json()
+        return found
+
+    def events(self, id: str) -> Iterator[dict[str, Any]]:
+        """What happens to a job, to its end."""
+        with self.client.stream("GET", f"/jobs/{id}/events") as stream:
+            assert stream.headers["content-type"].startswith("text/event-stream")
+            kind = ""
+            for line in stream.iter_lines():
+                name, _, content = line.partition(": ")
+                if name == "event":
+                    kind = content
+                elif name == "data" and kind == "job":
+                    yield json.loads(content)
+            assert kind == "end"
+
+    def state(self, id: str) -> str:
+        """Where a job is."""
+        found: str = self.client.get(f"/jobs/{id}").json()["state"]
+        return found
+
+
+@contextmanager
+def served(settings: Settings) -> Iterator[Served]:
+    """A server for as long as the block lasts."""
+    running = Served(settings)
+    try:
+        running.about()
+        yield running
+    finally:
+        running.stop()
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.02)
+
+
+def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """The error of an answer, which must be of that status and code and look like all errors."""
+    assert answer.status_code == status, answer.text
+    assert set(answer.json()) == {"error"}
+    found: dict[str, Any] = answer.json()["error"]
+    assert set(found) == {"code", "message", "field"}
+    assert found["code"] == code, found
+    assert found["message"]
+    for forbidden in ("Traceback", "/src/", "/tests/", ".py"):
+        assert forbidden not in found["message"]
+    if status in (429, 503):
+        assert int(answer.headers["retry-after"]) > 0
+    return found

@@ -1,0 +1,110 @@
+"""Models that crash, hang or talk nonsense fail their job, and the server goes on."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from gstarx.web import Limits, Settings
+from tests.web import odd_models
+from tests.web.served import MOLECULE, Served, problem, served, wait_for
+
+
+def goes_on(server: Served) -> None:
+    job = server.job(explainers=["leave_one_out"])
+    assert job["state"] == "done"
+    assert job["results"][0]["error"] is None
+
+
+@pytest.mark.parametrize(
+    ("model", "code", "words"),
+    [
+        ("dies", "crashed", "exit code 7"),
+        ("segfaults", "crashed", "signal 11"),
+        ("hoards", "failed", "memory"),
+        ("stumbles", "failed", "lost (a file)"),
+        ("nan", "failed", "finite"),
+    ],
+)
+def test_a_model_that_fails(server: Served, model: str, code: str, words: str) -> None:
+    before = set(server.office.pids)
+    job = server.job(model)
+    assert job["state"] == "failed"
+    assert job["error"]["code"] == code
+    assert words in job["error"]["message"]
+    assert "/" not in job["error"]["message"]
+    goes_on(server)
+    if model in ("dies", "segfaults", "hoards"):
+        # the other worker may have done that job before the new one has come up
+        wait_for(lambda: len(set(server.office.pids) - before) == 1)
+
+
+def test_a_job_ends_when_its_time_is_over(server: Served) -> None:
+    ids = [server.start(model).json()["id"] for model in ("dawdles", "deaf")]
+    for id in ids:
+        job = server.ended(id)
+        assert job["error"]["code"] == "timeout"
+        assert "15 s" in job["error"]["message"]
+        assert 14 < job["seconds"] < 20
+    goes_on(server)
+
+
+@pytest.mark.parametrize("model", ["dawdles", "deaf"])
+def test_a_job_is_cancelled_within_a_second_or_so(server: Served, model: str) -> None:
+    before = set(server.office.pids)
+    id = server.start(model).json()["id"]
+    wait_for(lambda: server.state(id) == "running")
+    start = time.monotonic()
+    job = server.client.delete(f"/jobs/{id}").json()
+    assert job["state"] == "cancelled"
+    events = list(server.events(id))
+    assert time.monotonic() - start < 5
+    assert events[-1]["state"] == "cancelled"
+    goes_on(server)
+    if model == "dawdles":
+        assert set(server.office.pids) == before, "a worker that listens need not be replaced"
+    assert server.client.delete(f"/jobs/{id}").json()["state"] == "cancelled"
+
+
+def test_a_job_that_waits_is_cancelled_without_a_trace(server: Served) -> None:
+    busy = [server.start("dawdles").json()["id"] for _ in range(2)]
+    for id in busy:
+        wait_for(lambda id=id: server.state(id) == "running")
+    first, second = (server.start(explainers=["random"]).json() for _ in range(2))
+    assert (first["position"], second["position"]) == (0, 1)
+    assert server.client.delete(f"/jobs/{first['id']}").json()["state"] == "cancelled"
+    assert server.client.get(f"/jobs/{second['id']}").json()["position"] == 0
+    for id in busy:
+        server.client.delete(f"/jobs/{id}")
+    assert server.ended(second["id"])["state"] == "done"
+    assert server.client.get(f"/jobs/{first['id']}").json()["subject"] is None
+
+
+def test_the_queue_has_an_end_and_says_so(server: Served) -> None:
+    busy = [server.start("dawdles").json()["id"] for _ in range(2)]
+    for id in busy:
+        wait_for(lambda id=id: server.state(id) == "running")
+    waiting = [server.start("dawdles").json()["id"] for _ in range(3)]
+    assert "3 jobs wait" in problem(server.start(), 429, "busy")["message"]
+    for id in (*waiting, *busy):
+        server.client.delete(f"/jobs/{id}")
+    goes_on(server)
+
+
+def test_a_question_that_kills_the_desk(server: Served) -> None:
+    asked = {"model": "dies", "input": {"smiles": MOLECULE}, "nodes": [0]}
+    problem(server.client.post("/score", json=asked), 503, "unavailable")
+    good = {**asked, "model": "nitro"}
+    wait_for(lambda: server.client.post("/score", json=good).status_code == 200)
+    goes_on(server)
+
+
+def test_a_model_that_cannot_even_be_loaded_is_listed_with_its_problem() -> None:
+    models = (odd_models.DEADLY, *odd_models.SHIPPED)
+    with served(Settings(models=models, workers=1, limits=Limits(queue=4))) as running:
+        found = {one["name"]: one for one in running.about()["models"]}
+        assert "exit code 9" in found["deadly"]["problem"]
+        assert found["nitro"]["problem"] is None
+        problem(running.start("deadly"), 422, "no_model")
+        goes_on(running)

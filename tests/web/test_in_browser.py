@@ -1,0 +1,578 @@
+"""The explorer in a browser, as people use it: no console message, no request to another host."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, urlparse
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+
+from gstarx.drawing.colours import score_colour
+from tests.browser import started_browser
+from tests.cli.commands import environment
+from tests.web import made_answers
+from tests.web.served import wait_for
+
+#: Nitrobenzene, and its nitrogen and oxygens.
+SMILES, NITRO = "c1ccccc1[N+](=O)[O-]", [6, 7, 8]
+ASKED = f"#ask?model=nitro&smiles={quote(SMILES)}&explainer=gstarx&explainer=leave_one_out"
+READY = "#ask:visible, #browse:visible"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with started_browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def address(browser: Any, store: Path) -> Iterator[str]:
+    """Where ``gstarx serve`` listens, in a process of its own."""
+    options = ("--port", "0", "--workers", "1", "--model", "nitro", "--model", "motifs")
+    command = [sys.executable, "-m", "gstarx", "serve", *options, "--run", str(store)]
+    running = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**environment(), "COLUMNS": "200"},
+    )
+    said: queue.Queue[str] = queue.Queue()
+    assert running.stdout is not None
+    # its output is read to the end, or it would wait for somebody who does
+    reader = threading.Thread(
+        target=lambda out: [said.put(line) for line in out], args=[running.stdout]
+    )
+    reader.start()
+    try:
+        line = said.get(timeout=60)
+        found = next(word for word in line.split() if word.startswith("http://")).rstrip("/")
+        wait_for(lambda: httpx.get(f"{found}/api/v1/about").json()["ready"])
+        yield found
+    finally:
+        running.send_signal(signal.SIGINT)
+        running.wait(30)
+        reader.join()
+        running.stdout.close()
+
+
+class Explorer:
+    """The opened page, and what it complained of."""
+
+    def __init__(self, context: Any, address: str) -> None:
+        self.address = address
+        self.page = context.new_page()
+        self.wrong: list[str] = []
+        #: Refusals, which the browser itself notes in its console, and those a test is about.
+        self.refused = self.expected_refusals = 0
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("request", self._asked)
+
+    def _heard(self, message: Any) -> None:
+        if message.text.startswith("Failed to load resource"):
+            self.refused += 1
+        else:
+            self.wrong.append(f"{message.type}: {message.text}")
+
+    def _asked(self, request: Any) -> None:
+        if not request.url.startswith((self.address + "/", "blob:", "data:")):
+            self.wrong.append(request.url)
+
+    def open(self, view: str = "") -> Any:
+        """The page, when it is ready to be used."""
+        self.page.goto(f"{self.address}/{view}")
+        self.page.locator(READY).first.wait_for()
+        return self.page
+
+    def asked(self, view: str = ASKED) -> Any:
+        """The page with an answer on it."""
+        self.open(view)
+        self.answered()
+        return self.page
+
+    def answered(self) -> None:
+        self.page.get_by_text("Answered in").wait_for()
+
+    def card(self, name: str) -> Any:
+        return self.page.locator(f"[data-card={name}]")
+
+    def figure(self, name: str, metric: str = "harmonic_fidelity") -> str:
+        """A figure on a card, when it is there."""
+        cell = self.card(name).locator(f"[data-metric={metric}]").filter(has_not_text="–")
+        return str(cell.inner_text())
+
+    def atom(self, card: str, node: int) -> Any:
+        return self.card(card).locator(f".node[data-node='{node}']")
+
+    def selected(self) -> list[int]:
+        """The atoms of one's own selection."""
+        found = self.card("own").locator(".node[aria-checked=true]").all()
+        return [int(node.get_attribute("data-node")) for node in found]
+
+    def link(self) -> dict[str, list[str]]:
+        """What the address says."""
+        return parse_qs(urlparse(self.page.url).fragment.partition("?")[2])
+
+    def downloaded(self, kind: str) -> bytes:
+        with self.page.expect_download() as waiting:
+            self.page.locator(f"[data-download={kind}]").click()
+        assert waiting.value.suggested_filename.endswith(f".{kind}")
+        return Path(waiting.value.path()).read_bytes()
+
+    def fits(self) -> bool:
+        """Whether nothing has to be scrolled sideways."""
+        return bool(
+            self.page.evaluate(
+                "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+            )
+        )
+
+
+@pytest.fixture
+def explorer(browser: Any, address: str) -> Iterator[Explorer]:
+    context = browser.new_context(
+        viewport={"width": 1440, "height": 900}, reduced_motion="reduce", accept_downloads=True
+    )
+    context.set_default_timeout(15_000)
+    made = Explorer(context, address)
+    yield made
+    context.close()
+    assert made.wrong == []
+    assert made.refused == made.expected_refusals
+
+
+def test_a_molecule_is_explained(explorer: Explorer) -> None:
+    page = explorer.open()
+    page.get_by_label("SMILES", exact=True).last.fill(SMILES)
+    page.get_by_role("button", name="Explain", exact=True).click()
+    explorer.answered()
+    titles = page.locator(".card h3").all_inner_texts()
+    assert titles == ["GStarX", "Banzhaf value", "GraphSVX", "Best found", "Your selection"]
+    assert page.locator(".head h2").inner_text() == SMILES
+    assert page.locator(".head strong").inner_text() == "aromatic nitro group"
+    shares = page.locator(".classes .value").all_inner_texts()
+    assert sum(float(share.removesuffix(" %")) for share in shares) == pytest.approx(100, abs=0.2)
+    for name in ("gstarx", "banzhaf", "graphsvx", "best"):
+        assert 0 <= float(explorer.figure(name)) <= 1
+        assert explorer.card(name).locator(".node").count() == 9
+    assert explorer.card("gstarx").locator(".badges").inner_text() == "exact"
+    assert "evaluations" in explorer.card("gstarx").locator(".foot").inner_text()
+    best = float(explorer.figure("best"))
+    assert all(float(explorer.figure(name)) <= best for name in ("gstarx", "banzhaf", "graphsvx"))
+    assert explorer.link()["smiles"] == [SMILES]
+
+
+def test_a_graph_of_a_dataset_is_found_and_explained(explorer: Explorer) -> None:
+    page = explorer.open()
+    page.get_by_role("radio", name="House or five-cycle").check()
+    page.get_by_text("1–8 of 400").wait_for()
+    page.get_by_role("button", name="Graphs after these").click()
+    page.get_by_text("9–16 of 400").wait_for()
+    page.get_by_label("Find a graph").fill("197")
+    chosen = page.locator("#graph-list").get_by_role("radio")
+    page.get_by_text("1–1 of 1").wait_for()
+    chosen.check()
+    for name in ("Banzhaf value", "GStarX"):
+        page.get_by_role("checkbox", name=name, exact=True).uncheck()
+    page.get_by_text("Class, seed, best selection").click()
+    page.get_by_label("Search for the best selection").uncheck()
+    page.get_by_role("button", name="Explain", exact=True).click()
+    explorer.answered()
+    assert explorer.card("best").count() == 0
+    assert explorer.card("graphsvx").locator(".node").count() == 25
+    assert page.locator(".badge").inner_text() == "predicted right"
+    truth = page.get_by_label("mark the true nodes")
+    marks = explorer.card("graphsvx").locator(".truth:not([stroke=none])")
+    assert marks.count() == 0
+    truth.check()
+    assert marks.count() == 5
+
+
+def test_the_slider_selects_and_scores_at_once(explorer: Explorer) -> None:
+    page = explorer.asked()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    slider = page.get_by_role("slider", name="Sparsity")
+    assert page.locator("output.kept").inner_text() == "keeps 2 of 9 atoms"
+    before = explorer.figure("gstarx")
+    slider.focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("output.kept").inner_text() == "keeps 3 of 9 atoms"
+    assert slider.get_attribute("aria-valuetext") == "keeps 3 of 9 atoms, sparsity 0.67"
+    assert explorer.card("gstarx").locator(".bars .kept").count() == 3
+    assert explorer.figure("gstarx") != before
+    page.keyboard.press("End")
+    assert page.locator("output.kept").inner_text() == "keeps 0 of 9 atoms"
+    assert explorer.figure("gstarx", "fidelity") == "0.000"
+    assert "Not searched" not in explorer.card("best").inner_text()
+    page.keyboard.press("Home")
+    assert explorer.figure("gstarx", "inverse_fidelity") == "0.000"
+    assert "Not searched" in explorer.card("best").inner_text()
+    # the icon of the tab comes when the browser likes
+    assert [url for url in asked if "/api/" in url] == []
+    page.wait_for_timeout(300)
+    assert explorer.link()["sparsity"] == ["0"]
+
+
+def test_ones_own_selection_is_scored_beside_the_others(explorer: Explorer) -> None:
+    page = explorer.asked()
+    for atom in NITRO:
+        explorer.atom("own", atom).click()
+    assert explorer.selected() == NITRO
+    shown = {name: explorer.figure("own", name) for name in ("fidelity", "harmonic_fidelity")}
+    question = {"model": "nitro", "input": {"smiles": SMILES}, "target": None, "nodes": NITRO}
+    answer = page.request.post(f"{explorer.address}/api/v1/score", data=question).json()
+    assert shown == {name: f"{answer[name]:.3f}" for name in shown}
+    rows = page.locator(".rivals tr").all_inner_texts()
+    assert {row.split("\t")[0].strip() for row in rows} == {
+        "yours",
+        "GStarX",
+        "Leave one out",
+        "Best found",
+    }
+    values = [float(row.split()[-1]) for row in rows]
+    assert values == sorted(values, reverse=True)
+    assert page.locator(".own-point").count() == 1
+    explorer.atom("own", 6).click()
+    assert explorer.selected() == NITRO[1:]
+    page.get_by_label("Take over the selection of").select_option(label="GStarX")
+    kept = explorer.card("gstarx").locator(".bars .kept").all()
+    assert explorer.selected() == sorted(int(row.get_attribute("data-node")) for row in kept)
+    assert explorer.figure("own") == explorer.figure("gstarx")
+    page.get_by_role("button", name="Clear").click()
+    assert explorer.selected() == []
+    assert page.locator(".own-point").count() == 0
+
+
+def test_a_node_lights_up_in_all_cards(explorer: Explorer) -> None:
+    page = explorer.asked()
+    explorer.atom("gstarx", 6).hover()
+    for card in ("gstarx", "leave_one_out", "best", "own"):
+        assert "lit" in explorer.atom(card, 6).get_attribute("class").split()
+    tip = page.locator("#tooltip").inner_text()
+    assert tip.splitlines()[0] == "N6"
+    assert "rank 1 of 9" in tip
+    page.mouse.move(5, 5)
+    assert page.locator(".lit").count() == 0
+    assert page.locator("#tooltip").is_hidden()
+
+
+def test_a_question_is_cancelled_and_the_next_one_is_answered(explorer: Explorer) -> None:
+    page = explorer.open(f"{ASKED}&explainer=orphicx")
+    explorer.figure("gstarx")
+    page.get_by_role("button", name="Cancel").click()
+    page.locator("#progress-text", has_text="Cancelled.").wait_for()
+    assert "Cancelled." in explorer.card("orphicx").inner_text()
+    assert explorer.figure("gstarx")
+    page.get_by_role("checkbox", name="OrphicX", exact=True).uncheck()
+    page.get_by_role("button", name="Explain", exact=True).click()
+    explorer.answered()
+    assert explorer.figure("gstarx")
+
+
+def test_what_is_wrong_is_said_beside_the_field(explorer: Explorer) -> None:
+    page = explorer.open()
+    field = page.locator("#smiles")
+    field.fill("c1ccc")
+    field.press("Enter")
+    page.locator("#input-error:visible").wait_for()
+    assert "c1ccc" in page.locator("#input-error").inner_text()
+    assert field.get_attribute("aria-invalid") == "true"
+    assert page.evaluate("document.activeElement.id") == "smiles"
+    explorer.expected_refusals = 1
+    field.fill("")
+    field.press("Enter")
+    assert "SMILES" in page.locator("#input-error").inner_text()
+    for name in ("GStarX", "Banzhaf value", "GraphSVX"):
+        page.get_by_role("checkbox", name=name, exact=True).uncheck()
+    field.fill(SMILES)
+    field.press("Enter")
+    assert page.locator("#input-error").is_hidden()
+    assert page.locator("#explainers-error").inner_text() == "Choose at least one explainer."
+    page.get_by_role("checkbox", name="GStarX", exact=True).check()
+    page.get_by_label("About GStarX and its options").click()
+    page.locator("#option-gstarx-budget").fill("1")
+    field.press("Enter")
+    problem = page.locator("[data-explainer=gstarx] .error")
+    problem.wait_for()
+    assert "budget" in problem.inner_text()
+    explorer.expected_refusals = 2
+    page.locator("#option-gstarx-budget").fill("500")
+    field.press("Enter")
+    explorer.answered()
+    assert problem.is_hidden()
+    assert explorer.link()["gstarx.budget"] == ["500"]
+
+
+def test_a_busy_server_is_asked_again(explorer: Explorer) -> None:
+    page = explorer.open()
+    turned_away = []
+
+    def busy(route: Any) -> None:
+        if turned_away:
+            route.fallback()
+            return
+        turned_away.append(route.request.url)
+        problem = {"code": "busy", "message": "All workers are busy.", "field": None}
+        route.fulfill(status=429, headers={"Retry-After": "2"}, json={"error": problem})
+
+    page.route("**/api/v1/jobs", busy)
+    page.get_by_role("button", name="Explain", exact=True).click()
+    page.get_by_text("All workers are busy. Trying again in 2 s.").wait_for()
+    page.get_by_role("button", name="Try now").wait_for()
+    explorer.answered()
+    assert page.locator("#form-error").is_hidden()
+    explorer.expected_refusals = 1
+
+
+def test_a_server_that_is_gone_is_looked_for(explorer: Explorer) -> None:
+    page = explorer.open()
+    page.route("**/api/v1/**", lambda route: route.abort())
+    page.get_by_role("button", name="Explain", exact=True).click()
+    page.locator("#banner", has_text="The server does not answer").wait_for()
+    assert page.locator("#form-error").inner_text() == "The server does not answer."
+    page.unroute("**/api/v1/**")
+    page.locator("#banner").wait_for(state="hidden")
+    page.get_by_role("button", name="Explain", exact=True).click()
+    explorer.answered()
+    explorer.expected_refusals = explorer.refused
+
+
+def test_a_link_restores_the_view(explorer: Explorer) -> None:
+    view = (
+        f"#ask?model=nitro&smiles={quote(SMILES)}&explainer=shapley&shapley.budget=600"
+        "&explainer=random&seed=3&best=no&target=0&sparsity=0.5&own=6.7"
+    )
+    page = explorer.asked(view)
+    assert page.locator(".card h3").all_inner_texts() == [
+        "Shapley value",
+        "Random",
+        "Your selection",
+    ]
+    assert page.locator("output.kept").inner_text() == "keeps 4 of 9 atoms"
+    assert explorer.selected() == [6, 7]
+    assert explorer.figure("own")
+    assert page.locator("#seed").input_value() == "3"
+    assert page.locator("#option-shapley-budget").input_value() == "600"
+    assert page.locator("#target").input_value() == "0"
+    assert "not the predicted one" in page.locator(".head").inner_text()
+    figure = explorer.figure("random")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy link").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    other = page.context.new_page()
+    other.goto(copied)
+    other.get_by_text("Answered in").wait_for()
+    assert (
+        other.locator("[data-card=random] [data-metric=harmonic_fidelity]").inner_text() == figure
+    )
+    assert other.locator("output.kept").inner_text() == "keeps 4 of 9 atoms"
+    other.close()
+
+
+def test_an_answer_stays_until_the_next_question_is_taken(explorer: Explorer) -> None:
+    page = explorer.asked()
+    view = page.url
+    page.locator("#smiles").fill("no molecule")
+    page.locator("#smiles").press("Enter")
+    page.locator("#input-error:visible").wait_for()
+    explorer.expected_refusals = 1
+    assert page.locator(".head h2").inner_text() == SMILES
+    assert page.url == view
+    page.get_by_role("link", name="Browse").click()
+    page.get_by_text("1–4 of 4 graphs").wait_for()
+    page.get_by_role("link", name="Ask", exact=True).click()
+    assert page.locator(".head h2").inner_text() == SMILES
+
+
+def test_back_and_forward_go_through_questions(explorer: Explorer) -> None:
+    page = explorer.asked()
+    page.locator("#smiles").fill("CCO")
+    page.locator("#smiles").press("Enter")
+    page.locator(".head h2", has_text="CCO").wait_for()
+    page.go_back()
+    page.locator(".head h2", has_text=SMILES).wait_for()
+    assert page.locator("#smiles").input_value() == SMILES
+    page.go_forward()
+    page.locator(".head h2", has_text="CCO").wait_for()
+    explorer.answered()
+
+
+def test_everything_can_be_taken_away(explorer: Explorer) -> None:
+    explorer.asked(f"{ASKED}&own=6.7.8&sparsity=0.6")
+    explorer.figure("own")
+    picture = explorer.downloaded("svg")
+    root = ElementTree.fromstring(picture)
+    words = [text for part in root.iter() if (text := part.text)]
+    assert {"GStarX", "Leave one out", "Best found", "Your selection", SMILES} <= set(words)
+    assert b"var(" not in picture
+    assert explorer.downloaded("png").startswith(b"\x89PNG\r\n")
+    found = json.loads(explorer.downloaded("json"))
+    assert [one["explainer"] for one in found["explainers"]] == ["gstarx", "leave_one_out"]
+    assert found["size"] == len(found["explainers"][0]["selected"]) == 3
+    assert found["own"]["selected"] == NITRO
+    figure = found["explainers"][0]["metrics"]["harmonic_fidelity"]
+    assert f"{figure:.3f}" == explorer.figure("gstarx")
+    rows = list(csv.DictReader(io.StringIO(explorer.downloaded("csv").decode())))
+    assert [row["name"] for row in rows][6:] == ["N6", "O7", "O8"]
+    scores = found["explainers"][0]["scores"]
+    assert [float(row["GStarX score"]) for row in rows] == scores
+    assert [row["Your selection kept"] for row in rows] == ["0"] * 6 + ["1"] * 3
+
+
+def test_a_run_is_browsed_and_a_graph_opened(explorer: Explorer) -> None:
+    page = explorer.open("#browse")
+    rows = page.locator(".rows tbody tr")
+    page.get_by_text("1–4 of 4 graphs").wait_for()
+    assert page.locator(".rows .position").all_inner_texts() == ["15", "44", "45", "60"]
+    page.get_by_role("button", name="Lowest H-fidelity first").click()
+    assert page.locator("th[aria-sort=ascending]").inner_text().startswith("GStarX")
+    page.locator("[aria-busy=false]").wait_for()
+    shown = [row.locator("td.number:not(.wide)").first.inner_text() for row in rows.all()]
+    known = [float(figure) for figure in shown if figure != "–"]
+    assert len(known) == 3
+    assert known == sorted(known)
+    page.get_by_role("button", name="Random").click()
+    assert page.locator("th[aria-sort]").inner_text().startswith("Random")
+    page.get_by_role("radio", name="Wrong predictions").check()
+    page.get_by_text("No graph is like that.").wait_for()
+    page.go_back()
+    page.get_by_text("1–4 of 4 graphs").wait_for()
+    page.locator(".rows a", has_text="44").click()
+    explorer.answered()
+    assert explorer.card("gstarx").locator(".node").count() == 8
+    assert page.locator("#form").is_hidden()
+    explorer.atom("own", 0).click()
+    assert explorer.figure("own")
+    page.get_by_role("link", name="All graphs of the run").click()
+    page.get_by_text("1–4 of 4 graphs").wait_for()
+    assert page.locator("th[aria-sort]").inner_text().startswith("Random")
+
+
+def test_wrong_and_failed_graphs_stand_out_and_pages_turn(explorer: Explorer) -> None:
+    asked: list[dict[str, list[str]]] = []
+
+    def rows(route: Any) -> None:
+        query = parse_qs(urlparse(route.request.url).query)
+        asked.append(query)
+        route.fulfill(json=made_answers.rows(made_answers.run(explorer.page), query))
+
+    explorer.page.route("**/api/v1/run/rows?**", rows)
+    page = explorer.open("#browse")
+    page.get_by_text("1–25 of 60 graphs").wait_for()
+    assert page.locator(".rows .badge.wrong").count() == 3
+    assert page.locator(".rows .error").inner_text() == made_answers.HOSTILE
+    page.get_by_role("button", name="Rows after these").click()
+    page.get_by_text("26–50 of 60 graphs").wait_for()
+    assert page.get_by_role("button", name="Rows before these").is_enabled()
+    page.get_by_role("radio", name="Failed").check()
+    page.get_by_text("1–1 of 1 graphs").wait_for()
+    page.get_by_role("combobox", name="Metric").select_option("inverse_fidelity")
+    page.get_by_role("combobox", name="Sparsity").select_option("0.5")
+    page.locator("[aria-busy=false]").wait_for()
+    assert asked[-1]["filter"] == ["failed"]
+    assert asked[-1]["sparsity"] == ["0.5"]
+    assert page.locator("script:not([src])").count() == 0
+
+
+def test_the_keyboard_is_enough(explorer: Explorer) -> None:
+    page = explorer.open()
+    page.locator("#smiles").focus()
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type(SMILES)
+    page.keyboard.press("Enter")
+    explorer.answered()
+    page.locator("#sparsity").focus()
+    reached = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        card = "e => e.closest('[data-card]')?.dataset.card ?? ''"
+        if page.locator(":focus").evaluate(f"e => e.matches('.node') ? ({card})(e) : ''"):
+            reached.append(page.locator(":focus").evaluate(card))
+        if reached and reached[-1] == "own":
+            break
+    assert reached == ["gstarx", "banzhaf", "graphsvx", "best", "own"]
+    page.keyboard.press("Space")
+    first = explorer.selected()
+    assert len(first) == 1
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert len(explorer.selected()) == 2
+    assert page.locator("#tooltip").is_visible()
+    assert page.locator(":focus").get_attribute("aria-checked") == "true"
+    page.keyboard.press("Escape")
+    assert explorer.selected() == []
+
+
+def test_whatever_the_server_says_is_shown_as_text(explorer: Explorer) -> None:
+    made_answers.answer_everything(explorer.page)
+    page = explorer.open()
+    page.get_by_role("button", name="Explain", exact=True).click()
+    explorer.answered()
+    hostile = made_answers.HOSTILE
+    assert page.locator(".head h2").inner_text() == hostile
+    assert page.locator(".choice b").first.inner_text() == hostile
+    assert page.locator(".card h3").first.inner_text() == hostile
+    assert hostile in page.locator(".classes").inner_text()
+    assert page.locator(".bars .name").first.inner_text() == hostile
+    page.locator("[data-card] .node").first.hover()
+    assert page.locator("#tooltip b").inner_text() == hostile
+    root = ElementTree.fromstring(explorer.downloaded("svg"))
+    assert not [part for part in root.iter() if part.tag.endswith(("script", "img"))]
+    assert hostile in explorer.downloaded("csv").decode().replace('""', '"')
+    assert page.evaluate("'hacked' in window") is False
+    assert page.locator("img[onerror], script:not([src])").count() == 0
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_page_fits_its_window(explorer: Explorer, width: int) -> None:
+    explorer.page.set_viewport_size({"width": width, "height": 844})
+    page = explorer.asked("#ask?model=nitro&graph=44&explainer=gstarx")
+    assert explorer.fits()
+    assert page.locator("#content").bounding_box()["width"] <= width
+    page.goto(f"{explorer.address}/#browse")
+    page.get_by_text("1–4 of 4 graphs").wait_for()
+    assert explorer.fits()
+
+
+def test_the_dark_page_is_dark_and_the_choice_is_kept(explorer: Explorer) -> None:
+    def background() -> str:
+        return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    page = explorer.open()
+    light = background()
+    page.emulate_media(color_scheme="dark")
+    dark = background()
+    assert dark != light
+    toggle = page.locator("#theme")
+    toggle.click()
+    assert (toggle.inner_text().strip(), background()) == ("Dark", dark)
+    toggle.click()
+    assert (toggle.inner_text().strip(), background()) == ("Light", light)
+    page.reload()
+    page.locator(READY).first.wait_for()
+    assert background() == light
+
+
+def test_colours_are_those_of_all_pictures(explorer: Explorer) -> None:
+    page = explorer.open()
+    scores = [-2.0, -1.0, -0.4, -0.01, 0.0, 0.2, 0.7, 1.0]
+    code = """async (scores) => {
+        const { scoreColour } = await import('/page/colours.js');
+        return scores.map((score) => scoreColour(score, 1));
+    }"""
+    assert page.evaluate(code, scores) == [score_colour(score, 1.0) for score in scores]

@@ -1,0 +1,211 @@
+"""Who may ask, from where, and what browsers may do with the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from gstarx.web import Settings
+from gstarx.web.app import create_app
+from gstarx.web.security import POLICY, is_loopback
+from gstarx.web.serving import address, serve
+
+TOKEN = "a-token-that-is-long-enough"
+JOB = {"model": "nitro", "input": {"smiles": "C"}, "explainers": [{"name": "random"}]}
+
+
+def client(base: str = "http://127.0.0.1:8000", **settings: Any) -> TestClient:
+    """Asks an application whose workers are never started."""
+    app = create_app(Settings(**settings))
+    return TestClient(app, base_url=base, raise_server_exceptions=False, follow_redirects=False)
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/page/main.js", "/api/v1/about", "/api/v1/nothing", "/favicon.ico", "/page/x"]
+)
+def test_every_answer_tells_browsers_to_be_careful(path: str) -> None:
+    headers = client().get(path).headers
+    assert headers["content-security-policy"] == POLICY
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    if path.startswith("/api"):
+        assert headers["cache-control"] == "no-store"
+
+
+def test_the_policy_allows_nothing_from_elsewhere() -> None:
+    assert "default-src 'none'" in POLICY
+    for word in ("unsafe", "http:", "https:", "*"):
+        assert word not in POLICY
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost:8000", "localhost", "[::1]:9"])
+def test_our_own_names_are_answered(host: str) -> None:
+    assert client().get("/api/v1/about", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "192.168.0.7:8000", "", "[", "localhost@x"]
+)
+def test_other_names_are_not_answered(host: str) -> None:
+    answer = client().get("/api/v1/about", headers={"host": host})
+    assert answer.status_code == 403
+    assert answer.json()["error"]["code"] == "forbidden"
+
+
+def test_a_name_can_be_added() -> None:
+    asked = client(names=("lab.example",)).get("/api/v1/about", headers={"host": "lab.example"})
+    assert asked.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:9999"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ],
+    ids=str,
+)
+def test_pages_of_other_sites_cannot_write(headers: dict[str, str]) -> None:
+    asked = client()
+    for answer in (
+        asked.post("/api/v1/jobs", json=JOB, headers=headers),
+        asked.delete("/api/v1/jobs/x", headers=headers),
+    ):
+        assert answer.status_code == 403
+
+
+def test_our_own_page_can() -> None:
+    headers = {"origin": "http://127.0.0.1:8000", "sec-fetch-site": "same-origin"}
+    answer = client().post("/api/v1/jobs", json=JOB, headers=headers)
+    assert answer.status_code == 503, "it is only that nothing is loaded"
+    assert answer.headers["retry-after"]
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_only_json_is_taken(kind: str) -> None:
+    answer = client().post("/api/v1/jobs", content=b"{}", headers={"content-type": kind})
+    assert answer.status_code == 415
+    assert answer.json()["error"]["code"] == "not_json"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/page/../app.py",
+        "/page/%2e%2e/app.py",
+        "/page/..%2fapp.py",
+        "/page/%2e%2e%2f%2e%2e%2fcli%2fapp.py",
+        "/page//etc/passwd",
+        "/page/",
+        "/page",
+        "/app.py",
+        "/page/index.html%00.js",
+    ],
+)
+def test_no_file_but_those_of_the_page(path: str) -> None:
+    answer = client().get(path)
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "not_found"
+
+
+def test_there_is_no_page_that_fetches_scripts_from_elsewhere() -> None:
+    for path in ("/docs", "/redoc", "/api/v1/docs"):
+        assert client().get(path).status_code == 404
+
+
+class TestToken:
+    def test_nothing_without_it(self) -> None:
+        asked = client(token=TOKEN)
+        for path in ("/", "/page/main.js", "/api/v1/about", "/api/v1/openapi.json"):
+            answer = asked.get(path)
+            assert answer.status_code == 401
+            assert answer.headers["www-authenticate"] == "Bearer"
+        assert asked.get("/api/v1/about").json()["error"]["code"] == "unauthorised"
+
+    @pytest.mark.parametrize(
+        "shown", [f"Bearer {TOKEN}x", "Bearer", "Bearer ", f"Basic {TOKEN}", TOKEN, "Bearer é"]
+    )
+    def test_a_wrong_one_does_not_help(self, shown: str) -> None:
+        headers = {"authorization": shown.encode("utf-8")}
+        assert client(token=TOKEN).get("/api/v1/about", headers=headers).status_code == 401
+
+    def test_as_a_bearer(self) -> None:
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        assert client(token=TOKEN).get("/api/v1/about", headers=headers).status_code == 200
+
+    def test_once_in_the_address_and_then_as_a_cookie(self) -> None:
+        asked = client(token=TOKEN)
+        assert asked.get("/?token=wrong").status_code == 401
+        answer = asked.get(f"/?token={TOKEN}")
+        assert answer.status_code == 303
+        assert answer.headers["location"] == "/"
+        cookie = answer.headers["set-cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert asked.get("/").status_code == 200
+        assert asked.get("/api/v1/about").status_code == 200
+        assert asked.get(f"/api/v1/about?token={TOKEN}").status_code == 200
+
+    def test_the_address_alone_is_no_key_to_the_api(self) -> None:
+        assert client(token=TOKEN).get(f"/api/v1/about?token={TOKEN}").status_code == 401
+
+    def test_it_is_needed_where_others_can_connect(self) -> None:
+        with pytest.raises(ValueError, match="token"):
+            serve(Settings(host="0.0.0.0"))
+
+    def test_there_any_address_of_the_machine_will_do_and_no_other_name(self) -> None:
+        asked = client(host="0.0.0.0", token=TOKEN)
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        for host, status in (
+            ("10.1.2.3:8000", 200),
+            ("[fe80::1]:8000", 200),
+            ("evil.example", 403),
+        ):
+            answer = asked.get("/api/v1/about", headers={**headers, "host": host})
+            assert answer.status_code == status
+
+
+def test_an_error_that_nobody_foresaw_says_nothing_of_the_inside(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    app = create_app(Settings())
+
+    @app.get("/broken")
+    async def broken() -> None:
+        raise RuntimeError(f"lost {__file__}")
+
+    answer = TestClient(app, base_url="http://localhost").get("/broken")
+    assert answer.status_code == 500
+    assert answer.headers["content-security-policy"] == POLICY
+    assert answer.json()["error"]["message"] == "something unexpected happened on the server"
+    assert "lost" in caplog.text
+
+
+def test_addresses_to_type() -> None:
+    assert address(Settings(), 8000) == "http://127.0.0.1:8000/"
+    assert address(Settings(host="::1", token=TOKEN), 80) == f"http://[::1]:80/?token={TOKEN}"
+    assert not is_loopback("example.org")
+
+
+def test_the_server_imports_nothing_heavy(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    from tests.cli.commands import environment
+
+    code = (
+        "import sys, gstarx.web.serving, gstarx.web.app, gstarx.web.office, gstarx.cli.app\n"
+        "from gstarx.web import Settings\n"
+        "gstarx.web.app.create_app(Settings()).openapi()\n"
+        "print({'torch', 'numpy', 'torch_geometric', 'rdkit', 'pyarrow'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=True
+    )
+    assert done.stdout.strip() == "set()"

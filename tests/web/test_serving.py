@@ -1,0 +1,206 @@
+"""``gstarx serve`` as a process: it starts, says where it is, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from gstarx.cli.serve_command import served_models
+from gstarx.web.serving import listening_socket
+from tests.cli.commands import environment, refused
+from tests.web.served import MOLECULE, wait_for
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+
+
+class Command:
+    """``gstarx serve`` in a process of its own."""
+
+    def __init__(self, *arguments: str, where: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "gstarx", "serve", "--port", "0", *arguments],
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            cwd=where,
+        )
+        assert self.process.stderr is not None
+        self.said = [self.process.stderr.readline()]
+        found = re.search(r"http://\S+", self.said[0])
+        assert found is not None, self.said[0] + self.process.stderr.read()
+        self.address = found[0]
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        assert self.process.stderr is not None
+        self.said += self.process.stderr
+
+    def end(self) -> None:
+        assert self.process.stderr is not None
+        self.process.kill()
+        self.process.wait()
+        self._listener.join()
+        self.process.stderr.close()
+
+    def workers(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+
+@contextmanager
+def serving(*arguments: str, where: Path) -> Iterator[Command]:
+    command = Command(*arguments, where=where)
+    try:
+        yield command
+    finally:
+        command.end()
+
+
+def ready(client: httpx.Client) -> dict[str, Any]:
+    wait_for(lambda: client.get("api/v1/about").json()["ready"])
+    found: dict[str, Any] = client.get("api/v1/about").json()
+    return found
+
+
+def finished(client: httpx.Client, **asked: Any) -> dict[str, Any]:
+    job = {"input": {"smiles": MOLECULE}, "explainers": [{"name": "leave_one_out"}], **asked}
+    id = client.post("api/v1/jobs", json={"model": "nitro", **job}).json()["id"]
+    wait_for(lambda: client.get(f"api/v1/jobs/{id}").json()["state"] not in ("queued", "running"))
+    found: dict[str, Any] = client.get(f"api/v1/jobs/{id}").json()
+    return found
+
+
+def test_it_answers_and_ctrl_c_ends_it_with_all_its_workers(tmp_path: Path) -> None:
+    with serving("--model", "nitro", "--workers", "1", where=tmp_path) as command:
+        with httpx.Client(base_url=command.address) as client:
+            assert client.get("/").status_code == 200
+            assert [one["name"] for one in ready(client)["models"]] == ["nitro"]
+            assert finished(client)["state"] == "done"
+            maps = Path(f"/proc/{command.process.pid}/maps")
+            if maps.exists():
+                assert "libtorch" not in maps.read_text()
+                assert "numpy" not in maps.read_text()
+            workers = command.workers()
+            assert len(workers) == 2
+            # somebody listens to a job that goes on and on
+            asked = {"model": "nitro", "input": {"smiles": MOLECULE}}
+            slow = [{"name": "gnnexplainer", "options": {"epochs": 2000}}] * 8
+            id = client.post("api/v1/jobs", json={**asked, "explainers": slow}).json()["id"]
+            with client.stream("GET", f"api/v1/jobs/{id}/events") as stream:
+                lines = stream.iter_lines()
+                next(lines)
+                command.process.send_signal(signal.SIGINT)
+                assert "event: end" in list(lines)
+        assert command.process.wait(timeout=30) in (0, 130, -signal.SIGINT)
+        _, alive = psutil.wait_procs(workers, timeout=10)
+        assert not alive
+        assert not [line for line in command.said if "Traceback" in line]
+
+
+def test_when_it_is_killed_its_workers_end_too(tmp_path: Path) -> None:
+    with serving("--model", "nitro", "--workers", "1", where=tmp_path) as command:
+        wait_for(lambda: len(command.workers()) == 2)
+        workers = command.workers()
+        command.process.kill()
+        _, alive = psutil.wait_procs(workers, timeout=60)
+        assert not alive
+
+
+def test_beyond_this_machine_a_token_is_made_and_needed(tmp_path: Path) -> None:
+    with serving("--model", "nitro", "--host", "0.0.0.0", where=tmp_path) as command:
+        address = httpx.URL(command.address).copy_with(host="127.0.0.1")
+        token = address.params["token"]
+        assert len(token) >= 24
+        with httpx.Client(base_url=address.copy_with(query=None)) as client:
+            assert client.get("/").status_code == 401
+            assert client.get("/", params={"token": token}).status_code == 303
+            assert client.get("/").status_code == 200
+
+
+def test_a_port_that_is_taken() -> None:
+    taken = listening_socket("127.0.0.1", 0)
+    try:
+        said = refused("serve", "--port", taken.getsockname()[1], code=1)
+    finally:
+        taken.close()
+    assert "is taken" in said
+    assert "--port" in said
+
+
+def test_small_answers_do_not_wait_for_larger_ones() -> None:
+    listening = listening_socket("127.0.0.1", 0)
+    try:
+        # what asyncio looks at before it turns the waiting off (Nagle's algorithm)
+        assert listening.proto == socket.IPPROTO_TCP
+    finally:
+        listening.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--token", "short"), "16 characters"),
+        (("--run", "nowhere"), "no store of runs"),
+        (("--model", "nitros"), "did you mean 'nitro"),
+        (("--model", "no.safetensors"), "no file of weights"),
+        (("--model", "a:b", "--model", "c:d", "--weights", "w.pt"), "several"),
+        (("--model", "nitro", "--model", "nitro-gcn"), "two models"),
+        (("--host", "nowhere.invalid"), "nowhere.invalid"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_it_does_not_understand(arguments: tuple[str, ...], words: str) -> None:
+    code = 1 if "--host" in arguments else 2
+    assert words in refused("serve", *arguments, code=code)
+
+
+def test_the_models_by_default() -> None:
+    found = served_models((), None)
+    assert [one.name for one in found] == ["nitro", "motifs", "sst2", "sst2-gat", "tweets"]
+    assert [one.missing for one in found[:2]] == [None, None]
+
+
+def test_a_model_of_ones_own_in_the_working_directory(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import torch\n"
+        "from gstarx.models import GCN\n"
+        "def make():\n"
+        "    torch.manual_seed(0)\n"
+        "    return GCN(9, 8, 2)\n"
+    )
+    with (
+        serving("--model", "mine:make", "--workers", "1", where=tmp_path) as command,
+        httpx.Client(base_url=command.address) as client,
+    ):
+        (model,) = ready(client)["models"]
+        assert model["problem"] is None
+        assert model["inputs"] == ["smiles"]
+        job = finished(client, model="mine:make")
+        assert job["state"] == "done"
+        assert job["subject"]["prediction"]["name"] is None
+
+
+def test_published_files_are_named_after_their_dataset_too(tmp_path: Path) -> None:
+    paths = [tmp_path / folder / "gcn.pth" for folder in ("mutag", "bbbp", "own")]
+    for path in paths:
+        path.parent.mkdir()
+        path.touch()
+    found = served_models([str(path) for path in paths], None)
+    assert [one.name for one in found] == ["mutag-gcn", "bbbp-gcn", "gcn"]
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    assert "gstarx[web]" in refused("serve", "--port", 0, code=1)
