@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 
 import numpy as np
 import pytest
 import torch
+from rdkit import Chem
 from torch_geometric.data import Data
 
 from gstarx.datasets import load
 from gstarx.datasets.molecules import molecule_graph
-from gstarx.drawing import draw_molecule
+from gstarx.drawing import draw_molecule, molecule
 from gstarx.drawing.atoms import as_molecule
 from gstarx.drawing.colours import NEGATIVE, POSITIVE, score_colour
 from gstarx.drawing.markup import INK
@@ -168,3 +170,17 @@ def test_bad_input_is_refused(molecule: Data | str, scores: list[float], message
 def test_a_limit_that_is_none_is_refused(limit: float) -> None:
     with pytest.raises(ValueError, match="limit must be a number above 0"):
         draw_molecule("CO", [0, 1], limit=limit)
+
+
+@pytest.mark.parametrize(
+    "smiles", ["C.C", "CC(=O)Oc1ccccc1C(=O)[O-].[Na+].[Cl-]", "O.O.CC(=O)[O-]"]
+)
+def test_parts_that_are_not_joined_do_not_touch(smiles: str) -> None:
+    _, places, size = molecule._rdkit_drawing(as_molecule(smiles), False)
+    parts = Chem.GetMolFrags(Chem.MolFromSmiles(smiles))
+    for a, b in combinations(parts, 2):
+        gaps = np.linalg.norm(places[list(a)][:, None] - places[list(b)][None], axis=-1)
+        # discs have a radius of 14.5 and an outline
+        assert gaps.min() > 40
+    assert (places >= 0).all()
+    assert (places <= size).all()

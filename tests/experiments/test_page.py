@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 from pathlib import Path
 
 import pytest
 
+from gstarx.experiments.faithfulness import TABLE_1
 from gstarx.experiments.page import write_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,3 +30,26 @@ def test_a_page_of_nothing_says_so(tmp_path: Path) -> None:
     assert "0 explanations" in text
     assert "$" not in text
     assert "Not measured yet." in text
+
+
+def test_the_readme_shows_rows_of_table_1() -> None:
+    table = ROOT / "results" / "tables" / "table_1.csv"
+    if not table.is_file():
+        pytest.skip("the rows are not part of this copy")
+    header, *rows = csv.reader(table.read_text(encoding="utf-8").splitlines())
+    known = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+    columns = [*TABLE_1, "average"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    _, shown = readme.split("<!-- results:", 1)
+    lines = [line for line in shown.split("<!-- end of results -->")[0].splitlines() if "|" in line]
+    checked = 0
+    for line in lines[2:]:
+        name, *cells = [cell.strip().replace("**", "") for cell in line.strip("|").split("|")]
+        method = {"GStarX, as published": "as published", "HN, the default": "HN"}.get(name, name)
+        for column, cell in zip(columns, cells, strict=True):
+            own = known[method][column].replace("**", "")
+            if own.count(".") == 1 and "(" not in own:
+                own = f"{float(own):.4f}"
+            assert cell == own, (name, column)
+            checked += 1
+    assert checked >= 50

@@ -138,6 +138,11 @@ def test_nothing_is_said_of_rivals_that_were_not_run(tmp_path: Path) -> None:
         leads(found, list(SETUPS))
         == f"Beyond doubt ahead of every rival that was run: {SETUP.name}."
     )
+    found[SETUP.name] = store(tmp_path, {"PGExplainer": (0.6, 0.7, 2), "OrphicX": (0.6, 0.8, 2)})
+    assert leads(found, list(SETUPS)) == (
+        f"Not beyond doubt: {SETUP.name} (PGExplainer +0.0000). "
+        f"Behind beyond doubt: {SETUP.name} (OrphicX)."
+    )
 
 
 def test_the_paper_stands_in_brackets_and_the_best_in_bold(tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def server(store: Path) -> Iterator[Served]:
     """A server with good and odd models, and a store to browse."""
-    models = (*odd_models.SHIPPED, *odd_models.ODD, odd_models.MISSING)
+    # a worker tries the first model before it is asked: one that kills it must come later
+    models = (*odd_models.SHIPPED, *odd_models.ODD, odd_models.MISSING, odd_models.DEADLY)
     run = ServedRun(store, odd_models.weights)
     with served(Settings(models=models, run=run, limits=LIMITS)) as running:
         yield running

@@ -82,7 +82,10 @@ def weights(path: Path) -> LoadedModel:
     return LoadedModel(model, facts.dataset)
 
 
-SHIPPED = tuple(ServedModel(name, Shipped(name)) for name in ("nitro", "motifs"))
+SHIPPED = (
+    ServedModel("nitro", Shipped("nitro"), "Aromatic nitro groups"),
+    ServedModel("motifs", Shipped("motifs"), "House or five-cycle"),
+)
 ODD = tuple(
     ServedModel(manner, Loader(manner))
     for manner in (

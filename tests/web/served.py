@@ -14,6 +14,7 @@ import uvicorn
 
 from gstarx.web import Settings
 from gstarx.web.app import create_app
+from gstarx.web.patience import Impatient
 from gstarx.web.serving import listening_socket
 
 MOLECULE = "CC(=O)Nc1ccc([N+](=O)[O-])cc1"
@@ -28,7 +29,7 @@ class Served:
         self._socket = listening_socket("127.0.0.1", 0)
         self.port = self._socket.getsockname()[1]
         config = uvicorn.Config(
-            self.app, http="h11", ws="none", loop="asyncio", log_level="error", access_log=False
+            self.app, http=Impatient, ws="none", loop="asyncio", log_level="error", access_log=False
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],))

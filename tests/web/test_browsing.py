@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ import pytest
 
 from gstarx import runs
 from gstarx.cli.networks import shipped_path
-from gstarx.web import ServedRun, Settings
-from gstarx.web.browsing import Browsed
+from gstarx.web import ServedRun, Settings, networks
+from gstarx.web.browsing import Browsed, _titles
 from gstarx.web.explaining import Explaining
 from gstarx.web.interrupting import Bell
 from gstarx.web.networks import Networks
@@ -55,9 +56,9 @@ def test_runs_about_the_same_graphs_are_shown_together(store: Path) -> None:
 
 def test_another_dataset_of_the_store_can_be_chosen(store: Path) -> None:
     assert browsed(store, "motifs").summary()["dataset"] == "motifs"
-    networks = Networks(Settings(run=ServedRun(store, odd_models.weights, "mutag")))
-    assert networks.browsed is None
-    assert "motifs, nitro" in networks.run_problem
+    found = Networks(Settings(run=ServedRun(store, odd_models.weights, "mutag")))
+    assert found.browsed is None
+    assert "motifs, nitro" in found.run_problem
 
 
 def test_rows_have_the_metrics_of_every_run_beside_each_other(store: Path) -> None:
@@ -105,9 +106,9 @@ def test_wrong_and_failed_graphs_are_found(store: Path) -> None:
 
 
 def test_a_run_that_removes_nodes_its_own_way_is_judged_its_way(tmp_path: Path) -> None:
-    spec = {"dataset": "nitro", "model": str(shipped_path("nitro")), "split": "all"}
-    spec |= {"explainer": "leave_one_out", "graphs": (44,), "removal": "zero_filling"}
-    runs.run(spec, tmp_path / "store", workers=1, progress=False)
+    asked = {"dataset": "nitro", "model": str(shipped_path("nitro")), "split": "all"}
+    asked |= {"explainer": "leave_one_out", "graphs": (44,), "removal": "zero_filling"}
+    runs.run(asked, tmp_path / "store", workers=1, progress=False)
     (row,) = runs.read(tmp_path / "store").to_pylist()
     said: list[tuple[str, Any]] = []
     served = ServedRun(tmp_path / "store", odd_models.weights)
@@ -120,6 +121,68 @@ def test_a_run_that_removes_nodes_its_own_way_is_judged_its_way(tmp_path: Path) 
         assert result["selections"][len(nodes)] == nodes
         for name, column in result["metrics"].items():
             assert column[len(nodes)] == pytest.approx(row[name][at])
+
+
+def spec(explainer: str, seed: int = 0, **options: Any) -> dict[str, Any]:
+    return {"explainer": {"name": explainer, "options": options}, "seed": seed}
+
+
+def test_runs_are_called_by_what_tells_them_apart() -> None:
+    specs = {
+        "a": spec("random"),
+        "b": spec("gstarx", budget=50),
+        "c": spec("gstarx", budget=90),
+        "d": spec("shapley", seed=1, budget=50),
+        "e": spec("shapley", seed=2, budget=50),
+        "f" * 32: spec("banzhaf"),
+        "g" * 32: spec("banzhaf"),
+    }
+    assert list(_titles(specs).values()) == [
+        "Random",
+        "GStarX (budget 50)",
+        "GStarX (budget 90)",
+        "Shapley value (budget 50, seed 1)",
+        "Shapley value (budget 50, seed 2)",
+        "Banzhaf value (seed 0, ffffff)",
+        "Banzhaf value (seed 0, gggggg)",
+    ]
+
+
+def test_a_store_that_grows_is_read_again(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(networks, "_FRESH", 0.0)
+    growing = tmp_path / "store"
+    growing.mkdir()
+    shutil.copy(store / "store.json", growing)
+    found = Networks(Settings(run=ServedRun(growing, odd_models.weights)))
+    assert found.browsed is None
+    assert "no rows" in found.run_problem
+    first, second = browsed(store).runs
+    shutil.copytree(store / "runs", growing / "runs")
+    shutil.copytree(store / "rows" / f"run={first}", growing / "rows" / f"run={first}")
+    assert found.browsed is not None
+    assert list(found.browsed.runs) == [first]
+    before = found.browsed
+    assert found.browsed is before, "what has not changed is not read again"
+    shutil.copytree(store / "rows" / f"run={second}", growing / "rows" / f"run={second}")
+    assert [row["graph"] for row in rows(found.browsed)] == [15, 44, 45, 60]
+    shutil.rmtree(growing)
+    assert found.browsed is not None, "what is known stays"
+
+
+def test_what_a_store_has_most_of_may_change_while_it_is_browsed(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(networks, "_FRESH", 0.0)
+    growing = tmp_path / "store"
+    shutil.copytree(store, growing, ignore=lambda *_: [f"run={run}" for run in browsed(store).runs])
+    found = Networks(Settings(run=ServedRun(growing, odd_models.weights)))
+    assert found.browsed is not None
+    assert found.browsed.dataset == "motifs"
+    shutil.copytree(store / "rows", growing / "rows", dirs_exist_ok=True)
+    assert found.browsed.dataset == "motifs"
+    assert "1 other set" in (found.browsed.remark or "")
 
 
 def test_over_http(server: Served) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
 
-from gstarx.web import Limits, Settings
-from tests.web import odd_models
-from tests.web.served import MOLECULE, Served, problem, served, wait_for
+from gstarx.web import Limits, Settings, lanes
+from gstarx.web.jobs import JobBook
+from gstarx.web.lanes import Lane
+from gstarx.web.messages import Answer
+from gstarx.web.processes import Worker
+from tests.web.served import MOLECULE, Served, problem, wait_for
 
 
 def goes_on(server: Served) -> None:
@@ -100,11 +104,41 @@ def test_a_question_that_kills_the_desk(server: Served) -> None:
     goes_on(server)
 
 
-def test_a_model_that_cannot_even_be_loaded_is_listed_with_its_problem() -> None:
-    models = (odd_models.DEADLY, *odd_models.SHIPPED)
-    with served(Settings(models=models, workers=1, limits=Limits(queue=4))) as running:
-        found = {one["name"]: one for one in running.about()["models"]}
-        assert "exit code 9" in found["deadly"]["problem"]
-        assert found["nitro"]["problem"] is None
-        problem(running.start("deadly"), 422, "no_model")
-        goes_on(running)
+def test_a_model_that_cannot_even_be_loaded_is_listed_with_its_problem(server: Served) -> None:
+    found = {one["name"]: one for one in server.about()["models"]}
+    assert "exit code 9" in found["deadly"]["problem"]
+    assert found["nitro"]["problem"] is None
+    problem(server.start("deadly"), 422, "no_model")
+    goes_on(server)
+
+
+def test_a_worker_that_dies_of_its_first_model_is_started_without_trying_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    roles = []
+
+    class Made(Worker):
+        def __init__(self, says: Answer | None) -> None:
+            self.says = says
+
+        alive = True
+
+        async def answer(self) -> Answer | None:
+            return self.says
+
+        async def stop(self) -> None:
+            pass
+
+    async def started(role: str, settings: Settings) -> Worker:
+        roles.append(role)
+        return Made(Answer(0, "ready", "null") if role == "cold explainer" else None)
+
+    async def script() -> None:
+        lane = Lane(Settings(), JobBook(Limits()))
+        await lane._prepared()
+        assert lane.ready.is_set()
+
+    monkeypatch.setattr(Worker, "started", started)
+    monkeypatch.setattr(lanes, "_SHORTEST_PAUSE", 0.0)
+    asyncio.run(script())
+    assert roles == ["explainer", "cold explainer"]

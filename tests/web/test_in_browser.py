@@ -5,25 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
-import queue
-import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlparse
 from xml.etree import ElementTree
 
-import httpx
 import pytest
 
 from gstarx.drawing.colours import score_colour
 from tests.browser import started_browser
-from tests.cli.commands import environment
 from tests.web import made_answers
-from tests.web.served import wait_for
+from tests.web.served import Served, wait_for
 
 #: Nitrobenzene, and its nitrogen and oxygens.
 SMILES, NITRO = "c1ccccc1[N+](=O)[O-]", [6, 7, 8]
@@ -38,34 +31,10 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def address(browser: Any, store: Path) -> Iterator[str]:
-    """Where ``gstarx serve`` listens, in a process of its own."""
-    options = ("--port", "0", "--workers", "1", "--model", "nitro", "--model", "motifs")
-    command = [sys.executable, "-m", "gstarx", "serve", *options, "--run", str(store)]
-    running = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**environment(), "COLUMNS": "200"},
-    )
-    said: queue.Queue[str] = queue.Queue()
-    assert running.stdout is not None
-    # its output is read to the end, or it would wait for somebody who does
-    reader = threading.Thread(
-        target=lambda out: [said.put(line) for line in out], args=[running.stdout]
-    )
-    reader.start()
-    try:
-        line = said.get(timeout=60)
-        found = next(word for word in line.split() if word.startswith("http://")).rstrip("/")
-        wait_for(lambda: httpx.get(f"{found}/api/v1/about").json()["ready"])
-        yield found
-    finally:
-        running.send_signal(signal.SIGINT)
-        running.wait(30)
-        reader.join()
-        running.stdout.close()
+def address(browser: Any, server: Served) -> str:
+    """Where the server listens, when no worker has yet to get over an earlier test."""
+    wait_for(lambda: all(lane.ready.is_set() for lane in server.office.lanes))
+    return f"http://127.0.0.1:{server.port}"
 
 
 class Explorer:
@@ -146,7 +115,7 @@ def explorer(browser: Any, address: str) -> Iterator[Explorer]:
     context = browser.new_context(
         viewport={"width": 1440, "height": 900}, reduced_motion="reduce", accept_downloads=True
     )
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(30_000)
     made = Explorer(context, address)
     yield made
     context.close()
@@ -338,6 +307,24 @@ def test_a_busy_server_is_asked_again(explorer: Explorer) -> None:
     explorer.expected_refusals = 1
 
 
+def test_escape_stops_what_has_not_begun(explorer: Explorer) -> None:
+    page = explorer.open()
+    held: list[Any] = []
+    dropped: list[str] = []
+    page.on("request", lambda asked: asked.method == "DELETE" and dropped.append(asked.url))
+    page.route("**/api/v1/jobs", lambda route: held.append(route))
+    page.get_by_role("button", name="Explain", exact=True).click()
+    page.locator("#cancel").wait_for()
+    wait_for(lambda: (page.wait_for_timeout(20), held)[1])
+    page.keyboard.press("Escape")
+    page.locator("#progress").wait_for(state="hidden")
+    with page.expect_response(lambda answer: answer.request.method == "DELETE") as waiting:
+        held[0].continue_()  # the server takes the job when nobody wants it any more
+    assert waiting.value.ok
+    assert len(dropped) == 1
+    assert page.locator("#results").is_hidden()
+
+
 def test_a_server_that_is_gone_is_looked_for(explorer: Explorer) -> None:
     page = explorer.open()
     page.route("**/api/v1/**", lambda route: route.abort())
@@ -397,6 +384,74 @@ def test_an_answer_stays_until_the_next_question_is_taken(explorer: Explorer) ->
     page.get_by_text("1–4 of 4 graphs").wait_for()
     page.get_by_role("link", name="Ask", exact=True).click()
     assert page.locator(".head h2").inner_text() == SMILES
+
+
+@pytest.mark.parametrize("view", ["#ask?model=nothing&smiles=CC", "#ask?model=motifs"])
+def test_an_address_that_cannot_be_asked_shows_no_other_answer(
+    explorer: Explorer, view: str
+) -> None:
+    page = explorer.asked()
+    page.evaluate("view => { location.hash = view; }", view)
+    page.locator("#results").wait_for(state="hidden")
+    assert page.locator("#model-error").is_visible() == ("nothing" in view)
+    page.go_back()
+    explorer.answered()
+    assert page.locator(".head h2").inner_text() == SMILES
+
+
+def test_hostile_addresses_do_no_harm(explorer: Explorer) -> None:
+    hostile = quote(made_answers.HOSTILE)
+    page = explorer.open(f"#ask?model={hostile}&smiles={hostile}&sparsity=abc&own=999.x&seed=-1")
+    assert made_answers.HOSTILE in page.locator("#model-error").inner_text()
+    page = explorer.asked(f"{ASKED}&sparsity=7&own=999.6.abc&explainer={hostile}&gstarx.budget=[")
+    assert explorer.selected() == [6]
+    assert page.locator("output.kept").inner_text() == "keeps 2 of 9 atoms"
+    assert page.evaluate("'hacked' in window") is False
+
+
+def test_what_is_left_out_of_a_small_molecule_is_not_left_out_of_the_next(
+    explorer: Explorer,
+) -> None:
+    page = explorer.asked("#ask?model=nitro&smiles=C&explainer=gstarx&own=0")
+    assert page.locator("output.kept").inner_text() == "keeps 0 of 1 atom"
+    assert "1 evaluation " in explorer.card("gstarx").locator(".foot").inner_text()
+    explorer.figure("own")
+    page.wait_for_timeout(300)
+    assert explorer.link()["sparsity"] == ["0.7"]
+    page.locator("#smiles").fill("C" * 10)
+    page.locator("#smiles").press("Enter")
+    page.locator("output.kept", has_text="keeps 3 of 10 atoms").wait_for()
+    explorer.answered()
+
+
+def test_large_molecules_get_wider_cards(explorer: Explorer) -> None:
+    def width() -> float:
+        return float(explorer.card("random").bounding_box()["width"])
+
+    explorer.asked(f"#ask?model=nitro&smiles={quote(SMILES)}&explainer=random&best=no")
+    usual = width()
+    explorer.asked(f"#ask?model=nitro&smiles={'CCO' * 13}&explainer=random&best=no")
+    assert width() > 1.3 * usual
+    explorer.page.set_viewport_size({"width": 390, "height": 844})
+    assert explorer.fits()
+
+
+def test_who_waits_is_told_how_many_are_before(explorer: Explorer) -> None:
+    parts = [{"position": 2}, {"position": 1}, {"position": 0}]
+    heard = "".join(f"event: job\ndata: {json.dumps(part)}\n\n" for part in parts)
+    page = explorer.open()
+    page.evaluate(
+        """() => { window.seen = []; new MutationObserver(() => {
+            window.seen.push(document.getElementById('progress-text').textContent);
+        }).observe(document.getElementById('progress-text'), { childList: true }); }"""
+    )
+    events = "**/api/v1/jobs/*/events"
+    page.route(
+        events, lambda route: route.fulfill(content_type="text/event-stream", body=heard), times=1
+    )
+    page.get_by_role("button", name="Explain", exact=True).click()
+    page.locator("#progress-text", has_text="next in the queue").wait_for()
+    assert {"in the queue behind 2", "in the queue behind 1"} <= set(page.evaluate("window.seen"))
 
 
 def test_back_and_forward_go_through_questions(explorer: Explorer) -> None:
@@ -461,6 +516,50 @@ def test_a_run_is_browsed_and_a_graph_opened(explorer: Explorer) -> None:
     page.get_by_role("link", name="All graphs of the run").click()
     page.get_by_text("1–4 of 4 graphs").wait_for()
     assert page.locator("th[aria-sort]").inner_text().startswith("Random")
+
+
+def test_the_graphs_beside_one_are_a_click_away(explorer: Explorer) -> None:
+    page = explorer.asked("#ask?run_graph=44")
+    assert page.get_by_role("link", name="Next").count() == 0, "no table has been seen yet"
+    page.get_by_role("link", name="All graphs of the run").click()
+    page.locator(".rows a", has_text="44").click()
+    page.get_by_role("link", name="Next").click()
+    page.locator(".head h2", has_text="nitro 45").wait_for()
+    explorer.answered()
+    assert page.get_by_role("link", name="Previous").count() == 1
+
+
+def test_runs_that_differ_in_their_seed_have_a_card_each(explorer: Explorer) -> None:
+    def again(route: Any) -> None:
+        """The events of the job, with what the first run found once more under another title."""
+        body = route.fetch().text()
+        first = next(event for event in body.split("\n\n") if '"result"' in event)
+        other = first.replace('"title":"GStarX"', '"title":"GStarX (seed 7)"')
+        assert other != first
+        body = body.replace(first, f"{first}\n\n{other}")
+        route.fulfill(content_type="text/event-stream", body=body)
+
+    explorer.page.route("**/api/v1/jobs/*/events", again)
+    page = explorer.asked("#ask?run_graph=44")
+    titles = page.locator(".card h3").all_inner_texts()
+    assert titles[:3] == ["GStarX", "GStarX (seed 7)", "Random"]
+
+
+def test_a_store_without_rows_says_so_and_is_looked_at_again(explorer: Explorer) -> None:
+    def without(route: Any) -> None:
+        about = route.fetch().json()
+        route.fulfill(json={**about, "run": None, "run_problem": "the store has no rows"})
+
+    problem = {"code": "no_run", "message": "the store has no rows yet", "field": None}
+    page = explorer.page
+    page.route("**/api/v1/about", without)
+    page.route("**/api/v1/run", lambda route: route.fulfill(status=404, json={"error": problem}))
+    explorer.open("#browse")
+    page.get_by_text("the store has no rows yet.").wait_for()
+    explorer.expected_refusals = 1
+    page.unroute("**/api/v1/run")
+    page.get_by_role("button", name="Look again").click()
+    page.get_by_text("1–4 of 4 graphs").wait_for()
 
 
 def test_wrong_and_failed_graphs_stand_out_and_pages_turn(explorer: Explorer) -> None:

@@ -175,6 +175,15 @@ def test_bodies_that_are_no_sensible_json(server: Served, path: str, body: bytes
     problem(answer, answer.status_code, "invalid" if answer.status_code == 422 else "unknown_model")
 
 
+def test_what_is_wrong_with_the_json_is_said(server: Served) -> None:
+    headers = {"content-type": "application/json"}
+    for body, words in ((b'{"model": NaN}', "NaN"), (b"[" * 100, "deeper than 20")):
+        answer = server.client.post("/jobs", content=body, headers=headers)
+        found = problem(answer, 422, "invalid")
+        assert words in found["message"]
+        assert found["field"] is None
+
+
 def test_too_large_a_body(server: Served) -> None:
     headers = {"content-type": "application/json"}
     body = b" " * (1 << 16) + b"{}"

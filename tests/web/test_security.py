@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ def test_a_name_can_be_added() -> None:
         {"origin": "http://evil.example"},
         {"origin": "null"},
         {"origin": "http://127.0.0.1:9999"},
+        {"origin": "http://["},
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},
     ],
@@ -190,6 +192,8 @@ def test_an_error_that_nobody_foresaw_says_nothing_of_the_inside(
 def test_addresses_to_type() -> None:
     assert address(Settings(), 8000) == "http://127.0.0.1:8000/"
     assert address(Settings(host="::1", token=TOKEN), 80) == f"http://[::1]:80/?token={TOKEN}"
+    assert address(Settings(host="192.168.1.5"), 80) == "http://192.168.1.5:80/"
+    assert address(Settings(host="0.0.0.0"), 80) == f"http://{socket.gethostname()}:80/"
     assert not is_loopback("example.org")
 
 

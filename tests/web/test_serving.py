@@ -82,12 +82,28 @@ def finished(client: httpx.Client, **asked: Any) -> dict[str, Any]:
     return found
 
 
+OWN = """
+import torch
+from gstarx.models import GCN
+def make():
+    torch.manual_seed(0)
+    return GCN(9, 8, 2)
+"""
+
+
 def test_it_answers_and_ctrl_c_ends_it_with_all_its_workers(tmp_path: Path) -> None:
-    with serving("--model", "nitro", "--workers", "1", where=tmp_path) as command:
+    (tmp_path / "mine.py").write_text(OWN)
+    options = ("--model", "nitro", "--model", "mine:make", "--workers", "1")
+    with serving(*options, where=tmp_path) as command:
         with httpx.Client(base_url=command.address) as client:
             assert client.get("/").status_code == 200
-            assert [one["name"] for one in ready(client)["models"]] == ["nitro"]
+            shipped, own = ready(client)["models"]
+            assert (shipped["name"], own["name"]) == ("nitro", "mine:make")
+            assert (own["problem"], own["inputs"]) == (None, ["smiles"])
             assert finished(client)["state"] == "done"
+            job = finished(client, model="mine:make")
+            assert job["state"] == "done"
+            assert job["subject"]["prediction"]["name"] is None
             maps = Path(f"/proc/{command.process.pid}/maps")
             if maps.exists():
                 assert "libtorch" not in maps.read_text()
@@ -170,26 +186,6 @@ def test_the_models_by_default() -> None:
     found = served_models((), None)
     assert [one.name for one in found] == ["nitro", "motifs", "sst2", "sst2-gat", "tweets"]
     assert [one.missing for one in found[:2]] == [None, None]
-
-
-def test_a_model_of_ones_own_in_the_working_directory(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
-        "import torch\n"
-        "from gstarx.models import GCN\n"
-        "def make():\n"
-        "    torch.manual_seed(0)\n"
-        "    return GCN(9, 8, 2)\n"
-    )
-    with (
-        serving("--model", "mine:make", "--workers", "1", where=tmp_path) as command,
-        httpx.Client(base_url=command.address) as client,
-    ):
-        (model,) = ready(client)["models"]
-        assert model["problem"] is None
-        assert model["inputs"] == ["smiles"]
-        job = finished(client, model="mine:make")
-        assert job["state"] == "done"
-        assert job["subject"]["prediction"]["name"] is None
 
 
 def test_published_files_are_named_after_their_dataset_too(tmp_path: Path) -> None:

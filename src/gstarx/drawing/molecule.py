@@ -25,6 +25,8 @@ RADIUS = 14.5
 _BRIDGE = 15.0
 _OUTLINE = 2.2
 _GAP = 1.4
+#: Between parts of a molecule that are not joined, in the lengths that RDKit draws bonds with.
+_APART = 2.2
 _NUMBER = re.compile(r"-?\d+\.\d+")
 #: Attributes of RDKit's elements that are kept, and those that its ``style`` may set.
 _KEPT = {"d", "cx", "cy", "rx", "ry", "r", "x", "y", "width", "height", "points", "transform"}
@@ -201,6 +203,7 @@ def _rdkit_drawing(
     if not molecule.GetNumConformers():
         depictor.Compute2DCoords(prepared)
         depictor.StraightenDepiction(prepared)
+        _set_apart(prepared)
     canvas = drawing.MolDraw2DSVG(-1, -1)
     options = canvas.drawOptions()
     options.useBWAtomPalette()
@@ -218,6 +221,24 @@ def _rdkit_drawing(
     size = np.array([float(root.attrib[side].removesuffix("px")) for side in ("width", "height")])
     shapes = [_plain(part) for part in root.iter() if part is not root and _is_shape(part)]
     return shapes, np.array([[p.x, p.y] for p in places]), size
+
+
+def _set_apart(molecule: Any) -> None:
+    """Put parts that are not joined, as in a salt, beside each other: RDKit lets them touch."""
+    chem = require("rdkit.Chem", extra="drawing")
+    parts = [list(part) for part in chem.GetMolFrags(molecule)]
+    if len(parts) < 2:
+        return
+    conformer = molecule.GetConformer()
+    places = np.array(conformer.GetPositions())
+    right = 0.0
+    for part in sorted(parts, key=len, reverse=True):
+        own = places[part]
+        middle = (own[:, 1].min() + own[:, 1].max()) / 2
+        places[part] += [right - own[:, 0].min(), -middle, 0.0]
+        right = places[part, 0].max() + _APART
+    for atom, place in enumerate(places.tolist()):
+        conformer.SetAtomPosition(atom, place)
 
 
 def _can_kekulize(molecule: Any) -> bool:

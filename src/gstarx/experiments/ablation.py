@@ -74,15 +74,18 @@ CHANGES = (
 def changes(found: Mapping[str, Found], setups: Sequence[str]) -> Grid:
     """Mean over sparsities and graphs: what the change gains, with a paired bootstrap interval.
 
-    Means over sparsities, because the best of eight of two methods may lie at different ones.
+    In thousandths. Means over sparsities, because the best of eight of two methods may lie at
+    different ones.
     """
     rows: list[tuple[Cell, ...]] = []
     for change in CHANGES:
+        said = f"{change.title}: instead of *{change.reference}*"
         for other in change.others:
             cells = [_gain(found[name], change.reference, other) for name in setups]
             if any(cell is not None for cell in cells):
-                rows.append((change.title, change.reference, other, *cells))
-    return Grid("ablation", ("change", "from", "to", *setups), tuple(rows))
+                rows.append((said, other, *cells))
+                said = ""  # once for all of its rows
+    return Grid("ablation", ("change", "to", *setups), tuple(rows))
 
 
 def equal_evaluations(found: Mapping[str, Found], setups: Sequence[str]) -> Grid:
@@ -113,4 +116,5 @@ def _gain(found: Found, reference: str, other: str) -> Cell:
         return None
     gain = paired_bootstrap(after.harmonic.mean(axis=1), before.harmonic.mean(axis=1), seed=0)
     mark = "**" if gain.low > 0 or gain.high < 0 else ""
-    return f"{mark}{gain.mean:+.4f}{mark} [{gain.low:+.4f}, {gain.high:+.4f}]"
+    low, mean, high = (1_000 * bound for bound in (gain.low, gain.mean, gain.high))
+    return f"{mark}{mean:+.1f}{mark} [{low:+.1f}, {high:+.1f}]"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gstarx.experiments.analysis import SPARSITIES, Chosen, Found, of_role
-from gstarx.experiments.grids import Cell, Grid, mean_of, percent
+from gstarx.experiments.grids import Cell, Grid, mean_of, percent, printed_mean
 from gstarx.paper import paper
 
 #: Setups of Table 1 by what the paper calls their data, and of Table 2.
@@ -130,7 +130,7 @@ def against_rivals(found: Mapping[str, Found], setups: Sequence[str]) -> Grid:
 
 
 def leads(found: Mapping[str, Found], setups: Sequence[str]) -> str:
-    """Where the chosen variant leads all rivals that were run, in words."""
+    """Where the chosen variant leads all rivals that were run, and whom it does not, in words."""
     ahead: list[str] = []
     undecided: list[str] = []
     behind: list[str] = []
@@ -138,22 +138,30 @@ def leads(found: Mapping[str, Found], setups: Sequence[str]) -> str:
         own = found[name].choose(OURS)
         if own is None:
             continue
-        worst = 2
+        level, better, run = [], [], 0
         for rival in RIVALS:
             few = found[name].choose([rival]) is None
             other = found[name].choose([rival], few=few)
             if other is None:
                 continue
+            run += 1
             gain = found[name].compare(_on(found[name], own, few), other)
-            worst = min(worst, 1 if gain.low > 0 else 0 if gain.mean > 0 else -1)
-        if worst < 2:
-            {1: ahead, 0: undecided, -1: behind}[worst].append(name)
+            if gain.high < 0:
+                better.append(rival)
+            elif gain.low <= 0:
+                level.append(f"{rival} {gain.mean:+.4f}")
+        if run and not level and not better:
+            ahead.append(name)
+        if level:
+            undecided.append(f"{name} ({', '.join(level)})")
+        if better:
+            behind.append(f"{name} ({', '.join(better)})")
     parts = [
         f"{what}: {', '.join(names)}."
         for what, names in (
             ("Beyond doubt ahead of every rival that was run", ahead),
-            ("Ahead in the mean, not beyond doubt", undecided),
-            ("Behind one of them", behind),
+            ("Not beyond doubt", undecided),
+            ("Behind beyond doubt", behind),
         )
         if names
     ]
@@ -238,6 +246,7 @@ def _average(
 ) -> tuple[Cell, ...]:
     if not wanted:
         return ()
-    said = mean_of(printed)
+    there = [one for one in printed if one is not None]
+    said = printed_mean(there) if there and len(there) == len(printed) else None
     own = mean_of(cells)
     return (_cell(own, said, False) if said is not None else own,)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import ROUND_HALF_UP, Decimal
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
 import numpy as np
 
-from gstarx.drawing import plot_curves
+from gstarx.drawing import plot_curves, plot_intervals
 from gstarx.experiments.ablation import changes, equal_evaluations
-from gstarx.experiments.analysis import Found
+from gstarx.experiments.analysis import Found, of_role
 from gstarx.experiments.costs import seconds
 from gstarx.experiments.faithfulness import (
     OURS,
+    PAPERS,
     TABLE_1,
     TABLE_2,
     against_rivals,
@@ -26,7 +26,7 @@ from gstarx.experiments.faithfulness import (
     refined,
     short_of,
 )
-from gstarx.experiments.grids import Grid, mean_of, shown
+from gstarx.experiments.grids import Grid, mean_of, printed_mean, shown
 from gstarx.experiments.setups import SETUPS
 from gstarx.experiments.tables import accuracy_table
 from gstarx.paper import paper
@@ -79,6 +79,7 @@ def write_page(results: Path, to: Path) -> Path:
         words[name] = "Not measured yet." if measured is None else measured.markdown().strip()
     words |= _figures(found) | _averages(found) | _orphicx() | _cost_growth(results)
     words["curves"] = _curves(found, to.parent / "figures")
+    words["intervals"] = _intervals(found, to.parent / "figures")
     words["accuracies"] = accuracy_table(results).strip()
     words |= {"count_ours": str(len(OURS)), "ours": "; ".join(OURS), "lead": leads(found, names)}
     words["short"] = short_of(found, names)
@@ -125,19 +126,22 @@ def _averages(found: Mapping[str, Found]) -> dict[str, str]:
     printed = dict(zip(table["methods"], table["average"], strict=True))
     words = {
         "average_paper": f"{printed['GStarX']:.4f}",
-        "average_graphsvx_paper": f"{printed['GraphSVX']:.4f}",
         "gin_paper": f"{paper()['table_2']['mutag-gin'][-1]:.4f}",
         "gin_published": shown(found["mutag-gin"].best("as published")),
     }
     for key, method in (
         ("published", "as published"),
-        ("graphsvx", "GraphSVX"),
         ("hn", "HN"),
         ("shapley", "Shapley"),
         ("banzhaf", "Banzhaf"),
         ("logarithms", "Banzhaf of logarithms"),
     ):
         words[f"average_{key}"] = shown(mean_of([found[name].best(method) for name in TABLE_1]))
+    rivals = []
+    for method in of_role("rival"):
+        own = mean_of([found[name].best(method, few=True) for name in TABLE_1])
+        rivals.append(f"{method} {shown(own)} ({printed[PAPERS[method]]:.4f})")
+    words["rivals"] = ", ".join(rivals)
     return words
 
 
@@ -145,9 +149,8 @@ def _orphicx() -> dict[str, str]:
     """The one average that is not the mean of its column."""
     table = paper()["table_1"]
     at = table["methods"].index("OrphicX")
-    column = [Decimal(str(table[name][at])) for name in TABLE_1.values()]
-    mean = (sum(column, Decimal()) / len(column)).quantize(Decimal("0.0001"), ROUND_HALF_UP)
-    return {"orphicx_printed": str(table["average"][at]), "orphicx_mean": str(mean)}
+    mean = printed_mean([table[name][at] for name in TABLE_1.values()])
+    return {"orphicx_printed": str(table["average"][at]), "orphicx_mean": f"{mean:.4f}"}
 
 
 def _cost_growth(results: Path) -> dict[str, str]:
@@ -174,6 +177,26 @@ def _curves(found: Mapping[str, Found], pictures: Path) -> str:
         if shown:
             parts.append(f"### {name}\n\n" + "\n".join(shown))
     return "\n\n".join(parts) or "Not measured yet."
+
+
+def _intervals(found: Mapping[str, Found], pictures: Path) -> str:
+    pictures.mkdir(parents=True, exist_ok=True)
+    shown = []
+    for name, one in found.items():
+        values = {}
+        for method in (*OURS, *of_role("rival")):
+            chosen = one.choose([method]) or one.choose([method], few=True)
+            if chosen is not None:
+                few = "" if len(chosen.test) == len(one.graphs("test")) else ", few graphs"
+                values[method + few] = chosen.test
+        random, best = one.random(), one.best("best found")
+        if not values or random is None or best is None:
+            continue
+        ends = {"random": float(random.max()), "best found": best}
+        file = pictures / f"intervals-{name}.svg"
+        plot_intervals(values, references=ends, title=f"H-fidelity, {name}").save(file)
+        shown.append(f"![H-fidelity with intervals, {name}](figures/{file.name})")
+    return "\n\n".join(shown) or "Not measured yet."
 
 
 def _lines(found: Found, field: str) -> dict[str, tuple[object, object]]:

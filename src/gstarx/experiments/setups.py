@@ -118,7 +118,7 @@ SETUPS = {
     setup.name: setup
     for setup in (
         Setup("mutag", "gcn", "mutag/gcn_3l_best.pth", few=20),
-        Setup("ba_2motifs", "gcn", "ba_2motifs/gcn_3l_best.pth"),
+        Setup("ba_2motifs", "gcn", "ba_2motifs/gcn_3l_best.pth", few=100),
         Setup("bbbp", "gcn", "bbbp/gcn_3l_best.pth"),
         Setup("bace", "gcn", "bace/gcn_3l_best.pth"),
         Setup("sst2", "gcn", test=100),

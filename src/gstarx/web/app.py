@@ -179,8 +179,8 @@ def _add_run(api: APIRouter, office: Office) -> None:
 
     @api.get("/run", response_model=schemas.RunSummary, responses=_errors(404))
     async def run() -> Response:
-        """The run that can be browsed."""
-        return _json(await office.desk.ask("run"))
+        """The run that can be browsed, as it is now."""
+        return _json(await office.run())
 
     @api.get("/run/rows", response_model=schemas.RowList, responses=_errors(404))
     async def rows(
@@ -236,6 +236,9 @@ async def _refused(_: Request, error: Exception) -> Response:
 async def _invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        reason = str(first.get("ctx", {}).get("error", ""))
+        return answered(Problem("invalid", f"the body is no JSON: {reason}"[:400]))
     places = [str(part) for part in first["loc"] if part not in ("body", "query", "path")]
     field = ".".join(places)[:200] or None
     return answered(Problem("invalid", str(first["msg"])[:400], field))

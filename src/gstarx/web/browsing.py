@@ -92,28 +92,37 @@ class Browsed:
         Their network, to be asked about graphs of the dataset.
     remark
         What was left out, where something was.
+    about
+        The dataset and the file of the network that they are about.
     """
 
     dataset: str
     runs: dict[str, StoredRun]
     served: ServedModel
     remark: str | None
+    about: tuple[str, str]
     networks: Networks = field(repr=False)
 
     @classmethod
-    def of(cls, asked: ServedRun, networks: Networks) -> Browsed:
-        """Read the store; of several datasets the one that is asked for, or has most rows."""
+    def of(
+        cls, asked: ServedRun, networks: Networks, about: tuple[str, str] | None = None
+    ) -> Browsed:
+        """Read the store; of several datasets the one that is asked for, or has most rows.
+
+        With ``about``, runs about that dataset and network, whatever else there is by now.
+        """
         check_format(asked.store)
         requests = {
             one["name"].partition("-")[0]: one["spec"] for one in Store(asked.store).requests()
         }
-        about = {
+        subjects = {
             run: (spec["dataset"]["name"], spec["model"]["weights"])
             for run, spec in requests.items()
         }
         rows = runs.read(asked.store, columns=["run"]).column("run").to_pylist()
-        counts = Counter(about[run] for run in rows if run in about)
+        counts = Counter(subjects[run] for run in rows if run in subjects)
         wanted = [pair for pair in counts if asked.dataset in (None, pair[0])]
+        wanted = [pair for pair in wanted if about in (None, pair)]
         if not wanted:
             known = sorted({dataset for dataset, _ in counts})
             what = "dataset in the store"
@@ -121,18 +130,17 @@ class Browsed:
                 unknown(what, asked.dataset, known) if asked.dataset else "the store has no rows"
             )
         dataset, weights = chosen = max(wanted, key=lambda pair: counts[pair])
-        found = [run for run, pair in about.items() if pair == chosen and run in set(rows)]
+        found = [run for run, pair in subjects.items() if pair == chosen and run in set(rows)]
+        titles = _titles({run: requests[run] for run in found})
         stem = Path(weights).stem
         name = f"{stem} (run)" if stem in networks.names else stem
         served = ServedModel(name, _Loader(asked, Path(weights)), f"{stem}, of the run")
         return cls(
             dataset,
-            {
-                run: _stored(asked.store, run, requests[run], [requests[o] for o in found])
-                for run in found
-            },
+            {run: _stored(asked.store, run, requests[run], titles[run]) for run in found},
             served,
             _remark(chosen, counts),
+            chosen,
             networks,
         )
 
@@ -276,18 +284,42 @@ class Browsed:
         }
 
 
-def _stored(
-    store: Path, run: str, spec: Mapping[str, Any], others: list[Mapping[str, Any]]
-) -> StoredRun:
+def _stored(store: Path, run: str, spec: Mapping[str, Any], title: str) -> StoredRun:
     explainer, options = spec["explainer"]["name"], spec["explainer"]["options"]
-    same = [other for other in others if other["explainer"]["name"] == explainer]
-    title = OFFER[explainer].title if explainer in OFFER else explainer
-    if len(same) > 1:
-        shown = ", ".join(f"{name} {json.dumps(value)}" for name, value in options.items())
-        title = f"{title} ({shown or run[:6]})"
     found = runs.read(store, run=run, columns=list(_COLUMNS)).to_pylist()
     rows = {row["graph"]: row for row in found}
     return StoredRun(run, explainer, options, title, spec.get("removal", "remove"), rows)
+
+
+def _titles(specs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """What to call runs, by id: all differently, and with no more words than that takes.
+
+    >>> explainer = {"name": "random", "options": {}}
+    >>> _titles(
+    ...     {"a": {"explainer": explainer, "seed": 0}, "b": {"explainer": explainer, "seed": 7}}
+    ... )
+    {'a': 'Random (seed 0)', 'b': 'Random (seed 7)'}
+    """
+    names = {run: spec["explainer"]["name"] for run, spec in specs.items()}
+    found = {run: OFFER[name].title if name in OFFER else name for run, name in names.items()}
+    words: dict[str, list[str]] = {run: [] for run in specs}
+    for more in (_options_in_words, _seed_in_words, lambda run, _: run[:6]):
+        shown = Counter((found[run], *words[run]) for run in specs)
+        for run in [run for run in specs if shown[found[run], *words[run]] > 1]:
+            words[run] += [text] if (text := more(run, specs[run])) else []
+    return {
+        run: f"{title} ({', '.join(words[run])})" if words[run] else title
+        for run, title in found.items()
+    }
+
+
+def _options_in_words(_: str, spec: Mapping[str, Any]) -> str:
+    options = spec["explainer"]["options"]
+    return ", ".join(f"{name} {json.dumps(value)}" for name, value in options.items())
+
+
+def _seed_in_words(_: str, spec: Mapping[str, Any]) -> str:
+    return f"seed {spec['seed']}" if "seed" in spec else ""
 
 
 def _remark(chosen: tuple[str, str], counts: Counter[tuple[str, str]]) -> str | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from functools import cached_property
+import time
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,18 +12,21 @@ from typing import TYPE_CHECKING, Any
 from gstarx import datasets
 from gstarx.unknown_names import unknown
 from gstarx.web.problems import Refused, said
-from gstarx.web.settings import LoadedModel, ServedModel, Settings
+from gstarx.web.settings import LoadedModel, ServedModel, ServedRun, Settings
 
 if TYPE_CHECKING:
     from gstarx.datasets import GraphDataset
     from gstarx.web.browsing import Browsed
 
+_NO_RUN = "there is no run to browse: start gstarx serve with --run"
 #: Datasets by what a graph of theirs is.
 MOLECULES = frozenset({"nitro", "mutag", "bbbp", "bace"})
 SENTENCES = frozenset({"sst2", "tweets"})
 #: Datasets that are read in no time: those of the package, and small ones where their files are.
 _SHIPPED = frozenset({"nitro", "motifs"})
 _SMALL = {"mutag": "MUTAG", "bbbp": "BBBP", "bace": "BACE", "ba_2motifs": "BA_2Motifs"}
+#: Seconds for which a store is taken to be as it was; somebody may be writing to it.
+_FRESH = 2.0
 #: Features of a node by what it can then stand for, where no dataset says it.
 _FEATURES = {9: "smiles", 384: "sentence"}
 
@@ -35,6 +39,9 @@ class Networks:
         self._served = {served.name: served for served in settings.models}
         self._loaded: dict[str, LoadedModel] = {}
         self._datasets: dict[str, GraphDataset] = {}
+        self._run: tuple[Browsed | None, str] = (None, _NO_RUN)
+        self._stamp: Any = None
+        self._looked: float | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -51,16 +58,31 @@ class Networks:
         """Why there is none."""
         return self._run_or_problem[1]
 
-    @cached_property
+    @property
     def _run_or_problem(self) -> tuple[Browsed | None, str]:
-        if self._settings.run is None:
-            return None, "there is no run to browse: start gstarx serve with --run"
-        from gstarx.runs import StoreError
-        from gstarx.web.browsing import Browsed
+        """The run as it is now, read again where its store has changed."""
+        asked, now = self._settings.run, time.monotonic()
+        if asked is None or (self._looked is not None and now - self._looked < _FRESH):
+            return self._run
+        self._looked = now
+        stamp = _stamp(asked.store)
+        if stamp != self._stamp:
+            self._stamp, before = stamp, self._run
+            self._run = self._read(asked)
+            if self._run[0] is None and before[0] is not None:
+                self._run, self._stamp = before, None  # it is being written: look again soon
+        return self._run
 
+    def _read(self, asked: ServedRun) -> tuple[Browsed | None, str]:
         try:
-            return Browsed.of(self._settings.run, self), ""
-        except (ValueError, OSError, ImportError, StoreError) as error:
+            from gstarx.runs import StoreError
+            from gstarx.web.browsing import Browsed
+        except ImportError as error:
+            return None, f"the run cannot be read: {said(error)}"
+        known = None if self._run[0] is None else self._run[0].about
+        try:
+            return Browsed.of(asked, self, known), ""
+        except (ValueError, OSError, StoreError) as error:
             return None, f"the run cannot be read: {said(error)}"
 
     def served(self, name: str) -> ServedModel:
@@ -148,3 +170,13 @@ def features_of(model: LoadedModel) -> int | None:
 def _config(model: LoadedModel) -> dict[str, Any]:
     found = getattr(model.model, "config", None)
     return found if isinstance(found, dict) else {}
+
+
+def _stamp(store: Path) -> tuple[tuple[str, int, int], ...]:
+    """What changes whenever a store gets rows: its files, their sizes and times."""
+    found = []
+    for path in sorted((store / "rows").glob("run=*/*")):
+        with suppress(FileNotFoundError):  # pieces are put together while we look
+            state = path.stat()
+            found.append((str(path), state.st_size, state.st_mtime_ns))
+    return tuple(found)

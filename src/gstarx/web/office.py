@@ -33,6 +33,7 @@ class Office:
         self._models: dict[str, dict[str, Any]] = {}
         self._explainers: list[dict[str, Any]] = []
         self._run: dict[str, Any] | None = None
+        self._run_problem: str | None = None
         self._ready = False
         self._reads_sentences = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -67,6 +68,7 @@ class Office:
                 "models": list(self._models.values()) if self._ready else [],
                 "explainers": self._explainers,
                 "run": self._run,
+                "run_problem": self._run_problem,
             }
         )
 
@@ -97,6 +99,14 @@ class Office:
         """The metrics of a selection, as JSON."""
         self._check_input(request)
         return await self.desk.ask("score", **request)
+
+    async def run(self) -> str:
+        """The run that can be browsed, as it is now, as JSON."""
+        content = await self.desk.ask("run")
+        if self._ready:
+            self._run, self._run_problem = json.loads(content), None
+            await self._add_model(self._run["model"])
+        return content
 
     def check_model(self, name: str) -> None:
         """Refuse a model that is not there or cannot be asked."""
@@ -139,13 +149,11 @@ class Office:
             run = await self._asked("run")
             if isinstance(run, Problem):
                 _log.warning("%s", run.message)
-            own = None if isinstance(run, Problem) else run["model"]
-            names += [own] if own is not None and own not in names else []
+                self._run_problem = run.message
+            else:
+                names.append(run["model"])
         for name in names:
-            found = await self._asked("model", model=name)
-            if isinstance(found, Problem):
-                found = listed_model(name, name, found.message)
-            self._models[name] = found
+            await self._add_model(name)
         self._explainers = explainers
         self._run = None if isinstance(run, Problem) else run
         self._ready = True
@@ -154,6 +162,14 @@ class Office:
             if found["examples"] and "sentence" not in found["inputs"]:
                 self._warm_up(found["name"], found["examples"][0]["input"])
                 break
+
+    async def _add_model(self, name: str) -> None:
+        """Ask what a model is, where nobody knows yet."""
+        if name not in self._models:
+            found = await self._asked("model", model=name)
+            if isinstance(found, Problem):
+                found = listed_model(name, name, found.message)
+            self._models[name] = found
 
     def _warm_up(self, model: str, input: dict[str, Any]) -> None:
         """Let the desk judge a selection that nobody asked for: the next one is quick."""

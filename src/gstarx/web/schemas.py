@@ -191,6 +191,7 @@ class About(BaseModel):
     models: list[ModelEntry]
     explainers: list[ExplainerEntry]
     run: RunSummary | None
+    run_problem: str | None
 
 
 class GraphEntry(BaseModel):

@@ -106,7 +106,7 @@ class Guard:
             if kind != "application/json":
                 return _refusal(Problem("not_json", "the content type must be application/json"))
             length = headers.get("content-length", "0")
-            if not length.isdigit() or int(length[:12]) > self._body:
+            if not (length.isascii() and length.isdigit()) or int(length[:12]) > self._body:
                 return _refusal(Problem("too_large", f"a request may have {self._body:,} bytes"))
         return None
 
@@ -180,7 +180,12 @@ def _is_own_page(headers: Headers) -> bool:
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = headers.get("origin")
-    return origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+    if origin is None:
+        return True
+    try:
+        return urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+    except ValueError:
+        return False
 
 
 def _is_address(name: str) -> bool:

@@ -13,6 +13,8 @@ from gstarx.web.settings import Settings
 
 #: Seconds that connections have to end after Ctrl-C.
 _GRACE = 2
+#: Hosts that stand for all addresses of this machine.
+_EVERYWHERE = ("", "0.0.0.0", "::")
 #: Seconds for which a connection without requests stays open.
 _KEPT_OPEN = 75
 
@@ -48,8 +50,13 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 def address(settings: Settings, port: int) -> str:
-    """What to type into a browser."""
-    host = settings.host if is_loopback(settings.host) else socket.gethostname()
+    """What to type into a browser.
+
+    >>> address(Settings(host="192.168.1.5", token="secret"), 80)
+    'http://192.168.1.5:80/?token=secret'
+    """
+    # only where it listens on all addresses: another one of the name's could lead elsewhere
+    host = socket.gethostname() if settings.host in _EVERYWHERE else settings.host
     shown = f"[{host}]" if ":" in host else host
     token = f"?token={settings.token}" if settings.token is not None else ""
     return f"http://{shown}:{port}/{token}"
@@ -80,6 +87,7 @@ def _run(settings: Settings, listening: socket.socket) -> None:
     import uvicorn
 
     from gstarx.web.app import create_app
+    from gstarx.web.patience import Impatient
 
     app = create_app(settings)
 
@@ -90,7 +98,7 @@ def _run(settings: Settings, listening: socket.socket) -> None:
 
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=Impatient,
         ws="none",
         loop="asyncio",
         log_level="warning",

@@ -16,6 +16,8 @@ from gstarx.web.settings import Limits, LoadedModel
 
 #: Digits of coordinates, more than any screen shows.
 _DIGITS = 2
+#: Characters of a text that an error repeats.
+_QUOTED = 50
 #: Graphs that are remembered.
 _REMEMBERED = 32
 
@@ -78,7 +80,8 @@ class Subjects:
         from gstarx.datasets import smiles_graph
 
         try:
-            data = smiles_graph(smiles, model.dataset)
+            # a network of one's own may read bonds; those of the package do not
+            data = smiles_graph(smiles, model.dataset, bond_features=model.dataset is None)
         except ValueError as error:
             raise Refused("bad_smiles", said(error), "input.smiles") from error
         if not data.num_nodes:
@@ -90,7 +93,8 @@ class Subjects:
 
         (data,) = text_graphs([sentence], progress=False)
         if len(data.words) < 2:
-            text = f"a sentence needs two words or more to share the prediction (got {sentence!r})"
+            got = f"{sentence[:_QUOTED]!r}{'…' if len(sentence) > _QUOTED else ''}"
+            text = f"a sentence needs two words or more to share the prediction (got {got})"
             raise Refused("bad_sentence", text, "input.sentence")
         return Subject(data, sentence.strip(), 0, {"sentence": sentence})
 

@@ -5,10 +5,13 @@ import { ServerGone, follow, post, remove } from './api.js';
 import { Form } from './form.js';
 import { Results } from './results.js';
 import { askLink, sameQuestion } from './link.js';
-import { seconds } from './words.js';
+import { seconds, sentence } from './words.js';
 
 const narrow = matchMedia('(max-width: 1000px)');
 const still = matchMedia('(prefers-reduced-motion: reduce)');
+
+/** What nobody waits for need not be worked out. */
+const drop = (job) => remove(`/jobs/${encodeURIComponent(job)}`).catch(() => {});
 
 export class Ask {
   /**
@@ -20,7 +23,8 @@ export class Ask {
     this.form = new Form(about, (question) => this.ask(question, { fresh: true }));
     byId('cancel').addEventListener('click', () => this.cancel());
     addEventListener('keydown', (event) => {
-      if (event.key === 'Escape' && this.job && !event.defaultPrevented) this.cancel();
+      const stoppable = !byId('progress').hidden && !byId('cancel').hidden;
+      if (event.key === 'Escape' && stoppable && !event.defaultPrevented) this.cancel();
     });
     this.remember = debounced(150, () => {
       if (!this.question || !this.shown) return;
@@ -34,6 +38,7 @@ export class Ask {
   open({ question, sparsity, own }) {
     this.shown = true;
     const fromRun = question.input && 'run_graph' in question.input;
+    this.#runBar(fromRun ? question.input.run_graph : null);
     if (sparsity !== null) this.sparsity = sparsity;
     if (this.question && question.input && sameQuestion(this.#whole(question), this.question)) {
       if (this.results?.subject) {
@@ -44,11 +49,14 @@ export class Ask {
     }
     byId('form').hidden = Boolean(fromRun);
     byId('ask').classList.toggle('alone', Boolean(fromRun));
-    this.#runBar(fromRun ? question.input.run_graph : null);
-    if (fromRun) this.ask(this.#whole(question), { own });
-    else if (!question.model && !question.input) {
-      this.#stop();
-      this.#forget();
+    if (fromRun) {
+      this.ask(this.#whole(question), { own });
+      return;
+    }
+    // an address that cannot be asked must not show the answer to another one
+    this.#stop();
+    this.#forget();
+    if (!question.model && !question.input) {
       if (!this.form.model) this.form.begin();
     } else if (this.form.write(question))
       this.ask({ ...this.form.read(), input: question.input }, { own });
@@ -163,11 +171,14 @@ export class Ask {
     this.began = performance.now();
     this.form.fail(null);
     this.#progress('asking …');
-    // an address that cannot be asked must not show the answer to another one
     if (!fresh) this.#forget();
     try {
       const { model, input, explainers, best, seed, target } = question;
-      const job = await post('/jobs', { model, input, explainers, best, seed, target }, turn);
+      const job = await post('/jobs', { model, input, explainers, best, seed, target });
+      if (turn.signal.aborted) {
+        drop(job.id);
+        return;
+      }
       this.job = job.id;
       Object.assign(this, { question, own });
       if (fresh) history.pushState(null, '', this.#address());
@@ -182,7 +193,7 @@ export class Ask {
           this.#fail({ message: 'The server no longer knows this question. Ask it again.' }),
       });
     } catch (error) {
-      if (error.name === 'AbortError') return;
+      if (turn.signal.aborted) return;
       if (error instanceof ServerGone) this.onGone();
       if (error.retryAfter) this.#wait(error, question, { fresh, own });
       else this.#fail(error);
@@ -214,8 +225,7 @@ export class Ask {
       })),
       best: question.best,
       kind: this.about.models.find(({ name }) => name === question.model)?.kind ?? 'graph',
-      keyOf: (result) =>
-        fromRun ? `${result.explainer} ${JSON.stringify(result.options)}` : result.explainer,
+      keyOf: (result) => (fromRun ? result.title : result.explainer),
       sparsity: this.sparsity,
       own: this.own,
       score: (nodes, signal) =>
@@ -239,8 +249,8 @@ export class Ask {
     if (result) this.results.setResult(result);
     if (best) this.results.setBest(best);
     if (error) this.#fail(error);
-    else if (state === 'queued' || position)
-      this.#progress(position ? `number ${position} in the queue` : 'in the queue');
+    else if (typeof position === 'number')
+      this.#progress(position ? `in the queue behind ${position}` : 'next in the queue');
     else if (progress) {
       const { done, total, doing } = progress;
       this.results.working(doing);
@@ -301,7 +311,7 @@ export class Ask {
       this.ask(question, options);
     };
     const tell = () => {
-      words.textContent = `${error.message} Trying again in ${left} s. `;
+      words.textContent = `${sentence(error.message)} Trying again in ${left} s. `;
       this.#progress(`busy, again in ${left} s`);
     };
     place.replaceChildren(
@@ -341,8 +351,7 @@ export class Ask {
     this.turn?.abort();
     this.stopFollowing?.();
     clearInterval(this.countdown);
-    // what nobody waits for need not be worked out
-    if (this.job) remove(`/jobs/${encodeURIComponent(this.job)}`).catch(() => {});
+    if (this.job) drop(this.job);
     Object.assign(this, { job: null, turn: null, stopFollowing: null, state: null });
     byId('progress').hidden = true;
     byId('cancel').hidden = false;

@@ -5,7 +5,7 @@ import { get } from './api.js';
 import { PAGE } from './colours.js';
 import { curves } from './curves.js';
 import { askLink, browseLink } from './link.js';
-import { METRICS, classed, decimal, percent, seconds, whole } from './words.js';
+import { METRICS, classed, decimal, percent, seconds, sentence, whole } from './words.js';
 
 const ROWS = 25;
 const FILTERS = { all: 'All', wrong: 'Wrong predictions', failed: 'Failed' };
@@ -21,11 +21,42 @@ export class Browse {
   constructor(about, { onError }) {
     Object.assign(this, { about, run: about.run, onError });
     this.root = byId('browse');
-    this.#build();
+    if (this.run) this.#build();
+    else this.#without(about.run_problem);
   }
 
-  /** Show the part of the table that an address asks for. */
-  open(given) {
+  /** Show the part of the table that an address asks for, and look whether the run has grown. */
+  async open(given) {
+    this.given = given;
+    if (this.run) this.#show(given);
+    try {
+      const run = await get('/run');
+      if (JSON.stringify(run) === JSON.stringify(this.run)) return;
+      this.run = run;
+      this.about.run = run;
+      this.#build();
+      this.#show(this.given);
+    } catch (error) {
+      if (!this.run) this.#without(error.message);
+      this.onError(error);
+    }
+  }
+
+  /** There is nothing to browse, and why. */
+  #without(reason) {
+    const again = () => this.open(this.given);
+    this.root.replaceChildren(
+      h(
+        'div',
+        { class: 'panel filters' },
+        h('p', { class: 'error', role: 'alert' }, sentence(reason)),
+        h('button', { type: 'button', class: 'small', onclick: again }, 'Look again'),
+      ),
+    );
+  }
+
+  #show(given) {
+    this.given = given;
     const { run } = this;
     const among = (value, valid, otherwise) => (valid.includes(value) ? value : otherwise);
     const ids = run.runs.map(({ id }) => String(id));
@@ -60,7 +91,7 @@ export class Browse {
   #go(changes) {
     const next = { ...this.table, page: 1, ...changes };
     history.pushState(null, '', browseLink(next));
-    this.open(
+    this.#show(
       Object.fromEntries(
         Object.entries(next).map(([key, value]) => [key, value === null ? null : String(value)]),
       ),
@@ -220,7 +251,7 @@ export class Browse {
           'li',
           {},
           swatch,
-          this.#called(run),
+          run.title,
           h(
             'small',
             { class: 'muted' },
@@ -231,22 +262,12 @@ export class Browse {
     );
   }
 
-  #called(run) {
-    const title =
-      this.about.explainers.find(({ name }) => name === run.explainer)?.title ?? run.explainer;
-    const alike = this.run.runs.filter((other) => other.explainer === run.explainer).length > 1;
-    const options = Object.entries(run.options)
-      .map(([name, value]) => `${name} ${value}`)
-      .join(', ');
-    return alike && options ? `${title} (${options})` : title;
-  }
-
   #plot() {
     const { metric, sparsity } = this.table;
     const lines = this.run.runs
       .filter(({ id }) => this.run.curves[id])
       .map((run) => ({
-        name: this.#called(run),
+        name: run.title,
         colour: PAGE.line(this.run.runs.indexOf(run)),
         points: this.run.sparsities.map((share, i) => [share, this.run.curves[run.id][metric][i]]),
       }));
@@ -305,7 +326,7 @@ export class Browse {
       header('Nodes', 'nodes', null, 'number wide'),
       h('th', { scope: 'col' }, 'Prediction'),
       h('th', { scope: 'col', class: 'wide' }, 'Label'),
-      ...this.run.runs.map((one) => header(this.#called(one), metric, String(one.id))),
+      ...this.run.runs.map((one) => header(one.title, metric, String(one.id))),
     );
     if (focused >= 0) this.head.querySelectorAll('button')[focused]?.focus();
     this.lowest.textContent =

@@ -6,7 +6,7 @@ import { Picture } from './picture.js';
 import { barList, ranked } from './bars.js';
 import { metricsAt, metricsList } from './metrics.js';
 import { term } from './tooltip.js';
-import { about, counted, seconds, signed, whole } from './words.js';
+import { about, counted, evaluated, seconds, signed } from './words.js';
 
 const EXACT = 'Computed, not estimated: asking again gives the same scores with any seed.';
 const SAMPLED = 'Estimated from samples: whiskers and ± are one standard error.';
@@ -152,7 +152,7 @@ export class ExplainerCard extends Card {
     const { evaluations, seconds: time } = this.result;
     const parts = [];
     if (evaluations !== null && evaluations !== undefined)
-      parts.push(`${whole(evaluations)} evaluations`);
+      parts.push(evaluated(evaluations));
     if (time !== null && time !== undefined) parts.push(seconds(time));
     return parts.join(' · ');
   }
@@ -168,7 +168,7 @@ export class BestCard extends Card {
       say: (node) => [subject.nodes[node].name, ...this.told(node)].join(', '),
       onPoint: (node, element) => point(node, element, this),
     });
-    this.foot.textContent = `${whole(best.evaluations)} evaluations`;
+    this.foot.textContent = evaluated(best.evaluations);
   }
 
   show({ size, truth }) {

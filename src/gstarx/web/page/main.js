@@ -20,8 +20,9 @@ async function begin() {
     neighbours: (graph) =>
       browse?.neighbours(graph) ?? { table: '#browse', before: null, after: null },
   });
-  byId('tabs').hidden = !about.run;
-  if (about.run)
+  const runs = Boolean(about.run ?? about.run_problem);
+  byId('tabs').hidden = !runs;
+  if (runs)
     browse = new Browse(about, {
       onError: (error) => {
         if (error instanceof ServerGone) gone();

@@ -13,6 +13,8 @@ import { metricsAt } from './metrics.js';
 import { METRICS, counted, decimal, nodesOf } from './words.js';
 
 const OWN_LINE = 6;
+/** Pictures that are larger get wider cards, or nobody could read them. */
+const LARGE = 500;
 /** What binary floats may be off by. */
 const ROUNDING = 1e-9;
 
@@ -115,6 +117,7 @@ export class Results {
     if (this.subject) return;
     this.subject = named(subject);
     this.grid.dataset.kind = subject.kind;
+    this.grid.classList.toggle('large', Math.max(subject.width, subject.height) > LARGE);
     this.head.replaceChildren(predictionHead(subject, this.options.target));
     this.#setTools();
     this.own.begin(this.subject, this.size);
@@ -186,17 +189,15 @@ export class Results {
   }
 
   setSparsity(sparsity, { quiet = false } = {}) {
-    this.sparsity = sparsity;
+    // rounded down, so that a link brings as many nodes back
+    this.sparsity = Math.floor(sparsity * 1e4 + ROUNDING) / 1e4;
     this.slider.value = this.subject.nodes.length - this.size;
     this.show();
     if (!quiet) this.#look();
   }
 
   #look() {
-    const n = this.subject.nodes.length;
-    // rounded down, so that as many nodes come back
-    const sparsity = Math.floor(((n - this.size) / n) * 1e4) / 1e4;
-    this.options.onLook({ sparsity, own: [...this.own.nodes] });
+    this.options.onLook({ sparsity: this.sparsity, own: [...this.own.nodes] });
   }
 
   /** A node is pointed at in one card: it lights up in all. */

@@ -66,6 +66,12 @@ export function seconds(value) {
   return value < 60 ? `${value.toFixed(value < 10 ? 1 : 0)} s` : `${(value / 60).toFixed(1)} min`;
 }
 
+/** "1 evaluation", "2 795 evaluations". */
+export const evaluated = (count) => `${whole(count)} evaluation${count === 1 ? '' : 's'}`;
+
+/** Words as a sentence: with a full stop. */
+export const sentence = (text) => (/[.!?…]$/.test(text) ? text : `${text}.`);
+
 /** The name of a class, or its number. */
 export const classed = (classes, which) => {
   if (which === null || which === undefined) return '–';
