@@ -13,6 +13,7 @@ from rich.text import Text
 from gstarx.cli.console import CommandError, note, out, table
 from gstarx.cli.graphs import Asked, Subject, node_labels
 from gstarx.cli.methods import OptionsOf
+from gstarx.datasets.describing import label_of
 
 if TYPE_CHECKING:
     from gstarx.explainers import NodeExplainer, NodeResult
@@ -72,7 +73,7 @@ class Record:
                 "probabilities": self.probabilities,
             },
             "target": found.target,
-            "label": _label(data),
+            "label": label_of(data),
             "nodes": self._nodes(),
             "metrics": asdict(self.metrics),
             "sparsity": self.sparsity,
@@ -134,7 +135,7 @@ class Record:
 
         said = Text(f"Predicted: {named(self.predicted)}, ")
         said.append(f"probability {self.probabilities[self.predicted]:.3f}")
-        label = _label(self.subject.data)
+        label = label_of(self.subject.data)
         if label is not None and label != self.predicted:
             said.append(f"; its label is {named(label)}")
         if self.result.target not in (None, self.predicted):
@@ -211,11 +212,6 @@ def failed(subject: Subject, error: Exception) -> dict[str, Any]:
     message = f"{type(error).__name__}: {error}"
     note(f"error: {subject.name}: {message}")
     return {"graph": subject.name, "position": subject.position, "error": message}
-
-
-def _label(data: Any) -> int | None:
-    y = data.get("y")
-    return int(y) if y is not None and y.numel() == 1 else None
 
 
 def _node_table(nodes: list[dict[str, Any]]) -> Table:

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from tqdm import tqdm
 
 from gstarx.coalitions.players import check_data
+from gstarx.datasets.describing import label_of, title_of
 from gstarx.drawing.comparison import scored
 from gstarx.drawing.report_data import Explained, ExplainerRow, ReportData
 from gstarx.explainers import NodeExplainer, NodeResult
@@ -116,7 +117,7 @@ def gather(
         rows.append(work.random_row(random_draws))
     if optimum:
         rows.append(work.optimum_row())
-    known = list(labels) if labels is not None else [_label(graph) for graph in listed]
+    known = list(labels) if labels is not None else [label_of(graph) for graph in listed]
     hits = [p.target == y for p, y in zip(predicted, known, strict=True) if y is not None]
     shown = [
         work.explained(i, results, rows, predicted[i], known[i], names)
@@ -310,7 +311,7 @@ class _Work:
         graph, size = self.graphs[place], self.sizes[place]
         drawn = {n: scored(found[place], size, self.sparsity) for n, found in results.items()}
         return Explained(
-            _name(graph, place) if names is None else str(names[place]),
+            title_of(graph, f"graph {place}") if names is None else str(names[place]),
             graph,
             predicted.target,
             float(predicted.whole[predicted.target]),
@@ -319,15 +320,3 @@ class _Work:
             selected={name: own.selected for name, own in drawn.items()},
             metrics={row.name: row.graphs[place] for row in rows if row.name in drawn},
         )
-
-
-def _label(graph: Data) -> int | None:
-    y = getattr(graph, "y", None)
-    return int(y) if y is not None and y.numel() == 1 else None
-
-
-def _name(graph: Data, place: int) -> str:
-    if getattr(graph, "smiles", None) is not None:
-        return str(graph.smiles)
-    words: Sequence[str] = getattr(graph, "words", None) or ()
-    return " ".join(map(str, words)) if words else f"graph {place}"

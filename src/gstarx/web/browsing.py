@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gstarx import runs
+from gstarx.datasets.describing import label_of, title_of
 from gstarx.runs.rows import OF_A_RESULT, node_result
 from gstarx.runs.store import Store, check_format
 from gstarx.unknown_names import unknown
-from gstarx.web.catalogue import OFFER
+from gstarx.web.catalogue import METRICS, OFFER
 from gstarx.web.problems import Refused
 from gstarx.web.settings import LoadedModel, ServedModel, ServedRun
-from gstarx.web.subjects import label_of
-from gstarx.web.titles import title_of
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from gstarx.explainers import NodeResult
     from gstarx.web.networks import Networks
 
-METRICS = ("fidelity", "inverse_fidelity", "harmonic_fidelity")
 _COLUMNS = (
     *("run", "graph", "num_nodes", "sparsities", "error"),
     *OF_A_RESULT,
@@ -174,11 +172,10 @@ class Browsed:
 
     def _known(self, graph: int, row: Mapping[str, Any]) -> dict[str, Any]:
         data = self._data[graph] if self._data is not None and graph < len(self._data) else None
+        number = f"{self.dataset} {graph}"
         return {
             "graph": graph,
-            "title": f"{self.dataset} {graph}"
-            if data is None
-            else title_of(data, self.dataset, graph),
+            "title": number if data is None else title_of(data, number),
             "nodes": row["num_nodes"],
             "prediction": row["target"],
             "label": None if data is None else label_of(data),

@@ -12,6 +12,9 @@ from typing import Any
 from gstarx.unknown_names import unknown
 from gstarx.web.problems import Refused
 
+#: The metrics that the page shows.
+METRICS = ("fidelity", "inverse_fidelity", "harmonic_fidelity")
+
 
 def listed_model(name: str, title: str, problem: str | None = None) -> dict[str, Any]:
     """A model as it is listed where nothing more is known of it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gstarx.datasets.describing import label_of, title_of
 from gstarx.unknown_names import unknown
 from gstarx.web.catalogue import listed_model
 from gstarx.web.examples import examples_for
@@ -12,8 +13,7 @@ from gstarx.web.explaining import checked_target, probabilities_of, scored
 from gstarx.web.networks import Networks
 from gstarx.web.problems import Refused
 from gstarx.web.settings import Settings
-from gstarx.web.subjects import Subjects, label_of
-from gstarx.web.titles import title_of
+from gstarx.web.subjects import Subjects
 
 
 class Desk:
@@ -72,7 +72,8 @@ class Desk:
                 "split": part.get(at),
             }
             for at, graph in enumerate(data)
-            if wanted in (title := title_of(graph, data.name, at)).lower() or wanted == str(at)
+            if wanted in (title := title_of(graph, f"{data.name} {at}")).lower()
+            or wanted == str(at)
         ]
         return {"total": len(rows), "graphs": rows[offset : offset + limit]}
 

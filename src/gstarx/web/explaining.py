@@ -14,7 +14,7 @@ from gstarx import explainers
 from gstarx.metrics import Faithfulness, evaluate_many
 from gstarx.metrics.optimum import best_selections_in_turn
 from gstarx.metrics.probabilities import options_of, part_probabilities
-from gstarx.web.catalogue import OFFER
+from gstarx.web.catalogue import METRICS, OFFER
 from gstarx.web.interrupting import Bell
 from gstarx.web.networks import Networks
 from gstarx.web.problems import Refused, said
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 #: Tells the server something: what kind of thing, and the thing itself.
 Say = Callable[[str, Any], None]
 
-METRICS = ("fidelity", "inverse_fidelity", "harmonic_fidelity")
 #: Trained explainers that a worker remembers.
 _REMEMBERED = 16
 #: What a worker does before the first request, so that it is not slow.
@@ -64,6 +63,7 @@ class Explaining:
         self._settings = settings
         self._bell = bell
         self._trained: dict[tuple[Any, ...], NodeExplainer] = {}
+        self._means: dict[str, Any] = {}
 
     def warm_up(self) -> None:
         """Compile kernels and fill caches by a small job that nobody sees."""
@@ -179,7 +179,9 @@ class Explaining:
         data = self._networks.at_hand(asked.model)
         if data is None:
             raise ValueError("it compares with the mean over a dataset, and none is here")
-        return expected_output(asked.model.model, data.split("test"))
+        if asked.name not in self._means:
+            self._means[asked.name] = expected_output(asked.model.model, data.split("test"))
+        return self._means[asked.name]
 
     def _best(self, asked: _Question) -> dict[str, Any]:
         """The best selections by size, as far as the time reaches."""

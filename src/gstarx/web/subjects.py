@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
+from gstarx.datasets.describing import label_of
 from gstarx.drawing import geometry
 from gstarx.web.networks import Networks, features_of
 from gstarx.web.problems import Refused, said
@@ -166,12 +167,6 @@ def drawn(
         "truth": None if truth is None else [bool(mark) for mark in truth],
         "input": subject.asked,
     }
-
-
-def label_of(data: Data) -> int | None:
-    """The class that the dataset gives a graph, where there is one."""
-    y = data.get("y")
-    return int(y) if y is not None and y.numel() == 1 else None
 
 
 def _round(value: float) -> float:
