@@ -50,7 +50,7 @@ class Fragile(nn.Module):
         if self.error is not None and self.calls > 2:
             raise self.error
         noise = torch.rand(1).item() + np.random.random() + random.random()  # noqa: NPY002
-        return self.gin(x, edge_index, batch) + self.net(x, edge_index, batch) + 1e-3 * noise
+        return self.gin(x, edge_index, batch) + self.net(x, edge_index, batch) + 0 * noise
 
 
 def everything(model: nn.Module) -> dict[str, Any]:

@@ -58,6 +58,7 @@ def create_explainers(
 ) -> dict[str, NodeExplainer]:
     """The explainers by name, set up for the dataset in question and trained where need be."""
     from gstarx import explainers
+    from gstarx.explainers import presets
     from gstarx.explainers.registry import options_of
 
     made = {}
@@ -71,6 +72,8 @@ def create_explainers(
                 "gstarx_published needs --baseline, in the paper's experiments --baseline test"
             )
         dataset = asked.dataset or asked.network.dataset
+        if dataset not in presets.datasets():
+            dataset = None  # of one's own: what holds for all
         try:
             explainer = explainers.create(name, dataset=dataset, **more)
         except (TypeError, ValueError) as error:

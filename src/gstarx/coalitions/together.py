@@ -21,6 +21,7 @@ from gstarx.coalitions.evaluator import default_batch_nodes, takes_batch_statist
 from gstarx.coalitions.guard import untouched
 from gstarx.coalitions.payoff import outputs_matrix
 from gstarx.coalitions.removal import REMOVALS, RemovalLike
+from gstarx.coalitions.self_check import require_apart
 from gstarx.coalitions.signature import Model, Signature, call_model, model_device, roles_of
 from gstarx.graphs.bitmasks import Coalitions
 from gstarx.graphs.compiled import compiled
@@ -47,7 +48,11 @@ class ManyGraphs:
 
     @classmethod
     def sharing(
-        cls, model: Model, graphs: Sequence[Data], removal: RemovalLike
+        cls,
+        model: Model,
+        graphs: Sequence[Data],
+        removal: RemovalLike,
+        keywords: Sequence[str] | None = None,
     ) -> tuple[ManyGraphs, Signature] | None:
         """The graphs with the signature of the model, or None where parts cannot share a pass.
 
@@ -60,7 +65,7 @@ class ManyGraphs:
         fields: dict[str, str] | None = None
         for graph in graphs:
             keys = tuple(graph.keys())
-            signature = known.setdefault(keys, known.get(keys) or Signature.of(model, graph))
+            signature = known.setdefault(keys, known.get(keys) or Signature.of(model, graph, keywords))
             if signature.takes_data or not signature.takes_batch:
                 return None
             wanted = {*signature.positional, *signature.keywords} - _FROM_THE_BATCH
@@ -112,15 +117,28 @@ def shared_outputs(
     parts: list[Coalitions],
     removal: str,
     batch_nodes: int | None = None,
+    *,
+    check: bool = True,
 ) -> Tensor:
-    """Outputs of a graph-level model for boolean parts (k, n) of every graph, all rows in order."""
+    """Outputs of a graph-level model for boolean parts (k, n) of every graph, all rows in order.
+
+    The largest and the smallest part of the first batch are also evaluated alone: a model that
+    mixes the graphs of a batch raises :class:`BatchMixing`.
+    """
     room = default_batch_nodes(model, graphs.device) if batch_nodes is None else batch_nodes
+
+    def outputs(rows: NDArray[np.int64]) -> Tensor:
+        fields = graphs.inputs(rows, parts, removal)
+        return outputs_matrix(call_model(model, signature, fields), len(rows))
+
+    found: list[Tensor] = []
     with untouched(model):
-        found = []
         for rows in _batches(parts, removal, room):
-            fields = graphs.inputs(rows, parts, removal)
-            found.append(outputs_matrix(call_model(model, signature, fields), len(rows)))
-        return torch.cat(found)
+            found.append(outputs(rows))
+            if check and len(found) == 1:
+                sizes = [int(parts[graph][part].sum()) for graph, part in rows.tolist()]
+                require_apart(found[0], sizes, lambda row, of=rows: outputs(of[row : row + 1]))
+    return torch.cat(found)
 
 
 def _batches(parts: list[Coalitions], removal: str, room: int) -> Iterator[NDArray[np.int64]]:
