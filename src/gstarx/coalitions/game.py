@@ -313,9 +313,10 @@ class GNNGame:
                 except BatchMixing:
                     self._start_over(known + len(masks))
                     return
-                self._cache.add(worths[1:] if first and batch.start == 0 else worths)
+                new = worths[1:] if first and batch.start == 0 else worths
+                self._cache.add(new)
                 if isinstance(bar, tqdm):
-                    bar.update(len(rows))
+                    bar.update(len(new))
 
     def _batch_worths(self, masks: Masks) -> NDArray[np.float64]:
         """Worths of one batch, compared with those of single coalitions now and then.
@@ -345,10 +346,13 @@ class GNNGame:
         for row in dict.fromkeys((int(sizes.argmax()), int(sizes.argmin()))):
             mask = masks[row : row + 1]
             alone = self.prediction[None] if sizes[row] == self.n else self._alone(mask)
-            if alone is None or not self.check.same(outputs[row : row + 1], alone, scale):
-                if alone is not None:
-                    self._compare_alone(mask, alone)
-                self._stop_batching()
+            if alone is None:
+                self._stop_batching("a coalition of a batch fails alone")
+                return None
+            if not self.check.same(outputs[row : row + 1], alone, scale):
+                self._compare_alone(mask, alone)
+                say_one_by_one()
+                self._stop_batching("the model mixes the graphs of a batch")
                 return None
         return outputs
 
@@ -368,11 +372,10 @@ class GNNGame:
         self.check.comparisons += 1
         refuse_random(self.model, again, known, again(), size_of(known))
 
-    def _stop_batching(self) -> None:
+    def _stop_batching(self, reason: str) -> None:
         """From now on one coalition at a time; worths of earlier batches are not to be trusted."""
         self._evaluator.batched = False
-        self.check.one_by_one = "the model mixes the graphs of a batch"
-        say_one_by_one()
+        self.check.one_by_one = reason
         if self._batches > 1:
             raise BatchMixing
 
