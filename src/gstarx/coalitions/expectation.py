@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
@@ -14,6 +16,7 @@ from gstarx.coalitions.guard import untouched
 from gstarx.coalitions.payoff import check_task, class_scores, outputs_matrix
 from gstarx.coalitions.self_check import (
     BatchMixing,
+    SelfCheck,
     refuse_random,
     require_apart,
     say_one_by_one,
@@ -94,16 +97,18 @@ def _outputs(model: Model, batch: Batch, keywords: Sequence[str] | None) -> Tens
 
 
 def _mixes(model: Model, batch: Batch, keywords: Sequence[str] | None) -> bool:
-    """Whether outputs of a batch are not those of its graphs alone."""
+    """Whether outputs of a batch are not those of its graphs in other company."""
 
-    def alone(row: int) -> Tensor:
-        return _outputs(model, Batch.from_data_list([batch.get_example(row)]), keywords)
+    def again(rows: NDArray[np.int64]) -> Tensor:
+        graphs = [batch.get_example(int(row)) for row in rows]
+        return _outputs(model, Batch.from_data_list(graphs), keywords)
 
     together = _outputs(model, batch, keywords)
     try:
-        require_apart(together, batch.ptr.diff().tolist(), alone)
-    except BatchMixing:
-        refuse_random(model, lambda: alone(0), alone(0), alone(0), size_of(together))
+        require_apart(together, batch.ptr.diff().numpy(), again, SelfCheck())
+    except BatchMixing as mixing:
+        alone = np.array([mixing.row])
+        refuse_random(model, lambda: again(alone), again(alone), again(alone), size_of(together))
         say_one_by_one()
         return True
     return False

@@ -33,6 +33,7 @@ from gstarx.coalitions.self_check import (
     BatchMixing,
     SelfCheck,
     refuse_random,
+    require_apart,
     say_one_by_one,
     size_of,
 )
@@ -178,6 +179,7 @@ class GNNGame:
         #: Batches of several coalitions that went through the model, and whether worths of any
         #: of them have been given out.
         self._batches, self._answered = 0, False
+        self._fallbacks = 0
         if not self._evaluator.batched:
             self.check.one_by_one = "the model does not take batch, or normalizes by the batch"
             log.info("the model does not keep coalitions apart: they are evaluated one by one")
@@ -326,42 +328,48 @@ class GNNGame:
         self._batches += len(masks) > 1
         if len(masks) == 1 or not self.check.enabled or self._batches & (self._batches - 1):
             return self._worths(masks)
-        outputs = self._compared(masks)
-        if outputs is None and not self._evaluator.batched:
-            return np.concatenate([self._worths(masks[i : i + 1]) for i in range(len(masks))])
-        return self._worths(masks, outputs)
-
-    def _compared(self, masks: Masks) -> Tensor | None:
-        """Outputs of a batch in which two coalitions are what they are alone; else None.
-
-        They are the largest and the smallest: padding or a mean over all nodes changes these most.
-        """
         try:
             outputs = self._outputs(masks)
-        except Exception:
-            log.debug("a batch failed: its coalitions are evaluated one by one")
-            return None
-        scale = size_of(outputs)
-        sizes = coalition_sizes(masks, np.zeros_like(masks[:1]))
-        for row in dict.fromkeys((int(sizes.argmax()), int(sizes.argmin()))):
-            mask = masks[row : row + 1]
-            alone = self.prediction[None] if sizes[row] == self.n else self._alone(mask)
-            if alone is None:
-                self._stop_batching("a coalition of a batch fails alone")
-                return None
-            if not self.check.same(outputs[row : row + 1], alone, scale):
-                self._compare_alone(mask, alone)
-                say_one_by_one()
-                self._stop_batching("the model mixes the graphs of a batch")
-                return None
-        return outputs
+        except Exception as error:
+            return self._one_by_one(masks, error)
+        if not self._compared(masks, outputs):
+            return self._one_by_one(masks)
+        return self._worths(masks, outputs)
 
-    def _alone(self, mask: Masks) -> Tensor | None:
-        """Output of one coalition on its own, or None where the model does not take it."""
+    def _one_by_one(self, masks: Masks, error: Exception | None = None) -> NDArray[np.float64]:
+        """Worths of the coalitions of a batch that failed as a whole, or is not to be trusted."""
+        before = self._fallbacks
+        if error is not None:
+            log.info("one by one, because of a batch of %d: %r", len(masks), error)
+        worths = np.concatenate([self._worths(masks[i : i + 1]) for i in range(len(masks))])
+        if error is not None and self._fallbacks == before:
+            # nothing is wrong with any of them
+            self._evaluator.batched = False
+            self.check.one_by_one = f"the model fails on a batch: {error!r}"
+        return worths
+
+    def _compared(self, masks: Masks, outputs: Tensor) -> bool:
+        """Whether the outputs of a batch are to be trusted, by comparing some of them."""
+        sizes = coalition_sizes(masks, np.zeros_like(masks[:1]))
+
+        def again(rows: NDArray[np.int64]) -> Tensor:
+            known = len(rows) == 1 and sizes[rows[0]] == self.n
+            return self.prediction[None] if known else self._outputs(masks[rows])
+
         try:
-            return self._outputs(mask)
-        except Exception:
-            return None
+            require_apart(outputs, sizes, again, self.check)
+        except BatchMixing as mixing:
+            if mixing.__cause__ is None:
+                mask = masks[mixing.row : mixing.row + 1]
+                self._compare_alone(mask, self._evaluator.outputs(mask))
+                say_one_by_one()
+            # from now on one at a time; worths of earlier batches are not to be trusted
+            self._evaluator.batched = False
+            self.check.one_by_one = str(mixing)
+            if self._batches > 1:
+                raise
+            return False
+        return True
 
     def _compare_alone(self, mask: Masks, known: Tensor) -> None:
         """Raise if the model says something else of the same coalition a second time."""
@@ -371,13 +379,6 @@ class GNNGame:
 
         self.check.comparisons += 1
         refuse_random(self.model, again, known, again(), size_of(known))
-
-    def _stop_batching(self, reason: str) -> None:
-        """From now on one coalition at a time; worths of earlier batches are not to be trusted."""
-        self._evaluator.batched = False
-        self.check.one_by_one = reason
-        if self._batches > 1:
-            raise BatchMixing
 
     def _start_over(self, top: int) -> None:
         """Evaluate everything again one by one, unless worths have been given out already."""
@@ -397,14 +398,14 @@ class GNNGame:
         except Exception as error:
             if len(masks) > 1:
                 # find the one at fault, or give each of the others its own worth
-                log.info("one by one, because of a batch of %d: %r", len(masks), error)
-                return np.concatenate([self._worths(masks[i : i + 1]) for i in range(len(masks))])
+                return self._one_by_one(masks, error)
             if self.fallback is None:
                 error.add_note(
                     f"raised on coalition {self._describe(masks[0])}; fallback=... gives such "
                     "coalitions a worth of their own"
                 )
                 raise
+            self._fallbacks += 1
             return np.full((1, self._games()), float(self.fallback))
         bad = ~np.isfinite(worths).all(axis=1)
         if bad.any():

@@ -17,14 +17,23 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gstarx.coalitions.signature import Model, networks_of
 
 
+#: Graphs of a batch that are evaluated once more in other company.
+_COMPARED = 16
+
+
 class BatchMixing(RuntimeError):
-    """A model's output for a graph depends on what else is in the batch."""
+    """A model's output for a graph, that of ``row``, depends on what else is in the batch."""
+
+    def __init__(self, message: str, row: int = 0) -> None:
+        super().__init__(message)
+        self.row = row
 
 
 @dataclass
@@ -36,7 +45,8 @@ class SelfCheck:
     enabled
         Whether outputs are compared at all.
     comparisons
-        How many outputs were compared with those of the same part of the graph alone.
+        How many outputs were compared with those of the same part of the graph alone, or in other
+        company.
     largest_difference
         The largest difference among them, relative to the largest output of the batch.
     one_by_one
@@ -49,12 +59,12 @@ class SelfCheck:
     one_by_one: str = ""
 
     def same(self, inside: Tensor, alone: Tensor, scale: float) -> bool:
-        """Compare outputs of one graph inside a batch and alone; remember by how much they differ.
+        """Compare outputs of graphs in two batches; remember by how much they differ.
 
         ``scale`` is the size of outputs: a difference counts beyond what rounding explains.
         """
         gap = difference(inside, alone) / max(scale, torch.finfo(torch.float32).tiny)
-        self.comparisons += 1
+        self.comparisons += len(inside)
         self.largest_difference = max(self.largest_difference, gap)
         return gap <= rounding(inside.dtype)
 
@@ -93,23 +103,38 @@ def size_of(outputs: Tensor) -> float:
 
 
 def require_apart(
-    outputs: Tensor, sizes: Sequence[int], alone: Callable[[int], Tensor]
+    outputs: Tensor,
+    sizes: NDArray[np.int64],
+    again: Callable[[NDArray[np.int64]], Tensor],
+    check: SelfCheck,
 ) -> None:
-    """Raise :class:`BatchMixing` unless two rows of a batch are what they are alone.
+    """Raise :class:`BatchMixing` unless rows of a batch have the same outputs in other company.
 
-    They are the largest and the smallest of the batch; a single one needs no comparison. A graph
-    that the model takes in a batch but not alone counts as mixed.
+    Twice ``again`` is asked for some of the rows: for the largest graph alone, and for a few others
+    in another order, the smallest among them: a mean over the batch or padding to its largest graph
+    shows in these. A batch of one needs no comparison. Where ``again`` fails, though the batch went
+    through, that counts as mixing too.
     """
     if len(sizes) < 2:
         return
-    check, scale = SelfCheck(), size_of(outputs)
-    for row in {int(np.argmax(sizes)), int(np.argmin(sizes))}:
+    scale = size_of(outputs)
+    for rows in _other_company(sizes):
         try:
-            expected = alone(row)
+            expected = again(rows)
         except Exception as error:
-            raise BatchMixing(f"one graph of a batch fails alone: {error!r}") from error
-        if not check.same(outputs[row : row + 1], expected, scale):
-            raise BatchMixing("the model mixes the graphs of a batch")
+            raise BatchMixing("a coalition of a batch fails alone", int(rows[0])) from error
+        if not check.same(outputs[rows], expected, scale):
+            gaps = [difference(outputs[r], e) for r, e in zip(rows, expected, strict=True)]
+            row = int(rows[int(np.argmax(gaps))])
+            raise BatchMixing("the model mixes the graphs of a batch", row)
+
+
+def _other_company(sizes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Rows of a batch to evaluate again together: the largest, and some of the others."""
+    largest, smallest = int(sizes.argmax()), int(sizes.argmin())
+    others = np.setdiff1d(np.arange(len(sizes)), [largest, smallest])
+    drawn = np.random.default_rng(len(sizes)).permutation(others)[: _COMPARED - 1]
+    return [np.array([largest]), np.append(drawn, smallest if smallest != largest else others[:1])]
 
 
 def say_one_by_one() -> None:

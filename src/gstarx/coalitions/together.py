@@ -21,7 +21,7 @@ from gstarx.coalitions.evaluator import default_batch_nodes, takes_batch_statist
 from gstarx.coalitions.guard import untouched
 from gstarx.coalitions.payoff import outputs_matrix
 from gstarx.coalitions.removal import REMOVALS, RemovalLike
-from gstarx.coalitions.self_check import require_apart
+from gstarx.coalitions.self_check import SelfCheck, require_apart
 from gstarx.coalitions.signature import Model, Signature, call_model, model_device, roles_of
 from gstarx.graphs.bitmasks import Coalitions
 from gstarx.graphs.compiled import compiled
@@ -122,8 +122,8 @@ def shared_outputs(
 ) -> Tensor:
     """Outputs of a graph-level model for boolean parts (k, n) of every graph, all rows in order.
 
-    The largest and the smallest part of the first batch are also evaluated alone: a model that
-    mixes the graphs of a batch raises :class:`BatchMixing`.
+    Some parts of the first batch are also evaluated in other company: a model that mixes the graphs
+    of a batch raises :class:`BatchMixing`.
     """
     room = default_batch_nodes(model, graphs.device) if batch_nodes is None else batch_nodes
 
@@ -136,8 +136,8 @@ def shared_outputs(
         for rows in _batches(parts, removal, room):
             found.append(outputs(rows))
             if check and len(found) == 1:
-                sizes = [int(parts[graph][part].sum()) for graph, part in rows.tolist()]
-                require_apart(found[0], sizes, lambda row, of=rows: outputs(of[row : row + 1]))
+                sizes = np.array([parts[graph][part].sum() for graph, part in rows.tolist()])
+                require_apart(found[0], sizes, lambda at, of=rows: outputs(of[at]), SelfCheck())
     return torch.cat(found)
 
 

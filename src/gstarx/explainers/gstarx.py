@@ -173,7 +173,7 @@ class GStarX(NodeExplainer):
             task_level=level,
             return_type=config.return_type.value,
             index=index,
-            keywords=list(kwargs),
+            keywords=[name for name, given in kwargs.items() if given is not None],
             lazy=True,
             **self.game_options,
         )
