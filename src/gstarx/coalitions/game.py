@@ -303,7 +303,8 @@ class GNNGame:
         bar = tqdm(total=len(masks), desc="coalitions") if self._show else nullcontext()
         with untouched(self.model), bar:
             self.settle()
-            if self.check.enabled and not (self._evaluator.batched or self.check.comparisons):
+            singly = not self._evaluator.batched or self.batch_nodes == 1
+            if self.check.enabled and singly and not self.check.comparisons:
                 self._compare_alone(self._evaluator.everybody, self.prediction[None])
             # in front of the first batch the whole graph, to be compared with itself alone
             first = self.check.enabled and self._evaluator.batched and not self._batches

@@ -93,7 +93,7 @@ def difference(a: Tensor, b: Tensor) -> float:
         return float("inf")
     a, b = a.double(), b.double()
     gap = torch.where((a == b) | (a.isnan() & b.isnan()), 0.0, (a - b).abs())
-    return float(gap.nan_to_num(nan=float("inf")).max()) if gap.numel() else 0.0
+    return float(gap.nan_to_num(nan=torch.inf, posinf=torch.inf).max()) if gap.numel() else 0.0
 
 
 def size_of(outputs: Tensor) -> float:
