@@ -151,6 +151,9 @@ def test_a_random_model_is_refused_by_the_name_of_what_is_random() -> None:
             explain(model if not task else NodeDrawing(), data, **task)
     with pytest.raises(ValueError, match=NAMED):
         explain(model, data, batch_nodes=1)  # there is no batch to blame
+    eager = GNNGame(model, data, batch_nodes=1)
+    with pytest.raises(ValueError, match=NAMED):
+        eager(np.eye(6, dtype=bool))
     with pytest.raises(ValueError, match=NAMED):
         expected_output(model, [graph("ring"), graph("messy")])
     with pytest.raises(ValueError, match=NAMED):

@@ -80,7 +80,8 @@ def graph_outputs(
     apart: bool | None = True if takes_batch_statistics(model) else None
     for batch in _batches(dataset, model, keywords):
         if apart is None and batch.num_graphs > 1:
-            apart = _mixes(model, batch, keywords)
+            with untouched(model):
+                apart = _mixes(model, batch, keywords)
         graphs = batch.to_data_list() if apart and batch.num_graphs > 1 else [batch]
         found = [_outputs(model, Batch.from_data_list([g]) if apart else g, keywords) for g in graphs]
         # cloned outside inference mode, so that it is a tensor like any other

@@ -379,6 +379,7 @@ class GNNGame:
             return self._evaluator.outputs(mask)
 
         self.check.comparisons += 1
+        torch.rand(1)  # the guard gave random numbers back that the first output may have used
         refuse_random(self.model, again, known, again(), size_of(known))
 
     def _start_over(self, top: int) -> None:
