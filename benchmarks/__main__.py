@@ -22,6 +22,7 @@ NAMES = (
     "rivals_on_mutag",
     "ground_truth",
     "explain_overhead",
+    "self_check_cost",
     "published_speed",
     "cost_growth",
     "ego_graphs",

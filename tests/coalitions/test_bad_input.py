@@ -153,7 +153,10 @@ def test_an_option_that_is_none(
         ({"task_level": "node"}, "task_level='node' needs index=..., the node to explain"),
         ({"task_level": "node", "index": 6}, r"index must lie in 0..5 \(got 6\)"),
         ({"task_level": "node", "index": -1}, r"index must lie in 0..5 \(got -1\)"),
-        ({"task_level": "node", "index": 0, "num_hops": -1}, r"num_hops must be at least 0 \(got -1"),
+        (
+            {"task_level": "node", "index": 0, "num_hops": -1},
+            r"num_hops must be at least 0 \(got -1",
+        ),
         ({"index": 3}, r"index is for task_level='node' or 'edge'.*\(got index=3\)"),
         ({"num_hops": 2}, r"num_hops is for task_level='node' or 'edge'.*\(got 2\)"),
         ({"task_level": "edge", "index": 0}, r"needs data.edge_label_index of shape \(2, K\)"),

@@ -16,7 +16,7 @@ from torch_geometric.utils import k_hop_subgraph
 from gstarx import GNNGame, explain
 from gstarx.coalitions.ego import grow_hops, watch_propagation
 from gstarx.models import GCN
-from tests.coalitions.networks import CLASSES, FEATURES, OnData
+from tests.coalitions.networks import CLASSES, FEATURES
 from tests.coalitions.one_by_one import EDGES, averaged, coalitions, graph, removed, split
 
 NODE = {"task_level": "node", "mode": "multiclass_classification"}

@@ -550,9 +550,7 @@ def compiled(inner: nn.Module) -> Any:
 SIGNATURES: dict[str, Case] = {
     "model(data)": Case(TakesData, call=lambda m, d: m(d)),
     "model(data) that calls to_data_list": Case(TakesApart, call=lambda m, d: m(d)),
-    "keyword-only arguments": Case(
-        Keywords, call=lambda m, d: m(x=d.x, edge_index=d.edge_index)
-    ),
+    "keyword-only arguments": Case(Keywords, call=lambda m, d: m(x=d.x, edge_index=d.edge_index)),
     "no batch argument": Case(WithoutBatch, SINGLY),
     "**kwargs, fields not named": Case(
         lambda: Anything(None, lambda c, h, e, w, b: c(h, e, w)),
@@ -595,7 +593,9 @@ SIGNATURES: dict[str, Case] = {
     "F.dropout without training=": Case(Sampling, REFUSED, reason="drawn by dropout in Sampling"),
     "random noise on features": Case(Noisy, REFUSED, reason="drawn by randn"),
     "a dictionary of outputs": Case(
-        lambda: lambda x, edge_index, batch=None: {"logits": x}, REFUSED, reason="dict with 'logits'"
+        lambda: lambda x, edge_index, batch=None: {"logits": x},
+        REFUSED,
+        reason="dict with 'logits'",
     ),
     "a tuple of outputs": Case(
         lambda: lambda x, edge_index, batch=None: (x, x), REFUSED, reason="tuple of 2"
@@ -658,6 +658,4 @@ ZOO = {
     "Signatures, wrappers and outputs": SIGNATURES,
     "PyG's models": MODELS,
 }
-CASES = {
-    f"{kind}: {name}": case for kind, cases in ZOO.items() for name, case in cases.items()
-}
+CASES = {f"{kind}: {name}": case for kind, cases in ZOO.items() for name, case in cases.items()}

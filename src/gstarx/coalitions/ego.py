@@ -17,14 +17,9 @@ from gstarx.coalitions.signature import Model, Roles, submodules
 class Propagation:
     """How far and which way messages went in a forward pass.
 
-    Attributes
-    ----------
-    hops
-        Calls of ``propagate``: layers used twice, and layers that propagate several times, count
-        as often as they do. At least one.
-    flow
-        ``"source_to_target"`` or ``"target_to_source"``, or ``"both"`` where layers differ or none
-        was seen.
+    ``hops`` is the number of calls of ``propagate``, at least one: layers used twice, and layers
+    that propagate several times, count as often as they do. ``flow`` is ``"source_to_target"``,
+    ``"target_to_source"``, or ``"both"`` where layers differ or none was seen.
     """
 
     def __init__(self) -> None:
@@ -38,10 +33,12 @@ class Propagation:
 
     @property
     def hops(self) -> int:
+        """How far messages went at most."""
         return max(1, self.calls)
 
     @property
     def flow(self) -> str:
+        """Which way messages went."""
         return next(iter(self._flows)) if len(self._flows) == 1 else "both"
 
 

@@ -83,7 +83,9 @@ def graph_outputs(
             with untouched(model):
                 apart = _mixes(model, batch, keywords)
         graphs = batch.to_data_list() if apart and batch.num_graphs > 1 else [batch]
-        found = [_outputs(model, Batch.from_data_list([g]) if apart else g, keywords) for g in graphs]
+        found = [
+            _outputs(model, Batch.from_data_list([g]) if apart else g, keywords) for g in graphs
+        ]
         # cloned outside inference mode, so that it is a tensor like any other
         yield torch.cat(found).clone()
 

@@ -1,10 +1,10 @@
-"""Does a model give the same output twice, and the same output whatever else is in the batch?
+"""The self-check: the same output twice, and whatever else is in the batch.
 
-Explanations compare outputs for many parts of a graph, evaluated many at a time. Two kinds of models
-would give plausible numbers that are not the model's: those that mix the graphs of a batch (a norm
-over nodes that is not given ``batch``, padding to the largest graph) and those that are random in
-evaluation mode (``F.dropout`` without ``training=``). Both show when some graph goes through the model
-alone as well as inside a batch.
+Explanations compare outputs for many parts of a graph, evaluated many at a time. Two kinds of
+models would give plausible numbers that are not the model's: those that mix the graphs of a batch
+(a norm over nodes that is not given ``batch``, padding to the largest graph) and those that are
+random in evaluation mode (``F.dropout`` without ``training=``). Both show when some graph goes
+through the model in other company or alone as well as inside a batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gstarx.coalitions.signature import Model, networks_of
-
 
 #: Graphs of a batch that are evaluated once more in other company.
 _COMPARED = 16
@@ -170,9 +169,7 @@ def refuse_random(
 def _at_rest(operation: Any, args: Sequence[Any]) -> bool:
     """Whether it is a dropout that is told not to drop anything."""
     names = [argument.name for argument in operation._schema.arguments]
-    return any(
-        name == "train" and value is False for name, value in zip(names, args, strict=False)
-    )
+    return any(name == "train" and value is False for name, value in zip(names, args, strict=False))
 
 
 def _random_operations(model: Model, run: Callable[[], Any]) -> list[str]:
@@ -180,7 +177,7 @@ def _random_operations(model: Model, run: Callable[[], Any]) -> list[str]:
     path: list[str] = []
     found: dict[str, None] = {}
 
-    class Watch(TorchDispatchMode):  # type: ignore[misc]
+    class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:

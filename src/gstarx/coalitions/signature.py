@@ -29,8 +29,8 @@ _DATA_NAMES = frozenset({"data", "batch", "graph", "g", "inputs"})
 _FROM_BATCH = frozenset(
     {"batch", "batch_size", "ptr", "num_nodes", "edge_index", "edge_label_index"}
 )
-#: Where wrappers that pass everything on keep the model: ``torch.compile``, ``DataParallel`` and its
-#: relatives, Lightning's Fabric.
+#: Where wrappers that pass everything on keep the model: ``torch.compile``, ``DataParallel`` and
+#: its relatives, Lightning's Fabric.
 _WRAPPED = ("_orig_mod", "module", "_original_module", "_forward_module")
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 #: What every field of a graph belongs to: ``"node"``, ``"edge"``, ``"ids"`` or ``"rest"``.
@@ -134,9 +134,7 @@ def _is_open(parameters: tuple[inspect.Parameter, ...] | None) -> bool:
     )
 
 
-def _refuse_a_guess(
-    model: Model, data: Data, parameters: tuple[inspect.Parameter, ...]
-) -> None:
+def _refuse_a_guess(model: Model, data: Data, parameters: tuple[inspect.Parameter, ...]) -> None:
     """Raise where an open signature may or may not take some of the fields of the data.
 
     Labels and masks of splits are not inputs. Without other fields there is nothing to guess.
@@ -175,7 +173,9 @@ def _parameters(model: Model) -> tuple[inspect.Parameter, ...] | None:
     schema = getattr(forward, "schema", None)
     if schema is not None:  # TorchScript
         return tuple(
-            _parameter(a.name, a.default_value if a.has_default_value() else inspect.Parameter.empty)
+            _parameter(
+                a.name, a.default_value if a.has_default_value() else inspect.Parameter.empty
+            )
             for a in schema.arguments[1:]
         )
     try:

@@ -9,6 +9,7 @@ writes which nodes and edges of them a batch of parts keeps.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,9 @@ class ManyGraphs:
         fields: dict[str, str] | None = None
         for graph in graphs:
             keys = tuple(graph.keys())
-            signature = known.setdefault(keys, known.get(keys) or Signature.of(model, graph, keywords))
+            signature = known.setdefault(
+                keys, known.get(keys) or Signature.of(model, graph, keywords)
+            )
             if signature.takes_data or not signature.takes_batch:
                 return None
             wanted = {*signature.positional, *signature.keywords} - _FROM_THE_BATCH
@@ -131,13 +134,16 @@ def shared_outputs(
         fields = graphs.inputs(rows, parts, removal)
         return outputs_matrix(call_model(model, signature, fields), len(rows))
 
+    def again(rows: NDArray[np.int64], some: NDArray[np.int64]) -> Tensor:
+        return outputs(rows[some])
+
     found: list[Tensor] = []
     with untouched(model):
         for rows in _batches(parts, removal, room):
             found.append(outputs(rows))
             if check and len(found) == 1:
                 sizes = np.array([parts[graph][part].sum() for graph, part in rows.tolist()])
-                require_apart(found[0], sizes, lambda at, of=rows: outputs(of[at]), SelfCheck())
+                require_apart(found[0], sizes, partial(again, rows), SelfCheck())
     return torch.cat(found)
 
 

@@ -105,7 +105,7 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         target
             The class to explain; by default the predicted one.
         **task
-            ``mode``, ``task_level``, ``return_type`` and ``index`` as in PyG, and ``keywords`` as in
+            ``mode``, ``task_level``, ``return_type`` and ``index`` as in PyG, ``keywords`` as in
             :class:`gstarx.GNNGame`.
         """
         checked = check_data(data)

@@ -132,8 +132,8 @@ class GStarX(NodeExplainer):
         """
         if baseline is None:
             raise ValueError(
-                "the published configuration needs a baseline, the mean probability of every class: "
-                "baseline=expected_output(model, graphs) (got None)"
+                "the published configuration needs a baseline, the mean probability of every "
+                "class: baseline=expected_output(model, graphs) (got None)"
             )
         published = {
             "value": "hn",

@@ -112,7 +112,9 @@ def examples_of(
     for graph in useful:
         check_model_task(task, graph)
         check_features(graph, "PGExplainer")
-    takes_batch = Signature.of(network, useful[0], task.keywords).takes_batch and task.task_level == "graph"
+    takes_batch = (
+        Signature.of(network, useful[0], task.keywords).takes_batch and task.task_level == "graph"
+    )
     examples = []
     for chunk in in_chunks(useful, batch_nodes if takes_batch else 0):
         model, x = _union(network, chunk, task)
