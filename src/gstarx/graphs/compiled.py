@@ -135,9 +135,9 @@ def _tell(directory: str, error: Exception) -> None:
     if not _told:
         _told = True
         _LOG.warning(
-            "numba's cache in %s cannot be used (%s: %s): compiling without it, which takes seconds "
-            "in every process; make room on the disk, delete the .nbi and .nbc files there, or set "
-            "NUMBA_CACHE_DIR to a directory that can be written",
+            "numba's cache in %s cannot be used (%s: %s): compiling without it, which takes "
+            "seconds in every process; make room on the disk, delete the .nbi and .nbc files "
+            "there, or set NUMBA_CACHE_DIR to a directory that can be written",
             directory,
             type(error).__name__,
             error,
