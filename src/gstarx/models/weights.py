@@ -20,6 +20,7 @@ from gstarx.models.gat import GAT
 from gstarx.models.gcn import GCN
 from gstarx.models.gin import GIN
 from gstarx.models.network import Network
+from gstarx.quoting import quoted
 from gstarx.whole_files import write_whole
 
 #: Networks by the name under which they are stored and trained.
@@ -233,14 +234,18 @@ def _read_facts(path: Path) -> ModelFacts:
         raise ValueError(f"{path} is not readable as JSON: {error}") from error
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         got = content.get("format") if isinstance(content, dict) else type(content).__name__
-        raise ValueError(f"{path} must describe a model in format {_FORMAT} (got {got!r})")
+        raise ValueError(f"{path} must describe a model in format {_FORMAT} (got {quoted(got)})")
     names = {f.name for f in fields(ModelFacts)}
     content = {key: value for key, value in content.items() if key != "format"}
     missing = {"network", "config", "digest"} - content.keys()
     if missing or content.keys() - names or not isinstance(content["config"], dict):
         wrong = sorted(missing or content.keys() - names or {"config"})
-        raise ValueError(f"{path} does not describe a model: {wrong[0]!r} is missing or not valid")
+        raise ValueError(
+            f"{path} does not describe a model: {quoted(wrong[0])} is missing or not valid"
+        )
     if content["network"] not in list(NETWORKS):
         valid = ", ".join(map(repr, NETWORKS))
-        raise ValueError(f"the network in {path} must be one of {valid}: {content['network']!r}")
+        raise ValueError(
+            f"the network in {path} must be one of {valid}: {quoted(content['network'])}"
+        )
     return ModelFacts(**content)
