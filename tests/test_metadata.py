@@ -22,6 +22,29 @@ def test_the_citation_names_this_version() -> None:
     assert re.findall(r"^version: (.+)$", text, re.MULTILINE) == [gstarx.__version__]
 
 
+def pins(name: str) -> dict[str, str]:
+    """What a file of requirements pins: for each package all that follows its name."""
+    text = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", "")
+    lines = (line for line in text.splitlines() if line and not line.startswith("#"))
+    return {package: rest for package, _, rest in (line.partition("==") for line in lines)}
+
+
+def test_every_pin_but_torch_has_the_sums_of_its_files() -> None:
+    pinned, locked = pins("constraints.txt"), pins("requirements.lock")
+    assert locked.keys() == pinned.keys() - {"torch"}  # or say: make lock
+    for package, rest in locked.items():
+        version, *sums = rest.split()
+        assert version == pinned[package]
+        assert sums
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in sums)
+
+
+def test_make_installs_what_has_a_sum_first() -> None:
+    installs = re.findall(r"pip install (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert "--require-hashes --no-deps -r requirements.lock" in installs[0]
+    assert len(installs) == 2
+
+
 def test_the_notice_names_every_network_that_ships() -> None:
     text = (ROOT / "NOTICE").read_text(encoding="utf-8")
     named = [
