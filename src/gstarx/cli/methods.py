@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gstarx.cli.console import CommandError, WrongUse, note
 from gstarx.cli.graphs import Asked
+from gstarx.quoting import quoted
 
 if TYPE_CHECKING:
     from gstarx.explainers import NodeExplainer
@@ -40,7 +41,8 @@ def parse_options(
     for text in given:
         name, sign, written = text.partition("=")
         if not sign or not name:
-            raise WrongUse(f"--option is written NAME=VALUE, such as budget=5000 (got {text!r})")
+            got = quoted(text)
+            raise WrongUse(f"--option is written NAME=VALUE, such as budget=5000 (got {got})")
         owner, dot, option = name.partition(".")
         if dot and owner not in explainers:
             raise WrongUse(f"--option {text}: {owner!r} is not among {', '.join(explainers)}")
