@@ -10,6 +10,7 @@ import pytest
 from gstarx.web import Limits, Settings, lanes
 from gstarx.web.jobs import JobBook
 from gstarx.web.lanes import Lane
+from gstarx.web.memory import held
 from gstarx.web.messages import Answer
 from gstarx.web.processes import Worker
 from tests.web.served import MOLECULE, Served, problem, wait_for
@@ -102,6 +103,24 @@ def test_a_question_that_kills_the_desk(server: Served) -> None:
     good = {**asked, "model": "nitro"}
     wait_for(lambda: server.client.post("/score", json=good).status_code == 200)
     goes_on(server)
+
+
+@pytest.mark.skipif(not held(), reason="this system does not hold a process to its memory")
+def test_what_takes_too_much_memory_is_refused_and_the_processes_are_replaced(
+    server: Served,
+) -> None:
+    before = set(server.office.pids)
+    asked = {"model": "eats", "input": {"smiles": MOLECULE}, "nodes": [0]}
+    id = server.start("eats").json()["id"]
+    question = problem(server.client.post("/score", json=asked), 422, "failed")
+    for found in (server.ended(id)["error"], question):
+        assert found["code"] == "failed"
+        assert "a job may use 1.0 GB, which is not enough memory" in found["message"]
+    good = {**asked, "model": "nitro"}
+    wait_for(lambda: server.client.post("/score", json=good).status_code == 200, seconds=60)
+    goes_on(server)
+    # one for jobs and the one for questions
+    wait_for(lambda: len(set(server.office.pids) - before) == 2)
 
 
 def test_a_model_that_cannot_even_be_loaded_is_listed_with_its_problem(server: Served) -> None:

@@ -25,6 +25,7 @@ class Worker:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
+        self._killed = False
 
     @classmethod
     async def started(cls, role: str, settings: Settings) -> Worker:
@@ -81,14 +82,17 @@ class Worker:
     async def ended(self) -> str:
         """Why it ended, in words; waits for it."""
         code = await self._process.wait()
+        if self._killed:
+            return "because something took too long"
         if code == -getattr(signal, "SIGKILL", 9):
-            return "it was killed, as the system does when memory runs out"
+            return "because it was killed, as the system does when memory runs out"
         return f"by signal {-code}" if code < 0 else f"with exit code {code}"
 
     def kill(self) -> None:
         """End the process at once."""
         # not by the process object, which would take its exit code away from whoever waits for it
         if self.alive:
+            self._killed = True
             with suppress(ProcessLookupError):
                 os.kill(self._process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
