@@ -154,6 +154,36 @@ class TestToken:
         assert asked.get("/api/v1/about").status_code == 200
         assert asked.get(f"/api/v1/about?token={TOKEN}").status_code == 200
 
+    @pytest.mark.parametrize(
+        "token",
+        [
+            "plus+and&hash#and space/slash?=%25",
+            "quotes\"';, and \\ backslash",
+            "grüße an alle, 你好",
+            "[bold]no markup[/bold]",
+        ],
+    )
+    def test_an_odd_one_works_in_every_way(self, token: str) -> None:
+        link = address(Settings(token=token), 8000)
+        assert " " not in link
+        assert link.isascii()
+        assert link.count("#") == 0
+        asked = client(token=token)
+        answer = asked.get(link)
+        assert answer.status_code == 303
+        assert asked.get("/api/v1/about").status_code == 200, "by the cookie"
+        headers = {"authorization": f"Bearer {token}".encode()}
+        assert client(token=token).get("/api/v1/about", headers=headers).status_code == 200
+
+    def test_whoever_has_none_is_hung_up_on(self) -> None:
+        asked = client(token=TOKEN)
+        for path in ("/", "/api/v1/about", "/?token=wrong"):
+            assert asked.get(path).headers["connection"] == "close"
+        other = asked.get("/", headers={"host": "evil.example"})
+        assert (other.status_code, other.headers["connection"]) == (403, "close")
+        known = asked.get("/api/v1/about", headers={"authorization": f"Bearer {TOKEN}"})
+        assert "connection" not in known.headers
+
     def test_the_address_alone_is_no_key_to_the_api(self) -> None:
         assert client(token=TOKEN).get(f"/api/v1/about?token={TOKEN}").status_code == 401
 
