@@ -147,6 +147,7 @@ def test_beyond_this_machine_a_token_is_made_and_needed(tmp_path: Path) -> None:
             assert client.get("/").status_code == 401
             assert client.get("/", params={"token": token}).status_code == 303
             assert client.get("/").status_code == 200
+        assert "plain HTTP" in "".join(command.said)
 
 
 STRANGE = b"GET /api/v1/about HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: keep-alive\r\n\r\n"

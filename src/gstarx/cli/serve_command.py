@@ -179,7 +179,7 @@ def serve(
     """A web page to ask models why, and to browse runs.
 
     It works offline. Other machines are not let in unless [b]--host[/b] says so; then everybody
-    needs the address with the token, which is printed. Ctrl-C ends it.
+    needs the address with the token, which is printed, and traffic is plain HTTP. Ctrl-C ends it.
     """
     for package in ("fastapi", "uvicorn"):
         if find_spec(package) is None:
@@ -217,7 +217,13 @@ def serve(
         workers=workers,
         limits=limits,
     )
-    listen(settings, lambda address: note(f"the explorer is at {address}  (Ctrl-C ends it)"))
+
+    def started(address: str) -> None:
+        note(f"the explorer is at {address}  (Ctrl-C ends it)")
+        if not is_loopback(host):
+            note("traffic is plain HTTP: an SSH tunnel or a proxy with TLS would encrypt it")
+
+    listen(settings, started)
 
 
 def served_models(
