@@ -49,6 +49,9 @@ class Odd(torch.nn.Module):
         held = [torch.ones(64 << 20, dtype=torch.uint8) for _ in range(48)]
         del held
 
+    def _exits(self) -> None:
+        raise SystemExit(3)
+
     def _stumbles(self) -> None:
         raise RuntimeError(f"lost {__file__}")
 
@@ -100,6 +103,7 @@ ODD = tuple(
         "deaf",
         "hoards",
         "eats",
+        "exits",
         "stumbles",
         "nan",
         "unloadable",

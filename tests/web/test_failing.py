@@ -28,6 +28,7 @@ def goes_on(server: Served) -> None:
         ("dies", "crashed", "exit code 7"),
         ("segfaults", "crashed", "signal 11"),
         ("hoards", "failed", "memory"),
+        ("exits", "failed", "SystemExit"),
         ("stumbles", "failed", "lost (a file)"),
         ("nan", "failed", "finite"),
     ],
@@ -43,6 +44,8 @@ def test_a_model_that_fails(server: Served, model: str, code: str, words: str) -
     if model in ("dies", "segfaults", "hoards"):
         # the other worker may have done that job before the new one has come up
         wait_for(lambda: len(set(server.office.pids) - before) == 1)
+    else:
+        assert set(server.office.pids) == before, "it did not take its process with it"
 
 
 def test_a_job_ends_when_its_time_is_over(server: Served) -> None:

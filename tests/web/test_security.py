@@ -48,7 +48,20 @@ def test_our_own_names_are_answered(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "192.168.0.7:8000", "", "[", "localhost@x"]
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "192.168.0.7:8000",
+        "",
+        "[",
+        "localhost@x",
+        "x@localhost",
+        "localhost/x",
+        "localhost#x",
+        "localhost:x",
+        "localhost:99999",
+    ],
 )
 def test_other_names_are_not_answered(host: str) -> None:
     answer = client().get("/api/v1/about", headers={"host": host})

@@ -98,7 +98,8 @@ class Enquiries:
             async with asyncio.timeout(PATIENCE):
                 return await future
         except TimeoutError:
-            self._worker.kill()  # it hangs, and everybody behind this question with it
+            # it hangs, and everybody behind this question with it
+            self._worker.kill("because something took too long")
             raise _away("this took too long") from None
         finally:
             self._waiting.pop(number, None)

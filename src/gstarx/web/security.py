@@ -114,9 +114,13 @@ class Guard:
 
     def _is_ours(self, host: str) -> bool:
         try:
-            name = (urlsplit(f"//{host}").hostname or "").lower()
+            found = urlsplit(f"//{host}")
+            name = (found.hostname or "").lower()
+            plain = found.netloc == host and found.username is None and found.port != 0
         except ValueError:
             return False
+        if not plain:
+            return False  # more than a name and a port
         if name in self._names:
             return True
         # an address is no name that somebody could have pointed at us

@@ -6,7 +6,7 @@ import errno
 import socket
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from gstarx.web.security import is_loopback
@@ -111,9 +111,11 @@ def server_of(app: FastAPI, settings: Settings, listening: socket.socket) -> uvi
     from gstarx.web.patience import Impatient
 
     class Server(uvicorn.Server):
-        def handle_exit(self, sig: int, frame: FrameType | None) -> Any:
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            if self.should_exit:
+                return  # it takes a moment, and somebody presses Ctrl-C again
             app.state.office.book.close()  # who listens to a job would keep us waiting
-            return super().handle_exit(sig, frame)
+            super().handle_exit(sig, frame)
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)

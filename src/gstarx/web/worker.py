@@ -67,11 +67,11 @@ def _answered(
         return "stopped", None
     except Refused as error:
         return "refused", error.problem.as_dict()
-    except Exception as error:
+    except BaseException as error:  # a model may even say sys.exit()
         return "refused", unexpected(error).as_dict()
 
 
-def unexpected(error: Exception) -> Problem:
+def unexpected(error: BaseException) -> Problem:
     """What users are told of an error, and what the log is told of one that nobody foresaw."""
     if ran_out(error):
         return ALLOWANCE.problem()
@@ -81,7 +81,7 @@ def unexpected(error: Exception) -> Problem:
     return Problem("failed", f"something unexpected happened ({type(error).__name__})")
 
 
-def _log(error: Exception) -> None:
+def _log(error: BaseException) -> None:
     import traceback
 
     traceback.print_exception(error, file=sys.stderr)
