@@ -14,10 +14,12 @@ from gstarx import runs  # noqa: E402
 from gstarx.cli.networks import shipped_path  # noqa: E402
 from gstarx.web import Limits, ServedRun, Settings  # noqa: E402
 from tests.web import odd_models  # noqa: E402
-from tests.web.served import Served, served  # noqa: E402
+from tests.web.served import CONNECTIONS, Served, served  # noqa: E402
 
 #: Long enough for a busy machine, short enough to wait for.
-LIMITS = Limits(seconds=15.0, best_seconds=3.0, queue=3, nodes=40, text=200)
+LIMITS = Limits(
+    seconds=15.0, best_seconds=3.0, queue=3, nodes=40, text=200, connections=CONNECTIONS
+)
 
 
 @pytest.fixture(scope="session")

@@ -44,6 +44,14 @@ class Odd(torch.nn.Module):
     def _hoards(self) -> None:
         raise MemoryError
 
+    def _eats(self) -> None:
+        # three times what a job may use, and then it has had enough
+        held = [torch.ones(64 << 20, dtype=torch.uint8) for _ in range(48)]
+        del held
+
+    def _exits(self) -> None:
+        raise SystemExit(3)
+
     def _stumbles(self) -> None:
         raise RuntimeError(f"lost {__file__}")
 
@@ -94,6 +102,8 @@ ODD = tuple(
         "dawdles",
         "deaf",
         "hoards",
+        "eats",
+        "exits",
         "stumbles",
         "nan",
         "unloadable",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,13 +11,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
-import uvicorn
 
 from gstarx.web import Settings
 from gstarx.web.app import create_app
-from gstarx.web.patience import Impatient
-from gstarx.web.serving import listening_socket
+from gstarx.web.serving import listening_socket, server_of
 
+#: Connections that the server of the tests has room for.
+CONNECTIONS = 60
 MOLECULE = "CC(=O)Nc1ccc([N+](=O)[O-])cc1"
 
 
@@ -28,10 +29,7 @@ class Served:
         self.office = self.app.state.office
         self._socket = listening_socket("127.0.0.1", 0)
         self.port = self._socket.getsockname()[1]
-        config = uvicorn.Config(
-            self.app, http=Impatient, ws="none", loop="asyncio", log_level="error", access_log=False
-        )
-        self._server = uvicorn.Server(config)
+        self._server = server_of(self.app, settings, self._socket)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],))
         self._thread.start()
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}/api/v1", timeout=120)
@@ -106,6 +104,18 @@ def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
     while not condition():
         assert time.monotonic() < end, "it takes too long"
         time.sleep(0.02)
+
+
+def is_open(connection: socket.socket) -> bool:
+    """Whether the server has not hung up on a socket that does not block; takes what it said."""
+    try:
+        while connection.recv(10_000):
+            pass
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 from gstarx.web import Limits, Settings, lanes
 from gstarx.web.jobs import JobBook
 from gstarx.web.lanes import Lane
+from gstarx.web.memory import held
 from gstarx.web.messages import Answer
 from gstarx.web.processes import Worker
 from tests.web.served import MOLECULE, Served, problem, wait_for
@@ -27,6 +28,7 @@ def goes_on(server: Served) -> None:
         ("dies", "crashed", "exit code 7"),
         ("segfaults", "crashed", "signal 11"),
         ("hoards", "failed", "memory"),
+        ("exits", "failed", "SystemExit"),
         ("stumbles", "failed", "lost (a file)"),
         ("nan", "failed", "finite"),
     ],
@@ -42,6 +44,8 @@ def test_a_model_that_fails(server: Served, model: str, code: str, words: str) -
     if model in ("dies", "segfaults", "hoards"):
         # the other worker may have done that job before the new one has come up
         wait_for(lambda: len(set(server.office.pids) - before) == 1)
+    else:
+        assert set(server.office.pids) == before, "it did not take its process with it"
 
 
 def test_a_job_ends_when_its_time_is_over(server: Served) -> None:
@@ -102,6 +106,24 @@ def test_a_question_that_kills_the_desk(server: Served) -> None:
     good = {**asked, "model": "nitro"}
     wait_for(lambda: server.client.post("/score", json=good).status_code == 200)
     goes_on(server)
+
+
+@pytest.mark.skipif(not held(), reason="this system does not hold a process to its memory")
+def test_what_takes_too_much_memory_is_refused_and_the_processes_are_replaced(
+    server: Served,
+) -> None:
+    before = set(server.office.pids)
+    asked = {"model": "eats", "input": {"smiles": MOLECULE}, "nodes": [0]}
+    id = server.start("eats").json()["id"]
+    question = problem(server.client.post("/score", json=asked), 422, "failed")
+    for found in (server.ended(id)["error"], question):
+        assert found["code"] == "failed"
+        assert "a job may use 1.0 GB, which is not enough memory" in found["message"]
+    good = {**asked, "model": "nitro"}
+    wait_for(lambda: server.client.post("/score", json=good).status_code == 200, seconds=60)
+    goes_on(server)
+    # one for jobs and the one for questions
+    wait_for(lambda: len(set(server.office.pids) - before) == 2)
 
 
 def test_a_model_that_cannot_even_be_loaded_is_listed_with_its_problem(server: Served) -> None:

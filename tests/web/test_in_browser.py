@@ -14,6 +14,8 @@ from xml.etree import ElementTree
 import pytest
 
 from gstarx.drawing.colours import score_colour
+from gstarx.web import Settings
+from gstarx.web.serving import address as address_of
 from tests.browser import started_browser
 from tests.web import made_answers
 from tests.web.served import Served, wait_for
@@ -675,3 +677,17 @@ def test_colours_are_those_of_all_pictures(explorer: Explorer) -> None:
         return scores.map((score) => scoreColour(score, 1));
     }"""
     assert page.evaluate(code, scores) == [score_colour(score, 1.0) for score in scores]
+
+
+def test_a_link_with_an_odd_token_opens_the_page_at_what_it_asks_for(browser: Any) -> None:
+    settings = Settings(token="plus+and&hash#and space, grüße")
+    running = Served(settings)
+    try:
+        page = browser.new_context().new_page()
+        with page.expect_response("**/api/v1/about") as about:
+            page.goto(f"{address_of(settings, running.port)}#browse?sort=nodes")
+        assert about.value.status == 200
+        assert page.url == f"http://127.0.0.1:{running.port}/#browse?sort=nodes"
+        page.context.close()
+    finally:
+        running.stop()

@@ -1,16 +1,16 @@
-"""Requests that are begun and never ended do not hold a connection for ever."""
+"""Whoever asks nothing, or does not take the answer, does not hold a connection for ever."""
 
 from __future__ import annotations
 
 import socket
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from http.client import HTTPConnection
 
 import pytest
 
 from gstarx.web import patience
-from tests.web.served import Served
+from tests.web.served import CONNECTIONS, Served, is_open, wait_for
 
 HEAD = b"POST /api/v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
@@ -71,3 +71,53 @@ def test_answers_and_pauses_may_take_longer(
             assert kept.getresponse().read().startswith(b"<svg")
             assert kept.sock is own
             time.sleep(1.0)
+
+
+def test_an_answer_that_nobody_takes_is_hung_up_on(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "PATIENCE", 0.5)
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.settimeout(20)
+        slow.connect(("127.0.0.1", server.port))
+        wanted = 1_000
+        slow.sendall(b"GET /page/ask.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * wanted)
+        time.sleep(1.5)
+        taken = b""
+        with suppress(ConnectionResetError):
+            while more := slow.recv(1 << 20):
+                taken += more
+        assert 0 < taken.count(b"HTTP/1.1 200") < wanted
+
+
+def test_one_connection_too_many_takes_the_place_of_the_idlest(server: Served) -> None:
+    id = server.start("dawdles").json()["id"]
+    crowd: list[socket.socket] = []
+    with connected(server) as listening, closing(HTTPConnection("127.0.0.1", server.port)) as kept:
+        path = f"/api/v1/jobs/{id}/events".encode()
+        listening.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"200 OK" in listening.recv(1000)
+        kept.request("GET", "/page/favicon.svg")
+        kept.getresponse().read()
+        own = kept.sock
+        try:
+            for _ in range(2 * CONNECTIONS):
+                crowd.append(connected(server))
+                crowd[-1].setblocking(False)
+            assert server.client.get("/about", timeout=10).status_code == 200
+            # the first ones are gone, the last ones are there
+            wait_for(lambda: not any(map(is_open, crowd[:CONNECTIONS])), seconds=20)
+            assert is_open(crowd[-1])
+        finally:
+            for one in crowd:
+                one.close()
+        # neither who is being answered had to go, nor who was answered before
+        server.client.delete(f"/jobs/{id}")
+        heard = b""
+        while b"event: end" not in heard:
+            heard += (more := listening.recv(1000))
+            assert more, "the stream was cut off"
+        kept.request("GET", "/page/favicon.svg")
+        assert kept.getresponse().read().startswith(b"<svg")
+        assert kept.sock is own

@@ -48,7 +48,20 @@ def test_our_own_names_are_answered(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "192.168.0.7:8000", "", "[", "localhost@x"]
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "192.168.0.7:8000",
+        "",
+        "[",
+        "localhost@x",
+        "x@localhost",
+        "localhost/x",
+        "localhost#x",
+        "localhost:x",
+        "localhost:99999",
+    ],
 )
 def test_other_names_are_not_answered(host: str) -> None:
     answer = client().get("/api/v1/about", headers={"host": host})
@@ -153,6 +166,36 @@ class TestToken:
         assert asked.get("/").status_code == 200
         assert asked.get("/api/v1/about").status_code == 200
         assert asked.get(f"/api/v1/about?token={TOKEN}").status_code == 200
+
+    @pytest.mark.parametrize(
+        "token",
+        [
+            "plus+and&hash#and space/slash?=%25",
+            "quotes\"';, and \\ backslash",
+            "grüße an alle, 你好",
+            "[bold]no markup[/bold]",
+        ],
+    )
+    def test_an_odd_one_works_in_every_way(self, token: str) -> None:
+        link = address(Settings(token=token), 8000)
+        assert " " not in link
+        assert link.isascii()
+        assert link.count("#") == 0
+        asked = client(token=token)
+        answer = asked.get(link)
+        assert answer.status_code == 303
+        assert asked.get("/api/v1/about").status_code == 200, "by the cookie"
+        headers = {"authorization": f"Bearer {token}".encode()}
+        assert client(token=token).get("/api/v1/about", headers=headers).status_code == 200
+
+    def test_whoever_has_none_is_hung_up_on(self) -> None:
+        asked = client(token=TOKEN)
+        for path in ("/", "/api/v1/about", "/?token=wrong"):
+            assert asked.get(path).headers["connection"] == "close"
+        other = asked.get("/", headers={"host": "evil.example"})
+        assert (other.status_code, other.headers["connection"]) == (403, "close")
+        known = asked.get("/api/v1/about", headers={"authorization": f"Bearer {TOKEN}"})
+        assert "connection" not in known.headers
 
     def test_the_address_alone_is_no_key_to_the_api(self) -> None:
         assert client(token=TOKEN).get(f"/api/v1/about?token={TOKEN}").status_code == 401

@@ -8,8 +8,9 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import pytest
 from gstarx.cli.serve_command import served_models
 from gstarx.web.serving import listening_socket
 from tests.cli.commands import environment, refused
-from tests.web.served import MOLECULE, wait_for
+from tests.web.served import MOLECULE, is_open, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
@@ -28,9 +29,12 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSI
 class Command:
     """``gstarx serve`` in a process of its own."""
 
-    def __init__(self, *arguments: str, where: Path) -> None:
+    def __init__(self, *arguments: str, where: Path, files: int | None = None) -> None:
+        command = [sys.executable, "-m", "gstarx", "serve", "--port", "0", *arguments]
+        if files is not None:
+            command = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "gstarx", "serve", "--port", "0", *arguments],
+            command,
             stderr=subprocess.PIPE,
             text=True,
             env=environment(),
@@ -60,8 +64,8 @@ class Command:
 
 
 @contextmanager
-def serving(*arguments: str, where: Path) -> Iterator[Command]:
-    command = Command(*arguments, where=where)
+def serving(*arguments: str, where: Path, files: int | None = None) -> Iterator[Command]:
+    command = Command(*arguments, where=where, files=files)
     try:
         yield command
     finally:
@@ -119,6 +123,9 @@ def test_it_answers_and_ctrl_c_ends_it_with_all_its_workers(tmp_path: Path) -> N
                 next(lines)
                 command.process.send_signal(signal.SIGINT)
                 assert "event: end" in list(lines)
+                for _ in range(2):  # somebody is impatient
+                    command.process.send_signal(signal.SIGINT)
+                    time.sleep(0.05)
         assert command.process.wait(timeout=30) in (0, 130, -signal.SIGINT)
         _, alive = psutil.wait_procs(workers, timeout=10)
         assert not alive
@@ -143,6 +150,46 @@ def test_beyond_this_machine_a_token_is_made_and_needed(tmp_path: Path) -> None:
             assert client.get("/").status_code == 401
             assert client.get("/", params={"token": token}).status_code == 303
             assert client.get("/").status_code == 200
+        assert "plain HTTP" in "".join(command.said)
+
+
+STRANGE = b"GET /api/v1/about HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: keep-alive\r\n\r\n"
+
+
+def crowd(address: httpx.URL, opened: ExitStack) -> list[socket.socket]:
+    """Three hundred connections, as far as there is room for them."""
+    found = [opened.enter_context(socket.socket()) for _ in range(300)]
+    for one in found:
+        one.setblocking(False)
+        with suppress(BlockingIOError):
+            one.connect((address.host, address.port))
+    return found
+
+
+def test_a_crowd_without_the_token_does_not_keep_the_owner_out(tmp_path: Path) -> None:
+    token = "a-token-that-is-long-enough"
+    options = ("--model", "nitro", "--workers", "1", "--token", token)
+    shown = {"authorization": f"Bearer {token}"}
+    # fewer files than connections, as some systems have it
+    with serving(*options, where=tmp_path, files=256) as command:
+        address = httpx.URL(command.address).copy_with(query=None)
+        with httpx.Client(base_url=address, headers=shown, timeout=10) as owner:
+            wait_for(lambda: owner.get("/").status_code == 200)
+            for said in (STRANGE, STRANGE[:20], b""):  # they ask, begin to ask, or are silent
+                with ExitStack() as opened:
+                    strangers = crowd(address, opened)
+                    for _ in range(3):
+                        for one in strangers:
+                            with suppress(OSError):
+                                one.send(said)
+                        start = time.monotonic()
+                        assert owner.get("/").status_code == 200
+                        assert httpx.get(address, headers=shown, timeout=10).status_code == 200
+                        assert time.monotonic() - start < 5
+                        time.sleep(0.1)
+                    if said == STRANGE:  # who was refused is hung up on
+                        wait_for(lambda: not any(map(is_open, strangers)), seconds=10)  # noqa: B023
+        assert len("".join(command.said)) < 2_000
 
 
 def test_a_port_that_is_taken() -> None:
@@ -168,6 +215,8 @@ def test_small_answers_do_not_wait_for_larger_ones() -> None:
     ("arguments", "words"),
     [
         (("--token", "short"), "16 characters"),
+        (("--token", " a token that begins with a space"), "begin"),
+        (("--token", "a token with a\nline break"), "line break"),
         (("--run", "nowhere"), "no store of runs"),
         (("--model", "nitros"), "did you mean 'nitro"),
         (("--model", "no.safetensors"), "no file of weights"),

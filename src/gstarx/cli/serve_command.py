@@ -162,6 +162,16 @@ def serve(
     max_seconds: Annotated[
         float, typer.Option(min=1, help="Seconds of a job.", rich_help_panel=_MUCH)
     ] = _LIMITS.seconds,
+    max_memory: Annotated[
+        float | None,
+        typer.Option(
+            min=0.25,
+            max=1_024,
+            help="GB that a job may use; by default from the machine's memory and the workers.",
+            rich_help_panel=_MUCH,
+            show_default=False,
+        ),
+    ] = None,
     max_queue: Annotated[
         int, typer.Option(min=1, max=1_000, help="Jobs that wait.", rich_help_panel=_MUCH)
     ] = _LIMITS.queue,
@@ -169,25 +179,30 @@ def serve(
     """A web page to ask models why, and to browse runs.
 
     It works offline. Other machines are not let in unless [b]--host[/b] says so; then everybody
-    needs the address with the token, which is printed. Ctrl-C ends it.
+    needs the address with the token, which is printed, and traffic is plain HTTP. Ctrl-C ends it.
     """
     for package in ("fastapi", "uvicorn"):
         if find_spec(package) is None:
             require(package, extra="web")
+    from gstarx.web.memory import default_memory
     from gstarx.web.security import is_loopback
     from gstarx.web.serving import serve as listen
 
     if token is not None and len(token) < _SHORTEST_TOKEN:
         raise WrongUse(f"--token must have {_SHORTEST_TOKEN} characters or more (got {len(token)})")
+    if token is not None and (token != token.strip() or not token.isprintable()):
+        raise WrongUse("--token must neither begin nor end with a space nor hold a line break")
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(24)
     if run is not None and not (run / "store.json").is_file():
         raise WrongUse(f"there is no store of runs at {run}")
+    workers = workers or min(4, max(2, (os.cpu_count() or 2) // 2))
     limits = Limits(
         nodes=max_nodes,
         text=max_text,
         budget=max_budget,
         seconds=max_seconds,
+        memory=default_memory(workers) if max_memory is None else int(max_memory * (1 << 30)),
         queue=max_queue,
         best_seconds=min(_LIMITS.best_seconds, max_seconds / 2),
     )
@@ -199,10 +214,16 @@ def serve(
         port=port,
         names=tuple(name or ()),
         token=token,
-        workers=workers or min(4, max(2, (os.cpu_count() or 2) // 2)),
+        workers=workers,
         limits=limits,
     )
-    listen(settings, lambda address: note(f"the explorer is at {address}  (Ctrl-C ends it)"))
+
+    def started(address: str) -> None:
+        note(f"the explorer is at {address}  (Ctrl-C ends it)")
+        if not is_loopback(host):
+            note("traffic is plain HTTP: an SSH tunnel or a proxy with TLS would encrypt it")
+
+    listen(settings, started)
 
 
 def served_models(

@@ -22,33 +22,50 @@ class Enquiries:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._worker: Worker | None = None
-        self._waiting: dict[int, asyncio.Future[str]] = {}
+        self._waiting: dict[int, tuple[dict[str, Any], asyncio.Future[str]]] = {}
         self._last = 0
         self._up = asyncio.Event()
+        self._pause = _SHORTEST_PAUSE
 
     async def run(self) -> None:
         """Keep a desk going until this is cancelled."""
-        pause = _SHORTEST_PAUSE
         try:
             while True:
                 self._worker = await Worker.started("desk", self._settings)
-                while (answer := await self._worker.answer()) is not None:
-                    if answer.kind == "ready":
-                        pause = _SHORTEST_PAUSE
-                        self._up.set()
-                    else:
-                        self._heard(answer)
-                self._up.clear()
+                if await self._serve(self._worker):
+                    continue
                 why = await self._worker.ended()
-                for future in self._waiting.values():
+                for _, future in self._waiting.values():
                     if not future.done():
                         future.set_exception(_away(f"the process that was to answer ended {why}"))
                 self._waiting.clear()
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                await asyncio.sleep(self._pause)
+                self._pause = min(2 * self._pause, _LONGEST_PAUSE)
         finally:
             if self._worker is not None:
                 await self._worker.stop()
+
+    async def _serve(self, worker: Worker) -> bool:
+        """Listen to a desk until it ends; whether it only had enough, and another goes on."""
+        tired = False
+        while (answer := await worker.answer()) is not None:
+            if answer.kind == "ready":
+                self._pause = _SHORTEST_PAUSE
+                self._up.set()
+                for question, _ in self._waiting.values():
+                    worker.say(question)
+            elif answer.kind == "tired":
+                tired = True
+            else:
+                self._heard(answer)
+                if tired:
+                    # what it has not come to is asked again, of the next one
+                    self._waiting.pop(answer.number, None)
+                    self._up.clear()
+                    await worker.stop()
+                    return True
+        self._up.clear()
+        return False
 
     @property
     def pid(self) -> int | None:
@@ -72,21 +89,23 @@ class Enquiries:
         if len(self._waiting) >= self._settings.limits.questions:
             raise Refused("unavailable", "too many questions at once: try again in a moment")
         self._last += 1
-        number, worker = self._last, self._worker
+        number = self._last
+        question = {"number": number, "ask": ask, "with": content}
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = future
-        worker.say({"number": number, "ask": ask, "with": content})
+        self._waiting[number] = (question, future)
+        self._worker.say(question)
         try:
             async with asyncio.timeout(PATIENCE):
                 return await future
         except TimeoutError:
-            worker.kill()  # it hangs, and everybody behind this question with it
+            # it hangs, and everybody behind this question with it
+            self._worker.kill("because something took too long")
             raise _away("this took too long") from None
         finally:
             self._waiting.pop(number, None)
 
     def _heard(self, answer: Answer) -> None:
-        future = self._waiting.get(answer.number)
+        _, future = self._waiting.get(answer.number, (None, None))
         if future is None or future.done():
             return
         if answer.kind == "done":

@@ -49,7 +49,10 @@ class Option:
     minimum, maximum
         Of a number.
     counted
-        Whether it is a number of evaluations, which the server's own limit holds for too.
+        How many coalitions are held at once for each that it counts; the server's own limit of
+        evaluations holds for it too. 0 where it counts none.
+    per_node
+        Whether that is for every node.
     """
 
     name: str
@@ -59,7 +62,8 @@ class Option:
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
-    counted: bool = False
+    counted: int = 0
+    per_node: bool = False
 
     def within(self, budget: int) -> Option:
         """The same, no more than the server allows."""
@@ -67,6 +71,15 @@ class Option:
             return self
         default = self.default if self.default is None else min(self.default, budget)
         return replace(self, maximum=min(self.maximum, budget), default=default)
+
+    def value(self, options: Mapping[str, Any], nodes: int) -> int:
+        """What one that counts stands at for a graph of so many nodes."""
+        found = options.get(self.name, self.default)
+        return _fewest(nodes) if found is None else int(found)
+
+    def coalitions(self, nodes: int) -> int:
+        """Coalitions for each that it counts."""
+        return self.counted * (nodes if self.per_node else 1)
 
     def checked(self, value: Any, field: str) -> Any:
         """The value, or Refused with what is valid."""
@@ -92,7 +105,19 @@ class Option:
 
 @dataclass(frozen=True)
 class Offer:
-    """An explainer as the page offers it."""
+    """An explainer as the page offers it.
+
+    Attributes
+    ----------
+    name, title, about
+        What it is called, by programs and by people, and what it does.
+    options
+        What a request may set.
+    trains
+        Whether it has to be trained on a dataset first.
+    default
+        Whether it is ticked where nothing is said.
+    """
 
     name: str
     title: str
@@ -101,12 +126,24 @@ class Offer:
     trains: bool = False
     default: bool = False
 
+    @property
+    def counted(self) -> Option | None:
+        """The option that says how many coalitions there are."""
+        return next((option for option in self.options if option.counted), None)
+
+    def coalitions(self, options: Mapping[str, Any], nodes: int) -> int:
+        """The most coalitions of a graph that it holds at once."""
+        counted, judged = self.counted, 2 * (nodes + 1)
+        if counted is None:
+            return judged
+        return max(judged, counted.value(options, nodes) * counted.coalitions(nodes))
+
     def as_dict(self, budget: int) -> dict[str, Any]:
         """As it goes over the wire."""
         options = [asdict(option.within(budget)) for option in self.options]
         for option in options:
             option["choices"] = list(option["choices"])
-            del option["counted"]
+            del option["counted"], option["per_node"]
         return {**asdict(self), "options": options}
 
     def checked(self, given: Mapping[str, Any], budget: int, field: str) -> dict[str, Any]:
@@ -118,15 +155,26 @@ class Offer:
                 what = f"option of {self.name!r}"
                 raise Refused("bad_option", unknown(what, name[:50], known), field)
             found[name] = known[name].checked(value, f"{field}.{name}")
+        for own in self.options:
+            allowed = known[own.name].default
+            if own.counted and allowed != own.default:
+                found.setdefault(own.name, allowed)  # its own default is more than may be asked for
         return found
+
+
+def _fewest(nodes: int) -> int:
+    """Samples that are taken where nobody says how many."""
+    return max(2 * nodes + 2, 200)
 
 
 def _integer(name: str, about: str, default: int | None, low: int, high: int) -> Option:
     return Option(name, about, "integer", default, minimum=low, maximum=high)
 
 
-def _count(name: str, about: str, default: int | None, low: int, high: int) -> Option:
-    return replace(_integer(name, about, default, low, high), counted=True)
+def _count(
+    name: str, about: str, default: int | None, low: int, high: int, *, each: int = 1
+) -> Option:
+    return replace(_integer(name, about, default, low, high), counted=each)
 
 
 def _number(name: str, about: str, default: float | None, low: float, high: float) -> Option:
@@ -204,7 +252,8 @@ OFFERS = (
             _integer("min_atoms", "Size of a set at which a walk ends.", None, 1, 50),
             _integer("expand_atoms", "Nodes considered at each step.", None, 1, 50),
             _number("c_puct", "Weight of exploration.", None, 0.0, 100.0),
-            _count("sample_num", "Samples for the worth of a set.", 100, 1, 1_000),
+            # a set comes and goes in each, and up to 50 sets are judged together
+            _count("sample_num", "Samples for the worth of a set.", 100, 1, 1_000, each=100),
             _REMOVAL,
         ),
     ),
@@ -253,7 +302,10 @@ OFFERS = (
         "Shapley values among the nodes within some hops.",
         (
             _integer("hops", "How far around a node.", 3, 0, 10),
-            _count("sample_num", "Random orders for each node.", 50, 1, 1_000),
+            replace(
+                _count("sample_num", "Random orders for each node.", 50, 1, 1_000, each=2),
+                per_node=True,
+            ),
             *_GAME,
         ),
     ),

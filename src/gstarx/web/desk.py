@@ -8,6 +8,7 @@ from typing import Any
 from gstarx.datasets.describing import label_of, title_of
 from gstarx.unknown_names import unknown
 from gstarx.web.catalogue import listed_model
+from gstarx.web.estimating import check_memory
 from gstarx.web.examples import examples_for
 from gstarx.web.explaining import checked_target, probabilities_of, scored
 from gstarx.web.networks import Networks
@@ -22,6 +23,7 @@ class Desk:
     def __init__(self, settings: Settings) -> None:
         self._networks = Networks(settings)
         self._subjects = Subjects(self._networks, settings.limits)
+        self._limits = settings.limits
         self._answers: dict[str, Callable[..., Any]] = {
             "model": self._model,
             "graphs": self._graphs,
@@ -77,15 +79,22 @@ class Desk:
         ]
         return {"total": len(rows), "graphs": rows[offset : offset + limit]}
 
-    def _check(self, model: str, input: dict[str, Any], target: int | None) -> None:
+    def _check(
+        self,
+        model: str,
+        input: dict[str, Any],
+        target: int | None,
+        explainers: list[dict[str, Any]],
+    ) -> None:
         """Refuse early what a job would refuse."""
         if "sentence" in input:
             # reading one takes long the first time: the job itself says what is wrong with it
             self._networks.get(model)
             return
-        subject = self._subjects.get(model, input)
+        found, subject = self._networks.get(model), self._subjects.get(model, input)
+        check_memory(found, subject, explainers, self._limits)
         if target is not None:
-            checked_target(target, probabilities_of(self._networks.get(model), subject))
+            checked_target(target, probabilities_of(found, subject))
 
     def _score(
         self, model: str, input: dict[str, Any], target: int | None, nodes: list[int]

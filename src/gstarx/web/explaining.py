@@ -15,7 +15,9 @@ from gstarx.metrics import Faithfulness, evaluate_many
 from gstarx.metrics.optimum import best_selections_in_turn
 from gstarx.metrics.probabilities import options_of, part_probabilities
 from gstarx.web.catalogue import METRICS, OFFER
+from gstarx.web.estimating import check_memory
 from gstarx.web.interrupting import Bell
+from gstarx.web.memory import ran_out
 from gstarx.web.networks import Networks
 from gstarx.web.problems import Refused, said
 from gstarx.web.settings import LoadedModel, Settings
@@ -91,6 +93,7 @@ class Explaining:
         """Carry out a job; what is found is said as soon as it is."""
         model = self._networks.get(job["model"])
         subject = self._subjects.get(job["model"], job["input"])
+        check_memory(model, subject, job["explainers"], self._settings.limits)
         probabilities = probabilities_of(model, subject)
         target = checked_target(job["target"], probabilities)
         classes = self._networks.classes(model)
@@ -145,7 +148,7 @@ class Explaining:
                 return_type=asked.model.return_type,
             )
             result |= _judged(asked, found)
-        except (MemoryError, Refused):
+        except Refused:
             raise
         except Exception as error:
             from gstarx.web.worker import unexpected
@@ -213,9 +216,9 @@ def probabilities_of(model: LoadedModel, subject: Subject) -> list[float]:
     task = options_of({"return_type": model.return_type})
     try:
         (parts,) = part_probabilities(model.model, [subject.data], [nothing], [None], task)
-    except MemoryError:
-        raise
     except Exception as error:
+        if ran_out(error):
+            raise
         text = f"the model cannot read this graph: {said(error) or type(error).__name__}"
         raise Refused("failed", text) from error
     return [float(share) for share in parts.whole]

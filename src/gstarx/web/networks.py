@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gstarx import datasets
 from gstarx.unknown_names import unknown
+from gstarx.web.memory import ALLOWANCE
 from gstarx.web.problems import Refused, said
 from gstarx.web.settings import LoadedModel, ServedModel, ServedRun, Settings
 
@@ -81,7 +82,8 @@ class Networks:
             return None, f"the run cannot be read: {said(error)}"
         known = None if self._run[0] is None else self._run[0].about
         try:
-            return Browsed.of(asked, self, known), ""
+            with ALLOWANCE.aside():
+                return Browsed.of(asked, self, known), ""
         except (ValueError, OSError, StoreError) as error:
             return None, f"the run cannot be read: {said(error)}"
 
@@ -102,9 +104,11 @@ class Networks:
             raise Refused("no_model", f"{name}: {served.missing}", "model")
         if name not in self._loaded:
             try:
-                found = served.loader()
+                with ALLOWANCE.aside():
+                    found = served.loader()
             except Exception as error:
-                text = f"the model {name!r} cannot be loaded: {said(error)}"
+                reason = said(error) or type(error).__name__
+                text = f"the model {name!r} cannot be loaded: {reason}"
                 raise Refused("no_model", text, "model") from error
             if _config(found).get("readout", "") is None:
                 raise Refused("no_model", f"{name} classifies nodes, not graphs", "model")
@@ -115,7 +119,8 @@ class Networks:
         """A dataset, however long that takes."""
         if name not in self._datasets:
             options = {"progress": False} if name in SENTENCES else {}
-            self._datasets[name] = datasets.load(name, self._settings.data, **options)
+            with ALLOWANCE.aside():
+                self._datasets[name] = datasets.load(name, self._settings.data, **options)
         return self._datasets[name]
 
     def at_hand(self, model: LoadedModel) -> GraphDataset | None:

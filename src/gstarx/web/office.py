@@ -87,7 +87,7 @@ class Office:
             offer = offered(chosen["name"], f"{field}.name")
             chosen["options"] = offer.checked(chosen["options"], limits.budget, f"{field}.options")
         self.book.check_room()  # before the desk is bothered
-        question = {name: request[name] for name in ("model", "input", "target")}
+        question = {name: request[name] for name in ("model", "input", "target", "explainers")}
         await self.desk.ask("check", **question)
         job = await self.book.add(request)
         if "sentence" in request["input"] and not self._reads_sentences:

@@ -71,7 +71,7 @@ def said(error: BaseException) -> str:
     >>> said(ValueError("this is no molecule: 'F/C=C/F'"))
     "this is no molecule: 'F/C=C/F'"
     """
-    words = " ".join(str(error).split())
+    words = " ".join(str(error)[: 10 * _LONGEST].split())
     words = _PATH.sub(_without_path, words)
     return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
 

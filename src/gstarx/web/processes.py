@@ -25,6 +25,7 @@ class Worker:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
+        self._why: str | None = None
 
     @classmethod
     async def started(cls, role: str, settings: Settings) -> Worker:
@@ -76,19 +77,23 @@ class Worker:
             async with asyncio.timeout(_LAST_MOMENTS):
                 await self._process.wait()
         except TimeoutError:
-            await self.stop()
+            self.kill("because it fell silent")
+            await self._process.wait()
 
     async def ended(self) -> str:
         """Why it ended, in words; waits for it."""
         code = await self._process.wait()
+        if self._why is not None:
+            return self._why
         if code == -getattr(signal, "SIGKILL", 9):
-            return "it was killed, as the system does when memory runs out"
+            return "because it was killed, as the system does when memory runs out"
         return f"by signal {-code}" if code < 0 else f"with exit code {code}"
 
-    def kill(self) -> None:
-        """End the process at once."""
+    def kill(self, why: str = "because it was stopped") -> None:
+        """End the process at once; ``why`` is what :meth:`ended` says then."""
         # not by the process object, which would take its exit code away from whoever waits for it
         if self.alive:
+            self._why = why
             with suppress(ProcessLookupError):
                 os.kill(self._process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 

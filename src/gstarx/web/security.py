@@ -7,7 +7,7 @@ import ipaddress
 import logging
 import socket
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -30,6 +30,8 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+#: Answers after which a connection is closed: it is nobody's whom we know.
+_LAST_WORDS = frozenset({401, 403})
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -112,9 +114,13 @@ class Guard:
 
     def _is_ours(self, host: str) -> bool:
         try:
-            name = (urlsplit(f"//{host}").hostname or "").lower()
+            found = urlsplit(f"//{host}")
+            name = (found.hostname or "").lower()
+            plain = found.netloc == host and found.username is None and found.port != 0
         except ValueError:
             return False
+        if not plain:
+            return False  # more than a name and a port
         if name in self._names:
             return True
         # an address is no name that somebody could have pointed at us
@@ -129,24 +135,27 @@ class Guard:
         """What to answer where the token is missing, or has just been brought."""
         if self._token is None:
             return None
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0].encode()
         if scope["path"] == "/" and scope["method"] == "GET" and self._matches(given):
             answer = RedirectResponse("/", 303)
-            answer.set_cookie(self._cookie(scope), self._token, httponly=True, samesite="strict")
+            # quoted: cookies take neither spaces nor letters beyond ASCII
+            quoted = quote(self._token, safe="")
+            answer.set_cookie(self._cookie(scope), quoted, httponly=True, samesite="strict")
             return answer
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self._matches(bearer.strip()):
+        # the bytes as they came, which are UTF-8 where somebody types them
+        if scheme.lower() == "bearer" and self._matches(bearer.strip().encode("latin-1")):
             return None
-        if self._matches(Request(scope).cookies.get(self._cookie(scope), "")):
+        if self._matches(unquote(Request(scope).cookies.get(self._cookie(scope), "")).encode()):
             return None
         text = "open the address with the token that the server printed, or send it as a bearer"
         if not scope["path"].startswith("/api/"):
             return PlainTextResponse(text + "\n", 401, {"WWW-Authenticate": "Bearer"})
         return _refusal(Problem("unauthorised", text), {"WWW-Authenticate": "Bearer"})
 
-    def _matches(self, given: str) -> bool:
+    def _matches(self, given: bytes) -> bool:
         assert self._token is not None
-        return hmac.compare_digest(given.encode(), self._token.encode())
+        return hmac.compare_digest(given, self._token.encode())
 
     def _limited(self, receive: Receive) -> Receive:
         taken = 0
@@ -168,6 +177,8 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers[name] = value
+                if message["status"] in _LAST_WORDS:
+                    headers["Connection"] = "close"
                 if scope["path"].startswith("/api/"):
                     headers["Cache-Control"] = "no-store"
             await send(message)

@@ -38,10 +38,12 @@ class Limits:
         That wait for a quick answer.
     listeners
         Streams of events that are open.
+    connections
+        That are open; one more takes the place of one that waits.
     body
         Bytes of a request.
     memory
-        Bytes that a worker may grow by before another takes its place.
+        Bytes that a worker may grow by over one job.
     kept_jobs, kept_seconds, kept_bytes
         How many finished jobs are remembered, for how long, and how large all of them may be.
     """
@@ -56,6 +58,7 @@ class Limits:
     graphs_per_page: int = 100
     questions: int = 64
     listeners: int = 256
+    connections: int = 512
     body: int = 1 << 16
     memory: int = 1 << 30
     kept_jobs: int = 100

@@ -18,12 +18,12 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from gstarx.web.interrupting import Bell, Stopped
+from gstarx.web.memory import ALLOWANCE, ran_out
 from gstarx.web.messages import Answer, as_json
 from gstarx.web.problems import Problem, Refused, said
 
 #: Errors whose words were written for users.
 _EXPECTED = (ValueError, TypeError, ImportError)
-_OUT_OF_MEMORY = Problem("failed", "there is not enough memory for this: ask for less")
 
 
 def main() -> None:
@@ -44,13 +44,13 @@ def main() -> None:
         except BrokenPipeError:
             os._exit(0)  # nobody is there to take it
 
-    enough = _memory() + settings.limits.memory
+    ALLOWANCE.begin(settings.limits.memory)
     say(0, "ready", None)
     while True:
         question = questions.get()
         number = question["number"]
         kind, content = _answered(answer, question, bell, say)
-        if _memory() > enough or content == _OUT_OF_MEMORY.as_dict():
+        if ALLOWANCE.used_up:
             say(number, "tired", None)  # another process has the memory that this one keeps
         say(number, kind, content)
 
@@ -67,32 +67,21 @@ def _answered(
         return "stopped", None
     except Refused as error:
         return "refused", error.problem.as_dict()
-    except MemoryError:
-        return "refused", _OUT_OF_MEMORY.as_dict()
-    except Exception as error:
+    except BaseException as error:  # a model may even say sys.exit()
         return "refused", unexpected(error).as_dict()
 
 
-def _memory() -> int:
-    """What this process holds, in bytes; 0 where the system does not say."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
-
-
-def unexpected(error: Exception) -> Problem:
+def unexpected(error: BaseException) -> Problem:
     """What users are told of an error, and what the log is told of one that nobody foresaw."""
-    if "can't allocate memory" in str(error) or "not enough memory" in str(error):
-        return _OUT_OF_MEMORY
+    if ran_out(error):
+        return ALLOWANCE.problem()
     if isinstance(error, _EXPECTED) and str(error):
         return Problem("failed", said(error))
     _log(error)
     return Problem("failed", f"something unexpected happened ({type(error).__name__})")
 
 
-def _log(error: Exception) -> None:
+def _log(error: BaseException) -> None:
     import traceback
 
     traceback.print_exception(error, file=sys.stderr)

@@ -1,0 +1,194 @@
+"""How much memory a worker may use, and how much a request is said to take before it does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gstarx.web import Limits, LoadedModel, Settings, memory
+from gstarx.web.catalogue import OFFER, OFFERS
+from gstarx.web.desk import Desk
+from gstarx.web.estimating import Estimate, check_memory
+from gstarx.web.explaining import Explaining
+from gstarx.web.interrupting import Bell
+from gstarx.web.memory import default_memory, held, ran_out
+from gstarx.web.problems import Refused
+from gstarx.web.subjects import Subject
+from tests.cli.commands import environment, gstarx, refused
+from tests.web import odd_models
+
+GB = 1 << 30
+MODEL = odd_models.Shipped("nitro")()
+
+
+def ring(nodes: int) -> Subject:
+    here = torch.arange(nodes)
+    ends = torch.stack([here, (here + 1) % nodes])
+    edge_index = torch.cat([ends, ends.flip(0)], dim=1)
+    return Subject(Data(x=torch.zeros(nodes, 8), edge_index=edge_index), "ring", 0, {})
+
+
+def check(name: str, options: dict[str, Any], nodes: int, limit: int = GB) -> Refused | None:
+    chosen = [{"name": "random", "options": {}}, {"name": name, "options": options}]
+    try:
+        check_memory(MODEL, ring(nodes), chosen, Limits(memory=limit))
+    except Refused as error:
+        return error
+    return None
+
+
+def test_what_would_not_fit_is_refused_with_what_would() -> None:
+    found = check("shapley", {"budget": 1_000_000}, 2_000)
+    assert found is not None
+    assert found.problem.code == "too_much_memory"
+    assert found.problem.status == 422
+    assert found.problem.field == "explainers.1.options.budget"
+    words = found.problem.message
+    for asked in ("Shapley value", "budget 1,000,000", "2,000 nodes", "37.6 GB", "1.0 GB"):
+        assert asked in words
+    fits = int(words.partition("budget up to ")[2].partition(" ")[0].replace(",", ""))
+    assert check("shapley", {"budget": fits}, 2_000) is None
+    assert check("shapley", {"budget": fits + 1}, 2_000) is not None
+
+
+def test_a_graph_that_is_too_large_for_anything() -> None:
+    words = str(check("gradient_x_input", {}, 20_000))
+    assert "20,000 nodes" in words
+    assert "--max-memory" in words
+    assert "up to" not in words
+
+
+@pytest.mark.parametrize("name", OFFER)
+def test_everything_at_its_most_fits_where_nothing_is_said(name: str) -> None:
+    limits = Limits()
+    counted = OFFER[name].counted
+    options = {} if counted is None else {counted.name: counted.within(limits.budget).maximum}
+    assert check(name, options, limits.nodes, default_memory(2)) is None
+
+
+def test_wide_models_take_more() -> None:
+    wide = LoadedModel(torch.nn.Linear(8, 400_000))
+    with pytest.raises(Refused, match="smaller graph"):
+        check_memory(wide, ring(10), [{"name": "random", "options": {}}], Limits(memory=GB))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("banzhaf", {"budget": 2_000}),
+        ("graphsvx", {"num_samples": 2_000}),
+        ("graphsvx", {"num_samples": 2_000, "efficiency": "none"}),
+        ("local_shapley", {"sample_num": 10}),
+    ],
+    ids=str,
+)
+def test_no_explainer_holds_more_coalitions_than_it_is_said_to(
+    name: str, options: dict[str, Any]
+) -> None:
+    from gstarx import explainers
+
+    nodes = 100
+    data = ring(nodes).data
+    each = Estimate.of(nodes=nodes, edges=2 * nodes, width=1, batch_nodes=1).each
+    explainer = explainers.create(name, dataset=None, **options)
+    explainer.explain(MODEL.model, data, seed=0)  # compiled by now
+    tracemalloc.start()
+    explainer.explain(MODEL.model, data, seed=0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < OFFER[name].coalitions(options, nodes) * each + (1 << 20)
+
+
+def test_both_kinds_of_workers_look_before_they_begin() -> None:
+    settings = Settings(models=odd_models.SHIPPED, limits=Limits(memory=100 << 20))
+    chosen = [{"name": "graphsvx", "options": {"num_samples": 50_000}}]
+    asked = {"model": "nitro", "input": {"smiles": "C" * 100}, "explainers": chosen, "target": None}
+    with pytest.raises(Refused, match="num_samples up to"):
+        Desk(settings).answer({"ask": "check", "with": asked}, None)
+    said: list[Any] = []
+    with pytest.raises(Refused, match="num_samples up to"):
+        Explaining(settings, Bell()).answer(
+            {**asked, "seed": 0, "best": False}, lambda *one: said.append(one)
+        )
+    assert said == []
+
+
+def test_the_limit_on_evaluations_holds_for_defaults_too() -> None:
+    assert OFFER["shapley"].checked({}, 1_000, "") == {"budget": 1_000}
+    assert OFFER["shapley"].checked({"budget": 50}, 1_000, "") == {"budget": 50}
+    for offer in OFFERS:
+        assert offer.checked({}, Limits().budget, "") == {}
+
+
+def test_the_default_is_a_part_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_machine_memory", lambda: 16 * GB)
+    assert default_memory(2) == int(3.5 * GB)
+    assert default_memory(64) == GB // 2
+    monkeypatch.setattr(memory, "_machine_memory", lambda: 512 * GB)
+    assert default_memory(2) == 4 * GB
+
+
+@pytest.mark.parametrize(("told", "expected"), [("3221225472\n", 3 * GB), ("max\n", None)])
+def test_the_memory_of_a_container_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: str, expected: int | None
+) -> None:
+    before = memory._machine_memory()
+    (tmp_path / "memory.max").write_text(told)
+    monkeypatch.setattr(memory, "_CONTAINER", (str(tmp_path / "memory.max"),))
+    assert memory._machine_memory() == (expected or before)
+
+
+def test_what_the_command_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Settings] = []
+    monkeypatch.setattr("gstarx.web.serving.serve", lambda settings, _: seen.append(settings))
+    for more in (("--max-memory", "1.5"), ("--workers", "3")):
+        gstarx("serve", "--model", "motifs", *more)
+    assert [settings.limits.memory for settings in seen] == [GB * 3 // 2, default_memory(3)]
+    assert "0.25" in refused("serve", "--max-memory", "0.1", code=2)
+
+
+def test_which_errors_mean_that_memory_ran_out() -> None:
+    words = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
+    assert all(map(ran_out, (MemoryError(), RuntimeError(words), RuntimeError("std::bad_alloc"))))
+    assert not ran_out(ValueError("no such class"))
+
+
+ALLOWED = """
+import numpy as np
+from gstarx.web.memory import Allowance
+allowance = Allowance()
+assert not allowance.used_up
+allowance.begin(100 << 20)
+with allowance.aside():
+    chosen = np.ones(150 << 20, dtype=np.uint8)
+assert not allowance.used_up
+asked = np.ones(70 << 20, dtype=np.uint8)
+assert allowance.used_up, "more than half"
+try:
+    more = np.ones(70 << 20, dtype=np.uint8)
+except MemoryError:
+    del asked
+    print(allowance.problem().message, allowance.used_up)
+del chosen
+more = np.ones(70 << 20, dtype=np.uint8)
+"""
+
+
+@pytest.mark.skipif(not held(), reason="this system does not hold a process to its memory")
+def test_a_process_grows_by_what_it_is_allowed_and_no_more() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ALLOWED],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=True,
+    )
+    assert "a job may use 0.10 GB, which is not enough memory" in done.stdout
+    assert done.stdout.endswith("True\n")
