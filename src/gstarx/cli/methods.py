@@ -60,7 +60,7 @@ def create_explainers(
 ) -> dict[str, NodeExplainer]:
     """The explainers by name, set up for the dataset in question and trained where need be."""
     from gstarx import explainers
-    from gstarx.explainers import presets
+    from gstarx.explainers.presets import with_settings
     from gstarx.explainers.registry import options_of
 
     made = {}
@@ -73,9 +73,7 @@ def create_explainers(
             raise WrongUse(
                 "gstarx_published needs --baseline, in the paper's experiments --baseline test"
             )
-        dataset = asked.dataset or asked.network.dataset
-        if dataset not in presets.datasets():
-            dataset = None  # of one's own: what holds for all
+        dataset = with_settings(asked.dataset or asked.network.dataset)
         try:
             explainer = explainers.create(name, dataset=dataset, **more)
         except (TypeError, ValueError) as error:

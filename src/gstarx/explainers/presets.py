@@ -63,6 +63,11 @@ def datasets() -> tuple[str, ...]:
     return tuple(sorted(named | set(SAME_AS)))
 
 
+def with_settings(dataset: str | None) -> str | None:
+    """A dataset's name if the paper has settings for it, and None for graphs of one's own."""
+    return dataset if dataset in datasets() else None
+
+
 def options_for(name: str, dataset: str | None = None) -> dict[str, Any]:
     """The options of an explainer for a dataset of the paper, or for graphs of one's own (None).
 
