@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import FrozenInstanceError
+from typing import Any
 
 import numpy as np
 import pytest
 
-from gstarx.values import Allocation, ConvergenceWarning
+from gstarx.values import Allocation, ConvergenceWarning, PrecisionWarning
+from gstarx.values.allocation import warn_if_noisy, warn_if_unknown
 
 
 def test_exactly_has_no_error() -> None:
@@ -56,3 +59,44 @@ def test_many_values_are_shortened() -> None:
 
 def test_the_warning_is_a_user_warning() -> None:
     assert issubclass(ConvergenceWarning, UserWarning)
+
+
+# warnings
+
+
+def warned(values: Any, std_error: Any, **options: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        settings = {"value": "myerson", "evaluations": 2_000, **options}
+        warn_if_noisy(np.array(values, float), np.array(std_error, float), **settings)
+    assert all(one.category is PrecisionWarning for one in caught)
+    return [str(one.message) for one in caught]
+
+
+def test_errors_above_a_quarter_of_the_largest_score_are_told() -> None:
+    assert warned([0.4, -1.0], [0.25, 0.25]) == []
+    (said,) = warned([0.4, -1.0], [0.1, 0.5], advice="or take value='banzhaf'")
+    assert said.startswith("myerson: the standard errors reach 0.5 and the largest score is 1 ")
+    # twice too large: four times as many
+    assert "8,000 evaluations instead of 2,000; or take value='banzhaf'" in said
+    (said,) = warned([0.0, 0.0], [0.1, 0.1])
+    assert "more than a billion evaluations" in said
+
+
+def test_every_game_is_judged_by_itself() -> None:
+    assert warned([[9.0, 1.0], [0.1, 0.5]], [[1.0, 0.1], [1.0, 0.2]]) == []
+    (said,) = warned([[9.0, 1.0], [0.1, 0.5]], [[1.0, 0.3], [1.0, 0.2]], evaluations=100)
+    assert "reach 0.3 and the largest score is 1 " in said
+    assert "about 150 evaluations" in said
+
+
+def test_rounding_nobody_and_unknown_errors_are_not_noise() -> None:
+    assert warned([1e-16, 0.0], [1e-16, 1e-15]) == []
+    assert warned([], []) == []
+    assert warned([1.0, 2.0], [np.nan, np.nan]) == []
+
+
+def test_unknown_errors_are_told_with_the_budget_that_makes_them_known() -> None:
+    with pytest.warns(PrecisionWarning, match=r"shapley: .* from budget=17 on they are known"):
+        warn_if_unknown(np.array([0.1, np.nan]), value="shapley", budget=17)
+    warn_if_unknown(np.array([0.1, 0.0]), value="shapley", budget=17)
