@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gstarx.values import Allocation, ConvergenceWarning, PrecisionWarning
-from gstarx.values.allocation import warn_if_noisy, warn_if_unknown
+from gstarx.values.allocation import warn_if_noisy, warn_if_unknown, within_range
 
 
 def test_exactly_has_no_error() -> None:
@@ -100,3 +100,40 @@ def test_unknown_errors_are_told_with_the_budget_that_makes_them_known() -> None
     with pytest.warns(PrecisionWarning, match=r"shapley: .* from budget=17 on they are known"):
         warn_if_unknown(np.array([0.1, np.nan]), value="shapley", budget=17)
     warn_if_unknown(np.array([0.1, 0.0]), value="shapley", budget=17)
+
+
+# scores beyond the range of all worths
+
+
+def test_scores_within_the_range_are_left_alone() -> None:
+    values = np.array([[1.0, -2.0], [-1.0, 2.0 + 1e-12]])
+    span = np.array([1.0, 2.0])
+    assert within_range(values, values, span, value="banzhaf", evaluations=9) is values
+    nobody = np.zeros((0, 1))
+    assert within_range(nobody, nobody, np.zeros(1), value="banzhaf", evaluations=0) is nobody
+    nothing = np.full((3, 1), 1e-16)
+    assert within_range(nothing, nothing, np.zeros(1), value="banzhaf", evaluations=9) is nothing
+
+
+def test_scores_beyond_the_range_are_cut_back() -> None:
+    values = np.array([[0.5, 3.0], [-0.25, 1.0], [1.0, 0.0], *[[0.0, 0.0]] * 9])
+    std_error = np.full((12, 2), 0.5)
+    with pytest.warns(PrecisionWarning) as caught:
+        found = within_range(values, std_error, np.ones(2), value="banzhaf", evaluations=100)
+    assert found.tolist() == [[0.5, 1.0], [-0.25, 1.0], [1.0, 0.0], *[[0.0, 0.0]] * 9]
+    (said,) = (str(one.message) for one in caught)
+    assert "banzhaf: a score was estimated at 3 in size, beyond the range" in said
+    # errors of half the range, to be brought to a quarter
+    assert "Take budget=400 or more" in said
+
+
+def test_the_others_make_up_for_what_was_cut() -> None:
+    values = np.array([[3.0], [-0.25], [-0.75], [-0.9]])
+    total = values.sum(axis=0)
+    # all coalitions of four players are fewer than the errors ask for
+    with pytest.warns(PrecisionWarning, match="Take budget=15 or more"):
+        found = within_range(
+            values, np.full((4, 1), np.nan), np.ones(1), value="v", evaluations=10, total=total
+        )
+    assert found.sum() == pytest.approx(total[0], abs=1e-12)
+    np.testing.assert_allclose(found[:, 0], [1.0, 5 / 12, -1 / 12, -7 / 30], atol=1e-12)

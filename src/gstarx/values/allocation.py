@@ -87,9 +87,9 @@ def warn_if_noisy(
     needed = f"about {_rounded_up(wanted):,}" if wanted < 1e9 else "more than a billion"
     warnings.warn(
         f"{value}: the standard errors reach {error[worst]:.2g} and the largest score is "
-        f"{score[worst]:.2g} in size, so that the order of the nodes is mostly chance. To bring "
-        f"them down to a quarter of it would take {needed} evaluations instead of {evaluations:,}"
-        + (f"; {advice}" if advice else ""),
+        f"{score[worst]:.2g} in size: little of the order of the nodes is more than chance. To "
+        f"bring them down to a quarter of it would take {needed} evaluations instead of "
+        f"{evaluations:,}" + (f"; {advice}" if advice else ""),
         PrecisionWarning,
         stacklevel=3,
     )
@@ -104,6 +104,55 @@ def warn_if_unknown(std_error: NDArray[np.float64], *, value: str, budget: int) 
             PrecisionWarning,
             stacklevel=3,
         )
+
+
+def within_range(
+    values: NDArray[np.float64],
+    std_error: NDArray[np.float64],
+    span: NDArray[np.float64],
+    *,
+    value: str,
+    evaluations: int,
+    total: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Values (n, q) of marginal contributions, cut back to the range of the worths with a warning.
+
+    What a player adds never exceeds the largest less the smallest worth, ``span`` (q,). If the
+    values have to sum to ``total`` (q,), the others make up for what was cut.
+    """
+    size = np.abs(values).max(axis=0, initial=0.0)
+    # beyond rounding
+    beyond = size > span * (1 + 1e-9) + 1e-12
+    if not beyond.any():
+        return values
+    worst = int(np.argmax(np.where(beyond, size / np.maximum(span, 1e-300), 0.0)))
+    noise = np.nan_to_num(std_error[:, worst]).max() or size[worst]
+    wanted = evaluations * max(1.0, float(noise / (_NOISY * span[worst]))) ** 2
+    # all coalitions are always enough
+    wanted = min(wanted, 2.0 ** min(len(values), 1000) - 1)
+    warnings.warn(
+        f"{value}: a score was estimated at {size[worst]:.2g} in size, beyond the range of all "
+        f"worths that were seen, {span[worst]:.2g}, which no true score is; it was cut back to "
+        f"that. Take budget={_rounded_up(wanted)} or more",
+        PrecisionWarning,
+        stacklevel=3,
+    )
+    cut = np.clip(values, -span, span) if total is None else _cut(values, span, total)
+    return np.where(beyond, cut, values)
+
+
+def _cut(
+    values: NDArray[np.float64], span: NDArray[np.float64], total: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The values nearest to these within the span that sum to the total: all shifted, then cut."""
+    high = np.abs(values).max(axis=0) + span
+    low = -high
+    for _ in range(100):
+        shift = (low + high) / 2
+        short = np.clip(values + shift, -span, span).sum(axis=0) < total
+        low, high = np.where(short, shift, low), np.where(short, high, shift)
+    cut: NDArray[np.float64] = np.clip(values + high, -span, span)
+    return cut
 
 
 def _rounded_up(number: float) -> int:
