@@ -141,6 +141,7 @@ def test_bond_features_are_a_choice(table: Path) -> None:
             "line 1: this is UTF-16: save the file as text in",
         ),
         ("smiles,label\nC,1\n".encode("utf-16-le"), "line 1: not a text in UTF-8"),
+        (b"\xef\xbb\xbfsmiles,label\n\xe9,1\n", r"line 2: not a text in .* \(got the byte 0xe9\)"),
         (b"\x80\x02]q\x00.", r"line 1: not a text in UTF-8 \(got the byte 0x80\)"),
         (b"smiles,label\nC,1\nC,0.5\n", r"line 3: a class is a whole number .* \(got '0.5'\)"),
         (b"smiles,label\nC,1\nC,nan\n", r"line 3: a class is a whole number .* \(got 'nan'\)"),

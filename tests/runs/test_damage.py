@@ -337,3 +337,21 @@ def test_requests_of_older_stores_are_read(filled: Path) -> None:
 def test_pieces_ignore_what_is_hidden(tmp_path: Path) -> None:
     (tmp_path / ".rows-00000000-00000000.parquet").touch()
     assert pieces.pieces(tmp_path) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["rows", "runs"])
+def test_a_closed_directory_is_not_an_empty_one(
+    filled: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    inside = Path.iterdir
+
+    def denied(path: Path) -> Any:
+        if path.name == name:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return inside(path)
+
+    monkeypatch.setattr(Path, "iterdir", denied)
+    with pytest.raises(StoreError, match=f"cannot read the store: .*Permission denied.*{name}"):
+        read(filled) if name == "rows" else Store(filled).requests()
+    with pytest.raises(StoreError, match=f"Permission denied.*{name}"):
+        resumed(filled)

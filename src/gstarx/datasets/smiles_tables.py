@@ -105,20 +105,23 @@ def read_text(path: Path) -> str:
     content = path.read_bytes()
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise ValueError(f"{path} line 1: this is UTF-16: save the file as text in UTF-8")
-    wrong = content.find(b"\0")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        wrong = error.start
-    if wrong >= 0:
-        line = content.count(b"\n", 0, wrong) + 1
-        raise ValueError(
-            f"{path} line {line}: not a text in UTF-8 (got the byte 0x{content[wrong]:02x}): it "
-            "is in another encoding, or no text"
-        )
+        raise _no_text(path, error.object, error.start) from error
+    if b"\0" in content:
+        raise _no_text(path, content, content.index(b"\0"))
     if not text.strip():
         raise ValueError(f"{path} is empty")
     return text
+
+
+def _no_text(path: Path, content: bytes, at: int) -> ValueError:
+    line = content.count(b"\n", 0, at) + 1
+    return ValueError(
+        f"{path} line {line}: not a text in UTF-8 (got the byte 0x{content[at]:02x}): it is in "
+        "another encoding, or no text"
+    )
 
 
 def class_names(path: Path, rows: Sequence[MoleculeRow]) -> tuple[str, ...]:

@@ -191,8 +191,9 @@ def _checked(found: Any, explainer: str, num_nodes: int) -> NodeResult:
         _one_each(errors, num_nodes, f"standard errors of {explainer}")
     for nodes in found.sets:
         ids = np.asarray(nodes)
-        known = np.issubdtype(ids.dtype, np.integer) and np.isin(ids, np.arange(num_nodes)).all()
-        if ids.ndim != 1 or (ids.size and not known) or len(np.unique(ids)) < ids.size:
+        distinct = set(ids.reshape(-1).tolist())
+        known = ids.dtype.kind in "iu" and all(0 <= node < num_nodes for node in distinct)
+        if ids.ndim != 1 or len(distinct) < ids.size or not (known or ids.size == 0):
             raise ValueError(
                 f"{explainer} must find sets of distinct nodes in 0..{num_nodes - 1} "
                 f"(got {ids.tolist()})"

@@ -22,7 +22,7 @@ from gstarx.runs.work import Done, Work
 _AT_A_TIME = 2
 #: How often a graph may take its worker down before it is given up.
 ATTEMPTS = 2
-#: How many workers in a row may end before they have begun, until they are no more replaced.
+#: How many may end before they have begun for each worker, in a row, until none is replaced.
 STARTS = 3
 _LOG = logging.getLogger(__name__)
 
@@ -138,9 +138,11 @@ class _Pool:
         self._heard: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._workers: list[_Worker] = []
         self._stillborn = 0
+        self._most_stillborn = 0
 
     def start(self, count: int) -> None:
         """Start so many workers, or as many as the system allows."""
+        self._most_stillborn = max(self._most_stillborn, STARTS * count)
         for _ in range(count):
             try:
                 self._workers.append(_Worker(self._setup, self._heard))
@@ -204,7 +206,7 @@ class _Pool:
         """Try again with a new worker, go on with the others, or give up."""
         self._stillborn += 1
         _LOG.warning("a worker process %s", reason)
-        if self._stillborn < STARTS:
+        if self._stillborn < self._most_stillborn:
             self.start(1)
         elif not self._workers:
             raise RuntimeError(
@@ -215,6 +217,8 @@ class _Pool:
 
     def stop(self) -> None:
         for worker in self._workers:
+            if not worker.ready:
+                worker.process.kill()  # it would only listen when it has loaded everything
             with suppress(OSError):
                 _pipe(worker.process.stdin).close()
         for worker in self._workers:

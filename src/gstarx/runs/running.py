@@ -26,7 +26,7 @@ from gstarx.runs.preparation import (
     trained_explainer,
 )
 from gstarx.runs.specification import RunSpec, as_spec
-from gstarx.runs.store import Store, StoreError, Writer, disk, open_store
+from gstarx.runs.store import Store, StoreError, Writer, check_format, disk, open_store
 from gstarx.runs.work import Done
 from gstarx.unknown_names import unknown
 
@@ -210,8 +210,7 @@ def retry_failed(
 def _again(
     store: str | os.PathLike[str], run: str | None, status: int, how: _Engine
 ) -> list[RunReport]:
-    if not Path(store, "store.json").is_file():
-        raise StoreError(f"there is no store at {store}")
+    check_format(Path(store))
     with one_thread(), open_store(store) as opened:
         requests, problems = opened.read_requests()
         known = [request["name"].partition("-")[0] for request in requests]

@@ -73,9 +73,9 @@ class Store:
         """All that was ever asked for, oldest first, and what is wrong with other files, by run."""
         found: list[tuple[int, dict[str, Any]]] = []
         problems: dict[str, StoreError] = {}
-        for path in sorted((self.path / "runs").glob("*.json")):
-            if path.name.startswith("."):
-                continue  # being written, or left behind by a process that was killed
+        for path in _inside(self.path / "runs"):
+            if path.suffix != ".json" or path.name.startswith("."):
+                continue  # with a dot: being written, or left behind by a process that was killed
             try:
                 found.append((path.stat().st_mtime_ns, _read_request(path)))
             except FileNotFoundError:
@@ -156,14 +156,13 @@ def open_store(path: str | os.PathLike[str]) -> Iterator[Store]:
         if path.exists() and not path.is_dir():
             raise StoreError(f"a store is a directory (got the file {path})")
         mark = path / "store.json"
-        if path.is_dir() and any(path.iterdir()) and not mark.exists():
-            # a process that was killed at the very beginning has left the lock and no more
-            known = {path / "lock", path / "lock.holder", *left_behind(path)}
-            strange = sorted(set(path.iterdir()) - known)
-            if strange:
-                raise StoreError(
-                    f"{path} is not a store: it has no store.json, but {strange[0].name!r}"
-                )
+        # a process that was killed at the very beginning has left the lock and no more
+        known = {path / "lock", path / "lock.holder", *left_behind(path)}
+        strange = sorted(set(_inside(path)) - known)
+        if strange and not mark.exists():
+            raise StoreError(
+                f"{path} is not a store: it has no store.json, but {strange[0].name!r}"
+            )
         path.mkdir(parents=True, exist_ok=True)
     with _lock(path):
         store = Store(path)
@@ -173,7 +172,7 @@ def open_store(path: str | os.PathLike[str]) -> Iterator[Store]:
             check_format(path)
             for directory in (path, path / "runs", path / "trained"):
                 pieces.set_aside_parts(directory, store.aside)
-            for directory in sorted((path / "rows").glob("run=*")):
+            for directory in _runs(path):
                 if directory.is_dir():
                     pieces.recover(directory, store.aside)
                 else:
@@ -214,9 +213,10 @@ def read(
     for name in columns or ():
         if name not in SCHEMA.names:
             raise ValueError(unknown("column", name, SCHEMA.names))
-    wanted = "*" if run is None else run
     tables = [
-        _read_run(directory, columns) for directory in sorted((path / "rows").glob(f"run={wanted}"))
+        _read_run(directory, columns)
+        for directory in _runs(path)
+        if run is None or directory.name == f"run={run}"
     ]
     if not tables:
         return pa.schema([SCHEMA.field(n) for n in columns or SCHEMA.names]).empty_table()
@@ -226,9 +226,9 @@ def read(
 def check_format(path: Path) -> None:
     """Raise unless there is a store of this format."""
     mark = path / "store.json"
-    if not mark.is_file():
-        raise StoreError(f"there is no store at {path}")
     try:
+        if not mark.is_file():
+            raise StoreError(f"there is no store at {path}")
         got = json.loads(mark.read_text(encoding="utf-8"))["format"]
     except OSError as error:
         raise StoreError(f"{mark} cannot be read: {error.strerror}") from error
@@ -284,6 +284,21 @@ def _lock(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.__exit__(None, None, None)
+
+
+def _runs(path: Path) -> list[Path]:
+    """The directories of rows."""
+    return [entry for entry in _inside(path / "rows") if entry.name.startswith("run=")]
+
+
+def _inside(directory: Path) -> list[Path]:
+    """What is in a directory, if it is there; a closed one is not empty, as it is for glob."""
+    try:
+        return sorted(directory.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise StoreError(f"cannot read the store: {error}") from error
 
 
 def _read_run(directory: Path, columns: Sequence[str] | None) -> pa.Table:
