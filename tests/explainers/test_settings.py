@@ -58,6 +58,7 @@ def test_an_unknown_value() -> None:
         ValueSettings(value="owen")
 
 
+@pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning")
 @pytest.mark.parametrize(
     ("value", "estimator", "expected"),
     [
@@ -111,6 +112,7 @@ def test_the_truncated_iteration_is_asked_for_by_name_and_does_not_warn() -> Non
     assert np.array_equal(found.values, expected.values)
 
 
+@pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning")
 @pytest.mark.parametrize(
     ("value", "needed", "sampler"),
     [

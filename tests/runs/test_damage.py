@@ -85,7 +85,8 @@ def test_a_request_that_was_being_written_is_none(filled: Path) -> None:
     killed_while_writing(filled / "runs" / "a.json", whole[0].read_bytes())
     killed_while_writing(filled / "runs" / "b.json", b"")
     killed_while_writing(filled / "trained" / "c.safetensors", b"")
-    assert len(Store(filled).requests()) == 2
+    found, problems = Store(filled).read_requests()
+    assert (len(found), problems) == (2, {})
     assert read(filled).num_rows == 8
     # a reader leaves them alone, as somebody may be writing
     assert len(requests(filled)) == 4
@@ -130,6 +131,12 @@ def other_seed(path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b'"seed": 0', b'"seed": 1'))
 
 
+def other_identity(path: Path) -> None:
+    before, seed, after = path.read_bytes().rpartition(b'"seed": 0')
+    assert seed in before
+    path.write_bytes(before + b'"seed": 1' + after)
+
+
 def other_weights(path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b".safetensors", b".safetensorz"))
 
@@ -139,7 +146,8 @@ def something_else(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [emptied, cut, directory, other_seed, other_weights, something_else]
+    "damage",
+    [emptied, cut, directory, other_seed, other_identity, other_weights, something_else],
 )
 def test_a_damaged_request_is_named(filled: Path, damage: Callable[[Path], None]) -> None:
     bad, good = requests(filled)

@@ -99,6 +99,12 @@ def test_a_worker_that_dies_while_it_begins_is_replaced(
     assert positions_of(found) == list(range(20))
 
 
+def test_a_worker_that_begins_makes_up_for_those_that_did_not(played: Callable[..., Any]) -> None:
+    # each does one graph; every other one is dead, so that there are more of them than in a row
+    found = played(range(4 * local.STARTS), dead=range(1, 99, 2), limit=1)
+    assert positions_of(found) == list(range(4 * local.STARTS))
+
+
 def test_the_others_go_on_where_no_new_worker_can_begin(played: Callable[..., Any]) -> None:
     results = played(range(20), dead=range(1, 99), waited_for=2 * local.STARTS)
     assert positions_of(results) == list(range(20))

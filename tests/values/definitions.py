@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import permutations
 from math import factorial
-from typing import Any, NamedTuple
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from gstarx.games import Game, TableGame
 from gstarx.graphs import CommunicationGraph
-from gstarx.values.surrogate import two_edge_paths
 from tests.oracles import as_integer, as_networkx, parts, subsets
 
 Numbers = NDArray[np.float64]
@@ -85,47 +84,6 @@ def smooth_game(n: int, *, seed: int = 0, q: int | None = None) -> Game:
         return answer
 
     return worth
-
-
-class KnownValues(NamedTuple):
-    """Values of a game that is a sum of unanimity games."""
-
-    shapley: Numbers
-    banzhaf: Numbers
-
-
-def interaction_game(
-    n: int, *, seed: int, triples: int | None = None, graph: CommunicationGraph | None = None
-) -> tuple[Game, KnownValues]:
-    """Random worths of players, of pairs and of triples, and the values in closed form.
-
-    There are ``2 n`` pairs, and as many triples unless said otherwise. On a graph these are its
-    edges and the first paths of two edges, and the Shapley value is the Myerson value too.
-    """
-    generator = np.random.default_rng(seed)
-    triples = 2 * n if triples is None else triples
-    sets = [np.arange(n)[:, None]]
-    for size, count in ((2, 2 * n), (3, triples)):
-        drawn = [generator.choice(n, size, replace=False) for _ in range(count)]
-        sets.append(np.array(drawn, dtype=np.int64).reshape(-1, size))
-    if graph is not None:
-        sets[1:] = [graph.edges, two_edge_paths(graph)[:triples]]
-    worths = [generator.normal(size=len(members)) for members in sets]
-
-    def worth(coalitions: NDArray[np.bool_]) -> Numbers:
-        total: Numbers = sum(
-            coalitions[:, members].all(axis=2) @ amount
-            for members, amount in zip(sets, worths, strict=True)
-        )
-        return total
-
-    known = KnownValues(np.zeros(n), np.zeros(n))
-    for members, amount in zip(sets, worths, strict=True):
-        size = members.shape[1]
-        for player in members.T:
-            np.add.at(known.shapley, player, amount / size)
-            np.add.at(known.banzhaf, player, amount / 2 ** (size - 1))
-    return worth, known
 
 
 def first_players_game(coalitions: NDArray[np.bool_]) -> Numbers:

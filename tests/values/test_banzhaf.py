@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.interactions import interaction_game
 from gstarx.games import additive_game, random_game, unanimity_game
 from gstarx.graphs.communication import TooManyCoalitions
 from gstarx.values import (
@@ -20,7 +21,7 @@ from gstarx.values import (
     banzhaf_value_sampled,
     shapley_value,
 )
-from tests.values.definitions import first_players_game, interaction_game, peak_memory
+from tests.values.definitions import first_players_game, peak_memory
 
 
 def by_definition(v, n: int, presence: float) -> np.ndarray:
@@ -99,6 +100,23 @@ def test_two_standard_errors_cover(presence: float) -> None:
     inside = (np.abs(errors) <= 2 * spread).mean()
     assert 0.92 < inside < 0.98
     assert np.abs(errors.mean(axis=0)).max() < 4 * spread.mean() / np.sqrt(60)
+
+
+def test_few_players_are_not_asked_for_the_same_coalition_twice() -> None:
+    game = random_game(9, seed=0)
+    exact = banzhaf_value(game, 9).values
+    half, most = (noisy(game, 9, budget=budget, seed=0) for budget in (255, 501))
+    # nobody and everybody may be one of the pairs, and both are known already
+    assert half.evaluations in (253, 255)
+    assert most.evaluations in (499, 501)
+    # 250 of 256 pairs: hardly anything is left to chance
+    assert np.abs(most.values - exact).max() < 0.02
+    assert most.std_error.max() < 0.2 * half.std_error.max()
+    inside = [
+        np.abs(found.values - exact) <= 2 * found.std_error
+        for found in (noisy(game, 9, budget=255, seed=seed) for seed in range(40))
+    ]
+    assert 0.9 < np.mean(inside) < 0.99
 
 
 @pytest.mark.parametrize("presence", [0.5, 0.7])

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.interactions import interaction_game
 from gstarx.games import random_game
 from gstarx.graphs import CommunicationGraph
 from gstarx.graphs.bitmasks import pack, unpack
@@ -35,7 +36,6 @@ from tests.strategies import graphs, wide_graphs
 from tests.values.definitions import (
     Counting,
     first_players_game,
-    interaction_game,
     molecule,
     path,
     peak_memory,

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.interactions import interaction_game
 from gstarx.games import TableGame, airport_game, random_game
 from gstarx.graphs.bitmasks import pack, unpack
 from gstarx.values import PrecisionWarning, budget, shapley_value, shapley_value_sampled
@@ -20,7 +21,6 @@ from gstarx.values.shapley_sampling import _own_values, _Plan, _regressors, coun
 from tests.values.definitions import (
     Counting,
     first_players_game,
-    interaction_game,
     peak_memory,
     smooth_game,
 )

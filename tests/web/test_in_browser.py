@@ -288,6 +288,21 @@ def test_what_is_wrong_is_said_beside_the_field(explorer: Explorer) -> None:
     assert explorer.link()["gstarx.budget"] == ["500"]
 
 
+def test_a_long_reason_is_not_left_under_the_button(explorer: Explorer) -> None:
+    page = explorer.open()
+    field, words = "explainers.2.options.num_samples", "would take about 37.6 GB of memory, " * 5
+    refusal = {"error": {"code": "too_much_memory", "message": words, "field": field}}
+    page.route("**/api/v1/jobs", lambda route: route.fulfill(status=422, json=refusal))
+    page.locator("#smiles").fill(SMILES)
+    page.get_by_label("About GraphSVX and its options").click()
+    page.locator("#smiles").press("Enter")
+    problem = page.locator("[data-explainer=graphsvx] .error:visible")
+    problem.wait_for()
+    explorer.expected_refusals = 1
+    box, button = problem.bounding_box(), page.locator(".go").bounding_box()
+    assert box["y"] + box["height"] <= button["y"]
+
+
 def test_a_busy_server_is_asked_again(explorer: Explorer) -> None:
     page = explorer.open()
     turned_away = []

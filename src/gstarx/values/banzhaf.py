@@ -19,6 +19,8 @@ from gstarx.values.coalition_sampling import small_sample_factor
 from gstarx.values.cross_fitting import Membership, corrected, cross_fit, fold_of
 from gstarx.values.worths import ask_once, everybody, in_columns, without
 
+#: With more players nobody draws the same coalition twice.
+_FEW_PLAYERS = 40
 #: Random numbers drawn at once (8 MB).
 _CELLS = 1 << 20
 
@@ -127,7 +129,7 @@ def banzhaf_value_sampled(
         return banzhaf_value(v, n, presence=presence, max_coalitions=budget)
     paired = presence == 0.5
     draws = max(1, (budget - 1) // 2 if paired else budget - 1)
-    drawn = _draw(draws, n, presence, np.random.default_rng(seed))
+    drawn, left_out = _draw(draws, n, presence, np.random.default_rng(seed))
     seen = ask_once(v, [drawn, without(drawn, n) if paired else drawn[:0], everybody(n)], n)
     if paired:
         rows = Membership.of(drawn, n, center=0.5, scale=2.0)
@@ -142,7 +144,7 @@ def banzhaf_value_sampled(
     held = (fold_of(draws)[:, None] == np.unique(fold_of(draws))).astype(np.float64)
     fit = cross_fit(rows, answers, 1.0 - held, held)
     values, variance = corrected(rows, np.full(draws, weight), fit.residuals, fit.coefficients[:n])
-    std_error = np.sqrt(variance) * small_sample_factor(draws)
+    std_error = np.sqrt(left_out * variance) * small_sample_factor(draws)
     values = within_range(
         values, std_error, seen.span, value="banzhaf", evaluations=seen.evaluations
     )
@@ -159,12 +161,21 @@ def check_presence(presence: float) -> None:
         raise ValueError(f"presence must lie between 0 and 1, both excluded (got {presence!r})")
 
 
-def _draw(draws: int, n: int, presence: float, generator: np.random.Generator) -> Masks:
-    """Coalitions in which every player is with the same probability, packed."""
+def _draw(
+    draws: int, n: int, presence: float, generator: np.random.Generator
+) -> tuple[Masks, float]:
+    """Packed coalitions in which every player is as likely, and what share of them is left out.
+
+    In pairs no coalition comes twice as long as few players make that likely.
+    """
+    if presence == 0.5 and n <= _FEW_PLAYERS:
+        # of each pair the coalition without the last player
+        every = 2 ** (n - 1)
+        chosen = generator.choice(every, draws, replace=False)
+        return chosen.astype(np.uint64)[:, None], 1.0 - draws / every
     rows = max(1, _CELLS // max(1, n))
-    return np.concatenate(
-        [
-            pack(generator.random((min(rows, draws - first), n)) < presence)
-            for first in range(0, draws, rows)
-        ]
-    )
+    blocks = [
+        pack(generator.random((min(rows, draws - first), n)) < presence)
+        for first in range(0, draws, rows)
+    ]
+    return np.concatenate(blocks), 1.0

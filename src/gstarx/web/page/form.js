@@ -229,7 +229,6 @@ export class Form {
       this.choices.filter((known) => known.ticked.checked)[Number(path[1])];
     if (choice) {
       choice.fail(error.message);
-      choice.element.scrollIntoView({ block: 'nearest' });
       return;
     }
     const field = FIELDS.includes(path[0]) ? path[0] : 'form';

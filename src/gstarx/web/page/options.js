@@ -57,7 +57,9 @@ export function explainerChoice(explainer) {
     fail(text) {
       error.hidden = !text;
       error.textContent = text ?? '';
-      if (text) folded.open = true;
+      if (!text) return;
+      folded.open = true;
+      error.scrollIntoView({ block: 'nearest' });
     },
   };
 }
