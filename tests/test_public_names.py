@@ -46,6 +46,7 @@ PUBLIC = {
     "gstarx.values": {
         "Allocation",
         "ConvergenceWarning",
+        "PrecisionError",
         "PrecisionWarning",
         "associated_game",
         "axioms",

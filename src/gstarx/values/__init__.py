@@ -1,7 +1,12 @@
 """How the worth is shared: the Hamiache-Navarro, Myerson, C-Shapley, Shapley and Banzhaf values."""
 
 from gstarx.values import axioms
-from gstarx.values.allocation import Allocation, ConvergenceWarning, PrecisionWarning
+from gstarx.values.allocation import (
+    Allocation,
+    ConvergenceWarning,
+    PrecisionError,
+    PrecisionWarning,
+)
 from gstarx.values.banzhaf import banzhaf_value, banzhaf_value_sampled
 from gstarx.values.c_shapley import c_shapley_value
 from gstarx.values.consistency import associated_game, limit_game, surplus
@@ -18,6 +23,7 @@ from gstarx.values.weights import coalition_weights
 __all__ = [
     "Allocation",
     "ConvergenceWarning",
+    "PrecisionError",
     "PrecisionWarning",
     "associated_game",
     "axioms",

@@ -57,6 +57,10 @@ class PrecisionWarning(UserWarning):
     """A sample was too thin for the graph: take the standard errors, and the scores, with care."""
 
 
+class PrecisionError(ValueError):
+    """A value cannot be estimated soundly for so many players: nothing was evaluated."""
+
+
 #: Standard errors above this share of the largest score are worth a warning.
 _NOISY = 0.25
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,11 +12,12 @@ from gstarx.graphs.bitmasks import Masks, pack, unpack
 from gstarx.graphs.communication import CommunicationGraph
 from gstarx.graphs.index import distinct_rows
 from gstarx.graphs.lattice import CoalitionLattice
-from gstarx.values.allocation import Allocation, PrecisionWarning
+from gstarx.values.allocation import Allocation, PrecisionError, warn_if_noisy
 from gstarx.values.budget import check_budget, listing_limit
 from gstarx.values.coalition_sampling import certain_rows, estimate_sum
 from gstarx.values.hn.closed_form import hn_value, hn_weights, value_weights
 from gstarx.values.hn.growth_front import growth_front
+from gstarx.values.shapley_sampling import shapley_value_sampled
 
 #: Where coalitions cannot be listed, independent fronts are grown, whose spread tells what
 #: thinning cost.
@@ -67,11 +67,16 @@ def hn_value_growth_sampled(
         than the number of nodes leaves fewer than two coalitions to chance, and the standard
         errors are ``nan``.
 
+    Raises
+    ------
+    PrecisionError
+        On large and on dense graphs, where fewer coalitions of each size could be followed within
+        memory and time than there are nodes: the scores would be noise.
+
     Warns
     -----
     PrecisionWarning
-        On large dense graphs, where fewer coalitions of each size can be followed than there are
-        nodes.
+        When the largest standard error exceeds a quarter of the largest score.
 
     Examples
     --------
@@ -84,6 +89,9 @@ def hn_value_growth_sampled(
     budget = check_budget(budget, n)
     if graph.count_connected_coalitions(budget) <= budget:
         return hn_value(v, graph, max_coalitions=budget)
+    if len(graph.edges) == n * (n - 1) // 2:
+        # on a complete graph the two values are one, and growth would hardly tell nodes apart
+        return shapley_value_sampled(v, n, budget=budget, seed=seed)
     generator = np.random.default_rng(seed)
     measure = _growth_measure(graph, budget, generator)
     tops = measure.tops
@@ -103,6 +111,13 @@ def hn_value_growth_sampled(
     whole = unpack(measure.masks[tops], n).astype(np.float64) @ values
     gap = np.abs(whole - found.certain_worths[np.searchsorted(certain, tops)]).max(initial=0.0)
     std_error = np.sqrt(variance).reshape(shape)
+    warn_if_noisy(
+        values,
+        std_error,
+        value="hn",
+        evaluations=found.evaluations,
+        advice="value='myerson' and value='banzhaf' need fewer",
+    )
     return Allocation(values, std_error, False, found.evaluations, float(gap))
 
 
@@ -174,13 +189,11 @@ def _merged_fronts(
     n = graph.num_nodes
     width = _front_width(graph, budget)
     if width < n:
-        warnings.warn(
-            f"on this graph of {n} nodes, many of them with many neighbours, only {width} "
-            "coalitions of each size can be followed within memory and time, fewer than there are "
-            "nodes: the scores are rough and their standard errors optimistic. Fewer players "
-            "(num_hops=...) or value='myerson' would do better",
-            PrecisionWarning,
-            stacklevel=2,
+        raise PrecisionError(
+            f"the HN value of {n} nodes cannot be estimated soundly: within memory and time only "
+            f"{width} coalitions of each size can be followed, fewer than there are nodes. Take "
+            f"value='myerson' or value='banzhaf' with a budget of {10 * n} or more, or fewer "
+            "players (num_hops=... where one node is explained)"
         )
     fronts = [growth_front(graph, width, child) for child in generator.spawn(_FRONTS)]
     everything = np.concatenate([masks for masks, _ in fronts])
