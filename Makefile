@@ -5,16 +5,17 @@ READY  := $(VENV)/.installed
 EXTRAS := molecules,drawing,text,gradients,web,test,docs,dev
 
 .DEFAULT_GOAL := help
-.PHONY: help browser demo test check bench soak docs clean
+.PHONY: help browser demo test check bench soak docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# The build backend goes in first and by pin: an isolated build would fetch whichever is newest.
-$(READY): pyproject.toml constraints.txt
+# First all that has a known SHA-256, the build backend included: an isolated build would fetch
+# whichever is newest. Then the project, with what is left: torch, and what it needs here alone.
+$(READY): pyproject.toml constraints.txt requirements.lock
 	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; v >= (3, 11) or sys.exit("GStarX needs Python 3.11 or newer (got %d.%d); choose one: make PYTHON=python3.11 ..." % v)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'
 	touch $@
 
@@ -45,6 +46,9 @@ soak: $(READY) ## far more examples of properties, runs killed ten times, the ex
 
 docs: $(READY) ## build the site into site/, readable offline
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+lock: ## write requirements.lock anew from constraints.txt
+	$(PYTHON) .ci/lock.py
 
 clean: ## remove everything that can be made again
 	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -16,7 +16,16 @@ SOURCE = Path(gstarx.__file__).parent
 #: still to be built have their place already.
 STOREYS = (
     # what any room may call
-    ("freed_memory", "one_thread", "optional", "paper", "unknown_names", "whole_files"),
+    ("quoting",),
+    (
+        "expanded_size",
+        "freed_memory",
+        "one_thread",
+        "optional",
+        "paper",
+        "unknown_names",
+        "whole_files",
+    ),
     ("graphs",),
     ("games",),
     ("values",),

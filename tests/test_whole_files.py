@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gstarx.whole_files import write_whole
+from gstarx.whole_files import left_behind, write_whole, written_aside
 
 
 def test_content_replaces_content(tmp_path: Path) -> None:
@@ -55,3 +55,14 @@ def test_the_file_is_on_disk_before_it_has_its_name(
     monkeypatch.setattr(Path, "replace", replaced)
     write_whole(path, b"new")
     assert done[:2] == ["fsync", "replace b'new'"]
+
+
+@pytest.mark.parametrize("name", ["a.json", "rows-1.parquet", "noextension", "two.tar.gz"])
+def test_what_a_killed_process_was_writing_is_found(tmp_path: Path, name: str) -> None:
+    for other in ("part.json", ".hidden", ".part", "a.part", "a.part.json"):
+        (tmp_path / other).touch()
+    with written_aside(tmp_path / name) as aside:
+        aside.touch()
+        assert left_behind(tmp_path) == [aside]
+    assert left_behind(tmp_path) == []
+    assert left_behind(tmp_path / "none") == []

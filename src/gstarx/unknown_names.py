@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from gstarx.quoting import quoted
+
 
 def unknown(what: str, got: str, valid: Iterable[str]) -> str:
     """A message that names the nearest valid name and lists all of them.
@@ -15,6 +17,6 @@ def unknown(what: str, got: str, valid: Iterable[str]) -> str:
     "there is no dataset 'cora'. Valid are none"
     """
     listed = list(valid)
-    near = difflib.get_close_matches(got.lower(), listed, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(got[:100].lower(), listed, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else "."
-    return f"there is no {what} {got!r}{hint} Valid are {', '.join(listed) or 'none'}"
+    return f"there is no {what} {quoted(got)}{hint} Valid are {', '.join(listed) or 'none'}"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
+
+#: What :func:`written_aside` calls files that are being written.
+_BEING_WRITTEN = re.compile(r"\..*\.part(\.[^.]*)?")
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -34,6 +38,15 @@ def written_aside(path: Path) -> Iterator[Path]:
     finally:
         aside.unlink(missing_ok=True)
     _sync_directory(path.parent)
+
+
+def left_behind(directory: Path) -> list[Path]:
+    """What a process that was killed was writing in a directory.
+
+    Only true while nobody else writes there.
+    """
+    found = directory.iterdir() if directory.is_dir() else ()
+    return sorted(path for path in found if _BEING_WRITTEN.fullmatch(path.name))
 
 
 def _sync_directory(directory: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from gstarx.cli.own_graphs import molecule, read_file
 from gstarx.datasets import load
 from gstarx.datasets.molecules import molecule_graph
 from gstarx.models import pretrained, save_model
-from tests.cli.commands import MOLECULE, found, refused
+from tests.cli.commands import MOLECULE, found, gstarx, refused
 from tests.shared import checkpoint
 
 FACTORY = """
@@ -99,7 +101,25 @@ def test_many_graphs_of_a_file_are_numbered() -> None:
         ("a.json", b'{"x": [[1]]}', "a graph has x and edge_index (got ['x'])"),
         ("a.csv", b"name\nC\n", "must have a column 'smiles' (got name)"),
         ("a.csv", b"smiles\nCC\nC1C\n", "line 3: this is no molecule to RDKit: 'C1C'"),
-        ("a.smi", b"", "holds no molecule"),
+        ("a.smi", b"", "a.smi is empty"),
+        ("a.csv", b"", "a.csv is empty"),
+        ("a.csv", b"smiles\n", "holds no molecule"),
+        (
+            "a.csv",
+            b"\xff\xfes\0m\0",
+            "a.csv line 1: this is UTF-16: save the file as text in UTF-8",
+        ),
+        ("a.csv", b"smiles\nCC\n\xe9\n", "a.csv line 3: not a text in UTF-8 (got the byte 0xe9)"),
+        ("a.smi", b"CC\nC\x00\n", "a.smi line 2: not a text in UTF-8 (got the byte 0x00)"),
+        ("a.csv", b'smiles\nCC\n"CC\n', "a.csv line 3: unexpected end of data (got '\"CC\\n')"),
+        ("a.csv", b"smiles,id\nCC\n", "a.csv line 2: expected 2 columns as in the header (got 1)"),
+        ("a.csv", b"smiles\n" + b"C" * 10**6, "a.csv line 2: field larger than field limit"),
+        ("a.smi", b"C" * 10**6, "a.smi line 1: a molecule must have at most 131,072 characters"),
+        ("a.smi", b"?" * 10**5, "a.smi line 1: this is no molecule to RDKit: '????"),
+        ("a.csv", b"x," * 10**6, "column 'smiles' (got x, x, x, x, x, x, x, x, ... (1,000,001 in"),
+        ("a.json", b'{"x": "C", "edge_index": []}', "a.json cannot be read: "),
+        ("a.json", b"[" * 10**5, "a.json cannot be read: RecursionError"),
+        ("a.json", b'{"' + b"x" * 10**6 + b'": 1}', "a graph has x and edge_index (got ['xxx"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named(name: str, content: bytes, message: str) -> None:
@@ -108,6 +128,82 @@ def test_a_file_that_cannot_be_read_is_named(name: str, content: bytes, message:
         read_file(Path(name), "nitro")
     assert message in str(caught.value)
     assert name in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+def test_a_directory_is_no_file() -> None:
+    for name in ("folder", "folder.csv", "folder.npz"):
+        Path(name).mkdir()
+        with pytest.raises(CommandError, match=f"{name} is a directory, where a file of graphs is"):
+            read_file(Path(name), "nitro")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_byte_order_mark_and_other_ends_of_lines(end: str) -> None:
+    for name, lines in (("a.csv", ["Smiles", "CC", "", "CCO"]), ("a.smi", ["CC", "", "CCO x y"])):
+        Path(name).write_bytes(end.join(lines).encode("utf-8-sig"))
+        assert [smiles for smiles, _ in read_file(Path(name), "nitro")] == ["CC", "CCO"]
+    Path("a.json").write_bytes(
+        b"\xef\xbb\xbf" + json.dumps({"x": [[1.0]], "edge_index": [[], []]}).encode()
+    )
+    assert read_file(Path("a.json"), None)[0][1].x.tolist() == [[1.0]]
+
+
+def test_a_long_argument_is_not_repeated() -> None:
+    long = "x" * 100_000
+    for arguments in (["nitro", long], ["--smiles", long], ["nitro", "0", "-e", long], [long, "0"]):
+        done = gstarx("explain", *arguments, code=1 if "--smiles" in arguments else 2)
+        assert len(done.stderr) < 5000
+    assert len(gstarx(long, code=2).stderr) < 5000
+
+
+def packed(path: Path, write: Callable[[Path], None]) -> None:
+    """Write a zip archive and compress it, which ``torch.save`` does not."""
+    write(path)
+    with zipfile.ZipFile(path) as plain:
+        content = {name: plain.read(name) for name in plain.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in content.items():
+            archive.writestr(name, data)
+
+
+def zeros() -> torch.Tensor:
+    return torch.zeros(1_000_000)
+
+
+GROWING: dict[str, Callable[[Path], None]] = {
+    ".npz": lambda path: np.savez_compressed(path, x=zeros().numpy()),
+    ".pt": lambda path: packed(path, lambda path: torch.save([zeros()], path)),
+}
+
+
+@pytest.mark.parametrize("suffix", GROWING)
+def test_a_small_file_that_grows_is_not_read(suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path(f"graphs{suffix}")
+    GROWING[suffix](path)
+    assert path.stat().st_size < 10_000
+    monkeypatch.setattr("gstarx.expanded_size.LIMIT", 1_000_000)
+    monkeypatch.setattr(np, "load", None)
+    monkeypatch.setattr(torch, "load", None)
+    said = refused("explain", "--file", path, "--model", "nitro")
+    assert f"{path} is refused: its {path.stat().st_size:,} bytes grow to 4,00" in said
+    assert "the limit is 1,000,000" in said
+
+
+def test_weights_that_grow_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("weights.pt", "weights.pth"):
+        packed(Path(name), lambda path: torch.save({"net": {"a": zeros()}}, path))
+    monkeypatch.setattr("gstarx.expanded_size.LIMIT", 1_000_000)
+    monkeypatch.setattr(torch, "load", None)
+    own = ["--model", "own_module:make", "--weights", "weights.pt"]
+    for arguments in (own, ["--weights", "weights.pth"]):
+        assert "grow to 4,00" in refused("explain", "nitro", "0", *arguments)
+
+
+def test_a_view_of_few_numbers_is_as_large_as_its_shape() -> None:
+    torch.save([{"x": torch.zeros(1).expand(10**10), "edge_index": torch.zeros(2, 0)}], "a.pt")
+    said = refused("explain", "--file", "a.pt", "--model", "nitro")
+    assert "bytes grow to 40,000,000,000 when read, and the limit is 1,073,741,824" in said
 
 
 def test_code_in_a_file_is_not_run() -> None:

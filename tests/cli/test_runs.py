@@ -83,6 +83,52 @@ def test_graphs_that_fail_are_shown_and_tried_again() -> None:
         assert all(row["error"] for row in csv.DictReader(file))
 
 
+def test_a_damaged_file_does_not_hide_the_other_runs() -> None:
+    gstarx("evaluate", "nitro", "-e", "leave_one_out,random", *SHORT, "--store", "here")
+    bad, good = sorted(Path("here/runs").iterdir())
+    killed = bad.with_name(f".{bad.stem}.0123.part.json")
+    killed.write_bytes(b"")
+    assert len(found("runs", "list", "here")) == 2
+    whole = bad.read_bytes()
+    bad.write_bytes(b"")
+    for command in (["list", "here"], ["show", "here"]):
+        done = gstarx("runs", *command)
+        assert good.stem[:12] in done.stdout
+        assert bad.stem[:12] not in done.stdout
+        assert f"warning: {bad} is damaged" in done.stderr
+    for command in (["show", "here"], ["resume", "here"], ["export", "here", "all.csv"]):
+        said = refused("runs", *command, "--run", bad.stem[:8])
+        assert f"{bad} is damaged" in said
+        assert "run its specification again" in said
+    assert len(found("runs", "show", "here", "--run", good.stem[:8])) == 1
+    done = gstarx("runs", "resume", "here", "--workers", "1", code=1)
+    assert good.stem[:12] in done.stdout
+    assert f"error: not resumed, because their files are damaged: {bad.stem}" in done.stderr
+    assert not killed.exists()
+    done = gstarx("report", "--store", "here", "--output", "one.html")
+    assert f"warning: {bad} is damaged" in done.stderr
+    gstarx("evaluate", "nitro", "-e", "leave_one_out,random", *SHORT, "--store", "here")
+    assert bad.read_bytes() == whole
+
+
+def test_damaged_rows_do_not_hide_the_other_runs() -> None:
+    gstarx("evaluate", "nitro", "-e", "leave_one_out,random", *SHORT, "--store", "here")
+    file = next(Path("here/rows").rglob("*.parquet"))
+    bad = file.parent.name[4:]
+    file.write_bytes(file.read_bytes()[:-50])
+    listed = found("runs", "list", "here")
+    assert {run["run"] == bad: run["explained"] for run in listed} == {True: None, False: 2}
+    done = gstarx("runs", "list", "here")
+    assert f"warning: a file is damaged: {file}" in done.stderr
+    assert "?" in done.stdout
+    (shown,) = found("runs", "show", "here")
+    assert shown["run"] != bad
+    assert str(file) in refused("runs", "show", "here", "--run", bad[:8])
+    gstarx("report", "--store", "here", "--output", "one.html")
+    done = gstarx("runs", "resume", "here", "--workers", "1")
+    assert [run["explained"] for run in found("runs", "list", "here")] == [2, 2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message", "code"),
     [

@@ -162,17 +162,6 @@ class WithoutBatch(nn.Module):
         return self.net(x, edge_index)[0]
 
 
-class Wrapped(nn.Module):
-    """A wrapper that shows nothing of what it takes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = GCN(FEATURES, 8, CLASSES)
-
-    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self.net(*args, **kwargs)
-
-
 def _function() -> Callable[..., Tensor]:
     net = GCN(FEATURES, 8, CLASSES).eval()
     return lambda x, edge_index, batch: net(x, edge_index, batch)
@@ -225,7 +214,6 @@ NETWORKS: dict[str, tuple[Callable[[], Any], Callable[[Any, Data], Tensor]]] = {
         lambda m, d: m(d.x, d.edge_index, one_batch(d), d.pair_index, 1),
     ),
     "no batch": (WithoutBatch, lambda m, d: m(d.x, d.edge_index)[None]),
-    "wrapped": (Wrapped, lambda m, d: m(d.x, d.edge_index)),
 }
 
 

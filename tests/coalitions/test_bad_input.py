@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.nn import global_mean_pool
 
-from gstarx import GNNGame, explain, explain_many
+from gstarx import GNNGame, explain, explain_many, explainers
 from gstarx.graphs import TooManyCoalitions
 from gstarx.models import GCN
 from tests.coalitions.networks import CLASSES, FEATURES, build
@@ -153,14 +153,33 @@ def test_an_option_that_is_none(
         ({"task_level": "node"}, "task_level='node' needs index=..., the node to explain"),
         ({"task_level": "node", "index": 6}, r"index must lie in 0..5 \(got 6\)"),
         ({"task_level": "node", "index": -1}, r"index must lie in 0..5 \(got -1\)"),
-        ({"task_level": "node", "index": torch.tensor([0, 1])}, r"one node \(got 2\)"),
-        ({"task_level": "node", "index": 0, "num_hops": -1}, r"num_hops must be None or at least"),
+        (
+            {"task_level": "node", "index": 0, "num_hops": -1},
+            r"num_hops must be at least 0 \(got -1",
+        ),
+        ({"index": 3}, r"index is for task_level='node' or 'edge'.*\(got index=3\)"),
+        ({"num_hops": 2}, r"num_hops is for task_level='node' or 'edge'.*\(got 2\)"),
         ({"task_level": "edge", "index": 0}, r"needs data.edge_label_index of shape \(2, K\)"),
     ],
 )
 def test_node_and_link_tasks(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         GNNGame(NODE_MODEL, graph("ring"), **options)
+
+
+@pytest.mark.parametrize("index", ["3", 2.7, True, [1, 2], torch.tensor([0, 1]), np.array([1.5])])
+@pytest.mark.parametrize("name", ["gstarx", "subgraphx", "gnnexplainer", "random"])
+def test_an_index_that_is_no_node(name: str, index: Any) -> None:
+    with pytest.raises(TypeError, match=r"index must be one integer in 0..5, a node \(got "):
+        GNNGame(NODE_MODEL, graph("ring"), task_level="node", index=index)
+    with pytest.raises(TypeError, match=r"index must be one integer"):
+        explainers.create(name).explain(NODE_MODEL, graph("ring"), task_level="node", index=index)
+
+
+def test_an_index_of_any_integer_type() -> None:
+    for index in (3, np.int32(3), torch.tensor(3), torch.tensor([3]), np.array([3])):
+        game = GNNGame(NODE_MODEL, graph("ring"), task_level="node", index=index, num_hops=0)
+        assert game.nodes.tolist() == [3]
 
 
 def test_a_link_out_of_range() -> None:
@@ -213,8 +232,8 @@ def test_coalitions_that_are_none() -> None:
 @pytest.mark.parametrize(
     ("returned", "error", "message"),
     [
-        (lambda out: (out, out), TypeError, r"must return a tensor \(got tuple\); wrap it in a fu"),
-        (lambda out: {"logits": out}, TypeError, r"must return a tensor \(got dict\)"),
+        (lambda out: (out, out), TypeError, r"got tuple of 2\); wrap it in a function .*\)\[0\]$"),
+        (lambda out: {"logits": out}, TypeError, r"\(got dict with 'logits'\); .*\['logits'\]$"),
         (lambda out: None, TypeError, r"must return a tensor \(got NoneType\)"),
         (lambda out: out[None], ValueError, r"one row for each of 1 graphs.*\(got \(1, 1, 3\)\)"),
         (lambda out: out.repeat(2, 1), ValueError, r"one row for each of 1 .*\(got \(2, 3\)\)"),
@@ -272,7 +291,7 @@ def test_a_fallback_is_for_those_only(caplog: pytest.LogCaptureFixture) -> None:
     rows = np.concatenate([np.eye(6, dtype=bool), ~np.eye(6, dtype=bool)])
     worths = game(rows)
     assert (worths[:6] == -7.5).all()
-    assert any("because of a batch of 12: RuntimeError" in message for message in caplog.messages)
+    assert any("because of a batch of 13: RuntimeError" in message for message in caplog.messages)
     for row, worth in zip(rows[6:], worths[6:], strict=True):
         part = removed(data, torch.from_numpy(row.copy()))
         np.testing.assert_allclose(worth, part.x[:, :3].mean(dim=0).numpy(), atol=1e-6)

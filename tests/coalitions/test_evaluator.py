@@ -19,8 +19,8 @@ from tests.coalitions.one_by_one import EDGES, averaged, coalitions, graph, outp
 from tests.strategies import edge_lists
 
 RAW = {"payoff": "raw", "target": "all"}
-#: Those that do not take a batch vector, or do not say so.
-SINGLY = {"no batch", "wrapped"}
+#: Those that do not take a batch vector.
+SINGLY = {"no batch"}
 
 
 def as_option(removal: str) -> Any:
@@ -107,7 +107,7 @@ class Watching(nn.Module):
 @pytest.mark.parametrize("removal", ["remove", "split"])
 def test_a_batch_has_no_more_nodes_than_allowed(batch_nodes: int, removal: str) -> None:
     model, data = Watching(), graph("messy")
-    game = GNNGame(model, data, batch_nodes=batch_nodes, removal=removal)
+    game = GNNGame(model, data, batch_nodes=batch_nodes, removal=removal, check=False)
     model.nodes, model.graphs = [], []
     rows = np.unique(coalitions(7, at_most=100), axis=0)
     game(rows)
@@ -143,7 +143,9 @@ def test_a_batch_is_one_call(name: str, removal: str) -> None:
     model, calls = build(name), []
     if isinstance(model, nn.Module):
         model.register_forward_pre_hook(lambda *_: calls.append(1))
-    game = GNNGame(model, graph("messy"), removal=as_option(removal), batch_nodes=10_000)
+    game = GNNGame(
+        model, graph("messy"), removal=as_option(removal), batch_nodes=10_000, check=False
+    )
     calls.clear()
     game(coalitions(7, at_most=40))
     assert len(calls) == isinstance(model, nn.Module)

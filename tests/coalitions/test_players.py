@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GCNConv, GINEConv, GraphNorm, SAGEConv
+from torch_geometric.nn import APPNP, GCNConv, GINEConv, GraphNorm, SAGEConv, SGConv, TAGConv
 from torch_geometric.utils import k_hop_subgraph
 
 from gstarx import GNNGame, explain
-from gstarx.coalitions.ego import count_layers, grow_hops
+from gstarx.coalitions.ego import grow_hops, watch_propagation
 from gstarx.models import GCN
-from tests.coalitions.networks import CLASSES, FEATURES, OnData
+from tests.coalitions.networks import CLASSES, FEATURES
 from tests.coalitions.one_by_one import EDGES, averaged, coalitions, graph, removed, split
 
 NODE = {"task_level": "node", "mode": "multiclass_classification"}
@@ -130,20 +130,24 @@ def at_target(
     return torch.stack(found).double().numpy()
 
 
+@pytest.mark.filterwarnings("ignore:the model mixes the graphs of a batch")
+@pytest.mark.parametrize("num_hops", [None, 1, 9])
 @pytest.mark.parametrize("removal", ["remove", "split", "zero_filling", "averaged"])
 @pytest.mark.parametrize("shape", ["messy", "as many nodes as edges", "ring"])
 @pytest.mark.parametrize("name", NODE_MODELS)
-def test_worths_are_the_outputs_at_the_target(name: str, shape: str, removal: str) -> None:
+def test_worths_are_the_outputs_at_the_target(
+    name: str, shape: str, removal: str, num_hops: int | None
+) -> None:
     model, data, target = build(name), node_graph(shape), 2
     option: Any = averaged if removal == "averaged" else removal
-    # far enough for the whole component
     game = GNNGame(
-        model, data, index=target, num_hops=9, removal=option, batch_nodes=40, **NODE, **RAW
+        model, data, index=target, num_hops=num_hops, removal=option, batch_nodes=40, **NODE, **RAW
     )
     rows = coalitions(game.n, at_most=20)
-    part = removed(data, torch.from_numpy(np.isin(np.arange(data.num_nodes), game.nodes)))
-    place = int(np.flatnonzero(game.nodes == target)[0])
-    alone = at_target(name, model, part, place, rows, removal=removal)
+    # whoever does not play is always there
+    present = np.ones((len(rows), data.num_nodes), dtype=bool)
+    present[:, game.nodes] = rows
+    alone = at_target(name, model, data, target, present, removal=removal)
     np.testing.assert_allclose(game(rows), alone, atol=1e-6)
 
 
@@ -154,12 +158,12 @@ def test_the_target_is_there_without_its_edges() -> None:
         seen.append((len(x), edge_index.t().tolist()))
         return x[:, :3]
 
-    game = GNNGame(model, graph("ring"), index=2, num_hops=2, batch_nodes=1, **NODE, **RAW)
-    assert game.nodes.tolist() == [0, 1, 2, 3, 4]
+    game = GNNGame(model, graph("ring"), index=2, num_hops=3, batch_nodes=1, **NODE, **RAW)
+    assert game.nodes.tolist() == [0, 1, 2, 3, 4, 5]
     seen.clear()
-    game(np.array([[False, True, False, True, False]]))  # 1 and 3, the neighbours of 2
+    game(np.array([[False, True, False, True, False, False]]))  # 1 and 3, the neighbours of 2
     assert seen.pop() == (3, [])
-    game(np.array([[False, True, True, False, False]]))
+    game(np.array([[False, True, True, False, False, False]]))
     assert seen.pop() == (2, [[0, 1], [1, 0]])
 
 
@@ -209,10 +213,15 @@ def test_explicit_hops(num_hops: int) -> None:
     data = graph("wide")
     model = GCN(FEATURES, 8, CLASSES, readout=None)
     game = GNNGame(model, data, index=5, num_hops=num_hops, **NODE)
-    both = torch.cat([data.edge_index, data.edge_index.flip(0)], dim=1)
-    nodes, *_ = k_hop_subgraph(5, num_hops, both, num_nodes=70)
+    nodes, *_ = k_hop_subgraph(5, num_hops, data.edge_index, num_nodes=70)
     assert game.nodes.tolist() == nodes.tolist()
     assert game.graph.num_nodes == len(nodes)
+    # a function does not show which way its messages go
+    both = torch.cat([data.edge_index, data.edge_index.flip(0)], dim=1)
+    around, *_ = k_hop_subgraph(5, num_hops, both, num_nodes=70)
+    unknown = GNNGame(lambda x, edge_index: x, data, index=5, num_hops=num_hops, **NODE)
+    assert unknown.nodes.tolist() == around.tolist()
+    assert num_hops == 0 or len(around) > len(nodes)
 
 
 def test_more_hops_than_there_are_give_the_component() -> None:
@@ -222,15 +231,18 @@ def test_more_hops_than_there_are_give_the_component() -> None:
     assert game.nodes.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_hops_grow_until_the_prediction_is_that_of_the_whole_graph() -> None:
+def test_players_are_the_receptive_field_and_the_outside_stays() -> None:
     data = chain(40)
     torch.manual_seed(0)
     model = GCN(FEATURES, 8, CLASSES, num_layers=2, readout=None)
     game = GNNGame(model, data, index=20, **NODE)
-    # a normalised layer needs the degrees one hop further out
-    assert game.nodes.tolist() == list(range(17, 24))
+    assert game.nodes.tolist() == list(range(18, 23))
+    # a normalized layer needs the degrees one hop further out, where nobody plays
+    assert game.data.num_nodes == 7
     summed = GCN(FEATURES, 8, CLASSES, num_layers=2, normalize=False, readout=None)
-    assert GNNGame(summed, data, index=20, **NODE).nodes.tolist() == list(range(18, 23))
+    other = GNNGame(summed, data, index=20, **NODE)
+    assert other.nodes.tolist() == list(range(18, 23))
+    assert other.data.num_nodes == 5
     with torch.no_grad():
         whole = model(data.x, data.edge_index)[20]
     torch.testing.assert_close(game.prediction, whole)
@@ -250,24 +262,95 @@ def test_a_layer_used_twice_is_found_out_by_the_prediction() -> None:
             return x
 
     torch.manual_seed(0)
-    model = Repeating()
-    assert count_layers(model) == 1
-    game = GNNGame(model, chain(40), index=20, **NODE)
+    game = GNNGame(Repeating(), chain(40), index=20, **NODE)
     assert game.nodes.tolist() == list(range(17, 24))
 
 
-def test_a_prediction_that_is_never_reached_takes_the_component() -> None:
+def test_a_field_that_the_layers_do_not_show_is_found_by_changing_features() -> None:
+    def spread(x: Tensor, edge_index: Tensor) -> Tensor:
+        for _ in range(4):
+            x = x.index_add(0, edge_index[1], x[edge_index[0]])
+        return x[:, :3]
+
+    game = GNNGame(spread, chain(40), index=20, **NODE)
+    assert game.nodes.tolist() == list(range(16, 25))
+
+
+class Against(nn.Module):
+    """Layers that send messages one way, and sums that are taken the other way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = SAGEConv(FEATURES, FEATURES)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        x = x.index_add(0, edge_index[0], x[edge_index[1]])
+        return self.conv(x, edge_index)
+
+
+def test_messages_against_the_layers_are_found_by_changing_features() -> None:
+    data = chain(40)
+    data.edge_index = data.edge_index[:, data.edge_index[0] < data.edge_index[1]]
+    torch.manual_seed(0)
+    game = GNNGame(Against(), data, index=20, **NODE)
+    assert {19, 20, 21} <= set(game.nodes.tolist()) <= set(range(18, 23))
+
+
+def test_all_nodes_play_where_all_of_them_matter() -> None:
     data = chain(12)
     data.edge_index = data.edge_index[:, (data.edge_index != 8).all(dim=0)]
-    game = GNNGame(lambda x, edge_index: x[:, :3] + len(x), data, index=4, **NODE)
-    assert game.nodes.tolist() == list(range(8))
+    with pytest.warns(UserWarning, match="mixes"):
+        found = explain(
+            lambda x, edge_index: x[:, :3] - x[:, :3].mean(dim=0), data, index=4, budget=500, **NODE
+        )
+    assert found.nodes.tolist() == list(range(12))
 
 
-def test_count_layers() -> None:
-    assert count_layers(GCN(2, 4, 2, num_layers=5)) == 5
-    assert count_layers(nn.Linear(2, 2)) == 1
-    assert count_layers(lambda x, edge_index: x) == 1
-    assert count_layers(OnData()) == 1
+def test_what_only_counts_the_nodes_outside_is_evaluated_with_all_of_them() -> None:
+    data = chain(12)
+    game = GNNGame(lambda x, edge_index: x[:, :3] + len(x), data, index=4, **NODE, **RAW)
+    assert game.nodes.tolist() == [3, 4, 5]
+    assert game.data.num_nodes == 12
+    with pytest.warns(UserWarning, match="mixes"):
+        worths = game(np.eye(3, dtype=bool))
+    # the target is there in any case
+    expected = data.x[4, :3].numpy() + np.array([[11.0], [10.0], [11.0]])
+    np.testing.assert_allclose(worths, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "calls"),
+    [
+        (lambda: GCN(FEATURES, 4, 2, num_layers=5, readout=None), 5),
+        (lambda: TAGConv(FEATURES, 2, K=3), 3),
+        (lambda: SGConv(FEATURES, 2, K=4, cached=True), 4),
+        (lambda: nn.Sequential(), 0),
+    ],
+)
+def test_messages_are_counted_as_they_propagate(model: Any, calls: int) -> None:
+    network, data = model(), graph("ring")
+    if not calls:
+        network = lambda x, edge_index: x  # noqa: E731
+    with watch_propagation(network) as seen, torch.no_grad():
+        network(data.x, data.edge_index)
+    assert (seen.calls, seen.hops) == (calls, max(1, calls))
+    assert seen.flow == ("source_to_target" if calls else "both")
+    with torch.no_grad():
+        network(data.x, data.edge_index)
+    assert seen.calls == calls  # the layers have no hooks any more
+
+
+def test_a_layer_that_propagates_several_times_sees_that_far() -> None:
+    class Spreading(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.spread = APPNP(K=3, alpha=0.1)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return self.spread(x, edge_index)
+
+    game = GNNGame(Spreading(), chain(40), index=20, **NODE)
+    assert game.nodes.tolist() == list(range(17, 24))
 
 
 def test_hops_follow_edges_both_ways() -> None:
@@ -293,12 +376,14 @@ def test_directed_edges_are_the_models_and_the_game_has_none() -> None:
     data = Data(x=torch.randn(4, FEATURES), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]))
     torch.manual_seed(0)
     model = GCN(FEATURES, 8, CLASSES, num_layers=3, normalize=False, readout=None)
-    game = GNNGame(model, data, index=3, num_hops=3, **NODE)
-    assert game.graph.edges.tolist() == [[0, 1], [1, 2], [2, 3]]
-    last = explain(model, data, index=3, num_hops=3, **NODE).node_mask
-    assert last.abs().min() > 1e-6
-    first = explain(model, data, index=0, num_hops=3, **NODE).node_mask
-    assert first.abs().max() < 1e-6
+    for hops in ({}, {"num_hops": 3}):
+        game = GNNGame(model, data, index=3, **hops, **NODE)
+        assert game.graph.edges.tolist() == [[0, 1], [1, 2], [2, 3]]
+        last = explain(model, data, index=3, **hops, **NODE).node_mask
+        assert last.abs().min() > 1e-6
+        first = explain(model, data, index=0, **hops, **NODE)
+        assert first.nodes.tolist() == [0]  # nobody else can reach it
+        assert first.node_mask.abs().max() < 1e-6
 
 
 def test_a_field_keeps_its_meaning_in_a_part_of_the_graph() -> None:
@@ -320,33 +405,31 @@ def test_a_field_keeps_its_meaning_in_a_part_of_the_graph() -> None:
     data.mixing = torch.rand(3, 3)
     torch.manual_seed(0)
     model = Scaled()
-    for num_hops in (1, 2):
+    with torch.no_grad():
+        whole = model(data.x, data.edge_index, data.strengths, data.mixing)
+    for num_hops in (0, 1, 2):
         # one hop: three nodes; at the end of the chain, two nodes and two edges
         for index in (0, 15):
             game = GNNGame(model, data, index=index, num_hops=num_hops, **NODE, **RAW)
-            inside = torch.from_numpy(np.isin(np.arange(30), game.nodes))
-            part = data.subgraph(inside)
-            with torch.no_grad():
-                whole = model(part.x, part.edge_index, part.strengths, data.mixing)
-            at = int(np.flatnonzero(game.nodes == index)[0])
+            assert game.data.num_nodes < 10
             found = game(np.ones((1, game.n), bool))[0]
-            np.testing.assert_allclose(found, whole[at].numpy(), atol=1e-6)
+            np.testing.assert_allclose(found, whole[index].numpy(), atol=1e-6)
 
 
-def test_node_ids_in_fields_follow_the_ego_graph() -> None:
+def test_node_ids_in_fields_follow_the_part_of_the_graph() -> None:
     def model(x: Tensor, edge_index: Tensor, root_index: Tensor, pair_index: Tensor) -> Tensor:
         out = x[:, :3].clone()
         out[root_index] += 10
-        out[pair_index[0]] += 100 * x[pair_index[1], :3]
-        return out
+        return out.index_add(0, pair_index[0], 100 * x[pair_index[1], :3])
 
     data = chain(30)
     data.root_index = torch.tensor(14)
-    data.pair_index = torch.tensor([[15, 2, 15], [16, 15, 29]])
+    data.pair_index = torch.tensor([[15, 2, 15], [16, 15, 12]])
     game = GNNGame(model, data, index=15, num_hops=2, **NODE, **RAW)
     assert game.nodes.tolist() == [13, 14, 15, 16, 17]
     rows = np.array([[True] * 5, [True, True, True, False, False], [False] * 4 + [True]])
-    expected = data.x[15, :3] + torch.stack([100 * data.x[16, :3], *torch.zeros(2, 3)])
+    expected = data.x[15, :3] + 100 * data.x[12, :3]
+    expected = expected + torch.stack([100 * data.x[16, :3], *torch.zeros(2, 3)])
     np.testing.assert_allclose(game(rows), expected.numpy(), rtol=1e-6)
     root = GNNGame(model, data, index=14, num_hops=0, **NODE, **RAW)
     np.testing.assert_allclose(root(np.ones((1, 1), bool)), [data.x[14, :3].numpy() + 10])
@@ -378,16 +461,17 @@ def test_a_node_of_a_large_graph_costs_its_surroundings() -> None:
     torch.manual_seed(0)
     model = Counting()
     found = explain(model, data, index=index, batch_nodes=100, **NODE)
-    assert model.nodes.count(10_000) == 1  # the prediction itself
-    assert max(model.nodes[1:]) <= 100
-    assert found.nodes.tolist() == list(range(6_997, 7_004))
+    # the prediction itself, with other features outside, and with half of the players
+    assert sum(nodes > 9_000 for nodes in model.nodes) == 3
+    assert max(model.nodes[3:]) <= 100
+    assert found.nodes.tolist() == list(range(6_998, 7_003))
     assert found.node_mask.shape == (10_000, 1)
     outside = torch.ones(10_000, dtype=torch.bool)
     outside[found.nodes] = False
     assert not found.node_mask[outside].any()
     assert found.node_mask[found.nodes].all()
     assert found.exact
-    assert found.evaluations == 7 * 8 // 2
+    assert found.evaluations == 5 * 6 // 2
 
 
 # -- links -----------------------------------------------------------------------------------------
@@ -448,7 +532,7 @@ def test_explaining_a_link() -> None:
     data.edge_label_index = torch.tensor([[3, 10], [20, 12]])
     options = {"mode": "binary_classification", "task_level": "edge", "target": 1}
     found = explain(Links(), data, index=1, **options)
-    assert set(found.nodes.tolist()) == set(range(7, 16))
+    assert set(found.nodes.tolist()) == set(range(8, 15))
     assert found.baseline_source == "isolated target"
     assert found.node_mask.sum().item() == pytest.approx(found.worth.item(), abs=1e-5)
     far = explain(Links(), data, index=torch.tensor(0), num_hops=1, **options)

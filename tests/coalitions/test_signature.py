@@ -41,8 +41,29 @@ def test_arguments_by_name() -> None:
         ("x", "edge_index"),
         ("edge_attr",),
     )
-    assert read(lambda *args, **kwargs: 0) == (("x", "edge_index"), ())
-    assert read(max) == (("x", "edge_index"), ())  # builtins do not say
+    assert read(lambda *, x, edge_index: 0) == ((), ("x", "edge_index"))
+    assert read(lambda x, *, edge_index, batch: 0) == (("x",), ("edge_index", "batch"))
+
+
+def test_what_a_signature_leaves_open_is_not_guessed() -> None:
+    bare = Data(x=DATA.x, edge_index=DATA.edge_index, y=DATA.y, train_mask=torch.ones(7) > 0)
+    for open_to_all in (
+        lambda *args, **kwargs: 0,
+        lambda x, edge_index, **kwargs: 0,
+        lambda x, edge_index, *args: 0,
+        max,  # builtins do not say
+    ):
+        with pytest.raises(ValueError, match=r"edge_attr, pos, .*keywords=\[\.\.\.\]"):
+            read(open_to_all)
+        assert read(open_to_all, keywords=["edge_attr"]) == (("x", "edge_index"), ("edge_attr",))
+        assert read(open_to_all, keywords=[]) == (("x", "edge_index"), ())
+        found = Signature.of(open_to_all, bare)  # nothing to guess
+        assert (found.positional, found.keywords) == (("x", "edge_index"), ())
+    assert read(lambda data, **kwargs: 0) == "data"
+    with pytest.raises(ValueError, match="keywords names 'angles', which the data does not carry"):
+        read(lambda x, edge_index, **kwargs: 0, keywords=["angles"])
+    with pytest.raises(TypeError, match=r"a list of names \(got 'pos'\); say \['pos'\]"):
+        read(lambda x, edge_index, **kwargs: 0, keywords="pos")
 
 
 def test_one_data_object() -> None:
@@ -138,7 +159,7 @@ def test_fields_that_only_a_batch_has() -> None:
 
     data = graph("ring")
     data.num_nodes = 6
-    game = GNNGame(model, data)
+    game = GNNGame(model, data, check=False)
     assert seen == {"batch_size": 1, "ptr": [0, 6], "num_nodes": 6}
     game(np.array([[True] * 2 + [False] * 4, [True] * 3 + [False] * 3]))
     assert seen == {"batch_size": 2, "ptr": [0, 2, 5], "num_nodes": 5}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +151,7 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         asked.append(args)
         raise OSError("no network")
 
-    monkeypatch.setattr("torch_geometric.datasets.TUDataset", refuse)
+    monkeypatch.setattr("torch_geometric.data.download_url", refuse)
     return asked
 
 
@@ -159,17 +160,40 @@ def test_data_that_is_nowhere(tmp_path: Path, offline: list[tuple[Any, ...]]) ->
         load("mutag", tmp_path)
     assert str(tmp_path / "MUTAG" / "raw") in str(caught.value)
     assert "pass root=... or set GSTARX_DATA" in str(caught.value)
-    assert offline == [(str(tmp_path), "MUTAG")]
+    (asked,) = offline
+    assert asked[0].endswith("/MUTAG.zip")
 
 
 def test_what_can_be_downloaded_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mutag()
 
-    def download(root: str, name: str) -> None:
-        shutil.copytree(DATA / "MUTAG" / "raw", Path(root) / name / "raw")
+    def download(url: str, folder: str) -> str:
+        return shutil.make_archive(f"{folder}/MUTAG", "zip", DATA / "MUTAG", "raw")
 
-    monkeypatch.setattr("torch_geometric.datasets.TUDataset", download)
-    assert load("mutag", tmp_path).digest == mutag().digest
+    monkeypatch.setattr("torch_geometric.data.download_url", download)
+    loaded = load("mutag", tmp_path)
+    assert loaded.digest == mutag().digest
+    assert loaded[0].bonds == mutag()[0].bonds
+    assert [path.name for path in (tmp_path / "MUTAG").iterdir()] == ["raw"]
+
+
+def test_a_download_that_grows_too_much_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def download(url: str, folder: str) -> str:
+        packed = Path(folder, "MUTAG.zip")
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("MUTAG/MUTAG_A.txt", bytes(5_000_000))
+            archive.writestr("../../MUTAG_A.txt", b"1, 2")
+        return str(packed)
+
+    monkeypatch.setattr("torch_geometric.data.download_url", download)
+    monkeypatch.setattr("gstarx.expanded_size.LIMIT", 1_000_000)
+    with pytest.raises(
+        FileNotFoundError, match=r"grow to 5,000,004 when read, and the limit is 1,000,000"
+    ):
+        load("mutag", tmp_path / "data")
+    assert list(tmp_path.rglob("*.txt")) == []
 
 
 @pytest.mark.parametrize("name", ["graph_indicator", "graph_labels", "node_labels"])

@@ -119,7 +119,9 @@ def test_bond_features_are_a_choice(table: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "has no column 'smiles': its header has nothing"),
+        (b"", "is empty"),
+        (b" \n\r\n", "is empty"),
+        (b"\xef\xbb\xbf", "is empty"),
         (b"smiles,label\n", "holds no molecules"),
         (b"a,b\nC,1\n", "has no column 'smiles': its header has 'a', 'b'"),
         (b"smiles,b\nC,1\n", "has no column 'label'"),
@@ -128,7 +130,19 @@ def test_bond_features_are_a_choice(table: Path) -> None:
         (b"smiles,label\nC,1\n,1\n", "line 3: 'smiles' is empty"),
         (b"smiles,label\nC,1\nC, \n", "line 3: 'label' is empty"),
         (b"smiles,label\nC,1\n\xff,1\n", "line 3: not a text in UTF-8"),
-        (b'smiles,label\nC,1\n"C,1\n', "line 3: "),
+        (b'smiles,label\nC,1\n"C,1\n', r"line 3: unexpected end of data \(got '\"C,1\\n'\); "),
+        (
+            b"smiles,label\nC,1\n" + b"C" * 200_000 + b",1\n",
+            r"line 3: field larger than .*C'\.\.\. ",
+        ),
+        (b"smiles,label\nC,1\nC\x00,1\n", r"line 3: not a text in UTF-8 \(got the byte 0x00\)"),
+        (
+            "smiles,label\nC,1\n".encode("utf-16"),
+            "line 1: this is UTF-16: save the file as text in",
+        ),
+        ("smiles,label\nC,1\n".encode("utf-16-le"), "line 1: not a text in UTF-8"),
+        (b"\xef\xbb\xbfsmiles,label\n\xe9,1\n", r"line 2: not a text in .* \(got the byte 0xe9\)"),
+        (b"\x80\x02]q\x00.", r"line 1: not a text in UTF-8 \(got the byte 0x80\)"),
         (b"smiles,label\nC,1\nC,0.5\n", r"line 3: a class is a whole number .* \(got '0.5'\)"),
         (b"smiles,label\nC,1\nC,nan\n", r"line 3: a class is a whole number .* \(got 'nan'\)"),
         (b"smiles,label\nC,1\nC,1.0\n", r"needs at least two classes \(got only 1\)"),
@@ -138,8 +152,21 @@ def test_bond_features_are_a_choice(table: Path) -> None:
 def test_a_table_that_does_not_fit(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "mine.csv"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=rf"mine\.csv {message}"):
+    with pytest.raises(ValueError, match=rf"mine\.csv {message}") as caught:
         from_csv(path)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_header_of_a_million_columns_is_not_printed(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(map(str, range(1_000_000))) + "\n")
+    with pytest.raises(ValueError, match=r"has no column 'smiles': its header has '0', .*\.\.\.$"):
+        from_csv(path)
+
+
+def test_a_directory_is_no_table(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError, match="is a directory, where a file of molecules is exp"):
+        from_csv(tmp_path)
 
 
 def test_a_table_that_is_not_there(tmp_path: Path) -> None:

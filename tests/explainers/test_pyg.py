@@ -304,6 +304,20 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
         PGExplainer.load(path)
 
 
+def test_a_file_with_a_bit_turned_round_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "pg.safetensors"
+    PGExplainer(epochs=3).fit(network("gcn"), many(2)).save(path)
+    whole = path.read_bytes()
+    for changed in (
+        whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:],
+        whole.replace(b'epochs\\": 3', b'epochs\\": 2'),
+    ):
+        assert changed != whole
+        path.write_bytes(changed)
+        with pytest.raises(ValueError, match="is damaged: it does not hold what was written"):
+            PGExplainer.load(path)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

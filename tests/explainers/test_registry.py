@@ -126,7 +126,8 @@ def test_settings_of_a_dataset_apply_unless_overridden() -> None:
     assert create("shapley").settings.value == "shapley"
     assert create("myerson", dataset="mutag").settings.value == "myerson"
     assert options_for("pgexplainer", "tweets") == options_for("pgexplainer", "twitter")
-    assert options_for("pgexplainer", "something else") == options_for("pgexplainer")
+    with pytest.raises(ValueError, match=r"no dataset .* 'mutga'; did you mean 'mutag'\?.*leave"):
+        create("pgexplainer", dataset="mutga")
 
 
 def test_every_setting_is_an_option() -> None:
@@ -144,8 +145,9 @@ def test_unknown_names_and_options_are_said_with_the_nearest() -> None:
         TypeError, match="there is no option of 'subgraphx' 'rollout'; did you mean 'rollouts'"
     ):
         create("subgraphx", rollout=3)
-    with pytest.raises(ValueError, match="needs a baseline"):
-        create("gstarx_published", baseline=None)
+    for options in ({}, {"baseline": None}):
+        with pytest.raises(ValueError, match="needs a baseline"):
+            create("gstarx_published", **options)
 
 
 class Added(GStarX):

@@ -23,6 +23,9 @@ from gstarx.values import (
     subgraph_sampled,
 )
 
+#: A random game has nothing that few evaluations could show, and the samplers say so.
+pytestmark = pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning")
+
 RING = CommunicationGraph(8, [(i, (i + 1) % 8) for i in range(8)])
 GAME = random_game(8, seed=1)
 CONNECTED = 8 * 7 + 1
@@ -55,6 +58,7 @@ def test_an_unknown_value() -> None:
         ValueSettings(value="owen")
 
 
+@pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning")
 @pytest.mark.parametrize(
     ("value", "estimator", "expected"),
     [
@@ -108,6 +112,7 @@ def test_the_truncated_iteration_is_asked_for_by_name_and_does_not_warn() -> Non
     assert np.array_equal(found.values, expected.values)
 
 
+@pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning")
 @pytest.mark.parametrize(
     ("value", "needed", "sampler"),
     [

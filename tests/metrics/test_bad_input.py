@@ -45,7 +45,11 @@ def test_sets_that_are_not_sets_of_nodes(nodes: Any, error: type[Exception], wor
         ({"task_level": "town"}, ValueError, "task_level must be one of"),
         ({"task_level": "node"}, ValueError, "needs index="),
         ({"removal": "burn"}, ValueError, "removal must be a function or one of"),
-        ({"colour": 1}, TypeError, "no option 'colour'; valid are batch_nodes, index, mode"),
+        (
+            {"colour": 1},
+            TypeError,
+            "no option 'colour'; valid are batch_nodes, index, keyw",
+        ),
         ({"target": 2}, ValueError, r"target must name a class in 0\.\.1 \(got 2\)"),
         ({"target": -1}, ValueError, r"0\.\.1"),
         ({"target": "all"}, TypeError, "target must be one class \\(got 'all'\\)"),

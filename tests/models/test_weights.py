@@ -179,7 +179,7 @@ def test_weights_that_are_damaged(stored: Path) -> None:
         load_model(stored)
 
 
-@pytest.mark.parametrize("content", ["", "{", '{"format": 1', "\ud800"])
+@pytest.mark.parametrize("content", ["", "{", '{"format": 1', "\ud800", "[" * 100_000])
 def test_facts_that_are_garbled(stored: Path, content: str) -> None:
     stored.with_suffix(".json").write_bytes(content.encode("utf-8", "surrogatepass"))
     with pytest.raises(ValueError, match=r"model\.json is not readable as JSON"):
@@ -226,11 +226,54 @@ def test_a_config_of_other_sizes_or_options(stored: Path) -> None:
             load_model(stored)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_layers": 10_000_000}, r"10000000 layers have 100000002 tensors \(got 22\)"),
+        (
+            {"hidden_channels": 300_000},
+            r"'convs.0.nn.0.weight' must have shape \(300000, 4\) \(got",
+        ),
+        ({"in_channels": 10**15}, r"shape \(8, 1000000000000000\) \(got \(8, 4\)\)"),
+        ({"hidden_channels": 10**12}, "does not describe a gin"),
+        ({"out_channels": 10**30}, "does not describe a gin"),
+    ],
+)
+def test_a_network_is_compared_with_its_file_before_it_is_built(
+    stored: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, int], message: str
+) -> None:
+    built: list[str] = []
+    first = nn.Linear.reset_parameters
+
+    def reset(self: nn.Linear) -> None:
+        built.append(self.weight.device.type)
+        assert len(built) < 100
+        first(self)
+
+    monkeypatch.setattr(nn.Linear, "reset_parameters", reset)
+    config = json.loads(stored.with_suffix(".json").read_text())["config"]
+    edit(stored, config={**config, **change})
+    with pytest.raises(ValueError, match=message):
+        load_model(stored)
+    assert set(built) <= {"meta"}  # which takes no memory
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3, 12])
+def test_networks_of_any_depth_are_loaded(tmp_path: Path, layers: int) -> None:
+    path = tmp_path / "model.safetensors"
+    for kind in (GCN, GIN, GAT):
+        written = save_model(path, kind(4, 3, 2, num_layers=layers))
+        assert load_model(path)[1] == written
+
+
 def test_tensors_of_another_model(stored: Path) -> None:
     tensors = load_file(stored)
-    del tensors["classifier.bias"]
+    bias = tensors.pop("classifier.bias")
     save_file(tensors, stored)
     with pytest.raises(ValueError, match="are not those of the gin"):
+        load_model(stored)
+    save_file({**tensors, "classifier.bass": bias}, stored)
+    with pytest.raises(ValueError, match=r"'classifier\.bias' must have .* \(got no such tensor\)"):
         load_model(stored)
 
 

@@ -44,6 +44,34 @@ class Deadly(RandomNodes):
         return super()._explain(model, data, seed, target, task)
 
 
+class Unspeakable(Exception):
+    def __str__(self):
+        raise RuntimeError("not even this")
+
+
+class Strange(RandomNodes):
+    """Answers what nobody expects."""
+
+    def __init__(self, *, answer: str = "", seed=None):
+        super().__init__(seed=seed)
+        self.answer = answer
+
+    def _explain(self, model, data, seed, target, task):
+        if self.answer == "surrogate":
+            raise ValueError(chr(0xD800))
+        if self.answer == "unspeakable":
+            raise Unspeakable
+        scores = np.zeros(data.num_nodes)
+        if self.answer in ("nan", "inf"):
+            scores[2] = float(self.answer)
+        if self.answer == "long":
+            scores = np.zeros(data.num_nodes + 1)
+        if self.answer == "text":
+            return NodeResult(scores, target=0, evaluations="many")
+        details = {"estimator": chr(0xD800), "exact": np.bool_(True)}
+        return NodeResult(scores, target=np.int64(0), evaluations=np.int32(7), details=details)
+
+
 class Hungry(RandomNodes):
     def _explain(self, model, data, seed, target, task):
         raise MemoryError("no more")
@@ -67,6 +95,7 @@ fussy = misbehaving:Fussy
 deadly = misbehaving:Deadly
 hungry = misbehaving:Hungry
 slow = misbehaving:Slow
+strange = misbehaving:Strange
 """
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from gstarx.runs import RunSpec, on_ray, read, run
+from gstarx.runs import ChangedInput, RunSpec, on_ray, preparation, read, run
 from gstarx.runs.on_ray import ClusterNotFound
 from gstarx.runs.preparation import prepare
 from tests.runs.same_rows import assert_same_rows
@@ -85,6 +85,16 @@ def test_a_graph_that_takes_its_worker_down_is_a_failure(
         else:
             assert error is None
     assert report.failed == 1
+
+
+def test_a_machine_with_other_packages_is_refused(
+    spec: Make, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newer = preparation.package_versions() | {"torch": "99.0"}
+    monkeypatch.setattr(preparation, "package_versions", lambda: newer)
+    with pytest.raises(ChangedInput, match=r"^on .*: the run was begun with torch 99\.0, and this"):
+        run(spec(count=3), tmp_path, engine="ray", progress=False)
+    assert read(tmp_path).num_rows == 0
 
 
 def test_a_cluster_that_is_not_there(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ import pytest
 import torch
 
 from gstarx import datasets, expected_output
-from gstarx.explainers import create
+from gstarx.explainers import create, packages
 from gstarx.metrics import SPARSITIES, evaluate, select_nodes
 from gstarx.models import GCN, load_model, save_model
 from gstarx.runs import (
@@ -226,6 +229,84 @@ def test_failures_are_rows_and_are_done_again_on_request(
 def test_no_memory_is_a_failure_of_its_graph(spec: Make, plugin: Path, tmp_path: Path) -> None:
     done(spec("hungry", 2), tmp_path)
     assert read(tmp_path).column("error").to_pylist() == ["MemoryError: no more"] * 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ("surrogate", r"ValueError: \\ud800"),
+        ("unspeakable", "Unspeakable, which cannot say what it is"),
+        ("nan", r"ValueError: scores of Strange must be finite \(got nan for node 2"),
+        ("inf", r"ValueError: scores of Strange must be finite \(got inf for node 2"),
+        ("long", "ValueError: scores of Strange must be one number per node"),
+        ("text", "TypeError: 'str' object cannot be interpreted as an integer"),
+    ],
+)
+def test_whatever_an_explainer_does_is_a_failure_of_its_graph(
+    spec: Make, plugin: Path, tmp_path: Path, answer: str, error: str
+) -> None:
+    report = done(spec({"name": "strange", "options": {"answer": answer}}, 2), tmp_path)
+    assert (report.done, report.failed) == (2, 2)
+    rows = read(tmp_path).to_pylist()
+    for row in rows:
+        assert re.match(error, row["error"])
+        assert "_explain" in row["traceback"]
+        assert row["scores"] is None
+    assert len(rows) == 2
+
+
+def test_numbers_of_numpy_and_strange_text_are_kept(
+    spec: Make, plugin: Path, tmp_path: Path
+) -> None:
+    assert done(spec("strange", 1), tmp_path).failed == 0
+    (row,) = read(tmp_path).to_pylist()
+    kept = [row[name] for name in ("target", "evaluations", "estimator", "exact", "error")]
+    assert kept == [0, 7, "\\ud800", True, None]
+
+
+def test_another_version_of_a_plugin_is_another_run(
+    spec: Make, plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for version in ("1.0", "2.0"):
+        about = tmp_path / version / f"misbehaving-{version}.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text(f"Name: misbehaving\nVersion: {version}\n")
+        shutil.copy(plugin / "misbehaving-1.0.dist-info" / "entry_points.txt", about)
+    asked = [spec(name, 2) for name in ("fussy", {"name": "refined", "options": {"of": "fussy"}})]
+    found = {}
+    for version in ("1.0", "2.0"):
+        monkeypatch.syspath_prepend(tmp_path / version)
+        found[version] = [preparation.prepare(one).run for one in asked]
+        if version == "1.0":
+            done(asked[0], tmp_path / "store")
+            (row, _) = read(tmp_path / "store").to_pylist()
+            assert json.loads(row["versions"])["misbehaving"] == "1.0"
+    assert not set(found["1.0"]) & set(found["2.0"])
+    with pytest.raises(ChangedInput, match=r"begun with misbehaving 1\.0, and this is .* 2\.0"):
+        resume(tmp_path / "store", workers=1, progress=False)
+    assert done(asked[0], tmp_path / "store").done == 2
+
+
+def test_another_version_of_captum_is_another_run_of_gradients_alone(
+    spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = datasets.load("nitro")
+
+    def runs_now() -> list[str]:
+        return [
+            preparation.prepare(spec(name, 1), dataset=loaded).run
+            for name in (
+                "gradient_x_input",
+                "integrated_gradients",
+                {"name": "refined", "options": {"of": "integrated_gradients"}},
+                "leave_one_out",
+            )
+        ]
+
+    before = runs_now()
+    monkeypatch.setattr(packages, "version", lambda name: "99.0")
+    now = runs_now()
+    assert [one == other for one, other in zip(before, now, strict=True)] == [False] * 3 + [True]
 
 
 def test_only_one_run_of_a_store_is_resumed(spec: Make, tmp_path: Path) -> None:

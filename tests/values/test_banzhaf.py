@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.interactions import interaction_game
 from gstarx.games import additive_game, random_game, unanimity_game
 from gstarx.graphs.communication import TooManyCoalitions
-from gstarx.values import banzhaf_value, banzhaf_value_sampled, shapley_value
+from gstarx.values import (
+    Allocation,
+    PrecisionWarning,
+    banzhaf_value,
+    banzhaf_value_sampled,
+    shapley_value,
+)
+from tests.values.definitions import first_players_game, peak_memory
 
 
 def by_definition(v, n: int, presence: float) -> np.ndarray:
@@ -84,15 +94,29 @@ def test_pairs_leave_nothing_of_interactions_of_two() -> None:
 def test_two_standard_errors_cover(presence: float) -> None:
     game = random_game(10, seed=4)
     exact = banzhaf_value(game, 10, presence=presence).values
-    found = [
-        banzhaf_value_sampled(game, 10, budget=300, seed=seed, presence=presence)
-        for seed in range(60)
-    ]
+    found = [noisy(game, 10, budget=300, seed=seed, presence=presence) for seed in range(60)]
     errors = np.array([one.values - exact for one in found])
     spread = np.array([one.std_error for one in found])
     inside = (np.abs(errors) <= 2 * spread).mean()
     assert 0.92 < inside < 0.98
     assert np.abs(errors.mean(axis=0)).max() < 4 * spread.mean() / np.sqrt(60)
+
+
+def test_few_players_are_not_asked_for_the_same_coalition_twice() -> None:
+    game = random_game(9, seed=0)
+    exact = banzhaf_value(game, 9).values
+    half, most = (noisy(game, 9, budget=budget, seed=0) for budget in (255, 501))
+    # nobody and everybody may be one of the pairs, and both are known already
+    assert half.evaluations in (253, 255)
+    assert most.evaluations in (499, 501)
+    # 250 of 256 pairs: hardly anything is left to chance
+    assert np.abs(most.values - exact).max() < 0.02
+    assert most.std_error.max() < 0.2 * half.std_error.max()
+    inside = [
+        np.abs(found.values - exact) <= 2 * found.std_error
+        for found in (noisy(game, 9, budget=255, seed=seed) for seed in range(40))
+    ]
+    assert 0.9 < np.mean(inside) < 0.99
 
 
 @pytest.mark.parametrize("presence", [0.5, 0.7])
@@ -106,8 +130,7 @@ def test_the_budget_is_kept_and_the_seed_decides(presence: float) -> None:
         return inner(coalitions)
 
     first, again, other = (
-        banzhaf_value_sampled(game, 20, budget=101, seed=seed, presence=presence)
-        for seed in (1, 1, 2)
+        noisy(game, 20, budget=101, seed=seed, presence=presence) for seed in (1, 1, 2)
     )
     assert max(asked) <= 101
     assert first.evaluations == asked[0]
@@ -115,12 +138,71 @@ def test_the_budget_is_kept_and_the_seed_decides(presence: float) -> None:
     assert not np.array_equal(first.values, other.values)
 
 
+@pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning")
 def test_a_budget_for_everything_is_exact_and_a_small_one_says_it_knows_nothing() -> None:
     game = unanimity_game(6, [0, 1, 2])
     assert banzhaf_value_sampled(game, 6, budget=63).exact
-    thin = banzhaf_value_sampled(random_game(20, seed=0), 20, budget=40, seed=0)
-    assert np.isnan(thin.std_error).all()
-    assert np.isfinite(thin.values).all()
+    for n, presence, known in ((4, 0.5, 5), (2, 0.6, 3)):
+        game = random_game(n, seed=0)
+        with pytest.warns(PrecisionWarning, match=f"banzhaf: .*nan; from budget={known} on"):
+            thin = banzhaf_value_sampled(game, n, budget=known - 1, presence=presence, seed=0)
+        assert np.isnan(thin.std_error).all()
+        assert np.isfinite(thin.values).all()
+        known = banzhaf_value_sampled(game, n, budget=known, presence=presence, seed=0)
+        assert np.isfinite(known.std_error).all()
+
+
+def noisy(*args: Any, **options: Any) -> Allocation:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrecisionWarning)
+        return banzhaf_value_sampled(*args, **options)
+
+
+@pytest.mark.parametrize("presence", [0.5, 0.3])
+def test_errors_are_known_from_the_first_budget_on(presence: float) -> None:
+    # one evaluation for each player: less than a regression has unknowns
+    game, exact = interaction_game(60, seed=1)
+    off = []
+    for seed in range(30):
+        found = noisy(game, 60, budget=60, seed=seed, presence=presence)
+        if presence == 0.5:
+            off.append(np.abs(found.values - exact.banzhaf) / found.std_error)
+        assert np.isfinite(found.std_error).all()
+    if presence == 0.5:
+        assert 0.9 < (np.array(off) <= 2).mean() < 0.99
+
+
+def test_more_evaluations_never_make_it_worse() -> None:
+    # least squares would interpolate at two evaluations for each player
+    game, exact = interaction_game(100, seed=1)
+    budgets = (120, 180, 200, 220, 300, 500)
+    errors = [
+        np.mean(
+            [(noisy(game, 100, budget=b, seed=s).values - exact.banzhaf) ** 2 for s in range(6)]
+        )
+        for b in budgets
+    ]
+    assert (np.diff(errors) < 0).all()
+
+
+@settings(max_examples=5)
+@given(st.integers(3, 5), st.integers(0, 2**32), st.sampled_from([0.5, 0.3]))
+def test_the_mean_over_seeds_is_the_value(n: int, seed: int, presence: float) -> None:
+    game = random_game(n, seed=seed)
+    exact = banzhaf_value(game, n, presence=presence).values
+    found = np.array(
+        [noisy(game, n, budget=2**n - 2, seed=s, presence=presence).values for s in range(100)]
+    )
+    drift = (found.mean(axis=0) - exact) / (found.std(axis=0, ddof=1) / 10 + 1e-9)
+    assert np.abs(drift).max() < 5
+
+
+def test_many_players_cost_little_memory() -> None:
+    for presence in (0.5, 0.3):
+        with peak_memory() as peak:
+            noisy(first_players_game, 2_000, budget=3_000, seed=0, presence=presence)
+        # eight bytes for every player of every coalition would be 48 MB
+        assert peak[0] < 30e6
 
 
 def test_several_games_at_once() -> None:
@@ -132,7 +214,7 @@ def test_several_games_at_once() -> None:
     found = banzhaf_value(both, 5)
     np.testing.assert_allclose(found.values[:, 0], range(5), atol=1e-12)
     np.testing.assert_allclose(found.values[:, 1], banzhaf_value(two, 5).values)
-    sampled = banzhaf_value_sampled(lambda c: np.repeat(both(c), 2, axis=1), 5, budget=20, seed=0)
+    sampled = noisy(lambda c: np.repeat(both(c), 2, axis=1), 5, budget=20, seed=0)
     assert sampled.values.shape == (5, 4)
 
 

@@ -24,6 +24,7 @@ from gstarx.cli import (
 )
 from gstarx.cli.console import CommandError, note
 from gstarx.cli.options import examples, help_of
+from gstarx.quoting import shortened
 
 
 class _Commands(TyperGroup):
@@ -33,12 +34,15 @@ class _Commands(TyperGroup):
         """Carry out the command; an error ends it without a traceback."""
         try:
             return super().invoke(ctx)
-        except (typer.Exit, typer.Abort, typer.TyperException):
+        except (typer.Exit, typer.Abort):
+            raise
+        except typer.TyperException as error:
+            error.message = shortened(error.message)
             raise
         except Exception as error:
             if isinstance(error, BrokenPipeError) or ctx.params.get("traceback"):
                 raise
-            note(f"error: {_said(error)}")
+            note(f"error: {shortened(_said(error))}")
             code = error.exit_code if isinstance(error, CommandError) else 1
             raise typer.Exit(code) from error
 

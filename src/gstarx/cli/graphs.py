@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gstarx.cli.console import CommandError, WrongUse, show_progress
 from gstarx.cli.names import SHIPPED_DATASETS, TEXT_CLASSES
 from gstarx.cli.networks import ChosenNetwork, choose_network
+from gstarx.quoting import quoted
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -149,7 +150,9 @@ def positions(text: str, size: int) -> range:
     """
     match = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
     if match is None:
-        raise WrongUse(f"a position is a number such as 15, or 15-20 for several (got {text!r})")
+        raise WrongUse(
+            f"a position is a number such as 15, or 15-20 for several (got {quoted(text)})"
+        )
     first = int(match[1])
     last = int(match[2] or first)
     if not first <= last < size:

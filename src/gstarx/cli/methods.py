@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gstarx.cli.console import CommandError, WrongUse, note
 from gstarx.cli.graphs import Asked
+from gstarx.quoting import quoted
 
 if TYPE_CHECKING:
     from gstarx.explainers import NodeExplainer
@@ -40,7 +41,8 @@ def parse_options(
     for text in given:
         name, sign, written = text.partition("=")
         if not sign or not name:
-            raise WrongUse(f"--option is written NAME=VALUE, such as budget=5000 (got {text!r})")
+            got = quoted(text)
+            raise WrongUse(f"--option is written NAME=VALUE, such as budget=5000 (got {got})")
         owner, dot, option = name.partition(".")
         if dot and owner not in explainers:
             raise WrongUse(f"--option {text}: {owner!r} is not among {', '.join(explainers)}")
@@ -58,6 +60,7 @@ def create_explainers(
 ) -> dict[str, NodeExplainer]:
     """The explainers by name, set up for the dataset in question and trained where need be."""
     from gstarx import explainers
+    from gstarx.explainers.presets import with_settings
     from gstarx.explainers.registry import options_of
 
     made = {}
@@ -70,7 +73,7 @@ def create_explainers(
             raise WrongUse(
                 "gstarx_published needs --baseline, in the paper's experiments --baseline test"
             )
-        dataset = asked.dataset or asked.network.dataset
+        dataset = with_settings(asked.dataset or asked.network.dataset)
         try:
             explainer = explainers.create(name, dataset=dataset, **more)
         except (TypeError, ValueError) as error:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from gstarx.cli.console import CommandError, WrongUse
 from gstarx.cli.names import DATASETS, NETWORKS
+from gstarx.expanded_size import check_expanded_size
+from gstarx.quoting import quoted, shortened
 from gstarx.unknown_names import unknown
 
 if TYPE_CHECKING:
@@ -145,13 +147,15 @@ def _made(reference: str, module_name: str, attribute: str) -> Any:
             raise CommandError(f"--model {reference}: {message}")
         found = getattr(found, part)
     if not callable(found):
-        raise CommandError(f"--model {reference}: it must be a function (got {found!r})")
+        raise CommandError(f"--model {reference}: it must be a function (got {quoted(found)})")
     try:
         made = found()
     except Exception as error:
         raise CommandError(f"--model {reference}: the factory failed: {_said(error)}") from error
     if not callable(made):
-        raise CommandError(f"--model {reference}: the factory must return a model (got {made!r})")
+        raise CommandError(
+            f"--model {reference}: the factory must return a model (got {quoted(made)})"
+        )
     return made
 
 
@@ -163,6 +167,7 @@ def _fill(model: nn.Module, weights: Path) -> None:
 
     if not hasattr(model, "load_state_dict"):
         raise CommandError(f"a {type(model).__name__} cannot take --weights: it is no torch module")
+    check_expanded_size(weights)
     try:
         if weights.suffix == ".safetensors":
             state: Any = load_file(weights)
@@ -186,6 +191,5 @@ def _fill(model: nn.Module, weights: Path) -> None:
 
 def _said(error: Exception) -> str:
     """An error in one line."""
-    lines = " ".join(str(error).split())
-    shown = lines if len(lines) <= 400 else lines[:400] + " ..."
+    shown = shortened(" ".join(str(error).split()), 400)
     return f"{type(error).__name__}: {shown}" if shown else type(error).__name__

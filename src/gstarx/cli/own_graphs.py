@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import csv
+import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
-import numpy as np
 import torch
 from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
 from gstarx.cli.console import CommandError
+from gstarx.expanded_size import TooLargeError, check_expanded_size, check_size
+from gstarx.quoting import listed, quoted, shortened
 
+#: Characters of a SMILES in a file; what a cell of a CSV file can hold as well.
+_LONGEST = 131_072
 _FIELDS = ("x", "edge_index", "edge_attr", "y", "pos")
 
 
@@ -42,7 +45,8 @@ def sentences(texts: Sequence[str], *, progress: bool) -> list[Data]:
     for text, graph in zip(texts, graphs, strict=True):
         if len(graph.words) < 2:
             raise CommandError(
-                f"a sentence needs two words or more to share the prediction among (got {text!r})"
+                "a sentence needs two words or more to share the prediction among "
+                f"(got {quoted(text)})"
             )
     return graphs
 
@@ -56,6 +60,8 @@ def read_file(path: Path, dataset: str | None) -> list[tuple[str, Data]]:
         ".safetensors": _safetensors_file,
         ".json": _json_file,
     }
+    if path.is_dir():
+        raise CommandError(f"{path} is a directory, where a file of graphs is expected")
     if not path.is_file():
         raise CommandError(f"there is no file {path}")
     if path.suffix in (".smi", ".csv"):
@@ -64,44 +70,55 @@ def read_file(path: Path, dataset: str | None) -> list[tuple[str, Data]]:
         valid = ", ".join((*readers, ".smi", ".csv"))
         raise CommandError(f"{path}: graphs are read from {valid} (got {path.suffix!r})")
     try:
+        check_expanded_size(path)
         found = readers[path.suffix](path)
-    except CommandError:
+        check_size(path, sum(map(_size, found)))  # a view of few numbers can be of any shape
+        graphs = [_graph(item, path) for item in found]
+    except (CommandError, TooLargeError):
         raise
     except Exception as error:  # whatever a strange file leads to
-        raise CommandError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
-    if not found:
+        said = shortened(str(error), 400)
+        raise CommandError(f"{path} cannot be read: {type(error).__name__}: {said}") from error
+    if not graphs:
         raise CommandError(f"{path} holds no graph")
-    graphs = [_graph(item, path) for item in found]
     if len(graphs) == 1:
         return [(path.stem, graphs[0])]
     return [(f"{path.stem} {at}", graph) for at, graph in enumerate(graphs)]
 
 
 def _molecules(path: Path, dataset: str | None) -> Iterator[tuple[str, Data]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = list(_smiles_rows(file, path))
+    try:
+        rows = list(_smiles_rows(path))
+    except ValueError as error:
+        raise CommandError(str(error)) from error
     if not rows:
         raise CommandError(f"{path} holds no molecule")
     for line, smiles in rows:
         try:
+            if len(smiles) > _LONGEST:
+                raise CommandError(
+                    f"a molecule must have at most {_LONGEST:,} characters (got {quoted(smiles)})"
+                )
             yield smiles, molecule(smiles, dataset)
         except CommandError as error:
             raise CommandError(f"{path} line {line}: {error}") from error
 
 
-def _smiles_rows(file: Any, path: Path) -> Iterator[tuple[int, str]]:
+def _smiles_rows(path: Path) -> Iterator[tuple[int, str]]:
+    from gstarx.datasets.smiles_tables import read_text, table_rows
+
     if path.suffix == ".smi":
-        for line, text in enumerate(file, start=1):
+        for line, text in enumerate(io.StringIO(read_text(path), newline=None), start=1):
             if text.strip():
-                yield line, text.split()[0]
+                yield line, text.split(maxsplit=1)[0]
         return
-    reader = csv.DictReader(file)
-    columns = {name.strip().lower(): name for name in reader.fieldnames or ()}
-    if "smiles" not in columns:
-        got = ", ".join(reader.fieldnames or ()) or "none"
-        raise CommandError(f"{path} must have a column 'smiles' (got {got})")
-    for row in reader:
-        yield reader.line_num, (row[columns["smiles"]] or "").strip()
+    table = table_rows(path)
+    _, header = next(table)
+    names = [name.lower() for name in header]
+    if "smiles" not in names:
+        raise CommandError(f"{path} must have a column 'smiles' (got {listed(header)})")
+    for line, cells in table:
+        yield line, cells[names.index("smiles")]
 
 
 def _torch_file(path: Path) -> list[Any]:
@@ -118,8 +135,9 @@ def _torch_file(path: Path) -> list[Any]:
 
 
 def _npz_file(path: Path) -> list[Any]:
-    with np.load(path, allow_pickle=False) as stored:
-        return [{name: torch.from_numpy(stored[name]) for name in stored.files}]
+    from gstarx.datasets.raw_files import archive
+
+    return [{name: torch.from_numpy(array) for name, array in archive(path).items()}]
 
 
 def _safetensors_file(path: Path) -> list[Any]:
@@ -129,8 +147,15 @@ def _safetensors_file(path: Path) -> list[Any]:
 
 
 def _json_file(path: Path) -> list[Any]:
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(path.read_text(encoding="utf-8-sig"))
     return content if isinstance(content, list) else [content]
+
+
+def _size(item: Any) -> int:
+    """Bytes that the tensors of a graph take when they are copied."""
+    fields = item.to_dict() if isinstance(item, Data) else item
+    values = fields.values() if isinstance(fields, dict) else ()
+    return sum(value.nbytes for value in values if isinstance(value, torch.Tensor))
 
 
 def _graph(item: Any, path: Path) -> Data:
@@ -143,10 +168,10 @@ def _graph(item: Any, path: Path) -> Data:
         }
         graph = Data.from_dict(fields)
     else:
-        got = sorted(item) if isinstance(item, dict) else type(item).__name__
+        got = quoted(sorted(item), 300) if isinstance(item, dict) else type(item).__name__
         raise CommandError(f"{path}: a graph has x and edge_index (got {got})")
     if graph.x is None or graph.edge_index is None:
-        raise CommandError(f"{path}: a graph has x and edge_index (got {graph})")
+        raise CommandError(f"{path}: a graph has x and edge_index (got {quoted(graph, 300)})")
     graph.x = graph.x.float()
     graph.edge_index = graph.edge_index.long()
     return graph

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,9 @@ from gstarx.cli.console import (
 )
 from gstarx.cli.options import AsJson, Engine, StorePath, Workers, examples
 from gstarx.unknown_names import unknown
+
+if TYPE_CHECKING:
+    from gstarx.runs import StoreError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -43,7 +46,7 @@ def list_runs(store: StorePath, as_json: AsJson = False) -> None:
         return
     shown = table("run", "dataset", "split", "explainer", "explained", "failed", left=4)
     for run in found:
-        counts = (str(run["explained"]), str(run["failed"]))
+        counts = ("?" if run[key] is None else str(run[key]) for key in ("explained", "failed"))
         shown.add_row(run["run"][:12], run["dataset"], run["split"], run["explainer"], *counts)
     out().print(shown)
 
@@ -56,8 +59,14 @@ def show(store: StorePath, run: Run = None, as_json: AsJson = False) -> None:
 
     content = []
     for about in _chosen(store, run):
-        count, points = averages(store, about["run"])
-        rows = runs.read(store, run=about["run"], columns=["graph", "error"]).to_pylist()
+        try:
+            count, points = averages(store, about["run"])
+            rows = runs.read(store, run=about["run"], columns=["graph", "error"]).to_pylist()
+        except runs.StoreError as error:
+            if run is not None:
+                raise
+            note(f"warning: {error}")
+            continue
         errors = [row for row in rows if row["error"] is not None]
         content.append({**about, "points": points, "errors": errors})
         if as_json:
@@ -89,8 +98,11 @@ def resume(
 ) -> None:
     """Go on with the runs of a store that were stopped."""
     from gstarx import runs
+    from gstarx.runs.store import Store, check_format
 
     again = runs.retry_failed if failed else runs.resume
+    check_format(store)
+    damaged = Store(store).read_requests()[1] if run is None else {}
     chosen = None if run is None else _chosen(store, run)[0]["run"]
     with only_json(as_json) as stream:
         reports = again(store, run=chosen, engine=engine, workers=workers, progress=show_progress())
@@ -104,6 +116,9 @@ def resume(
         out().print(shown)
     if any(report.failed for report in reports):
         note(f"error: some graphs failed; gstarx runs show {store} says why")
+    if damaged:
+        note(f"error: not resumed, because their files are damaged: {', '.join(damaged)}")
+    if damaged or any(report.failed for report in reports):
         raise typer.Exit(1)
 
 
@@ -147,18 +162,27 @@ def export(
 
 
 def runs_of(store: Path) -> list[dict[str, Any]]:
-    """Every run with what it was about and how far it is."""
-    from gstarx import runs
-    from gstarx.runs.store import Store, check_format
+    """Every run with what it was about and how far it is; what is damaged is said on stderr."""
+    found, problems = _listed(store)
+    for problem in problems.values():
+        note(f"warning: {problem}")
+    return found
+
+
+def _listed(store: Path) -> tuple[list[dict[str, Any]], dict[str, StoreError]]:
+    """Every run, and what is wrong with files of the store, by run."""
+    from gstarx.runs.store import Store, StoreError, check_format
 
     check_format(store)
-    counts: dict[str, list[int]] = {}
-    for row in runs.read(store, columns=["run", "error"]).to_pylist():
-        counts.setdefault(row["run"], [0, 0])[row["error"] is not None] += 1
+    requests, problems = Store(store).read_requests()
     found: dict[str, dict[str, Any]] = {}
-    for request in Store(store).requests():
-        run = request["name"].partition("-")[0]
-        spec, (explained, failed) = request["spec"], counts.get(run, (0, 0))
+    for request in requests:
+        run, spec = request["name"].partition("-")[0], request["spec"]
+        counts: tuple[int | None, int | None] = (None, None)
+        try:
+            counts = _counts(store, run)
+        except StoreError as error:
+            problems[run] = error
         found[run] = {
             "run": run,
             "dataset": spec["dataset"]["name"],
@@ -167,20 +191,31 @@ def runs_of(store: Path) -> list[dict[str, Any]]:
             "options": spec["explainer"]["options"],
             "weights": spec["model"]["weights"],
             "seed": spec["seed"],
-            "explained": explained,
-            "failed": failed,
+            "explained": counts[0],
+            "failed": counts[1],
         }
-    return list(found.values())
+    return list(found.values()), problems
+
+
+def _counts(store: Path, run: str) -> tuple[int, int]:
+    """How many graphs of a run are explained, and how many failed."""
+    from gstarx import runs
+
+    errors = runs.read(store, run=run, columns=["error"]).column("error")
+    return errors.null_count, len(errors) - errors.null_count
 
 
 def _chosen(store: Path, run: str | None) -> list[dict[str, Any]]:
     """All runs, or the one whose name begins so."""
-    listed = runs_of(store)
     if run is None:
-        return listed
+        return runs_of(store)
+    listed, problems = _listed(store)
     found = [one for one in listed if one["run"].startswith(run)]
-    if len(found) != 1:
-        if found:
-            raise CommandError(f"{len(found)} runs begin with {run!r}: say more letters")
+    if len(found) > 1:
+        raise CommandError(f"{len(found)} runs begin with {run!r}: say more letters")
+    if not found:
+        for name, problem in problems.items():
+            if name.startswith(run):
+                raise problem
         raise CommandError(unknown("run", run, [one["run"] for one in listed]))
     return found

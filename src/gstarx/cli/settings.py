@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from gstarx.cli.console import CommandError
 from gstarx.cli.names import explainer_names
+from gstarx.quoting import quoted
 from gstarx.unknown_names import unknown
 
 #: The file that is read when it lies in the working directory.
@@ -102,4 +103,4 @@ def first_problem(error: ValidationError) -> str:
     said = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "value_error":
         return said
-    return f"{where}: {said} (got {problem['input']!r})"
+    return f"{where}: {said} (got {quoted(problem['input'])})"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gstarx.cli.console import CommandError, WrongUse
+from gstarx.cli.console import CommandError, WrongUse, note
 from gstarx.cli.graphs import Asked
 from gstarx.cli.runs_command import runs_of
 
@@ -27,6 +27,7 @@ def stored_results(store: Path, asked: Asked) -> tuple[Asked, dict[str, list[Nod
     """
     if asked.dataset or asked.smiles or asked.sentences or asked.files or asked.model:
         raise WrongUse("--store knows its graphs and network: say nothing else about them")
+    from gstarx.runs import StoreError
     from gstarx.runs.rows import node_result
 
     runs = runs_of(store)
@@ -34,10 +35,15 @@ def stored_results(store: Path, asked: Asked) -> tuple[Asked, dict[str, list[Nod
         several = sorted({run[field] for run in runs})
         if len(several) > 1:
             raise CommandError(f"the runs in {store} are about several: {', '.join(several)}")
-    rows = {_name(run, runs): _rows(store, run["run"]) for run in runs}
+    rows = {}
+    for run in runs:
+        try:
+            rows[_name(run, runs)] = _rows(store, run["run"])
+        except StoreError as error:
+            note(f"warning: {run['explainer']} is left out: {error}")
     common = sorted(set.intersection(*map(set, rows.values()))) if rows else []
     if not common:
-        raise CommandError(f"there is no graph that all {len(runs)} runs in {store} have explained")
+        raise CommandError(f"there is no graph that all {len(rows)} runs in {store} have explained")
     common = common[: asked.limit]
     chosen = replace(
         asked,

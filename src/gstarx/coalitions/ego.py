@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -10,37 +11,78 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
-from gstarx.coalitions.signature import Model, Roles
+from gstarx.coalitions.signature import Model, Roles, submodules
 
 
-def count_layers(model: Model) -> int:
-    """Number of message-passing layers of a model, one if it shows none."""
-    if not isinstance(model, torch.nn.Module):
-        return 1
-    return max(1, sum(isinstance(module, MessagePassing) for module in model.modules()))
+class Propagation:
+    """How far and which way messages went in a forward pass.
+
+    ``hops`` is the number of calls of ``propagate``, at least one: layers used twice, and layers
+    that propagate several times, count as often as they do. ``flow`` is ``"source_to_target"``,
+    ``"target_to_source"``, or ``"both"`` where layers differ or none was seen.
+    """
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self._flows: set[str] = set()
+
+    def count(self, layer: MessagePassing) -> None:
+        """Note one call of a layer."""
+        self.calls += 1
+        self._flows.add(layer.flow)
+
+    @property
+    def hops(self) -> int:
+        """How far messages went at most."""
+        return max(1, self.calls)
+
+    @property
+    def flow(self) -> str:
+        """Which way messages went."""
+        return next(iter(self._flows)) if len(self._flows) == 1 else "both"
+
+
+@contextmanager
+def watch_propagation(model: Model) -> Iterator[Propagation]:
+    """Count the calls of ``propagate`` of a model's layers inside this block."""
+    seen = Propagation()
+    layers = [module for module in submodules(model) if isinstance(module, MessagePassing)]
+    hooks = [
+        layer.register_propagate_forward_pre_hook(lambda module, _: seen.count(module))
+        for layer in layers
+    ]
+    try:
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def grow_hops(
-    edge_index: NDArray[np.int64], num_nodes: int, start: NDArray[np.int64]
+    edge_index: NDArray[np.int64], num_nodes: int, start: NDArray[np.int64], flow: str = "both"
 ) -> Iterator[NDArray[np.bool_]]:
-    """Nodes within 0, 1, 2, ... hops of the start, edges read both ways, until nothing is new.
+    """Nodes within 0, 1, 2, ... hops of the start, until nothing is new.
 
-    The cost of a hop is that of the nodes it reaches, not of the graph.
+    Edges are read both ways, or only against the flow of messages: then it is the nodes whose
+    messages reach the start. The cost of a hop is that of the nodes it reaches, not of the graph.
     """
-    both = np.concatenate([edge_index, edge_index[::-1]], axis=1)
-    order = np.argsort(both[0], kind="stable")
-    targets = both[1][order]
-    starts = np.searchsorted(both[0][order], np.arange(num_nodes + 1))
+    heads, tails = edge_index if flow == "target_to_source" else edge_index[::-1]
+    if flow == "both":
+        heads, tails = np.concatenate([heads, tails]), np.concatenate([tails, heads])
+    order = np.argsort(heads, kind="stable")
+    sources = tails[order]
+    starts = np.searchsorted(heads[order], np.arange(num_nodes + 1))
     inside = np.zeros(num_nodes, dtype=np.bool_)
     inside[start] = True
-    front = start
+    front = np.asarray(start)
     while True:
         yield inside
-        reached = [targets[starts[node] : starts[node + 1]] for node in front]
+        reached = [sources[starts[node] : starts[node + 1]] for node in front]
         fresh = np.unique(np.concatenate(reached)) if reached else np.zeros(0, dtype=np.int64)
         front = fresh[~inside[fresh]]
         if not len(front):
             return
+        inside = inside.copy()
         inside[front] = True
 
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from gstarx.coalitions.evaluator import takes_batch_statistics
 from gstarx.coalitions.guard import untouched
 from gstarx.coalitions.payoff import check_task, class_scores, outputs_matrix
+from gstarx.coalitions.self_check import (
+    BatchMixing,
+    SelfCheck,
+    refuse_random,
+    require_apart,
+    say_one_by_one,
+    size_of,
+)
 from gstarx.coalitions.signature import Model, Signature, call_model, model_device
 
 _GRAPHS_PER_BATCH = 64
@@ -23,10 +33,11 @@ def expected_output(
     *,
     mode: str = "multiclass_classification",
     return_type: str = "raw",
+    keywords: Sequence[str] | None = None,
 ) -> Tensor:
     """Mean probability of every class (or mean output, for regression) over some graphs.
 
-    This is the normalisation term of equation 8 of the paper. Which graphs to take is a choice: the
+    This is the normalization term of equation 8 of the paper. Which graphs to take is a choice: the
     paper says the dataset, its published code takes the test split, a clean experiment takes the
     training split.
 
@@ -38,6 +49,8 @@ def expected_output(
         Graphs, or a PyG loader of batches.
     mode, return_type
         As in PyG's ``ModelConfig``.
+    keywords
+        Names of the fields to pass to the model, as in :class:`gstarx.GNNGame`.
 
     Returns
     -------
@@ -46,7 +59,7 @@ def expected_output(
     """
     mode, return_type = check_task(mode, return_type)
     total, count = torch.zeros(0, dtype=torch.float64), 0
-    for outputs in graph_outputs(model, dataset):
+    for outputs in graph_outputs(model, dataset, keywords=keywords):
         scores = class_scores(outputs, mode, return_type, "prob")
         summed = scores.double().sum(dim=0).cpu()
         total = summed if not count else total + summed
@@ -56,24 +69,61 @@ def expected_output(
     return total / count
 
 
-def graph_outputs(model: Model, dataset: Iterable[Data]) -> Iterator[Tensor]:
-    """Outputs (graphs, columns) of a graph-level model, batch by batch, in order."""
-    for batch in _batches(dataset, model):
-        device = model_device(model, batch.edge_index.device)
-        fields: dict[str, Any] = {key: value for key, value in batch.to(device) if key != "ptr"}
-        fields |= {"batch_size": batch.num_graphs, "num_nodes": batch.num_nodes}
-        with untouched(model):
-            found = call_model(model, Signature.of(model, batch), fields)
+def graph_outputs(
+    model: Model, dataset: Iterable[Data], *, keywords: Sequence[str] | None = None
+) -> Iterator[Tensor]:
+    """Outputs (graphs, columns) of a graph-level model, batch by batch, in order.
+
+    The first batch is compared with graphs alone: those of a model that mixes the graphs of a batch
+    are evaluated one at a time, and a random model is refused.
+    """
+    apart: bool | None = True if takes_batch_statistics(model) else None
+    for batch in _batches(dataset, model, keywords):
+        if apart is None and batch.num_graphs > 1:
+            with untouched(model):
+                apart = _mixes(model, batch, keywords)
+        graphs = batch.to_data_list() if apart and batch.num_graphs > 1 else [batch]
+        found = [
+            _outputs(model, Batch.from_data_list([g]) if apart else g, keywords) for g in graphs
+        ]
         # cloned outside inference mode, so that it is a tensor like any other
-        yield outputs_matrix(found, batch.num_graphs).clone()
+        yield torch.cat(found).clone()
 
 
-def _batches(dataset: Iterable[Data], model: Model) -> Iterable[Batch]:
+def _outputs(model: Model, batch: Batch, keywords: Sequence[str] | None) -> Tensor:
+    device = model_device(model, batch.edge_index.device)
+    fields: dict[str, Any] = {key: value for key, value in batch.to(device) if key != "ptr"}
+    fields |= {"batch_size": batch.num_graphs, "num_nodes": batch.num_nodes}
+    with untouched(model):
+        found = call_model(model, Signature.of(model, batch, keywords), fields)
+    return outputs_matrix(found, batch.num_graphs)
+
+
+def _mixes(model: Model, batch: Batch, keywords: Sequence[str] | None) -> bool:
+    """Whether outputs of a batch are not those of its graphs in other company."""
+
+    def again(rows: NDArray[np.int64]) -> Tensor:
+        graphs = [batch.get_example(int(row)) for row in rows]
+        return _outputs(model, Batch.from_data_list(graphs), keywords)
+
+    together = _outputs(model, batch, keywords)
+    try:
+        require_apart(together, batch.ptr.diff().numpy(), again, SelfCheck())
+    except BatchMixing as mixing:
+        alone = np.array([mixing.row])
+        refuse_random(model, lambda: again(alone), again(alone), again(alone), size_of(together))
+        say_one_by_one()
+        return True
+    return False
+
+
+def _batches(
+    dataset: Iterable[Data], model: Model, keywords: Sequence[str] | None
+) -> Iterable[Batch]:
     """Batches of graphs, whether single graphs or batches come in; one by one if need be."""
     waiting: list[Data] = []
-    apart = takes_batch_statistics(model)
     for item in dataset:
-        together = Signature.of(model, item).takes_batch and not apart
+        together = Signature.of(model, item, keywords).takes_batch
         if isinstance(item, Batch) and together:
             if waiting:
                 yield Batch.from_data_list(waiting)

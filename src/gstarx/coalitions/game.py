@@ -15,6 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from tqdm import tqdm
 
+from gstarx.coalitions.batching import coalition_sizes
 from gstarx.coalitions.cache import WorthCache
 from gstarx.coalitions.evaluator import Evaluator, default_batch_nodes
 from gstarx.coalitions.guard import masked_layers, untouched
@@ -26,8 +27,16 @@ from gstarx.coalitions.payoff import (
     looks_like_probabilities,
     resolve_payoff,
 )
-from gstarx.coalitions.players import check_data, check_level, choose_players, whole_output
+from gstarx.coalitions.players import check_data, check_level, choose_players
 from gstarx.coalitions.removal import RemovalLike, resolve_removal
+from gstarx.coalitions.self_check import (
+    BatchMixing,
+    SelfCheck,
+    refuse_random,
+    require_apart,
+    say_one_by_one,
+    size_of,
+)
 from gstarx.coalitions.signature import GraphTensors, Model, Signature, model_device, roles_of
 from gstarx.games.protocol import Worths, describe
 from gstarx.graphs.bitmasks import Coalitions, Masks, pack, unpack, words_for
@@ -69,14 +78,21 @@ class GNNGame:
     index
         The node, or the column of ``edge_label_index``, for node and edge tasks.
     num_hops
-        For node and edge tasks: how far around the target nodes are players. By default grown from
-        the number of message-passing layers until the prediction is that of the whole graph.
+        For node and edge tasks: how far around the target nodes are players. By default as far as
+        the model sees: the number of times it propagates messages, checked by changing the features
+        of all other nodes. Nodes that do not play are always there.
     batch_nodes
-        Nodes per forward pass. The default is a fixed rule by device and model width.
+        Nodes per forward pass. The default is a fixed rule by device and model width. With 1 every
+        coalition goes through the model on its own.
     fallback
         Worth of coalitions on which the model raises or returns NaN. Without one, that is an error.
     keywords
         Names of the fields to pass to the model by keyword, instead of those its signature names.
+        Needed where a signature with ``*args`` or ``**kwargs`` leaves it open.
+    check
+        Compare outputs of batches with those of the same coalitions alone, in a few places. A model
+        that mixes the graphs of a batch is then evaluated one coalition at a time, and a random one
+        is refused.
     lazy
         Run the model only when the game is first asked for worths, together with the coalitions.
         By default it is run on the whole graph at once, so that what is wrong is said here.
@@ -97,6 +113,8 @@ class GNNGame:
         Distinct coalitions that went through the model.
     batch_nodes
         Nodes per forward pass.
+    check
+        What the self-check compared and found, a :class:`SelfCheck`.
     """
 
     def __init__(
@@ -116,6 +134,7 @@ class GNNGame:
         batch_nodes: int | None = None,
         fallback: float | None = None,
         keywords: Iterable[str] | None = None,
+        check: bool = True,
         lazy: bool = False,
     ) -> None:
         if not callable(model):
@@ -135,7 +154,9 @@ class GNNGame:
         self._question = _Question(target, payoff, baseline, mode, return_type)
         self._settled: tuple[Tensor, Payoff] | None = None
 
-        def evaluator(part: Data, anchors: NDArray[np.int64]) -> Evaluator:
+        def evaluator(
+            part: Data, anchors: NDArray[np.int64], players: NDArray[np.int64]
+        ) -> Evaluator:
             tensors = GraphTensors(part, device, roles)
             return Evaluator(
                 model,
@@ -143,28 +164,35 @@ class GNNGame:
                 resolve_removal(removal, part, tensors, anchors),
                 task_level=task_level,
                 batch_nodes=self.batch_nodes,
+                players=players,
             )
 
         if masked_layers(model):
             log.warning("the model carries edge masks of another explainer: they are set aside")
-        self._evaluator, self.nodes, whole = choose_players(
-            model, data, task_level, index, num_hops, roles, evaluator
-        )
+        chosen = choose_players(model, data, task_level, index, num_hops, roles, evaluator)
+        self._evaluator, self.nodes = chosen.evaluator, chosen.nodes
         self.data = self._evaluator.removal.data
-        self.graph = CommunicationGraph.from_edge_index(self.data.edge_index, len(self.nodes))
-        self.n = self.graph.num_nodes
+        self.n = len(self.nodes)
+        self.graph = self._communication()
         self._cache = WorthCache(words_for(self.n))
-        self._check_batching(signature)
-        if whole is not None or not lazy:
-            self.settle(whole)
-
-    def _check_batching(self, signature: Signature) -> None:
-        """Evaluate coalitions one by one where a model without ``batch`` would mix them."""
-        if self._evaluator.batched and not signature.takes_batch:
-            with untouched(self.model):
-                self._evaluator.batched = not self._evaluator.mixes()
+        self.check = SelfCheck(enabled=check)
+        #: Batches of several coalitions that went through the model, and whether worths of any
+        #: of them have been given out.
+        self._batches, self._answered = 0, False
+        self._fallbacks = 0
         if not self._evaluator.batched:
+            self.check.one_by_one = "the model does not take batch, or normalizes by the batch"
             log.info("the model does not keep coalitions apart: they are evaluated one by one")
+        if chosen.prediction is not None or not lazy:
+            self.settle(chosen.prediction)
+
+    def _communication(self) -> CommunicationGraph:
+        """Who can talk to whom: the edges of the graph between players."""
+        place = np.full(self._evaluator.removal.tensors.num_nodes, -1)
+        place[self._evaluator.players] = np.arange(self.n)
+        ends = place[self._evaluator.removal.tensors.edge_index]
+        between = ends[:, (ends >= 0).all(axis=0)]
+        return CommunicationGraph.from_edge_index(torch.from_numpy(between), self.n)
 
     @property
     def evaluations(self) -> int:
@@ -209,28 +237,31 @@ class GNNGame:
                 # whatever stopped us, Ctrl-C included: what was evaluated stays, the rest goes
                 if self._cache.count < top:
                     self._cache.forget_unknown()
+        self._answered |= self._batches > 0
         worths = np.zeros((len(asked), self._games()))
         if len(rows):
             worths[some] = self._cache.worths(rows)
         return worths[:, 0] if self.single else worths
 
-    def learn(self, coalitions: Coalitions, outputs: Tensor) -> None:
+    def learn(self, coalitions: Coalitions, outputs: Tensor, *, compared: int = 0) -> None:
         """Take outputs for distinct coalitions, everybody first, from passes shared with others.
 
         For a game that has not been asked yet. Where a worth is not finite nothing is kept: asking
-        for it will say what is wrong.
+        for it will say what is wrong. ``compared`` says how many outputs of these passes were
+        compared with those of the same graphs alone.
         """
         worths = self.settle(outputs[:1])[1].worths(outputs)
         if np.isfinite(worths).all():
             self._cache.rows_of(pack(coalitions))
             self._cache.add(worths)
+            self.check.comparisons += compared
 
     def settle(self, whole: Tensor | None = None) -> tuple[Tensor, Payoff]:
         """What is explained, from the output (1, columns) for the whole graph; found out once."""
         if self._settled is None:
             if whole is None:
                 with untouched(self.model):
-                    whole = whole_output(self._evaluator)
+                    whole = self._evaluator.outputs(self._evaluator.everybody)
             asked = self._question
             payoff = resolve_payoff(
                 asked.payoff,
@@ -240,10 +271,12 @@ class GNNGame:
                 return_type=asked.return_type,
             )
             if asked.return_type == "raw" and self._seem_probabilities(whole, asked.mode):
+                multiclass = asked.mode == "multiclass_classification"
+                together = ", with a sum of 1" if multiclass else ""
                 warnings.warn(
                     # without the numbers, so that a whole dataset gives one warning
-                    "outputs were declared raw but look like probabilities (between 0 and 1, and "
-                    "of all classes 1 together): if they are, say return_type='probs'",
+                    "outputs were declared raw but look like probabilities (all lie between 0 and "
+                    f"1{together}): if they are, say return_type='probs'",
                     stacklevel=3,
                 )
             payoff = self._with_baseline(payoff, asked.baseline, whole)
@@ -266,25 +299,100 @@ class GNNGame:
 
     def _evaluate(self, masks: Masks) -> None:
         """Send packed coalitions through the model, batch by batch, into the cache."""
+        known = self._cache.count
         bar = tqdm(total=len(masks), desc="coalitions") if self._show else nullcontext()
         with untouched(self.model), bar:
-            for batch in self._evaluator.batches(masks):
-                outputs = None if self._settled else self._settling_outputs(masks[batch])
-                self._cache.add(self._worths(masks[batch], outputs))
+            self.settle()
+            singly = not self._evaluator.batched or self.batch_nodes == 1
+            if self.check.enabled and singly and not self.check.comparisons:
+                self._compare_alone(self._evaluator.everybody, self.prediction[None])
+            # in front of the first batch the whole graph, to be compared with itself alone
+            first = self.check.enabled and self._evaluator.batched and not self._batches
+            asked = np.concatenate([self._evaluator.everybody, masks]) if first else masks
+            for batch in self._evaluator.batches(asked):
+                rows = asked[batch]
+                try:
+                    worths = self._batch_worths(rows)
+                except BatchMixing:
+                    self._start_over(known + len(masks))
+                    return
+                new = worths[1:] if first and batch.start == 0 else worths
+                self._cache.add(new)
                 if isinstance(bar, tqdm):
-                    bar.update(batch.stop - batch.start)
+                    bar.update(len(new))
 
-    def _settling_outputs(self, masks: Masks) -> Tensor | None:
-        """Outputs of a first batch that has the whole graph in front, or None if that fails."""
-        outputs = None
-        if self._evaluator.batched:
-            everybody = pack(np.ones((1, self.n), dtype=np.bool_))
-            try:
-                outputs = self._evaluator.outputs(np.concatenate([everybody, masks]))
-            except Exception:
-                log.debug("the first batch failed: the whole graph is evaluated alone")
-        self.settle(None if outputs is None else outputs[:1])
-        return None if outputs is None else outputs[1:]
+    def _batch_worths(self, masks: Masks) -> NDArray[np.float64]:
+        """Worths of one batch, compared with those of single coalitions now and then.
+
+        In the first batch of several coalitions, and in the 2nd, 4th, 8th and so on.
+        """
+        self._batches += len(masks) > 1
+        if len(masks) == 1 or not self.check.enabled or self._batches & (self._batches - 1):
+            return self._worths(masks)
+        try:
+            outputs = self._outputs(masks)
+        except Exception as error:
+            return self._one_by_one(masks, error)
+        if not self._compared(masks, outputs):
+            return self._one_by_one(masks)
+        return self._worths(masks, outputs)
+
+    def _one_by_one(self, masks: Masks, error: Exception | None = None) -> NDArray[np.float64]:
+        """Worths of the coalitions of a batch that failed as a whole, or is not to be trusted."""
+        before = self._fallbacks
+        if error is not None:
+            log.info("one by one, because of a batch of %d: %r", len(masks), error)
+        worths = np.concatenate([self._worths(masks[i : i + 1]) for i in range(len(masks))])
+        if error is not None and self._fallbacks == before:
+            # nothing is wrong with any of them
+            self._evaluator.batched = False
+            self.check.one_by_one = f"the model fails on a batch: {error!r}"
+        return worths
+
+    def _compared(self, masks: Masks, outputs: Tensor) -> bool:
+        """Whether the outputs of a batch are to be trusted, by comparing some of them."""
+        sizes = coalition_sizes(masks, np.zeros_like(masks[:1]))
+
+        def again(rows: NDArray[np.int64]) -> Tensor:
+            known = len(rows) == 1 and sizes[rows[0]] == self.n
+            return self.prediction[None] if known else self._outputs(masks[rows])
+
+        try:
+            require_apart(outputs, sizes, again, self.check)
+        except BatchMixing as mixing:
+            if mixing.__cause__ is None:
+                mask = masks[mixing.row : mixing.row + 1]
+                self._compare_alone(mask, self._evaluator.outputs(mask))
+                say_one_by_one()
+            # from now on one at a time; worths of earlier batches are not to be trusted
+            self._evaluator.batched = False
+            self.check.one_by_one = str(mixing)
+            if self._batches > 1:
+                raise
+            return False
+        return True
+
+    def _compare_alone(self, mask: Masks, known: Tensor) -> None:
+        """Raise if the model says something else of the same coalition a second time."""
+
+        def again() -> Tensor:
+            return self._evaluator.outputs(mask)
+
+        self.check.comparisons += 1
+        torch.rand(1)  # the guard gave random numbers back that the first output may have used
+        refuse_random(self.model, again, known, again(), size_of(known))
+
+    def _start_over(self, top: int) -> None:
+        """Evaluate everything again one by one, unless worths have been given out already."""
+        self._cache.count = 0
+        if self._answered:
+            raise BatchMixing(
+                "the model mixes the graphs of a batch, and this showed only after some worths had "
+                "been given out. Ask for everything again: coalitions are evaluated one at a time "
+                "from now on, as batch_nodes=1 does from the start"
+            )
+        for mask in self._cache.masks(0, top):
+            self._cache.add(self._worths(mask[None]))
 
     def _worths(self, masks: Masks, outputs: Tensor | None = None) -> NDArray[np.float64]:
         try:
@@ -292,14 +400,14 @@ class GNNGame:
         except Exception as error:
             if len(masks) > 1:
                 # find the one at fault, or give each of the others its own worth
-                log.info("one by one, because of a batch of %d: %r", len(masks), error)
-                return np.concatenate([self._worths(masks[i : i + 1]) for i in range(len(masks))])
+                return self._one_by_one(masks, error)
             if self.fallback is None:
                 error.add_note(
                     f"raised on coalition {self._describe(masks[0])}; fallback=... gives such "
                     "coalitions a worth of their own"
                 )
                 raise
+            self._fallbacks += 1
             return np.full((1, self._games()), float(self.fallback))
         bad = ~np.isfinite(worths).all(axis=1)
         if bad.any():

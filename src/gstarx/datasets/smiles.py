@@ -11,6 +11,7 @@ from gstarx.datasets.molecules import molecule_graph
 from gstarx.datasets.mutag import MUTAG_ATOMS
 from gstarx.datasets.nitro import FEATURES
 from gstarx.optional import require
+from gstarx.quoting import quoted
 
 _AROMATIC = 7  # column of PyG's atom features
 
@@ -46,7 +47,7 @@ def smiles_graph(smiles: str, dataset: str | None = None, *, bond_features: bool
     with require("rdkit.rdBase", extra="molecules").BlockLogs():
         found = molecule_graph(smiles.strip(), bond_features=bond_features)
     if found is None:
-        raise ValueError(f"this is no molecule to RDKit: {smiles!r}")
+        raise ValueError(f"this is no molecule to RDKit: {quoted(smiles)}")
     if dataset == "nitro":
         atoms = _one_hot(found, FEATURES[:-1], dataset)
         found.x = torch.cat([atoms, found.x[:, _AROMATIC : _AROMATIC + 1]], dim=1)
@@ -59,7 +60,7 @@ def _one_hot(found: Data, elements: Sequence[str], dataset: str) -> torch.Tensor
     for atom in found.atoms:
         if atom not in elements:
             raise ValueError(
-                f"{found.smiles!r} has {atom}, and networks of {dataset!r} know "
+                f"{quoted(found.smiles)} has {atom}, and networks of {dataset!r} know "
                 f"{', '.join(elements)} only"
             )
     return torch.eye(len(elements))[[elements.index(atom) for atom in found.atoms]]

@@ -78,6 +78,9 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
 
     #: Whether :meth:`fit` has to come first.
     requires_training: bool = False
+    #: Packages whose versions can change the scores, beside the explainer's own and those that
+    #: GStarX always needs.
+    needed_packages: tuple[str, ...] = ()
 
     def fit(self, model: Any, graphs: Iterable[Data], **task: Any) -> Self:
         """Train on graphs, where the method does; nothing otherwise."""
@@ -105,12 +108,21 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         target
             The class to explain; by default the predicted one.
         **task
-            ``mode``, ``task_level``, ``return_type`` and ``index`` as in PyG.
+            ``mode``, ``task_level``, ``return_type`` and ``index`` as in PyG, ``keywords`` as in
+            :class:`gstarx.GNNGame`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            When the method's answer is none for this graph: scores that are not finite or not one
+            per node, sets of what are no nodes.
         """
         checked = check_data(data)
         start = time.process_time()
         found = self._explain(model, checked, seed, target, ModelTask.of(task))
-        return replace(found, cpu_seconds=time.process_time() - start)
+        seconds = time.process_time() - start
+        answer = _checked(found, type(self).__name__, int(checked.num_nodes or 0))
+        return replace(answer, cpu_seconds=seconds)
 
     @abstractmethod
     def _explain(
@@ -143,6 +155,7 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             task_level=config.task_level.value,
             return_type=config.return_type.value,
             index=index if index is None else int(index),
+            keywords=[name for name, given in kwargs.items() if given is not None],
         )
         scores = found.node_scores
         if scores is None:
@@ -167,3 +180,43 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             )
             return False
         return True
+
+
+def _checked(found: Any, explainer: str, num_nodes: int) -> NodeResult:
+    """What an explainer answered, or an error where that is no answer for so many nodes."""
+    if not isinstance(found, NodeResult):
+        raise TypeError(f"{explainer} must answer with a NodeResult (got {type(found).__name__})")
+    errors = found.details.get("node_std_error")
+    if errors is not None:
+        _one_each(errors, num_nodes, f"standard errors of {explainer}")
+    for nodes in found.sets:
+        ids = np.asarray(nodes)
+        distinct = set(ids.reshape(-1).tolist())
+        known = ids.dtype.kind in "iu" and all(0 <= node < num_nodes for node in distinct)
+        if ids.ndim != 1 or len(distinct) < ids.size or not (known or ids.size == 0):
+            raise ValueError(
+                f"{explainer} must find sets of distinct nodes in 0..{num_nodes - 1} "
+                f"(got {ids.tolist()})"
+            )
+    if found.node_scores is None:
+        return found
+    scores = _one_each(found.node_scores, num_nodes, f"scores of {explainer}")
+    wrong = np.flatnonzero(~np.isfinite(scores))
+    if wrong.size:
+        raise ValueError(
+            f"scores of {explainer} must be finite (got {scores[wrong[0]]} for node {wrong[0]}, "
+            f"{wrong.size} of {num_nodes} are not)"
+        )
+    return replace(found, node_scores=scores)
+
+
+def _one_each(given: Any, num_nodes: int, what: str) -> NDArray[np.float64]:
+    try:
+        numbers = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{what} must be numbers ({error})") from error
+    if numbers.shape != (num_nodes,):
+        raise ValueError(
+            f"{what} must be one number per node, of shape ({num_nodes},) (got {numbers.shape})"
+        )
+    return numbers

@@ -314,7 +314,7 @@ class Explained:
         x = check_features(data, method)
         device = model_device(network, x.device)
         inputs = Inputs.copies(data, device)
-        model = PlainModel(network, Signature.of(network, data), inputs, task, kind)
+        model = PlainModel(network, Signature.of(network, data, task.keywords), inputs, task, kind)
         x = x.to(device)
         with torch.no_grad():
             scores = model(x)

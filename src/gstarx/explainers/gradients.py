@@ -19,6 +19,7 @@ class _CaptumNodeExplainer(NodeExplainer):
 
     #: Name of the method in ``captum.attr``.
     attribution_method: str
+    needed_packages = ("captum",)
 
     def __init__(self, *, seed: int | None = None) -> None:
         super().__init__()

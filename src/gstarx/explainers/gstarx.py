@@ -38,7 +38,7 @@ class GStarX(NodeExplainer):
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
     presence
         As in :class:`gstarx.explainers.ValueSettings`.
-    payoff, baseline, removal, num_hops, batch_nodes, fallback
+    payoff, baseline, removal, num_hops, batch_nodes, fallback, check
         As in :class:`gstarx.GNNGame`.
     seed
         The same seed gives the same numbers.
@@ -90,6 +90,7 @@ class GStarX(NodeExplainer):
         num_hops: int | None = None,
         batch_nodes: int | None = None,
         fallback: float | None = None,
+        check: bool = True,
         seed: int | None = None,
         progress: bool = False,
     ) -> None:
@@ -113,12 +114,15 @@ class GStarX(NodeExplainer):
             "num_hops": num_hops,
             "batch_nodes": batch_nodes,
             "fallback": fallback,
+            "check": check,
         }
         self.seed = seed
         self.progress = progress
 
     @classmethod
-    def as_published(cls, *, baseline: Any, seed: int | None = None, **options: Any) -> GStarX:
+    def as_published(
+        cls, *, baseline: Any = None, seed: int | None = None, **options: Any
+    ) -> GStarX:
         """The configuration of the paper's experiments.
 
         Random subsets of ten nodes, as many as there are nodes and until all are covered, each
@@ -127,7 +131,10 @@ class GStarX(NodeExplainer):
         the test split, see :func:`gstarx.expected_output`.
         """
         if baseline is None:
-            raise ValueError("the published configuration needs a baseline; see expected_output")
+            raise ValueError(
+                "the published configuration needs a baseline, the mean probability of every "
+                "class: baseline=expected_output(model, graphs) (got None)"
+            )
         published = {
             "value": "hn",
             "estimator": "subgraphs",
@@ -166,7 +173,7 @@ class GStarX(NodeExplainer):
             task_level=level,
             return_type=config.return_type.value,
             index=index,
-            keywords=list(kwargs),
+            keywords=[name for name, given in kwargs.items() if given is not None],
             lazy=True,
             **self.game_options,
         )
@@ -214,7 +221,7 @@ def explain(model: Any, data: Data, **options: Any) -> Explanation:
         A PyG explanation with ``node_mask`` [N, 1] (a column per target for several), the standard
         errors ``node_std_error``, ``worth`` of the whole graph (what Shapley scores sum to),
         ``component_worth`` (what HN and Myerson scores sum to), ``exact``, ``evaluations``,
-        ``estimator``, ``baseline`` and its source.
+        ``estimator``, ``baseline`` and its source, and ``check``: what the self-check compared.
 
     Examples
     --------
@@ -298,9 +305,11 @@ def _explained(
     scores[game.nodes] = found.values
     errors[game.nodes] = found.std_error
     shape = (game.num_nodes, -1)
+    # at least single precision, and that of the model where it has more
+    dtype = torch.promote_types(game.prediction.dtype, torch.float32)
     return NodeExplanation(
-        node_mask=torch.from_numpy(scores).float().reshape(shape),
-        node_std_error=torch.from_numpy(errors).float().reshape(shape),
+        node_mask=torch.from_numpy(scores).to(dtype).reshape(shape),
+        node_std_error=torch.from_numpy(errors).to(dtype).reshape(shape),
         worth=torch.from_numpy(np.atleast_1d(worths[0])),
         component_worth=torch.from_numpy(np.atleast_1d(worths[1:].sum(axis=0))),
         nodes=torch.from_numpy(game.nodes),
@@ -316,4 +325,5 @@ def _explained(
         residual=found.residual,
         evaluations=game.evaluations,
         batch_nodes=game.batch_nodes,
+        check=game.check.as_dict(),
     )

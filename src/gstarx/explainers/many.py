@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from torch_geometric.explain import Explanation
 from tqdm import tqdm
 
@@ -54,7 +54,7 @@ def explain_many(
     model
         Any PyG model or callable.
     dataset
-        Graphs.
+        Graphs: a PyG dataset or list of ``Data``, a ``DataLoader``, or a ``Batch``.
     on_error
         ``"raise"``, or ``"record"`` to put a :class:`FailedExplanation` in the list and go on.
     progress
@@ -67,7 +67,7 @@ def explain_many(
     if on_error not in ("raise", "record"):
         raise ValueError(f"on_error must be 'raise' or 'record' (got {on_error!r})")
     asked = Options.of(options)
-    graphs = list(dataset)
+    graphs = _single_graphs(dataset)
     seeds = np.random.SeedSequence(seed).spawn(len(graphs))
     results: list[Explanation | FailedExplanation] = []
     together = _GRAPHS_TOGETHER if asked.settings.estimator == "subgraphs" else 1
@@ -90,6 +90,18 @@ def explain_many(
                     results.append(FailedExplanation(position, error))
                 bar.update()
     return results
+
+
+def _single_graphs(dataset: Any) -> list[Any]:
+    """Graphs one by one, out of batches where these come in."""
+    if isinstance(dataset, Data) and not isinstance(dataset, Batch):
+        raise TypeError("explain_many takes several graphs (got one Data); use explain for one")
+    if isinstance(dataset, Batch):
+        return list(dataset.to_data_list())
+    graphs: list[Any] = []
+    for item in dataset:
+        graphs += item.to_data_list() if isinstance(item, Batch) else [item]
+    return graphs
 
 
 @dataclass(frozen=True)
@@ -123,7 +135,6 @@ class _Case:
             self.game is not None
             and self.plan is not None
             and self.game.task_level == "graph"
-            and "keywords" not in self.options.game
             and self.plan.masks.shape[0] * self.game.n <= _MOST_CELLS
         )
 
@@ -140,16 +151,18 @@ def _run_together(model: Any, cases: list[_Case], options: Options) -> None:
     cases = [case for case in cases if case.can_share()]
     removal = options.game.get("removal", "remove")
     try:
-        sharing = ManyGraphs.sharing(model, [case.data for case in cases], removal)
+        keywords = options.game.get("keywords")
+        sharing = ManyGraphs.sharing(model, [case.data for case in cases], removal, keywords)
         if sharing is None:
             return
         parts = [case.coalitions() for case in cases]
         room = options.game.get("batch_nodes")
-        outputs = shared_outputs(model, *sharing, parts, removal, room)
+        check = options.game.get("check", True)
+        outputs = shared_outputs(model, *sharing, parts, removal, room, check=check)
         for case, own, found in zip(
             cases, parts, torch.split(outputs, [len(p) for p in parts]), strict=True
         ):
             assert case.game is not None
-            case.game.learn(own, found)
+            case.game.learn(own, found, compared=2 * check)
     except Exception as error:
         log.debug("no passes are shared, because of %r", error)

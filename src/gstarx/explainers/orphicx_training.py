@@ -136,7 +136,7 @@ def examples_of(
         device = model_device(network, check_features(data, "OrphicX").device)
         if not bool((data.edge_index[0] != data.edge_index[1]).any()):
             continue
-        signature = Signature.of(network, data)
+        signature = Signature.of(network, data, task.keywords)
         if not signature.takes_batch:
             raise ValueError(
                 "OrphicX puts many graphs through the model at once: the model must take batch"

@@ -89,7 +89,7 @@ class Example:
 def _union(network: Any, graphs: Sequence[Data], task: ModelTask) -> tuple[PlainModel, Tensor]:
     x = check_features(graphs[0], "PGExplainer")
     device = model_device(network, x.device)
-    signature = Signature.of(network, graphs[0])
+    signature = Signature.of(network, graphs[0], task.keywords)
     inputs = (
         Inputs.copies(graphs[0], device)
         if len(graphs) == 1
@@ -112,7 +112,9 @@ def examples_of(
     for graph in useful:
         check_model_task(task, graph)
         check_features(graph, "PGExplainer")
-    takes_batch = Signature.of(network, useful[0]).takes_batch and task.task_level == "graph"
+    takes_batch = (
+        Signature.of(network, useful[0], task.keywords).takes_batch and task.task_level == "graph"
+    )
     examples = []
     for chunk in in_chunks(useful, batch_nodes if takes_batch else 0):
         model, x = _union(network, chunk, task)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gstarx.unknown_names import unknown
+
 #: Stands for all datasets.
 EVERY = "*"
 
@@ -51,8 +53,23 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
+def datasets() -> tuple[str, ...]:
+    """The datasets that :func:`options_for` knows, whether a method has settings for them or not.
+
+    >>> "mutag" in datasets(), "sst2" in datasets()
+    (True, True)
+    """
+    named = {name for known in PRESETS.values() for name in known} - {EVERY}
+    return tuple(sorted(named | set(SAME_AS)))
+
+
+def with_settings(dataset: str | None) -> str | None:
+    """A dataset's name if the paper has settings for it, and None for graphs of one's own."""
+    return dataset if dataset in datasets() else None
+
+
 def options_for(name: str, dataset: str | None = None) -> dict[str, Any]:
-    """The options of an explainer for a dataset.
+    """The options of an explainer for a dataset of the paper, or for graphs of one's own (None).
 
     >>> options_for("subgraphx", "sst2") == options_for("subgraphx", "graph_sst2")
     True
@@ -63,4 +80,9 @@ def options_for(name: str, dataset: str | None = None) -> dict[str, Any]:
     general = known.get(EVERY, {})
     if dataset is None:
         return dict(general)
+    if dataset not in datasets():
+        raise ValueError(
+            f"{unknown('dataset with settings of the paper', str(dataset), datasets())}; leave "
+            "dataset out for graphs of your own"
+        )
     return {**general, **known.get(SAME_AS.get(dataset, dataset), {})}

@@ -60,6 +60,11 @@ class ValueSettings(SubgraphSampling):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_presence(self.presence)
+        if self.value != "banzhaf" and self.presence != 0.5:
+            raise ValueError(
+                f"presence is an option of value='banzhaf' (got presence={self.presence!r} with "
+                f"value={self.value!r})"
+            )
         if self.estimator not in ("auto", *ESTIMATORS[self.value]):
             pairs = "; ".join(f"{v}: {', '.join(('auto', *e))}" for v, e in ESTIMATORS.items())
             raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain.config import ModelMode, ModelTaskLevel
 
 from gstarx.coalitions.game import GNNGame
+from gstarx.coalitions.players import check_index
 
 #: What everything random takes.
 Seed = int | np.random.Generator | None
@@ -20,12 +22,16 @@ log = logging.getLogger("gstarx")
 
 @dataclass(frozen=True)
 class ModelTask:
-    """Mode, level and return type of a model, and the node or edge in question."""
+    """Mode, level and return type of a model, the node or edge in question, and its inputs."""
 
     mode: str = "multiclass_classification"
     task_level: str = "graph"
     return_type: str = "raw"
     index: int | None = None
+    keywords: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "index", check_index(self.index, self.task_level))
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> ModelTask:

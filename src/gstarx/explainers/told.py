@@ -95,12 +95,14 @@ class Refined(NodeExplainer):
         removal: str = "remove",
         baseline: Any = None,
     ) -> None:
+        from gstarx.explainers.packages import packages_of
         from gstarx.explainers.registry import create, options_of
 
         super().__init__()
         shared = {"removal": removal, "baseline": baseline}
         taken = {name: value for name, value in shared.items() if name in options_of(of)}
         self.of = create(of, **{**taken, **(options or {})})
+        self.needed_packages = packages_of(of, self.of)
         if self.of.requires_training:
             raise ValueError(f"refined takes explainers that need no training (got {of!r})")
         self.budget, self.sparsities, self.removal = budget, tuple(sparsities), removal

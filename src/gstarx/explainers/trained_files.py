@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -26,14 +27,10 @@ def write_trained(
 ) -> None:
     """Write weights, with the settings as JSON in the header, whole or not at all."""
     path = _checked(path)
-    header = json.dumps(
-        {"format": _FORMAT, "method": method, "settings": dict(settings)}, allow_nan=False
-    )
-    content = to_bytes(
-        {name: t.detach().cpu().contiguous() for name, t in tensors.items()},
-        metadata={"gstarx": header},
-    )
-    write_whole(path, content)
+    kept = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    about = {"format": _FORMAT, "method": method, "settings": dict(settings)}
+    header = json.dumps({**about, "digest": _digest(about, kept)}, allow_nan=False)
+    write_whole(path, to_bytes(kept, metadata={"gstarx": header}))
 
 
 def read_trained(
@@ -57,7 +54,19 @@ def read_trained(
         raise ValueError(f"{path} must hold a trained {method} (got {content.get('method')!r})")
     if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
         raise ValueError(f"{path} holds weights that are not finite")
+    # files of older versions have none
+    digest = content.pop("digest", None)
+    if digest is not None and digest != _digest(content, tensors):
+        raise ValueError(f"{path} is damaged: it does not hold what was written")
     return content["settings"], tensors
+
+
+def _digest(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    found = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        found.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()
 
 
 def _checked(path: str | os.PathLike[str]) -> Path:

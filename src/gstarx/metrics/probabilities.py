@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from gstarx.coalitions.payoff import (
     looks_like_probabilities,
 )
 from gstarx.coalitions.removal import RemovalLike
+from gstarx.coalitions.self_check import BatchMixing
 from gstarx.coalitions.signature import Model, Signature
 from gstarx.coalitions.together import ManyGraphs, shared_outputs
 from gstarx.graphs.bitmasks import Coalitions
@@ -39,6 +41,7 @@ class Task:
     index: int | None = None
     num_hops: int | None = None
     batch_nodes: int | None = None
+    keywords: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         mode, return_type = check_task(self.mode, self.return_type)
@@ -87,9 +90,10 @@ def part_probabilities(
     with restored(model):
         shared = None
         if task.task_level == "graph":
-            shared = ManyGraphs.sharing(model, graphs, task.removal)
+            shared = ManyGraphs.sharing(model, graphs, task.removal, task.keywords)
         if shared is not None:
-            return _shared(model, *shared, parts, targets, task)
+            with suppress(BatchMixing):
+                return _shared(model, *shared, parts, targets, task)
         return [
             _from_game(model, graph, part, target, task)
             for graph, part, target in zip(graphs, parts, targets, strict=True)
@@ -142,6 +146,7 @@ def _from_game(
         index=task.index,
         num_hops=task.num_hops,
         batch_nodes=task.batch_nodes,
+        keywords=task.keywords,
         lazy=True,
     )
     everybody = np.ones((1, game.n), dtype=np.bool_)

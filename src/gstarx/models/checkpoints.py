@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gstarx.expanded_size import check_expanded_size
 from gstarx.models.gat import GAT
 from gstarx.models.gcn import GCN
 from gstarx.models.gin import GIN
@@ -148,6 +149,7 @@ def _renamed(kind: type[Network], state: dict[str, Tensor]) -> dict[str, Tensor]
 def _read(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no checkpoint at {path}")
+    check_expanded_size(path)
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam
 
+from gstarx.expanded_size import check_expanded_size
 from gstarx.models.recipes import TrainingSettings
 from gstarx.whole_files import write_whole
 
@@ -103,6 +104,7 @@ class Run:
 
     def restore(self, path: Path, identity: Mapping[str, Any], device: torch.device) -> None:
         """Go on where the training at ``path`` stood, if it is this one."""
+        check_expanded_size(path)
         try:
             content = torch.load(path, map_location="cpu", weights_only=True)
             stored = content["identity"]

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
-from torch import Tensor, nn
+from torch import nn
 
 from gstarx.models.gat import GAT
 from gstarx.models.gcn import GCN
 from gstarx.models.gin import GIN
 from gstarx.models.network import Network
+from gstarx.quoting import quoted
 from gstarx.whole_files import write_whole
 
 #: Networks by the name under which they are stored and trained.
@@ -160,25 +161,25 @@ def load_model(path: str | os.PathLike[str]) -> tuple[Network, ModelFacts]:
         if not file.is_file():
             raise FileNotFoundError(f"there is no model at {path}: {file.name} is missing")
     facts = _read_facts(path.with_suffix(".json"))
-    state = _read_weights(path)
+    found = _read_shapes(path)
     try:
-        model = NETWORKS[facts.network](**facts.config)
-    except (TypeError, ValueError) as error:
+        wrong = _misfit(facts, found)
+    except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{path.with_suffix('.json')} does not describe a {facts.network}: {error}"
         ) from error
-    try:
-        model.load_state_dict(state)
-    except RuntimeError as error:
+    if wrong:
         raise ValueError(
             f"the tensors in {path} are not those of the {facts.network} that "
-            f"{path.with_suffix('.json').name} describes: {error}"
-        ) from error
-    found = digest(model)
-    if found != facts.digest:
+            f"{path.with_suffix('.json').name} describes: {wrong}"
+        )
+    model = NETWORKS[facts.network](**facts.config)
+    model.load_state_dict(load_file(path))
+    got = digest(model)
+    if got != facts.digest:
         raise ValueError(
             f"{path} and {path.with_suffix('.json').name} do not belong together: the digest of "
-            f"the weights must be {facts.digest} (got {found})"
+            f"the weights must be {facts.digest} (got {got})"
         )
     return model.eval(), facts
 
@@ -190,9 +191,38 @@ def _checked_path(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _read_weights(path: Path) -> dict[str, Tensor]:
+def _misfit(facts: ModelFacts, found: Mapping[str, tuple[int, ...]]) -> str:
+    """Why the described network cannot have tensors of these shapes; empty if it has them.
+
+    Two layers are built for it, without memory, whatever number is claimed: all but the first are
+    alike.
+    """
+    config = dict(facts.config)
+    layers = config.get("num_layers")
+    further = max(layers - 2, 0) if isinstance(layers, int) else 0
+    if further:
+        config["num_layers"] = 2
+    with torch.device("meta"):
+        state = NETWORKS[facts.network](**config).state_dict()
+    shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    second = {name: shape for name, shape in shapes.items() if name.startswith("convs.1.")}
+    count = len(shapes) + further * len(second)
+    if count != len(found):
+        return f"{layers} layers have {count} tensors (got {len(found)})"
+    for at in range(2, 2 + further):
+        shapes |= {name.replace("1", str(at), 1): shape for name, shape in second.items()}
+    for name, shape in shapes.items():
+        if found.get(name) != shape:
+            return f"{name!r} must have shape {shape} (got {found.get(name, 'no such tensor')})"
+    return ""
+
+
+def _read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shapes of the tensors in a file, from its header alone."""
     try:
-        return load_file(path)
+        with safe_open(path, framework="pt") as file:
+            names = file.keys()
+            return {name: tuple(file.get_slice(name).get_shape()) for name in names}
     except (SafetensorError, OSError, ValueError) as error:
         raise ValueError(f"{path} is not a readable safetensors file: {error}") from error
 
@@ -200,18 +230,22 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
 def _read_facts(path: Path) -> ModelFacts:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not readable as JSON: {error}") from error
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         got = content.get("format") if isinstance(content, dict) else type(content).__name__
-        raise ValueError(f"{path} must describe a model in format {_FORMAT} (got {got!r})")
+        raise ValueError(f"{path} must describe a model in format {_FORMAT} (got {quoted(got)})")
     names = {f.name for f in fields(ModelFacts)}
     content = {key: value for key, value in content.items() if key != "format"}
     missing = {"network", "config", "digest"} - content.keys()
     if missing or content.keys() - names or not isinstance(content["config"], dict):
         wrong = sorted(missing or content.keys() - names or {"config"})
-        raise ValueError(f"{path} does not describe a model: {wrong[0]!r} is missing or not valid")
+        raise ValueError(
+            f"{path} does not describe a model: {quoted(wrong[0])} is missing or not valid"
+        )
     if content["network"] not in list(NETWORKS):
         valid = ", ".join(map(repr, NETWORKS))
-        raise ValueError(f"the network in {path} must be one of {valid}: {content['network']!r}")
+        raise ValueError(
+            f"the network in {path} must be one of {valid}: {quoted(content['network'])}"
+        )
     return ModelFacts(**content)

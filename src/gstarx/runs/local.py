@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import queue
 import subprocess
@@ -21,6 +22,9 @@ from gstarx.runs.work import Done, Work
 _AT_A_TIME = 2
 #: How often a graph may take its worker down before it is given up.
 ATTEMPTS = 2
+#: How many may end before they have begun for each worker, in a row, until none is replaced.
+STARTS = 3
+_LOG = logging.getLogger(__name__)
 
 
 def explain_locally(
@@ -41,10 +45,16 @@ def explain_locally(
     workers
         Number of processes, by default as many as there are cores for this one. One worker is this
         process itself.
+
+    Raises
+    ------
+    RuntimeError
+        When no worker process can begin.
     """
     count = min(usable_cores() if workers is None else workers, len(positions))
     work = prepared.work(trained)
-    if count <= 1:
+    # one graph and several workers: it may be one that takes its process down
+    if count <= 1 and (workers is None or workers == 1):
         for position in positions:
             yield work.do(position, prepared.graph(position))
         return
@@ -54,8 +64,9 @@ def explain_locally(
         "baseline": prepared.baseline,
         "trained": None if trained is None else os.fspath(trained.absolute()),
     }
-    pool = _Pool(setup, count, positions)
+    pool = _Pool(setup, positions)
     try:
+        pool.start(count)
         yield from pool.results(prepared, work)
     finally:
         pool.stop()
@@ -74,6 +85,7 @@ class _Worker:
     def __init__(self, setup: dict[str, Any], heard: queue.SimpleQueue[Any]) -> None:
         self.has: deque[int] = deque()
         self.ready = False
+        self.failure: str | None = None
         one_thread = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         self.process = subprocess.Popen(
@@ -118,18 +130,25 @@ class _Worker:
 class _Pool:
     """Workers that share the graphs, and are replaced when they die."""
 
-    def __init__(self, setup: dict[str, Any], count: int, positions: Sequence[int]) -> None:
+    def __init__(self, setup: dict[str, Any], positions: Sequence[int]) -> None:
         self._setup = setup
         self._waiting = deque(positions)
         self._open = len(positions)
         self._deaths: Counter[int] = Counter()
         self._heard: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._workers: list[_Worker] = []
-        for _ in range(count):
-            self._start()
+        self._stillborn = 0
+        self._most_stillborn = 0
 
-    def _start(self) -> None:
-        self._workers.append(_Worker(self._setup, self._heard))
+    def start(self, count: int) -> None:
+        """Start so many workers, or as many as the system allows."""
+        self._most_stillborn = max(self._most_stillborn, STARTS * count)
+        for _ in range(count):
+            try:
+                self._workers.append(_Worker(self._setup, self._heard))
+            except OSError as error:
+                self._not_begun(f"cannot be started: {error}")
+                return
 
     def results(self, prepared: Prepared, work: Work) -> Iterator[Done]:
         while self._open:
@@ -138,15 +157,20 @@ class _Pool:
                 yield from self._buried(worker, prepared, work)
             elif line == b"ready\n":
                 worker.ready = True
+                self._stillborn = 0
             elif line.startswith(b"failed "):
-                raise _setup_error(json.loads(line[7:]))
+                worker.failure = str(json.loads(line[7:]))
+                if worker.failure.startswith("ChangedInput: "):
+                    raise ChangedInput(f"a worker process could not begin: {worker.failure}")
             else:
                 position, failed, row = line[:-1].split(b" ", 2)
                 worker.has.remove(int(position))
                 self._open -= 1
                 yield Done(int(position), failed == b"1", row)
-            while worker.ready and self._waiting and len(worker.has) < _AT_A_TIME:
-                worker.give(self._waiting.popleft())
+            # not only to the one that was heard: it may be gone, and another have nothing to do
+            for each in self._workers:
+                while each.ready and self._waiting and len(each.has) < _AT_A_TIME:
+                    each.give(self._waiting.popleft())
 
     def _buried(self, worker: _Worker, prepared: Prepared, work: Work) -> Iterator[Done]:
         """Put a worker in the place of one that died, and its graphs back in front.
@@ -159,10 +183,12 @@ class _Pool:
         code = worker.process.wait()
         worker.stop()
         if not worker.ready:
-            raise RuntimeError(
-                f"a worker process ended before it had begun ({_cause(code)}); what it said is on "
-                "standard error"
+            self._not_begun(
+                f"ended before it had begun, {_cause(code)}"
+                if worker.failure is None
+                else f"could not begin: {worker.failure}"
             )
+            return
         worker.ready = False
         if worker.has:
             suspect = worker.has[0]
@@ -174,10 +200,25 @@ class _Pool:
                 yield work.lost(suspect, prepared.graph(suspect), reason)
         self._waiting.extendleft(reversed(worker.has))
         if self._open:
-            self._start()
+            self.start(1)
+
+    def _not_begun(self, reason: str) -> None:
+        """Try again with a new worker, go on with the others, or give up."""
+        self._stillborn += 1
+        _LOG.warning("a worker process %s", reason)
+        if self._stillborn < self._most_stillborn:
+            self.start(1)
+        elif not self._workers:
+            raise RuntimeError(
+                f"a worker process {reason}. This was so {self._stillborn} times in a row, and no "
+                "other one is left. What it said is on standard error; what is finished is safe: "
+                "see to it, and resume, or use one worker, which is this process"
+            )
 
     def stop(self) -> None:
         for worker in self._workers:
+            if not worker.ready:
+                worker.process.kill()  # it would only listen when it has loaded everything
             with suppress(OSError):
                 _pipe(worker.process.stdin).close()
         for worker in self._workers:
@@ -188,11 +229,6 @@ def _cause(code: int) -> str:
     if code == -9:
         return "killed by signal 9, as the system does when memory runs out"
     return f"killed by signal {-code}" if code < 0 else f"with exit code {code}"
-
-
-def _setup_error(message: str) -> Exception:
-    kind = ChangedInput if message.startswith("ChangedInput: ") else RuntimeError
-    return kind(f"a worker process could not begin: {message}")
 
 
 def _pipe(end: IO[bytes] | None) -> IO[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -15,6 +16,10 @@ if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
+
+
+#: What file systems say that have no locks.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EINVAL)
 
 
 class StoreInUse(RuntimeError):
@@ -38,7 +43,9 @@ def locked(path: Path) -> Iterator[None]:
     try:
         try:
             _take(descriptor)
-        except OSError:
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                raise
             raise StoreInUse(
                 f"{path.parent} is in use by {_said(holder)}: wait until it has ended, or use "
                 "another store"

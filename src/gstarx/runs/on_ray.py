@@ -8,6 +8,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch_geometric.data import Data
 
 from gstarx.optional import require
 from gstarx.runs.local import usable_cores
-from gstarx.runs.preparation import Prepared
+from gstarx.runs.preparation import ChangedInput, Prepared, check_versions
 from gstarx.runs.work import Done, Work
 
 #: Graphs in one object of the object store; a task is a part of one.
@@ -124,6 +125,10 @@ class _Tasks:
         failures = self._ray.exceptions
         try:
             seconds, rows = self._ray.get(task)
+        except failures.RayTaskError as error:
+            if isinstance(error.cause, ChangedInput):
+                raise error.cause from None
+            raise
         except (
             failures.WorkerCrashedError,
             failures.OutOfMemoryError,
@@ -152,10 +157,20 @@ def explain_some(
     """One task: some graphs of an object, by offset and position; seconds and rows."""
     import time
 
+    _check_versions(tuple(work.versions.items()))
     torch.set_num_threads(1)
     start = time.perf_counter()
     rows = [tuple(work.do(position, graphs[offset])) for offset, position in wanted]
     return time.perf_counter() - start, rows  # type: ignore[return-value]
+
+
+@cache
+def _check_versions(begun: tuple[tuple[str, str | None], ...]) -> None:
+    """Raise where this machine has other packages than the driver."""
+    try:
+        check_versions({"versions": dict(begun)})
+    except ChangedInput as error:
+        raise ChangedInput(f"on {socket.gethostname()}: {error}") from None
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gstarx.runs.journal import read_journal
 from gstarx.runs.rows import SCHEMA, as_table
-from gstarx.whole_files import written_aside
+from gstarx.whole_files import left_behind, written_aside
 
 _LOG = logging.getLogger(__name__)
 _NAME = re.compile(r"rows-(\d{8})-(\d{8})\.parquet|journal-(\d{8})\.jsonl")
@@ -77,13 +77,17 @@ def journal_path(directory: Path) -> Path:
     return directory / f"journal-{number:08}.jsonl"
 
 
-def seal(journal: Path) -> None:
-    """Turn a journal that nobody writes to any more into Parquet."""
+def seal(journal: Path, aside: Path) -> None:
+    """Turn a journal that nobody writes to any more into Parquet; broken lines go to ``aside``."""
     number = journal.stem.partition("-")[2]
-    lines, _ = read_journal(journal)
-    if lines:
+    table, broken = _rows_of(journal)
+    if broken:
+        remains = _place_in(aside, journal)
+        remains.write_bytes(b"".join(broken))
+        _LOG.warning("%s: %d broken lines are now in %s", journal, len(broken), remains)
+    if len(table):
         path = journal.with_name(f"rows-{number}-{number}.parquet")
-        write_rows(path, as_table(lines).to_batches(max_chunksize=_GROUP))
+        write_rows(path, table.to_batches(max_chunksize=_GROUP))
     journal.unlink()
 
 
@@ -102,33 +106,50 @@ def recover(directory: Path, aside: Path) -> None:
 
     Half-written files, unreadable pieces and broken lines go to ``aside``; journals become Parquet.
     """
-    for path in directory.glob(".*.part"):
-        set_aside(path, aside, "it was being written when the process ended")
+    set_aside_parts(directory, aside)
+    for path in directory.iterdir():
+        if path.is_dir() and _NAME.fullmatch(path.name):
+            set_aside(path, aside, "it is a directory")
     for path in directory.glob("rows-*.parquet"):
         try:
             pq.read_metadata(path)
-        except (OSError, pa.ArrowInvalid) as error:
+        except Exception as error:
+            if of_the_system(error):
+                raise
             set_aside(path, aside, str(error))
     counting, merged = pieces(directory)
     for piece in merged:
         piece.path.unlink()
     for piece in counting:
         if piece.is_journal:
-            _, broken = read_journal(piece.path)
-            if broken:
-                remains = aside / f"{directory.name}-{piece.path.name}.{uuid4().hex[:8]}"
-                aside.mkdir(parents=True, exist_ok=True)
-                remains.write_bytes(b"".join(broken))
-                _LOG.warning("%s: %d broken lines are now in %s", piece.path, len(broken), remains)
-            seal(piece.path)
+            seal(piece.path, aside)
+
+
+def set_aside_parts(directory: Path, aside: Path) -> None:
+    """Move what a process that was killed was writing in a directory out of the way."""
+    for path in left_behind(directory):
+        set_aside(path, aside, "it was being written when the process ended")
+
+
+def of_the_system(error: Exception) -> bool:
+    """Whether a file may be good, and the system would not let us see it.
+
+    No such file, no permission, too many open files: these have a number. Of files whose content
+    is wrong, Arrow says so by errors of many kinds, which have none.
+    """
+    return isinstance(error, OSError) and error.errno is not None
 
 
 def set_aside(path: Path, aside: Path, reason: str) -> None:
     """Move a file that cannot be used out of the way, and say so."""
-    aside.mkdir(parents=True, exist_ok=True)
-    target = aside / f"{path.parent.name}-{path.name.lstrip('.')}.{uuid4().hex[:8]}"
+    target = _place_in(aside, path)
     path.replace(target)
     _LOG.warning("%s cannot be used (%s): it is now %s", path, reason, target)
+
+
+def _place_in(aside: Path, path: Path) -> Path:
+    aside.mkdir(parents=True, exist_ok=True)
+    return aside / f"{path.parent.name}-{path.name.lstrip('.')}.{uuid4().hex[:8]}"
 
 
 def statuses(directory: Path, count: int) -> NDArray[np.uint8]:
@@ -208,18 +229,44 @@ def _regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _batches(piece: Piece, columns: list[str]) -> Iterator[pa.RecordBatch]:
     if piece.is_journal:
-        lines, _ = read_journal(piece.path)
-        yield from as_table(lines).select(columns).to_batches()
+        yield from _rows_of(piece.path)[0].select(columns).to_batches()
         return
     try:
         with pq.ParquetFile(piece.path, page_checksum_verification=True) as file:
+            if not file.schema_arrow.equals(SCHEMA):
+                raise pa.ArrowInvalid("it has other columns than the store")
+            missing = file.metadata.num_rows
             for batch in file.iter_batches(_GROUP, columns=columns):
+                missing -= len(batch)
                 # in the order asked for, which Parquet does not keep
                 yield batch.select(columns)
-    except FileNotFoundError:
-        raise
-    except (OSError, pa.ArrowInvalid) as error:
-        raise pa.ArrowInvalid(f"{piece.path}: {error}") from error
+            # pages have checksums, but neither their headers nor the schema
+            if missing:
+                raise pa.ArrowInvalid(f"{missing} of its rows are missing")
+    except Exception as error:
+        if of_the_system(error):
+            raise
+        reason = " ".join(str(error).split())
+        raise pa.ArrowInvalid(f"{piece.path}: {reason}") from error
+
+
+def _rows_of(journal: Path) -> tuple[pa.Table, list[bytes]]:
+    """The rows of a journal, and the lines that are none."""
+    lines, broken = read_journal(journal)
+    try:
+        return as_table(lines), broken
+    except Exception:
+        tables = [_row_of(line) for line in lines]
+    broken += [line + b"\n" for line, table in zip(lines, tables, strict=True) if table is None]
+    return pa.concat_tables([SCHEMA.empty_table(), *(t for t in tables if t is not None)]), broken
+
+
+def _row_of(line: bytes) -> pa.Table | None:
+    """A row; ``None`` where the line is whole, and still the store has no columns for it."""
+    try:
+        return as_table([line])
+    except Exception:
+        return None
 
 
 def _last_of_each(graphs: NDArray[np.int64]) -> NDArray[np.int64]:

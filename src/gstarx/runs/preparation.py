@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ from gstarx import datasets
 from gstarx.coalitions import expected_output
 from gstarx.datasets import GraphDataset
 from gstarx.explainers import NodeExplainer
+from gstarx.explainers.packages import packages_of, versions_of
 from gstarx.explainers.presets import options_for
 from gstarx.models import Network, digest, load_model, load_published_checkpoint
-from gstarx.runs.pieces import set_aside
-from gstarx.runs.rows import FORMAT
+from gstarx.runs.pieces import of_the_system, set_aside
+from gstarx.runs.rows import FORMAT, digest_of, identity_in, request_name
 from gstarx.runs.specification import RunSpec
 from gstarx.runs.work import Work, on_device, package_versions
 from gstarx.whole_files import written_aside
@@ -62,13 +63,13 @@ class Prepared:
     @property
     def name(self) -> str:
         """The name under which the request is remembered: the run and its graphs."""
-        asked = json.dumps([self.spec.split, self.spec.graphs])
-        return f"{self.run}-{hashlib.sha256(asked.encode()).hexdigest()[:8]}"
+        return request_name(self.run, self.spec.model_dump(mode="json"))
 
     @property
     def request(self) -> dict[str, Any]:
         """What a store remembers, to resume it."""
-        return {"name": self.name, "spec": self.spec.model_dump(mode="json"), **self.identity}
+        spec = self.spec.model_dump(mode="json")
+        return {"name": self.name, "spec": spec, "spec_digest": digest_of(spec), **self.identity}
 
     def work(self, trained: Path | None) -> Work:
         """What explains graphs, with the explainer as it was trained."""
@@ -87,6 +88,7 @@ class Prepared:
             seed=self.spec.seed,
             device=self.spec.device,
             splits={at: splits[at] for at in self.positions if at in splits},
+            versions=self.identity["versions"],
         )
 
     def graph(self, position: int) -> Data:
@@ -144,7 +146,7 @@ def prepare(
     model = model.to(spec.device)
     return Prepared(
         spec=pinned,
-        run=_digest(identity),
+        run=digest_of(identity),
         dataset=dataset,
         positions=_positions(spec, dataset),
         model=model,
@@ -167,28 +169,57 @@ def trained_explainer(prepared: Prepared, directory: Path, aside: Path) -> Path 
             "must have save(path) and load(path)"
         )
     without = {"removal", "sparsities"}
-    key = _digest({name: v for name, v in prepared.identity.items() if name not in without})
+    key = digest_of({name: v for name, v in prepared.identity.items() if name not in without})
     path = directory / f"{prepared.spec.explainer.name}-{key}.safetensors"
     if path.exists():
         try:
             type(explainer).load(path)
             return path
-        except ValueError as error:
+        except Exception as error:
+            if of_the_system(error):
+                raise
             set_aside(path, aside, str(error))
     _train(prepared, explainer, path)
     return path
 
 
-def check_versions(identity: dict[str, Any]) -> None:
+def check_versions(identity: Mapping[str, Any]) -> None:
     """Raise where a run was begun with other versions of the packages."""
     begun = identity.get("versions", {})
-    for name, got in package_versions().items():
+    for name, got in {**versions_of(begun), **package_versions()}.items():
         if begun.get(name) != got:
+            was, now = (f"{name} {one}" if one else f"no {name}" for one in (begun.get(name), got))
             raise ChangedInput(
-                f"the run was begun with {name} {begun.get(name)}, and this is {name} {got}, which "
-                "may give other numbers: use that version to resume it, or run the specification "
-                "anew"
+                f"the run was begun with {was}, and this is {now}, which may give other numbers: "
+                "use that version to resume it, or run the specification anew"
             )
+
+
+def check_unchanged(prepared: Prepared, request: Mapping[str, Any]) -> None:
+    """Raise where a request, carried out now, would be another run than the one that was begun."""
+    now = _leaves(json.loads(json.dumps(prepared.identity)))
+    begun = _leaves(identity_in(request))
+    for name in {**now, **begun}:
+        if now.get(name) != begun.get(name):
+            raise ChangedInput(
+                f"{name} of the run was {begun.get(name)!r} when it was begun, and is "
+                f"{now.get(name)!r} now: bring back the old one to resume it, or run the "
+                "specification anew"
+            )
+
+
+def _leaves(content: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Everything in a nested dictionary, by the path to it.
+
+    >>> _leaves({"seed": 0, "versions": {"torch": "2.4"}})
+    {'seed': 0, 'versions.torch': '2.4'}
+    """
+    found: dict[str, Any] = {}
+    for name, value in content.items():
+        found |= (
+            _leaves(value, f"{above}{name}.") if isinstance(value, dict) else {above + name: value}
+        )
+    return found
 
 
 def _train(prepared: Prepared, explainer: NodeExplainer, path: Path) -> None:
@@ -249,13 +280,15 @@ def _identity(spec: RunSpec, dataset: GraphDataset, model: Network) -> dict[str,
         **spec.explainer_options(None if spec.baseline is None else spec.baseline),
     }
     splits = {name: list(part) for name, part in sorted(dataset.split_indices.items())}
+    explainer = spec.create_explainer(None if spec.baseline is None else [0.5])
+    packages = packages_of(spec.explainer.name, explainer)
     return {
         "format": FORMAT,
         "dataset": {
             "name": spec.dataset.name,
             "options": spec.dataset.options,
             "digest": dataset.digest,
-            "splits": _digest(splits),
+            "splits": digest_of(splits),
         },
         "model": {
             "network": type(model).__name__,
@@ -267,10 +300,5 @@ def _identity(spec: RunSpec, dataset: GraphDataset, model: Network) -> dict[str,
         "sparsities": spec.sparsities,
         "seed": spec.seed,
         "device": torch.device(spec.device).type,
-        "versions": package_versions(),
+        "versions": {**versions_of(packages), **package_versions()},
     }
-
-
-def _digest(content: Any) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -65,6 +66,23 @@ def row_key(run: str, graph: int) -> str:
     return hashlib.sha256(f"{run} {graph}".encode()).hexdigest()[:32]
 
 
+def digest_of(content: Any) -> str:
+    """A digest of whatever JSON can hold, which does not depend on the order of keys."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def request_name(run: str, spec: Mapping[str, Any]) -> str:
+    """The name under which a store remembers what was asked for: the run and its graphs."""
+    asked = json.dumps([spec["split"], spec["graphs"]])
+    return f"{run}-{hashlib.sha256(asked.encode()).hexdigest()[:8]}"
+
+
+def identity_in(request: Mapping[str, Any]) -> dict[str, Any]:
+    """What the run of a request is the digest of."""
+    return {k: v for k, v in request.items() if k not in ("name", "spec", "spec_digest")}
+
+
 #: Columns that :func:`node_result` reads.
 OF_A_RESULT = (
     *("scores", "selected", "target", "evaluations", "cpu_seconds"),
@@ -92,8 +110,15 @@ def node_result(row: Mapping[str, Any]) -> NodeResult:
 
 
 def encoded(row: dict[str, Any]) -> bytes:
-    """A row as one line of JSON; numbers come back bit by bit, infinite ones and NaN too."""
-    return to_json(row, inf_nan_mode="constants")
+    """A row as one line of JSON; numbers come back bit by bit, infinite ones and NaN too.
+
+    Text that UTF-8 has no bytes for, as in the name of a file, is written with escapes.
+    """
+    plain = {
+        name: value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
+        for name, value in row.items()
+    }
+    return to_json(plain, inf_nan_mode="constants")
 
 
 def decoded(line: bytes) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,12 +17,20 @@ from gstarx.one_thread import one_thread
 from gstarx.runs.local import explain_locally
 from gstarx.runs.on_ray import explain_on_ray
 from gstarx.runs.pieces import FAILED, MISSING
-from gstarx.runs.preparation import Prepared, check_versions, prepare, trained_explainer
+from gstarx.runs.preparation import (
+    ChangedInput,
+    Prepared,
+    check_unchanged,
+    check_versions,
+    prepare,
+    trained_explainer,
+)
 from gstarx.runs.specification import RunSpec, as_spec
-from gstarx.runs.store import Store, StoreError, Writer, disk, open_store
+from gstarx.runs.store import Store, StoreError, Writer, check_format, disk, open_store
 from gstarx.runs.work import Done
 from gstarx.unknown_names import unknown
 
+_LOG = logging.getLogger(__name__)
 ENGINES = ("local", "ray")
 
 
@@ -169,10 +178,15 @@ def resume(
     engine, workers, address, progress
         As for :func:`run`, and not necessarily what they were before.
 
+    A run that cannot go on does not keep the others from it. A damaged file that a run cannot be
+    told from is named in the log.
+
     Raises
     ------
     ChangedInput
-        When data, weights or packages are not those that the run was begun with.
+        At the end, when data, weights or packages are not those that a run was begun with.
+    StoreError
+        When the file about ``run`` is damaged.
     """
     return _again(store, run, MISSING, _Engine(engine, workers, address, progress))
 
@@ -196,27 +210,55 @@ def retry_failed(
 def _again(
     store: str | os.PathLike[str], run: str | None, status: int, how: _Engine
 ) -> list[RunReport]:
-    if not Path(store, "store.json").is_file():
-        raise StoreError(f"there is no store at {store}")
+    check_format(Path(store))
     with one_thread(), open_store(store) as opened:
-        requests = opened.requests()
+        requests, problems = opened.read_requests()
         known = [request["name"].partition("-")[0] for request in requests]
+        for name, problem in problems.items():
+            if run is not None and run not in known and name.partition("-")[0] == run:
+                raise problem
+            _LOG.warning("%s", problem)
         if run is not None and run not in known:
             raise ValueError(unknown("run", run, dict.fromkeys(known)))
-        reports = []
-        for request, name in zip(requests, known, strict=True):
-            if run in (None, name):
-                check_versions(request)
-                spec = RunSpec.model_validate(request["spec"])
-                reports.append(_carried_out(opened, spec, status, how))
-        return reports
+        chosen = [r for r, name in zip(requests, known, strict=True) if run in (None, name)]
+        return _all_of(opened, chosen, status, how)
+
+
+def _all_of(
+    store: Store, requests: Sequence[Mapping[str, Any]], status: int, how: _Engine
+) -> list[RunReport]:
+    """Carry out every request that can be; then raise what is wrong with the others."""
+    reports: list[RunReport] = []
+    wrong: list[Exception] = []
+    for request in requests:
+        try:
+            check_versions(request)
+            spec = RunSpec.model_validate(request["spec"])
+            reports.append(_carried_out(store, spec, status, how, begun=request))
+        except (ChangedInput, StoreError, ValueError, OSError) as error:
+            if isinstance(error.__cause__, OSError):
+                raise  # a full disk is full for all of them
+            error.add_note(f"the run {request['name']} was not resumed")
+            wrong.append(error)
+    if wrong:
+        for more in wrong[1:]:
+            wrong[0].add_note("\n".join([str(more), *more.__notes__]))
+        raise wrong[0]
+    return reports
 
 
 def _carried_out(
-    store: Store, spec: RunSpec, status: int, how: _Engine, dataset: GraphDataset | None = None
+    store: Store,
+    spec: RunSpec,
+    status: int,
+    how: _Engine,
+    dataset: GraphDataset | None = None,
+    begun: Mapping[str, Any] | None = None,
 ) -> RunReport:
     start = time.perf_counter()
     prepared = prepare(spec, dataset=dataset)
+    if begun is not None:
+        check_unchanged(prepared, begun)
     store.remember(prepared.name, prepared.request)
     before = store.statuses(prepared.run, len(prepared.dataset))[list(prepared.positions)]
     todo = [p for p, s in zip(prepared.positions, before.tolist(), strict=True) if s == status]

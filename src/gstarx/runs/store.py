@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,10 +18,11 @@ from numpy.typing import NDArray
 from gstarx.runs import pieces
 from gstarx.runs.journal import Journal
 from gstarx.runs.lock import locked
-from gstarx.runs.rows import FORMAT, SCHEMA
+from gstarx.runs.rows import FORMAT, SCHEMA, digest_of, identity_in, request_name
 from gstarx.unknown_names import unknown
-from gstarx.whole_files import write_whole
+from gstarx.whole_files import left_behind, write_whole
 
+_LOG = logging.getLogger(__name__)
 #: Rows after which a journal becomes Parquet.
 ROWS_PER_PIECE = 1_000
 #: Pieces that are not full, after which they are merged.
@@ -45,19 +47,50 @@ class Store:
 
     def statuses(self, run: str, count: int) -> NDArray[np.uint8]:
         """For each of so many graphs whether it is missing, done or failed."""
-        return pieces.statuses(self.directory(run), count)
+        with disk(self.path):
+            return pieces.statuses(self.directory(run), count)
 
     def remember(self, name: str, request: Mapping[str, Any]) -> None:
-        """Write down what was asked for, so that it can be resumed."""
+        """Write down what was asked for, so that it can be resumed; anew where it is damaged."""
         path = self.path / "runs" / f"{name}.json"
-        if not path.exists():
-            with disk(self.path):
-                write_whole(path, json.dumps(request, indent=2).encode())
+        with disk(self.path):
+            if path.exists():
+                try:
+                    _read_request(path)
+                    return
+                except ValueError as error:
+                    pieces.set_aside(path, self.aside, str(error))
+            write_whole(path, json.dumps(request, indent=2).encode())
 
     def requests(self) -> list[dict[str, Any]]:
-        """All that was ever asked for, oldest first."""
-        found = sorted((self.path / "runs").glob("*.json"), key=lambda p: p.stat().st_mtime_ns)
-        return [json.loads(path.read_text(encoding="utf-8")) for path in found]
+        """All that was ever asked for, oldest first; files that are damaged are in the log."""
+        found, problems = self.read_requests()
+        for problem in problems.values():
+            _LOG.warning("%s", problem)
+        return found
+
+    def read_requests(self) -> tuple[list[dict[str, Any]], dict[str, StoreError]]:
+        """All that was ever asked for, oldest first, and what is wrong with other files, by run."""
+        found: list[tuple[int, dict[str, Any]]] = []
+        problems: dict[str, StoreError] = {}
+        for path in _inside(self.path / "runs"):
+            if path.suffix != ".json" or path.name.startswith("."):
+                continue  # with a dot: being written, or left behind by a process that was killed
+            try:
+                found.append((path.stat().st_mtime_ns, _read_request(path)))
+            except FileNotFoundError:
+                continue  # set aside meanwhile
+            except OSError as error:
+                text = f"{path} cannot be read ({error.strerror}): see to its permissions"
+                problems[path.stem] = StoreError(text)
+            except ValueError as error:
+                problems[path.stem] = StoreError(
+                    f"{path} is damaged ({error}). The rows of the run are safe: run its "
+                    "specification again, which writes the file anew and goes on where it was, or "
+                    "move the file out of the store"
+                )
+        found.sort(key=lambda pair: pair[0])
+        return [request for _, request in found], problems
 
 
 class Writer:
@@ -65,6 +98,7 @@ class Writer:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._aside = directory.parent.parent / "aside"
         self._journal: Journal | None = None
         self._pieces = 0
 
@@ -89,14 +123,18 @@ class Writer:
     def abandon(self) -> None:
         """Let go of the journal as it is; the next process to open the store will see to it."""
         if self._journal is not None:
-            self._journal.close()
-            self._journal = None
+            journal, self._journal = self._journal, None
+            try:
+                journal.close()
+            except OSError as error:
+                # whatever ended the run is to be said, not this
+                _LOG.warning("%s was not pushed to the disk: %s", journal.path, error)
 
     def _seal(self) -> None:
         if self._journal is not None:
             journal, self._journal = self._journal, None
             journal.close()
-            pieces.seal(journal.path)
+            pieces.seal(journal.path, self._aside)
             self._pieces += 1
 
 
@@ -118,14 +156,13 @@ def open_store(path: str | os.PathLike[str]) -> Iterator[Store]:
         if path.exists() and not path.is_dir():
             raise StoreError(f"a store is a directory (got the file {path})")
         mark = path / "store.json"
-        if path.is_dir() and any(path.iterdir()) and not mark.exists():
-            # a process that was killed at the very beginning has left the lock and no more
-            strange = {entry.name for entry in path.iterdir()} - {"lock", "lock.holder"}
-            strange = {name for name in strange if not name.startswith(".store.json")}
-            if strange:
-                raise StoreError(
-                    f"{path} is not a store: it has no store.json, but {sorted(strange)[0]!r}"
-                )
+        # a process that was killed at the very beginning has left the lock and no more
+        known = {path / "lock", path / "lock.holder", *left_behind(path)}
+        strange = sorted(set(_inside(path)) - known)
+        if strange and not mark.exists():
+            raise StoreError(
+                f"{path} is not a store: it has no store.json, but {strange[0].name!r}"
+            )
         path.mkdir(parents=True, exist_ok=True)
     with _lock(path):
         store = Store(path)
@@ -133,8 +170,13 @@ def open_store(path: str | os.PathLike[str]) -> Iterator[Store]:
             if not mark.exists():
                 write_whole(mark, json.dumps({"format": FORMAT}).encode())
             check_format(path)
-            for directory in sorted((path / "rows").glob("run=*")):
-                pieces.recover(directory, store.aside)
+            for directory in (path, path / "runs", path / "trained"):
+                pieces.set_aside_parts(directory, store.aside)
+            for directory in _runs(path):
+                if directory.is_dir():
+                    pieces.recover(directory, store.aside)
+                else:
+                    pieces.set_aside(directory, store.aside, "it is not a directory")
         yield store
 
 
@@ -171,9 +213,10 @@ def read(
     for name in columns or ():
         if name not in SCHEMA.names:
             raise ValueError(unknown("column", name, SCHEMA.names))
-    wanted = "*" if run is None else run
     tables = [
-        _read_run(directory, columns) for directory in sorted((path / "rows").glob(f"run={wanted}"))
+        _read_run(directory, columns)
+        for directory in _runs(path)
+        if run is None or directory.name == f"run={run}"
     ]
     if not tables:
         return pa.schema([SCHEMA.field(n) for n in columns or SCHEMA.names]).empty_table()
@@ -183,12 +226,17 @@ def read(
 def check_format(path: Path) -> None:
     """Raise unless there is a store of this format."""
     mark = path / "store.json"
-    if not mark.is_file():
-        raise StoreError(f"there is no store at {path}")
     try:
+        if not mark.is_file():
+            raise StoreError(f"there is no store at {path}")
         got = json.loads(mark.read_text(encoding="utf-8"))["format"]
+    except OSError as error:
+        raise StoreError(f"{mark} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{mark} cannot be read: {error!r}") from error
+        raise StoreError(
+            f"{mark} cannot be read: {error!r}. If this version wrote the store, write "
+            f"{json.dumps({'format': FORMAT})} into it"
+        ) from error
     if got != FORMAT:
         raise StoreError(
             f"{path} was written by another version, in format {got!r}: this version reads and "
@@ -207,8 +255,8 @@ def disk(path: Path) -> Iterator[None]:
             errno.EDQUOT: "the quota is used up",
             errno.EFBIG: "no file may be larger",
             errno.EROFS: "the file system is read-only",
-            errno.EACCES: "writing is not permitted",
-            errno.EPERM: "writing is not permitted",
+            errno.EACCES: "access is not permitted",
+            errno.EPERM: "access is not permitted",
         }
         reason = reasons.get(error.errno or 0, "the file system failed")
         raise StoreError(
@@ -238,6 +286,21 @@ def _lock(path: Path) -> Iterator[None]:
         lock.__exit__(None, None, None)
 
 
+def _runs(path: Path) -> list[Path]:
+    """The directories of rows."""
+    return [entry for entry in _inside(path / "rows") if entry.name.startswith("run=")]
+
+
+def _inside(directory: Path) -> list[Path]:
+    """What is in a directory, if it is there; a closed one is not empty, as it is for glob."""
+    try:
+        return sorted(directory.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise StoreError(f"cannot read the store: {error}") from error
+
+
 def _read_run(directory: Path, columns: Sequence[str] | None) -> pa.Table:
     for attempt in range(10):
         try:
@@ -246,6 +309,29 @@ def _read_run(directory: Path, columns: Sequence[str] | None) -> pa.Table:
             # merged into another file meanwhile: look again
             if attempt == 9:
                 raise
+        except OSError as error:
+            raise StoreError(f"cannot read the store: {error}") from error
         except pa.ArrowInvalid as error:
             raise damaged(error) from error
     raise AssertionError
+
+
+def _read_request(path: Path) -> dict[str, Any]:
+    """What was asked for, if the file says what its name is the digest of.
+
+    Raises
+    ------
+    OSError, ValueError
+        When it cannot be read, and when it is damaged.
+    """
+    try:
+        request: dict[str, Any] = json.loads(path.read_bytes())
+        spec, identity = request["spec"], identity_in(request)
+        intact = path.stem == request["name"] == request_name(digest_of(identity), spec)
+        if not intact or request.get("spec_digest", digest_of(spec)) != digest_of(spec):
+            raise ValueError("its content is not that of its digests")
+    except IsADirectoryError:
+        raise ValueError("it is a directory") from None
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it is no request: {error!r}") from error
+    return request

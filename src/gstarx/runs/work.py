@@ -9,9 +9,11 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +21,7 @@ from torch_geometric.data import Data
 
 from gstarx.coalitions.guard import restored
 from gstarx.explainers import NodeExplainer, NodeResult
+from gstarx.explainers.packages import versions_of
 from gstarx.metrics import METRICS, evaluate_many
 from gstarx.metrics.selection import selection_size
 from gstarx.models import Network
@@ -51,17 +54,18 @@ class Work:
     seed: int
     device: str
     splits: dict[int, str]
+    #: Of the packages that can change a number, as the run was begun with.
+    versions: Mapping[str, str | None]
 
     def do(self, position: int, data: Data) -> Done:
         """Explain one graph. An error of its own becomes part of the row."""
         row = self._about(position, data)
         try:
-            row |= self._explained(position, on_device(data, self.device))
+            found = self._explained(position, on_device(data, self.device))
+            return Done(position, False, encoded({**row, **found, "finished": time.time()}))
         except Exception as error:
-            row["error"] = f"{type(error).__name__}: {error}"
-            row["traceback"] = traceback.format_exc()
-        row["finished"] = time.time()
-        return Done(position, "error" in row, encoded(row))
+            row |= {"error": _said(error), "traceback": traceback.format_exc()}
+        return Done(position, True, encoded({**row, "finished": time.time()}))
 
     def lost(self, position: int, data: Data, reason: str) -> Done:
         """The row of a graph whose worker was lost, time and again."""
@@ -80,7 +84,7 @@ class Work:
             "num_nodes": int(data.num_nodes or 0),
             "sparsities": self.sparsities,
             "host": socket.gethostname(),
-            "versions": _versions(),
+            "versions": _versions(tuple(self.versions)),
         }
 
     def _explained(self, position: int, data: Data) -> dict[str, Any]:
@@ -91,14 +95,15 @@ class Work:
             wall = time.perf_counter() - start
             judged = self._judged(data, found)
         scores, errors = found.node_scores, found.details.get("node_std_error")
-        exact = found.details.get("exact")
+        exact, estimator = found.details.get("exact"), found.details.get("estimator")
         return {
-            "target": found.target,
+            # of the types that the store has, whatever an explainer of somebody else says
+            "target": None if found.target is None else index(found.target),
             "scores": None if scores is None else scores.tolist(),
-            "std_errors": None if errors is None else np.asarray(errors).tolist(),
+            "std_errors": None if errors is None else np.asarray(errors, np.float64).tolist(),
             "exact": None if exact is None else bool(exact),
-            "estimator": found.details.get("estimator"),
-            "evaluations": found.evaluations,
+            "estimator": None if estimator is None else str(estimator),
+            "evaluations": None if found.evaluations is None else index(found.evaluations),
             "cpu_seconds": found.cpu_seconds,
             "wall_seconds": wall,
             **judged,
@@ -145,5 +150,13 @@ def package_versions() -> dict[str, str]:
 
 
 @cache
-def _versions() -> str:
-    return json.dumps({"python": platform.python_version(), **package_versions()})
+def _versions(packages: tuple[str, ...]) -> str:
+    versions = {**versions_of(packages), **package_versions()}
+    return json.dumps({"python": platform.python_version(), **versions})
+
+
+def _said(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return f"{type(error).__name__}, which cannot say what it is"

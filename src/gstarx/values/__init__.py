@@ -9,8 +9,9 @@ from gstarx.values.hn.closed_form import hn_value
 from gstarx.values.hn.growth_sampling import hn_value_growth_sampled
 from gstarx.values.hn.iteration import hn_value_iterated
 from gstarx.values.myerson import myerson_value
-from gstarx.values.permutation_sampling import myerson_value_sampled, shapley_value_sampled
+from gstarx.values.permutation_sampling import myerson_value_sampled
 from gstarx.values.shapley import shapley_value
+from gstarx.values.shapley_sampling import shapley_value_sampled
 from gstarx.values.subgraph_sampling import hn_value_subgraph_sampled, subgraph_sampled
 from gstarx.values.weights import coalition_weights
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,3 +55,107 @@ class ConvergenceWarning(UserWarning):
 
 class PrecisionWarning(UserWarning):
     """A sample was too thin for the graph: take the standard errors, and the scores, with care."""
+
+
+#: Standard errors above this share of the largest score are worth a warning.
+_NOISY = 0.25
+
+
+def warn_if_noisy(
+    values: NDArray[np.float64],
+    std_error: NDArray[np.float64],
+    *,
+    value: str,
+    evaluations: int,
+    advice: str = "",
+) -> None:
+    """Warn when the largest standard error exceeds a quarter of the largest score.
+
+    Each of several games at once is judged by itself. The message names the number of evaluations
+    that would bring the error down to a quarter, as errors fall with its root, and then ``advice``.
+    """
+    if not values.size:
+        return
+    error = np.nan_to_num(std_error).reshape(len(values), -1).max(axis=0)
+    score = np.abs(values).reshape(len(values), -1).max(axis=0)
+    # what is left of worths that cancel out is rounding, not noise
+    excess = np.where(error > 1e-12, error / np.maximum(_NOISY * score, 1e-100), 0.0)
+    worst = int(np.argmax(excess))
+    if excess[worst] <= 1:
+        return
+    wanted = evaluations * float(excess[worst]) ** 2
+    needed = f"about {_rounded_up(wanted):,}" if wanted < 1e9 else "more than a billion"
+    warnings.warn(
+        f"{value}: the standard errors reach {error[worst]:.2g} and the largest score is "
+        f"{score[worst]:.2g} in size: little of the order of the nodes is more than chance. To "
+        f"bring them down to a quarter of it would take {needed} evaluations instead of "
+        f"{evaluations:,}" + (f"; {advice}" if advice else ""),
+        PrecisionWarning,
+        stacklevel=3,
+    )
+
+
+def warn_if_unknown(std_error: NDArray[np.float64], *, value: str, budget: int) -> None:
+    """Warn when standard errors are not known, and name the smallest budget with which they are."""
+    if np.isnan(std_error).any():
+        warnings.warn(
+            f"{value}: nothing was left of the budget to measure standard errors with, they are "
+            f"nan; from budget={budget} on they are known",
+            PrecisionWarning,
+            stacklevel=3,
+        )
+
+
+def within_range(
+    values: NDArray[np.float64],
+    std_error: NDArray[np.float64],
+    span: NDArray[np.float64],
+    *,
+    value: str,
+    evaluations: int,
+    total: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Values (n, q) of marginal contributions, cut back to the range of the worths with a warning.
+
+    What a player adds never exceeds the largest less the smallest worth, ``span`` (q,). If the
+    values have to sum to ``total`` (q,), the others make up for what was cut.
+    """
+    size = np.abs(values).max(axis=0, initial=0.0)
+    # beyond rounding
+    beyond = size > span * (1 + 1e-9) + 1e-12
+    if not beyond.any():
+        return values
+    worst = int(np.argmax(np.where(beyond, size / np.maximum(span, 1e-300), 0.0)))
+    noise = np.nan_to_num(std_error[:, worst]).max() or size[worst]
+    wanted = evaluations * max(1.0, float(noise / (_NOISY * span[worst]))) ** 2
+    # all coalitions are always enough
+    wanted = min(wanted, 2.0 ** min(len(values), 1000) - 1)
+    warnings.warn(
+        f"{value}: a score was estimated at {size[worst]:.2g} in size, beyond the range of all "
+        f"worths that were seen, {span[worst]:.2g}, which no true score is; it was cut back to "
+        f"that. Take budget={_rounded_up(wanted)} or more",
+        PrecisionWarning,
+        stacklevel=3,
+    )
+    cut = np.clip(values, -span, span) if total is None else _cut(values, span, total)
+    return np.where(beyond, cut, values)
+
+
+def _cut(
+    values: NDArray[np.float64], span: NDArray[np.float64], total: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The values nearest to these within the span that sum to the total: all shifted, then cut."""
+    high = np.abs(values).max(axis=0) + span
+    low = -high
+    for _ in range(100):
+        shift = (low + high) / 2
+        short = np.clip(values + shift, -span, span).sum(axis=0) < total
+        low, high = np.where(short, shift, low), np.where(short, high, shift)
+    cut: NDArray[np.float64] = np.clip(values + high, -span, span)
+    return cut
+
+
+def _rounded_up(number: float) -> int:
+    """A number of two digits and zeros that is not smaller."""
+    unit: int = 10 ** max(0, math.floor(math.log10(max(number, 1.0))) - 1)
+    return math.ceil(number / unit - 1e-9) * unit

@@ -6,17 +6,23 @@ Banzhaf values fit the difference between the worth of a set and that of all the
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import replace
 
-from gstarx.games.protocol import Game, Worths, evaluate_masks
-from gstarx.graphs.bitmasks import Coalitions, pack, unpack
+import numpy as np
+
+from gstarx.games.protocol import Game, evaluate_masks
+from gstarx.graphs.bitmasks import Masks, pack, unpack
 from gstarx.graphs.communication import TooManyCoalitions
-from gstarx.graphs.index import distinct_rows
-from gstarx.values.allocation import Allocation
+from gstarx.values.allocation import Allocation, warn_if_noisy, warn_if_unknown, within_range
 from gstarx.values.budget import check_budget
 from gstarx.values.coalition_sampling import small_sample_factor
-from gstarx.values.worths import in_columns
+from gstarx.values.cross_fitting import Membership, corrected, cross_fit, fold_of
+from gstarx.values.worths import ask_once, everybody, in_columns, without
+
+#: With more players nobody draws the same coalition twice.
+_FEW_PLAYERS = 40
+#: Random numbers drawn at once (8 MB).
+_CELLS = 1 << 20
 
 
 def banzhaf_value(
@@ -78,9 +84,10 @@ def banzhaf_value_sampled(
 ) -> Allocation:
     """Estimate the Banzhaf value of ``n`` players from at most ``budget`` distinct coalitions.
 
-    Coalitions are drawn as the definition says, and values are the coefficients of a regression on
-    who was there. With a presence of one half every coalition is paired with all the others, which
-    takes out interactions of two players (and of every even number) altogether.
+    Coalitions are drawn as the definition says, and a regression on who was there takes out most of
+    the variance: see :mod:`gstarx.values.cross_fitting`. With a presence of one half every
+    coalition is paired with all the others, which takes out interactions of two players (and of
+    every even number) altogether.
 
     Parameters
     ----------
@@ -99,8 +106,13 @@ def banzhaf_value_sampled(
     Returns
     -------
     Allocation
-        With standard errors that allow for residuals of any spread; ``nan`` where the budget is too
-        small to tell, below about twice (in pairs four times) the number of players.
+        With standard errors, which are ``nan`` when a single coalition or pair could be drawn. No
+        value exceeds the range of the worths that were seen, as no true one does.
+
+    Warns
+    -----
+    PrecisionWarning
+        When standard errors are unknown or large, or a value had to be cut back to that range.
 
     Examples
     --------
@@ -115,33 +127,32 @@ def banzhaf_value_sampled(
     check_presence(presence)
     if n < 63 and 2**n - 1 <= budget:
         return banzhaf_value(v, n, presence=presence, max_coalitions=budget)
-    generator = np.random.default_rng(seed)
-    everybody = np.ones((1, n), dtype=np.bool_)
-    if presence == 0.5:
-        drawn = generator.random((max(1, (budget - 1) // 2), n)) < 0.5
-        asked = np.concatenate([drawn, ~drawn, everybody])
+    paired = presence == 0.5
+    draws = max(1, (budget - 1) // 2 if paired else budget - 1)
+    drawn, left_out = _draw(draws, n, presence, np.random.default_rng(seed))
+    seen = ask_once(v, [drawn, without(drawn, n) if paired else drawn[:0], everybody(n)], n)
+    if paired:
+        rows = Membership.of(drawn, n, center=0.5, scale=2.0)
+        answers = seen.worths[0] - seen.worths[1]
+        weight = 2.0
     else:
-        drawn = generator.random((max(1, budget - 1), n)) < presence
-        asked = np.concatenate([drawn, everybody])
-    columns, shape, evaluations = _worths(v, asked)
-    whole = columns[-1]
-    there = drawn.astype(np.float64)
-    if presence == 0.5:
-        design = 2.0 * there - 1.0
-        answer = columns[: len(drawn)] - columns[len(drawn) : -1]
-    else:
-        design = np.concatenate([there - presence, np.ones((len(drawn), 1))], axis=1)
-        answer = columns[:-1]
-    found, variance = _regression(design, answer)
-    values = found[:n]
-    gap = float(np.abs(values.sum(axis=0) - whole).max(initial=0.0))
-    return Allocation(
-        values.reshape(n, *shape),
-        np.sqrt(variance[:n]).reshape(n, *shape),
-        False,
-        evaluations,
-        gap,
+        rows = replace(
+            Membership.of(drawn, n, center=presence, scale=1.0), extras=np.ones((draws, 1))
+        )
+        answers = seen.worths[0]
+        weight = 1.0 / (presence * (1.0 - presence))
+    held = (fold_of(draws)[:, None] == np.unique(fold_of(draws))).astype(np.float64)
+    fit = cross_fit(rows, answers, 1.0 - held, held)
+    values, variance = corrected(rows, np.full(draws, weight), fit.residuals, fit.coefficients[:n])
+    std_error = np.sqrt(left_out * variance) * small_sample_factor(draws)
+    values = within_range(
+        values, std_error, seen.span, value="banzhaf", evaluations=seen.evaluations
     )
+    warn_if_unknown(std_error, value="banzhaf", budget=5 if paired else 3)
+    warn_if_noisy(values, std_error, value="banzhaf", evaluations=seen.evaluations)
+    gap = float(np.abs(values.sum(axis=0) - seen.worths[-1]).max(initial=0.0))
+    shape = (n, *seen.shape)
+    return Allocation(values.reshape(shape), std_error.reshape(shape), False, seen.evaluations, gap)
 
 
 def check_presence(presence: float) -> None:
@@ -150,35 +161,21 @@ def check_presence(presence: float) -> None:
         raise ValueError(f"presence must lie between 0 and 1, both excluded (got {presence!r})")
 
 
-def _worths(v: Game, asked: Coalitions) -> tuple[Worths, tuple[int, ...], int]:
-    """Worths (k, q) of coalitions, each distinct one asked for once, the empty one worth nothing.
+def _draw(
+    draws: int, n: int, presence: float, generator: np.random.Generator
+) -> tuple[Masks, float]:
+    """Packed coalitions in which every player is as likely, and what share of them is left out.
 
-    With them the shape of a worth, and how many were asked for.
+    In pairs no coalition comes twice as long as few players make that likely.
     """
-    masks = pack(asked)
-    some = asked.any(axis=1)
-    first, where = distinct_rows(masks[some])
-    worths = evaluate_masks(v, masks[some][first], asked.shape[1])
-    found = in_columns(worths)
-    columns = np.zeros((len(asked), found.shape[1]))
-    columns[some] = found[where]
-    return columns, worths.shape[1:], len(first)
-
-
-def _regression(
-    design: NDArray[np.float64], answer: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Least-squares coefficients (k, q), and their variances for residuals of any spread.
-
-    Residuals are those of a fit without the row itself, so that a close fit does not flatter.
-    """
-    rows, unknowns = design.shape
-    inverse = np.linalg.pinv(design.T @ design, hermitian=True)
-    found = inverse @ (design.T @ answer)
-    if rows < 2 * unknowns:
-        return found, np.full_like(found, np.nan)
-    influence = design @ inverse
-    leverage = np.minimum((influence * design).sum(axis=1), 1 - 1e-9)
-    residual = (answer - design @ found) / (1 - leverage)[:, None]
-    variance = (influence**2).T @ residual**2
-    return found, variance * small_sample_factor(rows - unknowns) ** 2
+    if presence == 0.5 and n <= _FEW_PLAYERS:
+        # of each pair the coalition without the last player
+        every = 2 ** (n - 1)
+        chosen = generator.choice(every, draws, replace=False)
+        return chosen.astype(np.uint64)[:, None], 1.0 - draws / every
+    rows = max(1, _CELLS // max(1, n))
+    blocks = [
+        pack(generator.random((min(rows, draws - first), n)) < presence)
+        for first in range(0, draws, rows)
+    ]
+    return np.concatenate(blocks), 1.0

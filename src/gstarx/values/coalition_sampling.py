@@ -24,7 +24,7 @@ from gstarx.games.protocol import Game, Worths, evaluate_masks
 from gstarx.graphs.bitmasks import Masks, unpack
 from gstarx.graphs.communication import CommunicationGraph
 from gstarx.values.surrogate import Features, Surrogate
-from gstarx.values.worths import in_columns
+from gstarx.values.worths import in_columns, worth_span
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class WeightedSum:
     #: Worths of the rows in ``certain``, in their own shape: (c,) or (c, q).
     certain_worths: Worths
     evaluations: int
+    #: Largest less smallest of the worths that were seen, (q,).
+    span: NDArray[np.float64]
 
 
 def estimate_sum(
@@ -90,7 +92,7 @@ def estimate_sum(
     widened = small_sample_factor(max(2, open_rows)) ** 2 if known else np.nan
     variance = spread * (open_rows / max(1, open_rows - 1)) * widened
     place = np.searchsorted(drawn, certain)
-    return WeightedSum(values, variance, fitted, asked[place], len(drawn))
+    return WeightedSum(values, variance, fitted, asked[place], len(drawn), worth_span(worths))
 
 
 def certain_rows(

@@ -1,36 +1,39 @@
-"""Estimates of the Myerson and Shapley values from few evaluated coalitions.
+"""The Myerson value from few evaluated coalitions.
 
-In a random order of arrival every player completes one component, the one it is in on arrival. A
-connected coalition ``T`` is completed with probability ``p = t! b! / (t + b)!``, and the Myerson
-value gives ``p v(T) / t`` to each member and takes ``p v(T) / b`` from each boundary node. So one
-order is one unbiased estimate from ``n`` coalitions. Each order is paired with its reverse, and a
-surrogate fitted to the other pairs takes out most of what is left of the variance.
-
-The Shapley value is the Myerson value of the complete graph.
+Where connected coalitions can be listed, they are drawn in proportion to their weights. Elsewhere
+players arrive in random orders. On arrival a player merges the components of its neighbours into
+one, and what that is worth beyond them is one unbiased estimate of the player's value: ``n``
+coalitions give one of every player. Interactions of two players cancel between an order and its
+reverse, and a surrogate fitted to other orders takes out some of the rest.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gstarx.games.protocol import Game, evaluate_masks
-from gstarx.graphs.bitmasks import Masks, unpack
+from gstarx.graphs.bitmasks import Masks, pack
 from gstarx.graphs.communication import CommunicationGraph
 from gstarx.graphs.compiled import WORD, compiled, trailing_zeros
-from gstarx.graphs.index import distinct_rows
+from gstarx.graphs.index import distinct_rows, find_rows
 from gstarx.graphs.lattice import CoalitionLattice
-from gstarx.values.allocation import Allocation
+from gstarx.values.allocation import Allocation, warn_if_noisy, warn_if_unknown
 from gstarx.values.budget import check_budget, listing_limit
 from gstarx.values.coalition_sampling import certain_rows, estimate_sum, small_sample_factor
 from gstarx.values.myerson import myerson_value, myerson_weights
-from gstarx.values.shapley import shapley_value
 from gstarx.values.surrogate import Features, Surrogate
 from gstarx.values.worths import in_columns
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _FOLDS = 5
+#: Units for which a player's variance is taken to be like that of the others.
+_BORROWED = 2
+#: Coalitions that a surrogate is fitted to at most, which bounds memory.
+_MOST_FITTED = 20_000
 
 
 def myerson_value_sampled(
@@ -43,8 +46,8 @@ def myerson_value_sampled(
     """Estimate the Myerson value from at most ``budget`` distinct evaluated coalitions.
 
     Where the connected coalitions can be listed, those to evaluate are drawn in proportion to their
-    weights; elsewhere random orders of arrival decide. Either way a surrogate carries the bulk and
-    the evaluated coalitions correct it. Efficient on every component.
+    weights, and a surrogate carries the bulk that they correct; elsewhere values are marginal
+    contributions in random orders of arrival. Efficient on every component.
 
     Parameters
     ----------
@@ -64,6 +67,11 @@ def myerson_value_sampled(
         With standard errors; they are ``nan`` when the budget allowed a single order of arrival, or
         hardly more than single nodes and whole components.
 
+    Warns
+    -----
+    PrecisionWarning
+        When standard errors are unknown, or the largest exceeds a quarter of the largest value.
+
     Examples
     --------
     >>> from gstarx.games import random_game
@@ -74,40 +82,29 @@ def myerson_value_sampled(
     budget = check_budget(budget, graph.num_nodes)
     if graph.count_connected_coalitions(budget) <= budget:
         return myerson_value(v, graph, max_coalitions=budget)
-    return _sampled(v, graph, budget, np.random.default_rng(seed))
-
-
-def shapley_value_sampled(
-    v: Game, n: int, *, budget: int, seed: int | np.random.Generator | None = None
-) -> Allocation:
-    """Estimate the Shapley value of ``n`` players from at most ``budget`` distinct coalitions.
-
-    The estimator of :func:`myerson_value_sampled` on the complete graph.
-
-    >>> from gstarx.games import airport_game
-    >>> costs = [1, 1, 2, 3, 3, 4, 5, 6, 6, 7, 8, 8]
-    >>> estimate = shapley_value_sampled(airport_game(costs), 12, budget=800, seed=0)
-    >>> bool(abs(estimate.values.sum() - 8) < 1e-9)
-    True
-    """
-    budget = check_budget(budget, n)
-    if 2**n - 1 <= budget:
-        return shapley_value(v, n, max_coalitions=budget)
-    return _sampled(v, CommunicationGraph.complete(n), budget, np.random.default_rng(seed))
-
-
-def _sampled(
-    v: Game, graph: CommunicationGraph, budget: int, generator: np.random.Generator
-) -> Allocation:
+    generator = np.random.default_rng(seed)
     limit = listing_limit(budget, graph.num_nodes)
     if graph.count_connected_coalitions(limit) <= limit:
-        return _sampled_from_list(v, graph, budget, generator)
-    return _sampled_from_orders(v, graph, budget, generator)
+        found, _ = sampled_from_list(v, graph, budget, generator)
+        known_from = graph.num_nodes + sum(len(part) > 1 for part in graph.components) + 2
+    else:
+        found = _sampled_from_orders(v, graph, budget, generator)
+        known_from = 2 * graph.num_nodes
+    warn_if_unknown(found.std_error, value="myerson", budget=known_from)
+    warn_if_noisy(
+        found.values,
+        found.std_error,
+        value="myerson",
+        evaluations=found.evaluations,
+        advice="value='banzhaf' and value='shapley' take fewer",
+    )
+    return found
 
 
-def _sampled_from_list(
+def sampled_from_list(
     v: Game, graph: CommunicationGraph, budget: int, generator: np.random.Generator
-) -> Allocation:
+) -> tuple[Allocation, NDArray[np.float64]]:
+    """The estimate where connected coalitions can be listed, and the span of the worths seen."""
     lattice = CoalitionLattice.of(graph)
     tops = lattice.tops
     certain = certain_rows(lattice.masks, tops, graph.num_nodes, budget)
@@ -125,123 +122,171 @@ def _sampled_from_list(
     whole = lattice.coalitions(tops).astype(np.float64) @ values
     gap = np.abs(whole - found.certain_worths[np.searchsorted(certain, tops)]).max(initial=0.0)
     std_error = np.sqrt(found.variance).reshape(shape)
-    return Allocation(values, std_error, False, found.evaluations, float(gap))
+    return Allocation(values, std_error, False, found.evaluations, float(gap)), found.span
 
 
 def _sampled_from_orders(
     v: Game, graph: CommunicationGraph, budget: int, generator: np.random.Generator
 ) -> Allocation:
     n = graph.num_nodes
-    completed, rows_per_unit = _orders_within(graph, budget, generator)
-    first, where = distinct_rows(completed)
-    masks = completed[first]
-    asked = evaluate_masks(v, masks, n)
+    arrivals = _orders_within(graph, budget, generator)
+    asked = evaluate_masks(v, arrivals.masks, n)
     worths = in_columns(asked)
-    members = unpack(masks, n).astype(np.float64)
-    border = graph.boundary(members > 0).astype(np.float64)
-    # what a unit of worth of each coalition gives to every player
-    shares = members / members.sum(axis=1, keepdims=True)
-    shares -= border / np.maximum(border.sum(axis=1, keepdims=True), 1.0)
-    per_unit = _cross_fitted(graph, masks, worths, shares, where.reshape(-1, rows_per_unit))
-    values = per_unit.mean(axis=0)
-    spread = per_unit.std(axis=0, ddof=min(1, len(per_unit) - 1))
-    std_error = spread / np.sqrt(len(per_unit)) * small_sample_factor(len(per_unit))
-    whole = np.flatnonzero(border.sum(axis=1) == 0)
-    gap = np.abs(members[whole] @ values - worths[whole]).max(initial=0.0)
+    per_unit = _cross_fitted(graph, arrivals, worths)
+    values, std_error = mean_of_units(per_unit)
+    whole = worths[find_rows(arrivals.masks, pack(graph.component_coalitions))]
+    shared = np.stack([values[list(component)].sum(axis=0) for component in graph.components])
+    gap = np.abs(shared - whole).max(initial=0.0)
     shape = (n, *asked.shape[1:])
     return Allocation(
-        values.reshape(shape), std_error.reshape(shape), False, len(masks), float(gap)
+        values.reshape(shape), std_error.reshape(shape), False, len(worths), float(gap)
     )
 
 
-def _cross_fitted(
-    graph: CommunicationGraph,
-    masks: Masks,
-    worths: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    units: NDArray[np.int64],
-) -> NDArray[np.float64]:
-    """One unbiased estimate (n, q) of the values per unit, with surrogates that never saw it.
+def mean_of_units(
+    per_unit: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The mean (n, q) of independent estimates (units, n, q), and its standard error.
 
-    ``units`` holds the rows of the coalitions that each unit completed.
+    A few orders may well show a player the same neighbours on every arrival, and no spread. So each
+    player's variance is that of its own estimates and of two more units with the mean of all
+    players' variances.
     """
-    n = graph.num_nodes
-    estimates = np.empty((len(units), n, worths.shape[1]))
-    folds = np.arange(len(units)) % min(_FOLDS, len(units))
-    for fold in range(folds.max() + 1):
-        # a single unit has no others to learn from
-        others = units[folds != fold] if len(units) > 1 else units
-        seen = np.bincount(others.ravel(), minlength=len(masks))
-        base = np.zeros((n, worths.shape[1]))
-        residual = worths
-        rows = np.flatnonzero(seen)
-        if len(rows):
-            features = Features.choose(graph, len(rows), shares=False)
-            importance = seen[rows] * (shares[rows] ** 2).sum(axis=1)
-            surrogate = Surrogate.fit(features, masks[rows], worths[rows], importance)
-            base = surrogate.shared_equally()
-            residual = worths - surrogate.predict(masks)
-        for unit in np.flatnonzero(folds == fold):
-            rows = units[unit]
-            estimates[unit] = base + shares[rows].T @ residual[rows] / (len(rows) // n)
+    units = len(per_unit)
+    values = per_unit.mean(axis=0)
+    if units < 2:
+        return values, np.full_like(values, np.nan)
+    own = per_unit.var(axis=0, ddof=1)
+    variance = ((units - 1) * own + _BORROWED * own.mean(axis=0)) / (units - 1 + _BORROWED)
+    return values, np.sqrt(variance / units) * small_sample_factor(units + _BORROWED)
+
+
+@dataclass(frozen=True)
+class _Arrivals:
+    """What random orders of arrival did, in independent units: an order, or it and its reverse."""
+
+    #: Every distinct component that was completed, once: (k, words).
+    masks: Masks
+    #: The component that every arrival completed, (units, rows), as a row of ``masks``.
+    completed: NDArray[np.int64]
+    #: Who arrived, and who came later and merged the component into a larger one; -1 for nobody.
+    arrived: NDArray[np.int64]
+    merged: NDArray[np.int64]
+
+    def marginals(self, worths: NDArray[np.float64], unit: int) -> NDArray[np.float64]:
+        """What every player added on arrival, (n, q), on average over the orders of a unit."""
+        n = int(self.arrived.max()) + 1
+        added = np.zeros((n, worths.shape[1]))
+        brought = worths[self.completed[unit]]
+        np.add.at(added, self.arrived[unit], brought)
+        later = self.merged[unit] >= 0
+        np.subtract.at(added, self.merged[unit][later], brought[later])
+        return added / (len(brought) // n)
+
+
+def _cross_fitted(
+    graph: CommunicationGraph, arrivals: _Arrivals, worths: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """One unbiased estimate (n, q) of the values per unit, with surrogates that never saw it."""
+    units = len(arrivals.completed)
+    fold = np.arange(units) % min(_FOLDS, units)
+    estimates = np.empty((units, graph.num_nodes, worths.shape[1]))
+    for number in range(fold.max() + 1):
+        base, residual = _surrogate(graph, arrivals, worths, arrivals.completed[fold != number])
+        for unit in np.flatnonzero(fold == number).tolist():
+            estimates[unit] = base + arrivals.marginals(residual, unit)
     return estimates
+
+
+def _surrogate(
+    graph: CommunicationGraph,
+    arrivals: _Arrivals,
+    worths: NDArray[np.float64],
+    others: NDArray[np.int64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The values of a surrogate fitted to some units, and what it leaves of all worths.
+
+    Marginal contributions cancel what single nodes are worth, and those of an order and its reverse
+    what edges are: a surrogate is of use when there is room for paths of two edges.
+    """
+    seen = np.bincount(others.ravel(), minlength=len(worths))
+    rows = np.flatnonzero(seen)[:_MOST_FITTED]
+    features = Features.choose(graph, len(rows), shares=False)
+    if len(features.patterns) < 3:
+        return np.zeros((graph.num_nodes, worths.shape[1])), worths
+    importance = seen[rows].astype(np.float64)
+    surrogate = Surrogate.fit(features, arrivals.masks[rows], worths[rows], importance)
+    return surrogate.shared_equally(), worths - surrogate.predict(arrivals.masks)
 
 
 def _orders_within(
     graph: CommunicationGraph, budget: int, generator: np.random.Generator
-) -> tuple[Masks, int]:
+) -> _Arrivals:
     """Components completed in as many random orders as have at most ``budget`` distinct ones.
 
-    Returns packed components, ``n`` for each order, and how many of them make one independent unit:
-    those of an order and its reverse, unless the budget does not even allow four such pairs.
+    An order and its reverse make one independent unit, unless the budget does not even allow two
+    such pairs.
     """
-    n = graph.num_nodes
-    per_unit = 2 if budget >= 8 * n else 1
-    units = 1 + budget // (n * per_unit)
+    n, words = graph.adjacency.shape
+    per_unit = 2 if budget >= 4 * n else 1
+    batch = 1 + budget // (n * per_unit)
+    masks = np.zeros((0, words), dtype=np.uint64)
+    parts: list[tuple[NDArray[np.int64], ...]] = []
+    units = 0
     while True:
-        orders = generator.permuted(np.tile(np.arange(n), (units, 1)), axis=1)
+        orders = generator.permuted(np.tile(np.arange(n), (batch, 1)), axis=1)
         if per_unit == 2:
             orders = np.stack([orders, orders[:, ::-1]], axis=1).reshape(-1, n)
-        completed = np.empty((len(orders) * n, graph.adjacency.shape[1]), dtype=np.uint64)
-        _complete(graph.adjacency, np.ascontiguousarray(orders), completed)
-        first, _ = distinct_rows(completed)
-        fits = int(
-            np.searchsorted(first, np.arange(1, units + 1) * n * per_unit).searchsorted(
-                budget, side="right"
-            )
-        )
+        completed = np.empty((orders.size, words), dtype=np.uint64)
+        merged = np.full(orders.size, -1)
+        _complete(graph.adjacency, np.ascontiguousarray(orders), completed, merged)
+        together = np.concatenate([masks, completed])
+        # what was there already is distinct and keeps its place
+        first, where = distinct_rows(together)
+        ends = len(masks) + np.arange(batch + 1) * n * per_unit
+        distinct = np.searchsorted(first, ends)
+        fits = int(distinct[1:].searchsorted(budget, side="right"))
+        rows = (where[len(masks) :], orders, merged)
+        parts.append(tuple(part.reshape(batch, -1)[:fits] for part in rows))
+        masks = together[first[: distinct[fits]]]
+        units += fits
         # many orders share coalitions, so more of them may fit; once some do not, all room is used
-        if fits < units or units * n > 64 * budget:
-            return completed[: fits * n * per_unit], n * per_unit
-        units *= 2
+        if fits < batch or units * n > 64 * budget:
+            return _Arrivals(masks, *map(np.concatenate, zip(*parts, strict=True)))
 
 
 @compiled
-def _complete(adjacency, orders, completed):  # type: ignore[no-untyped-def]
-    """Write the component that every arrival completes, order by order."""
+def _complete(adjacency, orders, completed, merged):  # type: ignore[no-untyped-def]
+    """Write the component that every arrival completes, and whose arrival merges it into another.
+
+    Components that last are left alone: ``merged`` has to be -1 everywhere.
+    """
     n, words = adjacency.shape
-    component = np.empty((n, words), np.uint64)
-    owner = np.empty(n, np.int64)
+    # the row of the component that a node is in
+    place_of = np.empty(n, np.int64)
     for order in range(len(orders)):
         for node in range(n):
-            owner[node] = -1
-        for place in range(n):
-            node = orders[order, place]
-            mask = completed[order * n + place]
+            place_of[node] = -1
+        for row in range(order * n, order * n + n):
+            node = orders[order, row - order * n]
+            mask = completed[row]
             for w in range(words):
                 mask[w] = _ZERO
             mask[node // WORD] |= _ONE << np.uint64(node % WORD)
             for word in range(words):
-                bits = adjacency[node, word]
+                bits = adjacency[node, word] & ~mask[word]
                 while bits != _ZERO:
                     near = word * WORD + np.int64(trailing_zeros(bits))
                     bits &= bits - _ONE
-                    if owner[near] >= 0:
+                    other = place_of[near]
+                    if other >= 0:
+                        merged[other] = node
                         for w in range(words):
-                            mask[w] |= component[owner[near], w]
+                            mask[w] |= completed[other, w]
+                        # its other nodes need not be looked at
+                        bits &= ~mask[word]
             for word in range(words):
-                component[node, word] = mask[word]
                 bits = mask[word]
                 while bits != _ZERO:
-                    owner[word * WORD + np.int64(trailing_zeros(bits))] = node
+                    place_of[word * WORD + np.int64(trailing_zeros(bits))] = row
                     bits &= bits - _ONE

@@ -1,11 +1,16 @@
-"""Asking a game for the worths of all connected coalitions, and checking efficiency."""
+"""Asking a game for the worths of coalitions, and checking efficiency."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gstarx.games.protocol import Game, Worths, evaluate_masks
+from gstarx.graphs.bitmasks import Masks, pack
+from gstarx.graphs.index import distinct_rows
 from gstarx.graphs.lattice import CoalitionLattice
 
 
@@ -23,3 +28,53 @@ def component_gap(values: NDArray[np.float64], worths: Worths, lattice: Coalitio
     """Largest gap between the sum of values over a component and the component's worth."""
     shares = lattice.coalitions(lattice.tops).astype(np.float64) @ values
     return float(np.abs(shares - worths[lattice.tops]).max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The worths of several lists of coalitions."""
+
+    #: One matrix (k, q) for each list.
+    worths: tuple[Worths, ...]
+    #: The shape of a worth: () for one game, (q,) for q games at once.
+    shape: tuple[int, ...]
+    #: Number of distinct coalitions that the game was asked for.
+    evaluations: int
+
+    @property
+    def span(self) -> NDArray[np.float64]:
+        """Largest less smallest worth (q,), that of the empty coalition among them."""
+        return worth_span(np.concatenate(self.worths))
+
+
+def ask_once(v: Game, lists: Sequence[Masks], num_players: int) -> Asked:
+    """Worths of packed coalitions, each distinct one asked for once; nobody is worth nothing."""
+    masks = np.concatenate(lists)
+    some = np.flatnonzero(masks.any(axis=1))
+    first, where = distinct_rows(masks[some])
+    found = evaluate_masks(v, masks[some[first]], num_players)
+    columns = in_columns(found)
+    worths = np.zeros((len(masks), columns.shape[1]))
+    worths[some] = columns[where]
+    parts = np.split(worths, np.cumsum([len(part) for part in lists[:-1]]))
+    return Asked(tuple(parts), found.shape[1:], len(first))
+
+
+def worth_span(worths: Worths) -> NDArray[np.float64]:
+    """Largest less smallest of worths (k, q) and the empty coalition's 0, for every game.
+
+    >>> worth_span(np.array([[1.0, -2.0], [3.0, -1.0]]))
+    array([3., 2.])
+    """
+    span: NDArray[np.float64] = worths.max(axis=0, initial=0.0) - worths.min(axis=0, initial=0.0)
+    return span
+
+
+def everybody(num_players: int) -> Masks:
+    """The coalition of all players, packed: (1, words)."""
+    return pack(np.ones((1, num_players), dtype=np.bool_))
+
+
+def without(masks: Masks, num_players: int) -> Masks:
+    """All players who are not in each of the packed coalitions."""
+    return everybody(num_players) & ~masks

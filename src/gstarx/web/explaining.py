@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gstarx import explainers
+from gstarx.explainers.presets import with_settings
 from gstarx.metrics import Faithfulness, evaluate_many
 from gstarx.metrics.optimum import best_selections_in_turn
 from gstarx.metrics.probabilities import options_of, part_probabilities
@@ -165,7 +166,7 @@ class Explaining:
         key = (asked.name, name, tuple(sorted(options.items())), asked.seed)
         if key in self._trained:
             return self._trained[key]
-        made = explainers.create(name, dataset=asked.model.dataset, **more)
+        made = explainers.create(name, dataset=with_settings(asked.model.dataset), **more)
         if made.requires_training:
             data = self._networks.at_hand(asked.model)
             if data is None:

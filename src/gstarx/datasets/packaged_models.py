@@ -1,0 +1,81 @@
+"""The parser and the encoder that ``gstarx[text]`` installs, checked before they are read.
+
+The two packages were uploaded by others than the authors of the models. ``packaged_models.sha256``
+has the SHA-256 of every file of the two models, as ``sha256sum`` prints them; those who want to
+check by hand run ``sha256sum -c`` on it where packages are installed. The weights of MiniLM,
+``53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db``, are those that
+sentence-transformers publishes as ``all-MiniLM-L6-v2``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+
+from gstarx.optional import require
+
+
+def model_directory(package: str, directory: str) -> Path:
+    """Where the model of an installed package lies, after all its files have been checked.
+
+    The package is not imported: what it would run does not count among the files of the model.
+
+    Parameters
+    ----------
+    package
+        Name of the package to import.
+    directory
+        Where its model is in it.
+
+    Raises
+    ------
+    ImportError
+        When it is not installed.
+    ValueError
+        When a file is missing, is there in excess, or is not the known one; it is named.
+
+    Notes
+    -----
+    Done once in a process, which takes a third of a second for a hundred megabytes.
+    """
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        require(package, extra="text")
+        raise ImportError(f"{package} must be a package (got {spec})", name=package)
+    place = Path(spec.submodule_search_locations[0]) / directory
+    _check(place, f"{package}/{directory}/")
+    return place
+
+
+@cache
+def _check(place: Path, prefix: str) -> None:
+    package = prefix.partition("/")[0]
+    known = _known(prefix)
+    found = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()}
+    for name in sorted(known.keys() ^ found):
+        what = "is missing" if name in known else "does not belong there"
+        raise ValueError(f"{place / name} {what}: {_remedy(package)}")
+    for name, wanted in known.items():
+        with open(place / name, "rb") as file:
+            got = hashlib.file_digest(file, "sha256").hexdigest()
+        if got != wanted:
+            raise ValueError(
+                f"{place / name} must have the SHA-256 {wanted} (got {got}): {_remedy(package)}"
+            )
+
+
+def _known(prefix: str) -> dict[str, str]:
+    """The SHA-256 of every file of a model, by its path in the model's directory."""
+    text = (files("gstarx.datasets") / "packaged_models.sha256").read_text(encoding="utf-8")
+    lines = (line.split("  ", 1) for line in text.splitlines())
+    return {path.removeprefix(prefix): sha for sha, path in lines if path.startswith(prefix)}
+
+
+def _remedy(package: str) -> str:
+    return (
+        f"{package} is damaged, or not the package that GStarX was tested with; install it again, "
+        "or pass a parser and an encoder of your own"
+    )

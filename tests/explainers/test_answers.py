@@ -1,0 +1,77 @@
+"""What an explainer answers is checked, whoever wrote it, before anybody sees it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gstarx.explainers import NodeExplainer, NodeResult
+from gstarx.models import GCN
+
+
+class Says(NodeExplainer):
+    """Answers whatever it is told to."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__()
+        self.answer = answer
+
+    def _explain(self, model: Any, data: Any, seed: Any, target: Any, task: Any) -> Any:
+        return self.answer
+
+
+def explained(answer: Any) -> NodeResult:
+    data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]))
+    return Says(answer).explain(GCN(4, 4, 2), data)
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ([1, float("nan"), 3, 4], r"scores of Says must be finite \(got nan for node 1, 1 of 4"),
+        ([1, 2, float("inf"), -float("inf")], r"finite \(got inf for node 2, 2 of 4 are not"),
+        ([1, 2, 3], r"one number per node, of shape \(4,\) \(got \(3,\)\)"),
+        ([1, 2, 3, 4, 5], r"one number per node, of shape \(4,\) \(got \(5,\)\)"),
+        (np.ones((4, 1)), r"one number per node, of shape \(4,\) \(got \(4, 1\)\)"),
+        (0.5, r"one number per node, of shape \(4,\) \(got \(\)\)"),
+    ],
+)
+def test_scores_that_are_none(scores: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        explained(NodeResult(np.asarray(scores)))
+
+
+@pytest.mark.parametrize("nodes", [[0, 4], [-1, 2], [1, 1], [0.5, 1.0], [[0, 1]]])
+def test_sets_of_what_are_no_nodes(nodes: Any) -> None:
+    with pytest.raises(ValueError, match=r"Says must find sets of distinct nodes in 0\.\.3 \(got"):
+        explained(NodeResult(None, sets=(np.array([0, 1]), np.array(nodes))))
+
+
+def test_standard_errors_for_other_nodes() -> None:
+    with pytest.raises(ValueError, match="standard errors of Says must be one number per node"):
+        explained(NodeResult(np.zeros(4), details={"node_std_error": np.zeros(3)}))
+
+
+def test_something_else() -> None:
+    with pytest.raises(TypeError, match=r"Says must answer with a NodeResult \(got list\)"):
+        explained([1, 2, 3, 4])
+    with pytest.raises(TypeError, match="scores of Says must be numbers"):
+        explained(NodeResult(["a", "b", "c", "d"]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [list, torch.tensor, lambda s: np.array(s, dtype=np.float32)])
+def test_other_kinds_of_numbers_are_taken(kind: Any) -> None:
+    found = explained(NodeResult(kind([1, 2, 3, 4]))).node_scores
+    assert isinstance(found, np.ndarray)
+    assert found.dtype == np.float64
+    assert found.tolist() == [1, 2, 3, 4]
+
+
+def test_a_search_may_find_nothing() -> None:
+    nothing = np.zeros(0, dtype=np.int64)
+    assert explained(NodeResult(None)).select(3).size == 0
+    assert explained(NodeResult(None, sets=(nothing,))).select(3).size == 0

@@ -1,0 +1,40 @@
+"""What the documentation promises of estimates, at full size. Only with the soak profile."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+
+from benchmarks.coverage import GRAPHS, PER_PLAYER, PLAYERS, share_covered
+from benchmarks.interactions import sparse_graph
+from gstarx.values import banzhaf_value_sampled, myerson_value_sampled, shapley_value_sampled
+from tests.values.definitions import first_players_game, peak_memory
+
+pytestmark = [
+    pytest.mark.skipif(
+        settings.default is not settings.get_profile("soak"), reason="takes minutes: make soak"
+    ),
+    pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning"),
+]
+
+
+@pytest.mark.parametrize("value", ["shapley", "banzhaf", "myerson"])
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("n", PLAYERS)
+def test_two_standard_errors_cover(value: str, graph: str, n: int) -> None:
+    for per_player in PER_PLAYER:
+        share = share_covered(value, GRAPHS[graph](n, seed=1), per_player, range(20))
+        assert 0.9 <= share <= 0.99, per_player
+
+
+@pytest.mark.parametrize("value", ["shapley", "banzhaf", "myerson"])
+def test_five_thousand_players_and_twenty_thousand_evaluations(value: str) -> None:
+    graph = sparse_graph(5_000, seed=0)
+    with peak_memory() as peak:
+        if value == "shapley":
+            shapley_value_sampled(first_players_game, 5_000, budget=20_000, seed=0)
+        elif value == "banzhaf":
+            banzhaf_value_sampled(first_players_game, 5_000, budget=20_000, seed=0)
+        else:
+            myerson_value_sampled(first_players_game, graph, budget=20_000, seed=0)
+    assert peak[0] < 500e6
