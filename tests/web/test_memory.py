@@ -83,12 +83,14 @@ def test_wide_models_take_more() -> None:
     ("name", "options"),
     [
         ("banzhaf", {"budget": 2_000}),
+        ("shapley", {"budget": 2_000}),
         ("graphsvx", {"num_samples": 2_000}),
         ("graphsvx", {"num_samples": 2_000, "efficiency": "none"}),
         ("local_shapley", {"sample_num": 10}),
     ],
     ids=str,
 )
+@pytest.mark.filterwarnings("ignore::gstarx.values.allocation.PrecisionWarning")
 def test_no_explainer_holds_more_coalitions_than_it_is_said_to(
     name: str, options: dict[str, Any]
 ) -> None:
