@@ -165,7 +165,7 @@ def serve(
     max_memory: Annotated[
         float | None,
         typer.Option(
-            min=0.25,
+            min=0.5,
             max=1_024,
             help="GB that a job may use; by default from the machine's memory and the workers.",
             rich_help_panel=_MUCH,

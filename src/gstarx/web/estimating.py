@@ -22,8 +22,9 @@ _NODE = 4 * 1 + 2 * 8
 _WORD, _WORTH, _NUMBER = 8, 8, 4
 #: Activations of a layer that there are at a time: what goes in, what comes out, and one more.
 _ACTIVATIONS = 3
-#: Whatever the request: kernels that are compiled, drawings, caches.
-_ANYWAY = 64 << 20
+#: Whatever the request: coalitions that are listed with their weights before some of them are
+#: drawn, kernels that are compiled, drawings.
+_ANYWAY = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Estimate:
 
         >>> found = Estimate.of(nodes=150, edges=300, width=64, batch_nodes=3072)
         >>> found.anyway >> 20, found.each, found.total(50_000) >> 20
-        (67, 3032, 212)
+        (259, 3032, 404)
         """
         bitmask = _WORD * -(-nodes // 64)
         layers = max(batch_nodes, nodes) * (_ACTIVATIONS + edges / max(nodes, 1))
