@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -179,6 +181,27 @@ def test_a_draw_counts_in_its_own_fold() -> None:
     )
     np.testing.assert_allclose(values, terms.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(variance, terms.var(axis=0, ddof=1) / 23, atol=1e-12)
+
+
+def test_a_sample_of_different_coalitions_is_unbiased_too() -> None:
+    # every sample of two of the four pairs of three players; surrogates that learned from one
+    n, game = 3, random_game(3, seed=1)
+    every = np.array([[s >> i & 1 for i in range(n)] for s in range(4)], dtype=bool)
+    differences = game(~every)[:, None] * -1.0
+    differences[1:] += game(every[1:])[:, None]
+    signs = 2.0 * every - 1
+    mean, variances, found = np.zeros((n, 1)), [], []
+    for pair in permutations(range(4), 2):
+        chosen = list(pair)
+        drawn = Membership.of(pack(every[chosen]), n, center=0.5, scale=2.0)
+        base = np.stack([signs[k][:, None] * differences[k] / 3 for k in chosen[::-1]], axis=1)
+        left = differences[chosen][:, None] - np.einsum("ki,ifq->kfq", signs[chosen], base)
+        values, variance = corrected(drawn, np.full(2, 2.0), left, base, population=4)
+        mean += values / 12
+        variances.append(variance)
+        found.append(values)
+    np.testing.assert_allclose(mean[:, 0], banzhaf_value(game, n).values, atol=1e-12)
+    assert np.mean(variances) > 0.3 * np.var(found, axis=0).mean()
 
 
 def test_one_draw_knows_no_variance() -> None:

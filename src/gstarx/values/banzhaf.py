@@ -129,7 +129,7 @@ def banzhaf_value_sampled(
         return banzhaf_value(v, n, presence=presence, max_coalitions=budget)
     paired = presence == 0.5
     draws = max(1, (budget - 1) // 2 if paired else budget - 1)
-    drawn, left_out = _draw(draws, n, presence, np.random.default_rng(seed))
+    drawn = _draw(draws, n, presence, np.random.default_rng(seed))
     seen = ask_once(v, [drawn, without(drawn, n) if paired else drawn[:0], everybody(n)], n)
     if paired:
         rows = Membership.of(drawn, n, center=0.5, scale=2.0)
@@ -143,8 +143,14 @@ def banzhaf_value_sampled(
         weight = 1.0 / (presence * (1.0 - presence))
     held = (fold_of(draws)[:, None] == np.unique(fold_of(draws))).astype(np.float64)
     fit = cross_fit(rows, answers, 1.0 - held, held)
-    values, variance = corrected(rows, np.full(draws, weight), fit.residuals, fit.coefficients[:n])
-    std_error = np.sqrt(left_out * variance) * small_sample_factor(draws)
+    values, variance = corrected(
+        rows,
+        np.full(draws, weight),
+        fit.residuals,
+        fit.coefficients[:n],
+        population=2 ** (n - 1) if paired and n <= _FEW_PLAYERS else None,
+    )
+    std_error = np.sqrt(variance) * small_sample_factor(draws)
     values = within_range(
         values, std_error, seen.span, value="banzhaf", evaluations=seen.evaluations
     )
@@ -161,21 +167,19 @@ def check_presence(presence: float) -> None:
         raise ValueError(f"presence must lie between 0 and 1, both excluded (got {presence!r})")
 
 
-def _draw(
-    draws: int, n: int, presence: float, generator: np.random.Generator
-) -> tuple[Masks, float]:
-    """Packed coalitions in which every player is as likely, and what share of them is left out.
+def _draw(draws: int, n: int, presence: float, generator: np.random.Generator) -> Masks:
+    """Packed coalitions in which every player is as likely.
 
     In pairs no coalition comes twice as long as few players make that likely.
     """
     if presence == 0.5 and n <= _FEW_PLAYERS:
         # of each pair the coalition without the last player
-        every = 2 ** (n - 1)
-        chosen = generator.choice(every, draws, replace=False)
-        return chosen.astype(np.uint64)[:, None], 1.0 - draws / every
+        chosen = generator.choice(2 ** (n - 1), draws, replace=False)
+        return chosen.astype(np.uint64)[:, None]
     rows = max(1, _CELLS // max(1, n))
-    blocks = [
-        pack(generator.random((min(rows, draws - first), n)) < presence)
-        for first in range(0, draws, rows)
-    ]
-    return np.concatenate(blocks), 1.0
+    return np.concatenate(
+        [
+            pack(generator.random((min(rows, draws - first), n)) < presence)
+            for first in range(0, draws, rows)
+        ]
+    )

@@ -250,12 +250,15 @@ def corrected(
     weights: NDArray[np.float64],
     residuals: NDArray[np.float64],
     base: NDArray[np.float64],
+    *,
+    population: int | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Values (n, q) of all draws, and their variance.
 
     A draw says ``base + centered members * weight * residual``, with the base (n, folds, q) and the
     residual (k, folds, q) of its own fold, :func:`fold_of`. Values are means over draws, and the
-    variance is that of a mean of independent draws; it is ``nan`` for a single one.
+    variance is that of a mean of independent draws; it is ``nan`` for a single one. If no draw came
+    twice, ``population`` is how many there were to draw from.
     """
     draws, count = len(rows.masks), base.shape[1]
     own = np.zeros_like(residuals)
@@ -270,4 +273,10 @@ def corrected(
     apart = base - values[:, None]
     squares = (apart**2 * times + 2 * apart * shares).sum(axis=1)
     squares += rows.shares(own.sum(axis=1) ** 2, power=2)
-    return values, np.maximum(squares, 0.0) / (draws * (draws - 1))
+    variance = np.maximum(squares, 0.0) / (draws * (draws - 1))
+    if population is not None:
+        # a fold stands for what other folds did not draw; what they drew is known
+        others = rows.shares(weights[:, None, None] * residuals) - shares
+        values += (others * times - shares * (draws - times)).sum(axis=1) / (draws * population)
+        variance *= 1.0 - draws / population
+    return values, variance
