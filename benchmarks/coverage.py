@@ -1,8 +1,8 @@
 """Share of true values within two standard errors of their estimates: 90 to 99 % is honest.
 
-Games are sums of random worths of players, pairs and triples, on graphs those of edges and paths of
-two edges; their Shapley, Banzhaf and Myerson values are known in closed form. HN values are exact
-where the connected coalitions can be listed, and else means of long runs, whose own errors count.
+Games are sums of random worths of players, edges and paths of two edges; their Shapley, Banzhaf and
+Myerson values are known in closed form. HN values are exact where the connected coalitions can be
+listed, and else means of long runs, whose own errors count.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def share_covered(value: str, graph: CommunicationGraph, per_player: int, seeds:
     inside = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)
-        game, known = interaction_game(n, seed=0, graph=None if value == "banzhaf" else graph)
+        game, known = interaction_game(n, seed=0, graph=graph)
         truth, spread = known.shapley, np.zeros(n)
         if value == "banzhaf":
             truth = known.banzhaf

@@ -7,12 +7,14 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from gstarx import datasets
 from gstarx.models import GCN, save_model
 from gstarx.runs import RunSpec
 
@@ -136,6 +138,17 @@ def spec(weights: Path) -> Callable[..., RunSpec]:
         return RunSpec(dataset="nitro", model=str(weights), explainer=explainer, **chosen)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def _loaded() -> Callable[..., Any]:
+    return cache(datasets.load)
+
+
+@pytest.fixture
+def loaded_once(_loaded: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets runs in this process share a dataset, which takes longer to load than to explain."""
+    monkeypatch.setattr(datasets, "load", _loaded)
 
 
 @pytest.fixture(scope="session")

@@ -36,6 +36,8 @@ from gstarx.whole_files import written_aside
 from tests.runs.same_rows import lasting
 from tests.runs.test_store import RUN, graphs_in, row, written
 
+pytestmark = pytest.mark.usefixtures("loaded_once")
+
 Make = Callable[..., RunSpec]
 
 

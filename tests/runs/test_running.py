@@ -242,6 +242,7 @@ def test_no_memory_is_a_failure_of_its_graph(spec: Make, plugin: Path, tmp_path:
         ("text", "TypeError: 'str' object cannot be interpreted as an integer"),
     ],
 )
+@pytest.mark.usefixtures("loaded_once")
 def test_whatever_an_explainer_does_is_a_failure_of_its_graph(
     spec: Make, plugin: Path, tmp_path: Path, answer: str, error: str
 ) -> None:
@@ -255,6 +256,7 @@ def test_whatever_an_explainer_does_is_a_failure_of_its_graph(
     assert len(rows) == 2
 
 
+@pytest.mark.usefixtures("loaded_once")
 def test_numbers_of_numpy_and_strange_text_are_kept(
     spec: Make, plugin: Path, tmp_path: Path
 ) -> None:
@@ -264,6 +266,7 @@ def test_numbers_of_numpy_and_strange_text_are_kept(
     assert kept == [0, 7, "\\ud800", True, None]
 
 
+@pytest.mark.usefixtures("loaded_once")
 def test_another_version_of_a_plugin_is_another_run(
     spec: Make, plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,14 +290,13 @@ def test_another_version_of_a_plugin_is_another_run(
     assert done(asked[0], tmp_path / "store").done == 2
 
 
+@pytest.mark.usefixtures("loaded_once")
 def test_another_version_of_captum_is_another_run_of_gradients_alone(
     spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loaded = datasets.load("nitro")
-
     def runs_now() -> list[str]:
         return [
-            preparation.prepare(spec(name, 1), dataset=loaded).run
+            preparation.prepare(spec(name, 1)).run
             for name in (
                 "gradient_x_input",
                 "integrated_gradients",

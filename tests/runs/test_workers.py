@@ -14,6 +14,8 @@ from gstarx.runs.local import explain_locally
 from gstarx.runs.preparation import Prepared, prepare
 from gstarx.runs.work import Done
 
+pytestmark = pytest.mark.usefixtures("loaded_once")
+
 Make = Callable[..., RunSpec]
 
 #: Its number says how it begins; what it is given, how it goes on.
