@@ -130,10 +130,11 @@ def require_apart(
 
 def _other_company(sizes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Rows of a batch to evaluate again together: the largest, and some of the others."""
-    largest, smallest = int(sizes.argmax()), int(sizes.argmin())
-    others = np.setdiff1d(np.arange(len(sizes)), [largest, smallest])
-    drawn = np.random.default_rng(len(sizes)).permutation(others)[: _COMPARED - 1]
-    return [np.array([largest]), np.append(drawn, smallest if smallest != largest else others[:1])]
+    largest = int(sizes.argmax())
+    others = np.delete(np.arange(len(sizes)), largest)
+    smallest = others[sizes[others].argmin()]
+    shuffled = np.random.default_rng(len(sizes)).permutation(others[others != smallest])
+    return [np.array([largest]), np.append(shuffled[: _COMPARED - 1], smallest)]
 
 
 def say_one_by_one() -> None:
