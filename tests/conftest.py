@@ -1,7 +1,9 @@
-"""How hypothesis draws, and how interrupts come in, for every test."""
+"""How hypothesis draws, and how interrupts and warnings come in, for every test."""
 
 import signal
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -14,3 +16,15 @@ settings.register_profile(
 )
 settings.register_profile("soak", settings.get_profile("everyday"), max_examples=2_000)
 settings.load_profile("everyday")
+
+#: Samplers themselves are tested with every warning an error.
+_SAMPLERS = Path(__file__).parent / "values"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Elsewhere networks without training are explained from few evaluations: noise is expected."""
+    for item in items:
+        if _SAMPLERS not in item.path.parents:
+            item.add_marker(
+                pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning"), append=False
+            )

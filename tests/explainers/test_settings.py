@@ -23,9 +23,6 @@ from gstarx.values import (
     subgraph_sampled,
 )
 
-#: A random game has nothing that few evaluations could show, and the samplers say so.
-pytestmark = pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning")
-
 RING = CommunicationGraph(8, [(i, (i + 1) % 8) for i in range(8)])
 GAME = random_game(8, seed=1)
 CONNECTED = 8 * 7 + 1
