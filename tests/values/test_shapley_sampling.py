@@ -20,6 +20,7 @@ from gstarx.values import PrecisionWarning, budget, shapley_value, shapley_value
 from gstarx.values.shapley_sampling import _own_values, _Plan, _regressors, counted, subsets
 from tests.values.definitions import (
     Counting,
+    Numbers,
     first_players_game,
     peak_memory,
     smooth_game,
@@ -104,12 +105,18 @@ def test_no_surrogate_moves_the_expectation(n: int, seed: int) -> None:
 
 @ignoring_noise
 @pytest.mark.usefixtures("_unlisted")
-@pytest.mark.parametrize("spend", [8, 23])
-def test_the_mean_over_seeds_is_the_value(spend: int) -> None:
-    game = random_game(7, seed=spend, q=2)
-    exact = shapley_value(game, 7).values
+@pytest.mark.parametrize(("n", "spend"), [(7, 8), (7, 23), (6, 21)])
+def test_the_mean_over_seeds_is_the_value(n: int, spend: int) -> None:
+    anything = random_game(n, seed=spend, q=2)
+
+    def game(coalitions: Numbers) -> Numbers:
+        # halves matter, and who is in them: they are the size that is its own complement's
+        half = coalitions.sum(axis=1) == n // 2
+        return anything(coalitions) + np.where(half & coalitions[:, 0], 5.0, 0.0)[:, None]
+
+    exact = shapley_value(game, n).values
     found = np.array(
-        [shapley_value_sampled(game, 7, budget=spend, seed=s).values for s in range(150)]
+        [shapley_value_sampled(game, n, budget=spend, seed=s).values for s in range(150)]
     )
     drift = (found.mean(axis=0) - exact) / (found.std(axis=0, ddof=1) / np.sqrt(150) + 1e-12)
     assert np.abs(drift).max() < 4.5

@@ -94,13 +94,15 @@ class Explaining:
         """Carry out a job; what is found is said as soon as it is."""
         model = self._networks.get(job["model"])
         subject = self._subjects.get(job["model"], job["input"])
-        check_memory(model, subject, job["explainers"], self._settings.limits)
+        stored = "run_graph" in job["input"]
+        if not stored:
+            check_memory(model, subject, job["explainers"], self._settings.limits)
         probabilities = probabilities_of(model, subject)
         target = checked_target(job["target"], probabilities)
         classes = self._networks.classes(model)
         say("subject", drawn(subject, probabilities=probabilities, classes=classes))
         asked = _Question(model, job["model"], subject, target, job["seed"])
-        if "run_graph" in job["input"]:
+        if stored:
             self._show_stored(asked, job["best"], say)
             return
         chosen = job["explainers"]
