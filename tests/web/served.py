@@ -42,7 +42,7 @@ class Served:
 
     def about(self) -> dict[str, Any]:
         """What the server has, when it is ready."""
-        wait_for(lambda: self.client.get("/about").json()["ready"])
+        wait_for(lambda: self.client.get("/about").json()["ready"], seconds=300)
         found: dict[str, Any] = self.client.get("/about").json()
         return found
 
