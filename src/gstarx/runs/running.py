@@ -169,6 +169,9 @@ def resume(
 ) -> list[RunReport]:
     """Go on with the runs of a store that were stopped.
 
+    A run that cannot go on does not keep the others from it. A file about a run that is damaged is
+    named in the log.
+
     Parameters
     ----------
     store
@@ -177,9 +180,6 @@ def resume(
         Only this run; by default all.
     engine, workers, address, progress
         As for :func:`run`, and not necessarily what they were before.
-
-    A run that cannot go on does not keep the others from it. A damaged file that a run cannot be
-    told from is named in the log.
 
     Raises
     ------
