@@ -238,7 +238,7 @@ def test_the_worths_that_were_certain_come_back() -> None:
         game = random_game(10, seed=4, q=q)
         found = estimated(game, lattice, weights, graph, budget=20, certain=certain)
         np.testing.assert_array_equal(found.certain_worths, game(lattice.coalitions(certain)))
-        assert found.fitted.shape == (len(lattice), q or 1)
+        assert found.surrogate.predict(lattice.masks).shape == (len(lattice), q or 1)
         assert found.evaluations == 20
 
 
@@ -335,5 +335,8 @@ def test_additive_games_leave_no_error(graph: CommunicationGraph, seed: int) -> 
     )
     np.testing.assert_allclose(found.values[:, 0], own, rtol=0, atol=1e-10)
     np.testing.assert_allclose(
-        found.fitted[:, 0], unpack(lattice.masks, n) @ own, rtol=0, atol=1e-9
+        found.surrogate.predict(lattice.masks)[:, 0],
+        unpack(lattice.masks, n) @ own,
+        rtol=0,
+        atol=1e-9,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
-from benchmarks.coverage import GRAPHS, PER_PLAYER, PLAYERS, share_covered
+from benchmarks.coverage import GRAPHS, PER_PLAYER, PLAYERS, SEEDS, VALUES, share_covered
 from benchmarks.interactions import sparse_graph
 from gstarx.values import banzhaf_value_sampled, myerson_value_sampled, shapley_value_sampled
 from tests.values.definitions import first_players_game, peak_memory
@@ -18,12 +18,12 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("value", ["shapley", "banzhaf", "myerson"])
+@pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("n", PLAYERS)
 def test_two_standard_errors_cover(value: str, graph: str, n: int) -> None:
     for per_player in PER_PLAYER:
-        share = share_covered(value, GRAPHS[graph](n, seed=1), per_player, range(20))
+        share = share_covered(value, GRAPHS[graph](n, seed=1), per_player, SEEDS[value])
         assert 0.9 <= share <= 0.99, per_player
 
 

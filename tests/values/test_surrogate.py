@@ -191,7 +191,7 @@ def test_predictions_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         features_of(graph, shares=True), lattice.masks, worths, np.ones(len(lattice))
     )
     whole = fitted.predict(lattice.masks)
-    monkeypatch.setattr(surrogate, "_BLOCK", 7)
+    monkeypatch.setattr(surrogate, "_CELLS", 7 * fitted.features.width)
     np.testing.assert_allclose(fitted.predict(lattice.masks), whole, rtol=0, atol=1e-12)
 
 

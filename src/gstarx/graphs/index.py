@@ -74,11 +74,16 @@ def find_rows(masks: Masks, wanted: Masks) -> NDArray[np.int64]:
     >>> find_rows(np.array([[4], [9]], dtype=np.uint64), np.array([[9], [5]], dtype=np.uint64))
     array([ 1, -1])
     """
+    rows = np.empty(len(wanted), dtype=np.int64)
+    _find(masks, table_of(masks), wanted, rows)
+    return rows
+
+
+def table_of(masks: Masks) -> NDArray[np.int64]:
+    """The rows of distinct masks in the places where :func:`slot_of` starts looking, else -1."""
     table = _empty_table(len(masks))
     _insert(masks, table)
-    rows = np.empty(len(wanted), dtype=np.int64)
-    _find(masks, table, wanted, rows)
-    return rows
+    return table
 
 
 def _empty_table(entries: int) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ the worths are dear, survey statistics says what to do:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,46 @@ from gstarx.graphs.communication import CommunicationGraph
 from gstarx.values.surrogate import Features, Surrogate
 from gstarx.values.worths import in_columns, worth_span
 
+#: Weights that are copied at once (8 MB).
+_CELLS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights (k, n) of coalitions, of which only the columns of their own component are kept."""
+
+    num_nodes: int
+    #: Nodes (c,) and weights (j, c) of successive rows; all other weights of these rows are zero.
+    blocks: tuple[tuple[NDArray[np.int64], NDArray[np.float64]], ...]
+
+    @classmethod
+    def of(cls, weights: NDArray[np.float64]) -> Weights:
+        """Weights that are kept for all nodes."""
+        n = weights.shape[1]
+        return cls(n, ((np.arange(n), weights),))
+
+    @property
+    def norms(self) -> NDArray[np.float64]:
+        """The norm of every row, (k,)."""
+        return np.concatenate(
+            [np.sqrt(np.einsum("ij,ij->i", weights, weights)) for _, weights in self.blocks]
+        )
+
+    def total(
+        self, rows: NDArray[np.int64], numbers: NDArray[np.float64], *, power: int = 1
+    ) -> NDArray[np.float64]:
+        """Powers of the weights of some rows, in order, transposed times numbers (rows, q)."""
+        total = np.zeros((self.num_nodes, numbers.shape[1]))
+        begin = 0
+        for nodes, weights in self.blocks:
+            first, last = np.searchsorted(rows, (begin, begin + len(weights)))
+            step = max(1, _CELLS // max(1, len(nodes)))
+            for at in range(int(first), int(last), step):
+                some = slice(at, min(at + step, int(last)))
+                total[nodes] += (weights[rows[some] - begin] ** power).T @ numbers[some]
+            begin += len(weights)
+        return total
+
 
 @dataclass(frozen=True)
 class WeightedSum:
@@ -35,8 +76,7 @@ class WeightedSum:
     values: NDArray[np.float64]
     #: Variance of ``values`` due to drawing coalitions, (n, q).
     variance: NDArray[np.float64]
-    #: The surrogate's worth of every coalition, (k, q).
-    fitted: Worths
+    surrogate: Surrogate
     #: Worths of the rows in ``certain``, in their own shape: (c,) or (c, q).
     certain_worths: Worths
     evaluations: int
@@ -47,12 +87,14 @@ class WeightedSum:
 def estimate_sum(
     v: Game,
     masks: Masks,
-    weights: NDArray[np.float64],
+    weights: NDArray[np.float64] | Weights,
     graph: CommunicationGraph,
     *,
     budget: int,
     certain: NDArray[np.int64],
     generator: np.random.Generator,
+    times: NDArray[np.float64] | None = None,
+    value_of: Callable[[Surrogate], NDArray[np.float64]] | None = None,
 ) -> WeightedSum:
     """Estimate ``weights.T @ v`` by asking for at most ``budget`` of the coalitions.
 
@@ -72,27 +114,40 @@ def estimate_sum(
         Rows that are evaluated whatever their weight.
     generator
         Source of randomness.
+    times
+        Where the coalitions are themselves a random draw from very many, how often each was drawn,
+        (k,); infinite for those whose weights are certain, as all are unless said otherwise.
+    value_of
+        The sum (n, q) over all coalitions of a surrogate's worths; unless given, it is taken over
+        ``masks``.
     """
-    chance = inclusion_chances(np.linalg.norm(weights, axis=1), budget, certain)
+    table = weights if isinstance(weights, Weights) else Weights.of(weights)
+    norms = table.norms
+    chance = inclusion_chances(norms, budget, certain)
     drawn = systematic_sample(chance, generator)
     asked = evaluate_masks(v, masks[drawn], graph.num_nodes)
     worths = in_columns(asked)
-    odds = 1.0 / chance[drawn]
+    kept, odds = chance[drawn], 1.0 / chance[drawn]
+    # what is left to chance: whether a row is evaluated, and whether it is there at all
+    left = 1.0 - kept if times is None else 1.0 - kept + kept / times[drawn]
     # coalitions whose residual would be blown up most are fitted best
-    importance = (weights[drawn] ** 2).sum(axis=1) * (odds - 1.0 + 1e-2) * odds
+    importance = norms[drawn] ** 2 * (left + 1e-2 * kept) * odds**2
     features = Features.choose(graph, len(drawn))
     surrogate = Surrogate.fit(features, masks[drawn], worths, importance)
-    fitted = surrogate.predict(masks)
-    scaled = weights[drawn] * odds[:, None]
-    values = weights.T @ fitted + scaled.T @ (worths - fitted[drawn])
-    open_rows = int((chance[drawn] < 1).sum())
-    spread = (scaled**2 * (1.0 - chance[drawn])[:, None]).T @ surrogate.left_out**2
+    if value_of is None:
+        values = table.total(np.arange(len(masks)), surrogate.predict(masks))
+    else:
+        values = value_of(surrogate)
+    residual = worths - surrogate.predict(masks[drawn])
+    values = values + table.total(drawn, residual * odds[:, None])
+    spread = table.total(drawn, surrogate.left_out**2 * (left * odds**2)[:, None], power=2)
+    open_rows = int((left > 0).sum())
     # a single draw says nothing about its own spread, unless there was nothing else to draw
     known = open_rows > 1 or len(drawn) == len(masks)
     widened = small_sample_factor(max(2, open_rows)) ** 2 if known else np.nan
     variance = spread * (open_rows / max(1, open_rows - 1)) * widened
     place = np.searchsorted(drawn, certain)
-    return WeightedSum(values, variance, fitted, asked[place], len(drawn), worth_span(worths))
+    return WeightedSum(values, variance, surrogate, asked[place], len(drawn), worth_span(worths))
 
 
 def certain_rows(
@@ -103,11 +158,11 @@ def certain_rows(
     Together they determine every additive game. A budget too small for all of them leaves out one
     node of every component, which the others determine.
     """
-    members = unpack(masks, num_nodes)
-    singles = np.flatnonzero(members.sum(axis=1) == 1)
+    singles = np.flatnonzero(np.bitwise_count(masks).sum(axis=1) == 1)
     certain = np.union1d(tops, singles)
     if len(certain) > budget:
-        component = np.argmax(members[tops][:, np.argmax(members[singles], axis=1)], axis=0)
+        whole, alone = unpack(masks[tops], num_nodes), unpack(masks[singles], num_nodes)
+        component = np.argmax(whole[:, np.argmax(alone, axis=1)], axis=0)
         _, first = np.unique(component, return_index=True)
         certain = np.setdiff1d(certain, np.setdiff1d(singles[first], tops))
     return certain

@@ -8,7 +8,8 @@ exactly whatever sample it is fitted to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,10 @@ from gstarx.graphs.bitmasks import Masks, unpack
 from gstarx.graphs.communication import CommunicationGraph
 
 _PENALTY = 1e-3
-_BLOCK = 8192
+#: Features that are written out at once (16 MB), and those that are kept for the next pass (64 MB).
+_CELLS = 1 << 21
+_KEPT_CELLS = 1 << 23
+_REFINEMENTS = 4
 #: At least this many fitted coalitions per feature, and never more features than this.
 _ROWS_PER_FEATURE = 5
 _MAX_FEATURES = 600
@@ -31,26 +35,31 @@ class Features:
     num_nodes: int
     #: Groups of node sets, (m, 1), (m, 2) and (m, 3): single nodes, edges, two-edge paths.
     patterns: tuple[NDArray[np.int64], ...]
-    #: Whether there are a constant and a copy of everything divided by the coalition's size.
+    #: Whether there are a constant, one over the coalition's size, and copies divided by the size.
     shares: bool
+    #: How many of the groups have such copies.
+    divided: int = 3
 
     @classmethod
     def choose(cls, graph: CommunicationGraph, rows: int, *, shares: bool = True) -> Features:
         """The richest features that ``rows`` fitted coalitions can carry."""
+        n = graph.num_nodes
         room = min(rows // _ROWS_PER_FEATURE, _MAX_FEATURES)
-        chosen = cls(graph.num_nodes, (np.arange(graph.num_nodes)[:, None],), shares)
+        chosen = cls(n, (np.arange(n)[:, None],), shares)
+        if chosen.width > _MAX_FEATURES:
+            chosen = replace(chosen, divided=0)
         paths = int((graph.degrees * (graph.degrees - 1) // 2).sum())
         for count, patterns_of in ((len(graph.edges), _edges), (paths, two_edge_paths)):
             if chosen.width + (1 + shares) * count > room:
                 break
-            chosen = cls(graph.num_nodes, (*chosen.patterns, patterns_of(graph)), shares)
+            chosen = replace(chosen, patterns=(*chosen.patterns, patterns_of(graph)))
         return chosen
 
     @property
     def width(self) -> int:
         """Number of columns."""
-        patterns = sum(map(len, self.patterns))
-        return 2 * (1 + patterns) if self.shares else patterns
+        counts = list(map(len, self.patterns))
+        return sum(counts) + (2 + sum(counts[: self.divided]) if self.shares else 0)
 
     @property
     def free(self) -> int:
@@ -60,12 +69,24 @@ class Features:
     def of(self, masks: Masks) -> NDArray[np.float64]:
         """The feature matrix (k, width) of packed coalitions."""
         members = unpack(masks, self.num_nodes)
-        inside = [members[:, pattern].all(axis=2) for pattern in self.patterns]
+        # a node alone is in a coalition or not: nothing to look up
+        inside = [
+            members if pattern.shape[1] == 1 else members[:, pattern].all(axis=2)
+            for pattern in self.patterns
+        ]
         if not self.shares:
             return np.hstack(inside).astype(np.float64)
-        counts = np.hstack([np.ones((len(members), 1), dtype=np.bool_), *inside])
+        always = np.ones((len(members), 1), dtype=np.bool_)
+        copied = np.hstack([always, *inside[: self.divided]])
         size = members.sum(axis=1, keepdims=True)
-        return np.hstack([counts, counts / size])
+        return np.hstack([always, *inside, copied / size])
+
+    def blocks(self, masks: Masks) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """The feature matrix a few rows at a time, each with the rows it is of."""
+        rows = max(1, _CELLS // max(1, self.width))
+        for first in range(0, len(masks), rows):
+            block = slice(first, first + rows)
+            yield block, self.of(masks[block])
 
 
 @dataclass(frozen=True)
@@ -82,22 +103,43 @@ class Surrogate:
         cls, features: Features, masks: Masks, worths: Worths, importance: NDArray[np.float64]
     ) -> Surrogate:
         """Weighted ridge regression of worths (k, q) on the features of packed coalitions."""
-        design = features.of(masks)
+        design = _Design(features, masks)
         weight = (importance / importance.mean())[:, None]
         penalty = np.full(features.width, _PENALTY * len(masks))
         # the jitter only decides between fits that are equally good
         penalty[: features.free] = 1e-9 * len(masks)
-        inverse = np.linalg.inv(design.T @ (design * weight) + np.diag(penalty))
+        gram = design.gram(weight)
+        inverse = np.linalg.inv(gram + np.diag(penalty)).astype(np.float64)
         # the additive part apart: an additive game leaves nothing for jitter and penalty to bend
         nodes = slice(features.free - features.num_nodes, features.free)
-        root = np.sqrt(weight)
-        own = np.linalg.lstsq(root * design[:, nodes], root * worths, rcond=None)[0]
-        rest = worths - design[:, nodes] @ own
-        coefficients = inverse @ (design.T @ (rest * weight))
+        own = design.solved(gram, nodes, worths, weight)
+        rest = worths - design.times(own, nodes)
+        coefficients = inverse @ design.transposed(rest * weight)
         coefficients[nodes] += own
-        leverage = weight * ((design @ inverse) * design).sum(axis=1, keepdims=True)
-        left_out = (worths - design @ coefficients) / np.maximum(1.0 - leverage, 1e-6)
-        return cls(features, coefficients, left_out)
+        leverage = weight * design.diagonal(inverse)[:, None]
+        residual = worths - design.times(coefficients)
+        return cls(features, coefficients, residual / np.maximum(1.0 - leverage, 1e-6))
+
+    def terms(
+        self,
+    ) -> tuple[
+        NDArray[np.float64],
+        list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64] | None]],
+    ]:
+        """The coefficients of a constant and of one over the size, (2, q), and of patterns (m, q).
+
+        Patterns come in their groups, as they are and, if there are such copies, by the size.
+        """
+        counts = list(map(len, self.features.patterns))
+        shares, coefficients = self.features.shares, self.coefficients
+        by_size = np.zeros((2, coefficients.shape[1]))
+        plain = np.split(coefficients[int(shares) :], np.cumsum(counts))
+        divided: list[NDArray[np.float64] | None] = [None] * len(counts)
+        if shares:
+            by_size[:] = coefficients[0], plain[-1][0]
+            copied = counts[: self.features.divided]
+            divided[: len(copied)] = np.split(plain[-1][1:], np.cumsum(copied))[:-1]
+        return by_size, list(zip(self.features.patterns, plain[:-1], divided, strict=True))
 
     def shared_equally(self) -> NDArray[np.float64]:
         """The Myerson value (n, q) of a surrogate without shares, exactly.
@@ -116,10 +158,67 @@ class Surrogate:
     def predict(self, masks: Masks) -> Worths:
         """Predicted worths (k, q) of packed coalitions."""
         out = np.empty((len(masks), self.coefficients.shape[1]))
-        for first in range(0, len(masks), _BLOCK):
-            block = slice(first, first + _BLOCK)
-            out[block] = self.features.of(masks[block]) @ self.coefficients
+        for block, design in self.features.blocks(masks):
+            out[block] = design @ self.coefficients
         return out
+
+
+class _Design:
+    """The feature matrix of many coalitions, kept if it is small and written out anew if not."""
+
+    def __init__(self, features: Features, masks: Masks) -> None:
+        self.features, self.masks = features, masks
+        small = len(masks) * features.width <= _KEPT_CELLS
+        self.kept = list(features.blocks(masks)) if small else None
+
+    def blocks(self) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        return iter(self.kept) if self.kept is not None else self.features.blocks(self.masks)
+
+    def gram(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The matrix transposed, times weights (k, 1), times itself."""
+        gram = np.zeros((self.features.width, self.features.width))
+        for block, design in self.blocks():
+            gram += design.T @ (design * weight[block])
+        return gram
+
+    def times(
+        self, coefficients: NDArray[np.float64], columns: slice = slice(None)
+    ) -> NDArray[np.float64]:
+        """Some of the columns times coefficients (c, q)."""
+        parts = [design[:, columns] @ coefficients for _, design in self.blocks()]
+        return np.concatenate(parts)
+
+    def transposed(
+        self, numbers: NDArray[np.float64], columns: slice = slice(None)
+    ) -> NDArray[np.float64]:
+        """Some of the columns transposed, times numbers (k, q)."""
+        total: NDArray[np.float64] = np.zeros((1, numbers.shape[1]))
+        for block, design in self.blocks():
+            total = total + design[:, columns].T @ numbers[block]
+        return total
+
+    def diagonal(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Every row times ``inverse`` times itself, (k,)."""
+        parts = [((d @ inverse) * d).sum(axis=1) for _, d in self.blocks()]
+        return np.concatenate(parts)
+
+    def solved(
+        self,
+        gram: NDArray[np.float64],
+        columns: slice,
+        worths: Worths,
+        weight: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Least squares on some of the columns; what rounding missed is solved for once more."""
+        own = gram[columns, columns]
+        scale = np.trace(own) / max(1, len(own))
+        own = own + np.diag(np.full(len(own), 1e-12 * scale + 1e-300))
+        factor = np.linalg.inv(own)
+        found = np.zeros((len(own), worths.shape[1]))
+        for _ in range(_REFINEMENTS):
+            rest = worths - self.times(found, columns)
+            found += factor @ self.transposed(rest * weight, columns)
+        return found
 
 
 def _edges(graph: CommunicationGraph) -> NDArray[np.int64]:

@@ -91,7 +91,7 @@ def solve(
     values = np.empty((graph.num_nodes, columns.shape[1]))
     for top in lattice.tops:
         nodes = np.flatnonzero(lattice.coalitions(np.array([top]))[0])
-        system = _system(matrix[np.ix_(nodes, nodes)], graph.degrees[nodes])
+        system = system_of(matrix[np.ix_(nodes, nodes)], graph.degrees[nodes])
         values[nodes] = np.linalg.solve(system, np.vstack([sums[nodes], columns[top]]))[:-1]
     return values
 
@@ -120,7 +120,7 @@ def value_weights(
     out = np.zeros_like(weights)
     for top in tops:
         nodes = np.flatnonzero(members[top])
-        inverse = np.linalg.inv(_system(matrix[np.ix_(nodes, nodes)], degrees[nodes]))
+        inverse = np.linalg.inv(system_of(matrix[np.ix_(nodes, nodes)], degrees[nodes]))
         # coalitions of other components have no weight on these nodes
         out[:, nodes] = weights[:, nodes] @ inverse[:-1, :-1].T
         out[top, nodes] = inverse[:-1, -1]
@@ -176,7 +176,7 @@ def lattice_within(
         ) from None
 
 
-def _system(matrix: NDArray[np.float64], degrees: NDArray[np.int64]) -> NDArray[np.float64]:
+def system_of(matrix: NDArray[np.float64], degrees: NDArray[np.int64]) -> NDArray[np.float64]:
     """The bordered matrix of one component."""
     n = len(matrix)
     system = np.zeros((n + 1, n + 1))

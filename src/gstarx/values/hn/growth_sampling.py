@@ -8,26 +8,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gstarx.games.protocol import Game
-from gstarx.graphs.bitmasks import Masks, pack, unpack
+from gstarx.graphs.bitmasks import Masks, pack, renumber, unpack
 from gstarx.graphs.communication import CommunicationGraph
 from gstarx.graphs.index import distinct_rows
-from gstarx.graphs.lattice import CoalitionLattice
-from gstarx.values.allocation import Allocation, PrecisionError, warn_if_noisy
+from gstarx.values.allocation import Allocation, PrecisionError, warn_if_noisy, warn_if_unknown
 from gstarx.values.budget import check_budget, listing_limit
-from gstarx.values.coalition_sampling import certain_rows, estimate_sum
-from gstarx.values.hn.closed_form import hn_value, hn_weights, value_weights
-from gstarx.values.hn.growth_front import growth_front
+from gstarx.values.coalition_sampling import Weights, certain_rows, estimate_sum
+from gstarx.values.hn.arrival_times import BATCHES, ArrivalTimes
+from gstarx.values.hn.closed_form import hn_value, value_weights
+from gstarx.values.hn.growth_draws import GrowthDraws
+from gstarx.values.hn.small_coalitions import SmallCoalitions
 from gstarx.values.shapley_sampling import shapley_value_sampled
+from gstarx.values.surrogate import Surrogate
 
-#: Where coalitions cannot be listed, independent fronts are grown, whose spread tells what
-#: thinning cost.
-_FRONTS = 3
-_FRONT_COALITIONS_PER_EVALUATION = 8
-_MIN_FRONT_WIDTH = 1000
-#: What bounds the width of a front on graphs of hundreds of nodes, and on dense ones: the weights
-#: it may hold (128 MB), and the weights it may carry from one size to the next (some seconds).
-_FRONT_CELLS = 1 << 24
-_FRONT_STEPS = 1 << 28
+#: Smaller budgets do not make the list of coalitions shorter, nor what is drawn without a list.
+_LISTED_FOR = 20_000
+_GROWN_FOR = 2_000
+#: Where coalitions cannot be listed: so many of the smallest are known, and so many of the others
+#: drawn, for each evaluation ...
+_KNOWN_PER_EVALUATION = 16
+_DRAWN_PER_EVALUATION = 4
+#: ... within so many weights each (64 MB), unless that is less than the budget.
+_CELLS = 1 << 23
+#: Rounds of clocks for each evaluation, at most so many in all and within so many steps of growth
+#: (some seconds).
+_ROUNDS_PER_EVALUATION = 2
+_MAX_ROUNDS = 1 << 14
+_GROWTH_STEPS = 1 << 31
+_MIN_ROUNDS = 4 * BATCHES
+#: Steps of the chain for each coalition that is drawn, within so many looks at a word of a mask.
+_CHAIN_STEPS = (4, 64)
+_CHAIN_WORDS = 1 << 29
+#: Draws that tell how much coalitions of every size count.
+_PILOT_DRAWS = 2048
 
 
 def hn_value_growth_sampled(
@@ -40,13 +53,15 @@ def hn_value_growth_sampled(
     """Estimate the HN value of the whole graph from at most ``budget`` evaluated coalitions.
 
     The weights that the closed form puts on coalitions depend on the graph alone, so they are
-    computed (or, on graphs too large to list, grown) for far more coalitions than are ever
-    evaluated. Which ones to evaluate is drawn in proportion to these weights, and a surrogate
-    fitted to them stands in for the rest: see :mod:`gstarx.values.coalition_sampling`.
+    known for far more coalitions than are ever evaluated: for all of them where they can be listed,
+    and else for the smallest, while larger ones are drawn by random growth. Which ones to evaluate
+    is drawn in proportion to these weights, and a surrogate fitted to them stands in for the rest:
+    see :mod:`gstarx.values.coalition_sampling`.
 
     Unlike the paper's Algorithm 3, which averages the HN values of small induced subgraphs, the
     estimate converges to the HN value of the graph. It is efficient on every component and exact
-    for additive games whatever the sample.
+    for additive games whatever the sample. On a complete graph the HN value is the Shapley value
+    and is estimated as such.
 
     Parameters
     ----------
@@ -70,13 +85,13 @@ def hn_value_growth_sampled(
     Raises
     ------
     PrecisionError
-        On large and on dense graphs, where fewer coalitions of each size could be followed within
-        memory and time than there are nodes: the scores would be noise.
+        On graphs of more than about 700 nodes (fewer if they are dense), whose growth cannot
+        be followed often enough within memory and time. Nothing is evaluated.
 
     Warns
     -----
     PrecisionWarning
-        When the largest standard error exceeds a quarter of the largest score.
+        When the largest standard error exceeds a quarter of the largest score, or is unknown.
 
     Examples
     --------
@@ -90,27 +105,44 @@ def hn_value_growth_sampled(
     if graph.count_connected_coalitions(budget) <= budget:
         return hn_value(v, graph, max_coalitions=budget)
     if len(graph.edges) == n * (n - 1) // 2:
-        # on a complete graph the two values are one, and growth would hardly tell nodes apart
         return shapley_value_sampled(v, n, budget=budget, seed=seed)
     generator = np.random.default_rng(seed)
-    measure = _growth_measure(graph, budget, generator)
-    tops = measure.tops
-    certain = certain_rows(measure.masks, tops, n, budget)
+    parts = _parts(graph, budget, generator)
+    masks = np.concatenate([part.masks for part in parts])
+    tops = np.cumsum([len(part.masks) for part in parts]) - 1
+    variance = np.zeros((n, 0))
+
+    def value_of(surrogate: Surrogate) -> NDArray[np.float64]:
+        nonlocal variance
+        values = np.zeros((n, surrogate.coefficients.shape[1]))
+        variance = np.zeros_like(values)
+        for part in parts:
+            values[part.nodes], variance[part.nodes] = part.value_of(surrogate)
+        return values
+
+    certain = certain_rows(masks, tops, n, budget)
+    # small components are evaluated whole if their share of the budget covers them
+    for part, top in zip(parts, tops, strict=True):
+        if part.arrivals is None and len(part.masks) * n <= budget * len(part.nodes):
+            all_of_it = np.arange(top + 1 - len(part.masks), top + 1)
+            grown = np.union1d(certain, all_of_it)
+            certain = grown if len(grown) <= budget else certain
     found = estimate_sum(
         v,
-        measure.masks,
-        measure.weights,
+        masks,
+        Weights(n, tuple((part.nodes, part.weights) for part in parts)),
         graph,
         budget=budget,
         certain=certain,
         generator=generator,
+        times=np.concatenate([part.times for part in parts]),
+        value_of=value_of,
     )
-    variance = found.variance + measure.thinning_variance(found.fitted)
     shape = (n, *found.certain_worths.shape[1:])
     values = found.values.reshape(shape)
-    whole = unpack(measure.masks[tops], n).astype(np.float64) @ values
+    std_error = np.sqrt(found.variance + variance).reshape(shape)
+    whole = unpack(masks[tops], n).astype(np.float64) @ values
     gap = np.abs(whole - found.certain_worths[np.searchsorted(certain, tops)]).max(initial=0.0)
-    std_error = np.sqrt(variance).reshape(shape)
     warn_if_noisy(
         values,
         std_error,
@@ -118,116 +150,149 @@ def hn_value_growth_sampled(
         evaluations=found.evaluations,
         advice="value='myerson' and value='banzhaf' need fewer",
     )
+    warn_if_unknown(std_error, value="hn", budget=n + len(parts) + 2)
     return Allocation(values, std_error, False, found.evaluations, float(gap))
 
 
 @dataclass(frozen=True)
-class _Front:
-    """One component's front: its nodes, the rows of its coalitions, and their value weights."""
+class _Part:
+    """Coalitions of one component, the component itself last, and how their worths are summed."""
 
     nodes: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    weights: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Measure:
-    """Coalitions of all components, their value weights, and the fronts these came from."""
-
     masks: Masks
+    #: Value weights (k, nodes).
     weights: NDArray[np.float64]
-    #: Rows of the whole components.
-    tops: NDArray[np.int64]
-    #: Independent fronts of every component that could not be listed.
-    fronts: tuple[tuple[_Front, ...], ...]
+    #: How often each coalition was drawn; infinite where its weights are exact.
+    times: NDArray[np.float64]
+    #: None where all coalitions are there.
+    arrivals: ArrivalTimes | None
 
-    def thinning_variance(self, fitted: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Variance (n, q) of the values that thinning caused, measured on the surrogate."""
-        variance = np.zeros((self.weights.shape[1], fitted.shape[1]))
-        for replicas in self.fronts:
-            values = np.stack([front.weights.T @ fitted[front.rows] for front in replicas])
-            # not divided by the number of fronts: calibration leaves each a bias of about half its
-            # spread, which averaging does not remove
-            own = values.var(axis=0, ddof=1)
-            # few fronts: every node borrows half of its estimate from the others
-            variance[replicas[0].nodes] = (own + own.mean(axis=0)) / 2
-        return variance
+    def value_of(self, surrogate: Surrogate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The value (nodes, q) of a surrogate, and its variance."""
+        if self.arrivals is not None:
+            return self.arrivals.value_of(surrogate, self.nodes)
+        values = self.weights.T @ surrogate.predict(self.masks)
+        return values, np.zeros_like(values)
 
 
-def _growth_measure(
-    graph: CommunicationGraph, budget: int, generator: np.random.Generator
-) -> _Measure:
-    """Exact weights of all coalitions where they can be listed, grown ones where not."""
-    limit = listing_limit(budget, graph.num_nodes)
-    masks, weights, tops, fronts = [], [], [], []
-    start = 0
+def _parts(graph: CommunicationGraph, budget: int, generator: np.random.Generator) -> list[_Part]:
+    parts = []
+    effort = max(budget, _GROWN_FOR)
     for component in graph.components:
         nodes = np.array(component)
-        part = graph.subgraph(nodes)
-        if part.count_connected_coalitions(limit) <= limit:
-            lattice = CoalitionLattice.of(part)
-            found = lattice.masks
-            local = hn_weights(lattice, part)
+        local = graph.subgraph(nodes)
+        # a component's share of what may be evaluated, drawn and kept
+        share = len(nodes) / graph.num_nodes
+        limit = int(share * listing_limit(max(budget, _LISTED_FOR), len(nodes)))
+        listed = local.count_connected_coalitions(limit) <= limit
+        if not listed:
+            limit = int(share * min(_KNOWN_PER_EVALUATION * effort, _CELLS // len(nodes)))
+        known = SmallCoalitions.within(local, limit)
+        if known.size >= len(nodes) - 1:
+            masks, weights = _listed(local, known)
+            times, arrivals = np.full(len(masks), np.inf), None
         else:
-            found, local, replicas = _merged_fronts(part, budget, generator)
-            fronts.append(tuple(_Front(nodes, start + rows, own) for rows, own in replicas))
-        members = np.zeros((len(found), graph.num_nodes), dtype=np.bool_)
-        members[:, nodes] = unpack(found, len(nodes))
-        spread = np.zeros((len(found), graph.num_nodes))
-        spread[:, nodes] = local
-        masks.append(pack(members))
-        weights.append(spread)
-        tops.append(start + int(np.argmax(members.sum(axis=1))))
-        start += len(found)
-    return _Measure(np.concatenate(masks), np.concatenate(weights), np.array(tops), tuple(fronts))
-
-
-def _merged_fronts(
-    graph: CommunicationGraph, budget: int, generator: np.random.Generator
-) -> tuple[Masks, NDArray[np.float64], list[tuple[NDArray[np.int64], NDArray[np.float64]]]]:
-    """Several independent fronts as one, and each one's rows and value weights."""
-    n = graph.num_nodes
-    width = _front_width(graph, budget)
-    if width < n:
-        raise PrecisionError(
-            f"the HN value of {n} nodes cannot be estimated soundly: within memory and time only "
-            f"{width} coalitions of each size can be followed, fewer than there are nodes. Take "
-            f"value='myerson' or value='banzhaf' with a budget of {10 * n} or more, or fewer "
-            "players (num_hops=... where one node is explained)"
+            masks, weights, times, arrivals = _grown(local, known, share, effort, generator)
+        parts.append(
+            _Part(nodes, renumber(masks, nodes, graph.num_nodes), weights, times, arrivals)
         )
-    fronts = [growth_front(graph, width, child) for child in generator.spawn(_FRONTS)]
-    everything = np.concatenate([masks for masks, _ in fronts])
-    first, where = distinct_rows(everything)
-    merged = np.zeros((len(first), n))
-    replicas = []
-    start = 0
-    for masks, weights in fronts:
-        rows = where[start : start + len(masks)]
-        merged[rows] += weights / _FRONTS
-        replicas.append((rows, _front_weights(graph, masks, weights)))
-        start += len(masks)
-    masks = everything[first]
-    return masks, _front_weights(graph, masks, merged), replicas
+    return parts
 
 
-def _front_width(graph: CommunicationGraph, budget: int) -> int:
-    """Coalitions of each size that a front may keep: by the budget, within memory and time."""
+def _whole(n: int) -> Masks:
+    return pack(np.ones((1, n), dtype=np.bool_))
+
+
+def _listed(graph: CommunicationGraph, known: SmallCoalitions) -> tuple[Masks, NDArray[np.float64]]:
+    """All coalitions of a connected graph, and their exact value weights."""
     n = graph.num_nodes
-    wanted = max(_MIN_FRONT_WIDTH, _FRONT_COALITIONS_PER_EVALUATION * budget // (_FRONTS * n))
-    # the neighbours of a coalition, on average over one growth from the first node
-    grown = np.zeros((1, n), dtype=np.bool_)
-    grown[0, 0] = True
-    neighbours = []
-    while (border := graph.boundary(grown)).any():
-        neighbours.append(int(border.sum()))
-        grown |= border & (np.cumsum(border, axis=1) == 1)
-    each = n**2 * max(1.0, float(np.mean(neighbours or [1])))
-    return max(2, min(wanted, _FRONT_CELLS // n**2, int(_FRONT_STEPS / each)))
+    if n == 1:
+        return known.masks, known.weights
+    masks = np.concatenate([known.masks, _whole(n)])
+    weights = np.concatenate([known.weights, np.zeros((1, n))])
+    top = np.array([len(masks) - 1])
+    return masks, value_weights(weights, unpack(masks, n), graph.degrees, top)
 
 
-def _front_weights(
-    graph: CommunicationGraph, masks: Masks, weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Value weights of the coalitions of a connected graph from their growth weights."""
-    members = unpack(masks, graph.num_nodes)
-    return value_weights(weights, members, graph.degrees, np.flatnonzero(members.all(axis=1)))
+def _grown(
+    graph: CommunicationGraph,
+    known: SmallCoalitions,
+    share: float,
+    effort: int,
+    generator: np.random.Generator,
+) -> tuple[Masks, NDArray[np.float64], NDArray[np.float64], ArrivalTimes]:
+    """Known and drawn coalitions of a connected graph, with value weights, and arrival times."""
+    n = graph.num_nodes
+    rounds = min(_ROUNDS_PER_EVALUATION * effort, _MAX_ROUNDS, _most_rounds(graph))
+    arrivals = ArrivalTimes.sample(graph, rounds, generator)
+    growth = arrivals.inverse[:, :n]
+    draws = int(share * max(effort, min(_DRAWN_PER_EVALUATION * effort, _CELLS // n)))
+    masks, weights = _drawn(GrowthDraws(graph, known, generator), growth, draws, generator)
+    first, where = distinct_rows(masks)
+    times = np.bincount(where)
+    merged = weights[first]
+    again = np.setdiff1d(np.arange(len(masks)), first)
+    np.add.at(merged, where[again], weights[again])
+    return (
+        np.concatenate([known.masks, masks[first], _whole(n)]),
+        np.concatenate([known.weights / graph.degrees @ growth.T, merged, arrivals.inverse.T[n:]]),
+        np.concatenate([np.full(len(known.masks), np.inf), times, [np.inf]]),
+        arrivals,
+    )
+
+
+def _drawn(
+    draws: GrowthDraws,
+    growth: NDArray[np.float64],
+    count: int,
+    generator: np.random.Generator,
+) -> tuple[Masks, NDArray[np.float64]]:
+    """Drawn coalitions, sizes that count more drawn more often, and their value weights."""
+    n = len(growth)
+    words = draws.hoods.shape[1]
+    low, high = _CHAIN_STEPS
+    steps = int(np.clip(_CHAIN_WORDS // (2 * count * n * (words + 4)), low, high))
+
+    def at(sizes: NDArray[np.int64]) -> tuple[Masks, NDArray[np.float64]]:
+        starts = (np.arange(len(sizes)) + generator.integers(n)) % n
+        masks = np.empty((len(sizes), words), dtype=np.uint64)
+        weights = np.empty((len(sizes), n))
+        step = max(1, (1 << 20) // n)
+        for first in range(0, len(sizes), step):
+            some = slice(first, first + step)
+            masks[some], own = draws.draw(starts[some], sizes[some], steps)
+            weights[some] = own @ growth.T
+        return masks, weights
+
+    sizes = np.arange(draws.size + 1, n)
+    # what few draws tell, sizes near the smallest and near the largest by themselves
+    above, below = sizes - draws.size, n - sizes
+    kind = np.floor(2 * np.log2(np.minimum(above, below))).astype(np.int64)
+    kind = np.unique(np.where(above < below, -1 - kind, kind), return_inverse=True)[1]
+    pilot = np.resize(generator.permutation(len(sizes)), max(_PILOT_DRAWS, len(sizes)))
+    squares = (at(sizes[pilot])[1] ** 2).sum(axis=1)
+    mean = np.bincount(kind[pilot], squares) / np.bincount(kind[pilot])
+    chance = np.sqrt(mean)[kind]
+    chance /= chance.sum()
+    steps_up = np.concatenate([[0.0], np.cumsum(chance)]) * count
+    steps_up[-1] = count
+    times = np.diff(np.floor(steps_up + generator.random())).astype(np.int64)
+    place = np.repeat(np.arange(len(sizes)), times)
+    masks, weights = at(sizes[place])
+    weights /= (chance[place] * count)[:, None]
+    return masks, weights
+
+
+def _most_rounds(graph: CommunicationGraph) -> int:
+    """Rounds of clocks that there is time for; an error if they are too few to learn from."""
+    n = graph.num_nodes
+    rounds = _GROWTH_STEPS // (n * (60 * n + 2 * len(graph.edges)))
+    if rounds < _MIN_ROUNDS:
+        raise PrecisionError(
+            f"the HN value of {n:,} connected nodes and {len(graph.edges):,} edges cannot be "
+            f"estimated soundly: within memory and time their growth can be followed {rounds} "
+            f"times, and {_MIN_ROUNDS} is the least to learn from. Take value='myerson' or "
+            f"value='banzhaf' with a budget of {10 * n:,} or more, or fewer players "
+            "(num_hops=... where one node is explained)"
+        )
+    return rounds
