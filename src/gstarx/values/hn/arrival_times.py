@@ -64,8 +64,6 @@ class ArrivalTimes:
             inside[batch] = total / each
         mean = inside.mean(axis=0, dtype=np.float64)
         inverse = np.linalg.inv(system_of(mean, np.ones(n, dtype=np.int64)))[:n].astype(np.float64)
-            :n
-        ]
         return cls(graph, clocks, inside, sizes / each, inverse)
 
     def value_of(
