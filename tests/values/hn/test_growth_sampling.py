@@ -13,6 +13,8 @@ import pytest
 
 from gstarx.games import Game, additive_game, random_game
 from gstarx.graphs import CommunicationGraph
+from gstarx.graphs.bitmasks import unpack
+from gstarx.graphs.lattice import CoalitionLattice
 from gstarx.values import (
     PrecisionError,
     PrecisionWarning,
@@ -22,6 +24,9 @@ from gstarx.values import (
     hn_value_subgraph_sampled,
 )
 from gstarx.values.hn import growth_sampling
+from gstarx.values.hn.closed_form import growth_weights
+from gstarx.values.hn.growth_draws import GrowthDraws
+from gstarx.values.hn.small_coalitions import SmallCoalitions
 from gstarx.values.surrogate import two_edge_paths
 from tests.values.definitions import (
     Counting,
@@ -98,6 +103,23 @@ def test_drawing_keeps_the_budget_and_what_is_certain(graph: CommunicationGraph)
         with told:
             additive = hn_value_growth_sampled(additive_game(own), graph, budget=spend, seed=2)
         np.testing.assert_allclose(additive.values, own, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("graph", DRAWN)
+def test_drawn_coalitions_weigh_what_all_larger_ones_do(graph: CommunicationGraph) -> None:
+    n = graph.num_nodes
+    lattice = CoalitionLattice.of(graph)
+    sizes = lattice.coalitions().sum(axis=1)
+    generator = np.random.default_rng(0)
+    known = SmallCoalitions.within(graph, 30)
+    draws = GrowthDraws(graph, known, generator)
+    masks, weights = growth_sampling._drawn(draws, np.eye(n), 20_000, generator)
+    found = unpack(masks, n)
+    assert {*found.sum(axis=1)} == {*range(known.size + 1, n)}
+    exact = growth_weights(lattice) / graph.degrees
+    larger = (sizes > known.size) & (sizes < n)
+    truth = exact[larger].T @ lattice.coalitions()[larger]
+    np.testing.assert_allclose(weights.T @ found, truth, rtol=0.05, atol=0.02 * truth.max())
 
 
 def test_clocks_show_in_the_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
