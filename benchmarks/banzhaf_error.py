@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from benchmarks.interactions import interaction_game
 from gstarx.drawing.axes import Axis, horizontal, vertical
-from gstarx.drawing.colours import LINES
+from gstarx.drawing.colors import LINES
 from gstarx.drawing.frame import Scene, card
-from gstarx.drawing.markup import MUTED, element, group, label, number
 from gstarx.drawing.picture import Picture
+from gstarx.drawing.svg import MUTED, element, group, label, number
 from gstarx.games import Game
 from gstarx.values import PrecisionWarning, banzhaf_value_sampled
 

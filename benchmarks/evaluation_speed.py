@@ -12,9 +12,9 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks.published import mutag
-from gstarx.coalitions import together
-from gstarx.coalitions.guard import untouched
-from gstarx.coalitions.signature import call_model
+from gstarx.gnn import multi_graph
+from gstarx.gnn.model_state import untouched
+from gstarx.gnn.signature import call_model
 from gstarx.metrics import SPARSITIES, evaluate, evaluate_many, select_nodes
 
 
@@ -33,7 +33,7 @@ def main() -> None:
         batches.append(arguments)
         return call_model(*arguments)
 
-    with patch.object(together, "call_model", recording):
+    with patch.object(multi_graph, "call_model", recording):
         evaluate_many(model, graphs, selections)
 
     def bare() -> None:

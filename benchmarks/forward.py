@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from gstarx.coalitions import GNNGame
-from gstarx.coalitions.guard import untouched
-from gstarx.coalitions.signature import call_model
+from gstarx.gnn import GNNGame
+from gstarx.gnn.model_state import untouched
+from gstarx.gnn.signature import call_model
 from gstarx.graphs.bitmasks import Masks
 
 BATCH_NODES = (512, 724, 1024, 1448, 2048, 2896, 4096)

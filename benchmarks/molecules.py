@@ -61,7 +61,7 @@ def molecules_with(
 
 
 class MessagePassingGame:
-    """Three rounds of normalised message passing with ReLU, a readout, and a probability.
+    """Three rounds of normalized message passing with ReLU, a readout, and a probability.
 
     The worth of a coalition is the probability that the network gives the induced subgraph, less
     one half; the grand coalition sits at a logit of 1, where the probability still moves.

@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 from gstarx import datasets
-from gstarx.coalitions import expected_output
+from gstarx.gnn import expected_output
 from gstarx.models import GCN, load_published_checkpoint
 
 _SHARED = Path(__file__).resolve().parents[2] / "shared"

@@ -15,8 +15,8 @@ from torch_geometric.data import Data
 from benchmarks.forward import best_forward_seconds
 from benchmarks.published import mutag
 from gstarx import GNNGame, datasets, expected_output
-from gstarx.coalitions import game as games
 from gstarx.explainers import NodeResult, create, names
+from gstarx.gnn import game as games
 from gstarx.metrics import SPARSITIES, average, best_selection, evaluate_many, share_of_gap
 from gstarx.metrics.selection import selection_size
 from gstarx.paper import paper
@@ -101,7 +101,7 @@ def _search_cost(model: object, graphs: list[Data]) -> None:
             super().__init__(*arguments, **options)  # type: ignore[arg-type]
             kept.append(self)
 
-    import gstarx.explainers.tasks as module
+    import gstarx.explainers.model_task as module
 
     module.GNNGame = Kept  # type: ignore[misc]
     try:

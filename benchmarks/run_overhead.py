@@ -26,9 +26,9 @@ from gstarx.explainers import create
 from gstarx.metrics import SPARSITIES, evaluate_many
 from gstarx.metrics.selection import selection_size
 from gstarx.models import load_published_checkpoint
-from gstarx.runs import RunSpec, preparation, read, run
+from gstarx.runs import RunSpec, read, resolution, run
 from gstarx.runs.store import Writer, open_store
-from gstarx.runs.work import Work
+from gstarx.runs.task import Task
 
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 _TURNS = 9
@@ -91,18 +91,18 @@ def _timed(call: Callable[[], object]) -> tuple[float, float]:
 
 def _machinery(spec: RunSpec, folder: Path) -> NDArray[np.float64]:
     """Wall and CPU seconds of a run, less those of loading and explaining."""
-    prepared = preparation.prepare(spec)
-    work = prepared.work(None)
-    at_hand = {at: work._explained(at, prepared.graph(at)) for at in prepared.positions}
-    explained, turns = Work._explained, []
-    Work._explained = lambda self, position, data: at_hand[position]  # type: ignore[method-assign]
+    resolved = resolution.resolve(spec)
+    task = resolved.task(None)
+    at_hand = {at: task._explained(at, resolved.graph(at)) for at in resolved.positions}
+    explained, turns = Task._explained, []
+    Task._explained = lambda self, position, data: at_hand[position]  # type: ignore[method-assign]
     try:
         for turn in range(_TURNS):
-            loading = _timed(lambda: preparation.prepare(spec).work(None))
+            loading = _timed(lambda: resolution.resolve(spec).work(None))
             whole = _timed(lambda at=turn: run(spec, folder / f"quick{at}", workers=1))
             turns.append(np.subtract(whole, loading))
     finally:
-        Work._explained = explained  # type: ignore[method-assign]
+        Task._explained = explained  # type: ignore[method-assign]
     return np.median(turns, axis=0)
 
 
@@ -121,13 +121,13 @@ def _plain(data: str, checkpoint: str) -> list:
 
 
 def _large_store(spec: RunSpec, folder: Path, rows: int = 100_000) -> None:
-    prepared = preparation.prepare(spec)
-    work = prepared.work(None)
-    lines = [work.do(at, prepared.graph(at)).row for at in prepared.positions]
-    ends = [b'"graph":%d,' % at for at in prepared.positions]
+    resolved = resolution.resolve(spec)
+    task = resolved.task(None)
+    lines = [task.run(at, resolved.graph(at)).row for at in resolved.positions]
+    ends = [b'"graph":%d,' % at for at in resolved.positions]
     me = psutil.Process()
     with open_store(folder) as store:
-        writer = Writer(store.directory(prepared.run))
+        writer = Writer(store.directory(resolved.run))
         memory = []
         start, cpu = time.perf_counter(), time.process_time()
         for at in range(rows):
@@ -146,7 +146,7 @@ def _large_store(spec: RunSpec, folder: Path, rows: int = 100_000) -> None:
     )
     start = time.perf_counter()
     with open_store(folder) as store:
-        statuses = store.statuses(prepared.run, rows)
+        statuses = store.statuses(resolved.run, rows)
     print(
         f"opened and seen what is left ({int((statuses == 0).sum())}) in "
         f"{time.perf_counter() - start:.2f} s"

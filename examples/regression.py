@@ -1,7 +1,7 @@
 """How much every atom adds to a predicted number.
 
 Made-up molecules whose solubility rises with every oxygen and falls with every chlorine, and falls
-once more where two chlorines are neighbours. A network learns the number; the scores of the atoms
+once more where two chlorines are neighbors. A network learns the number; the scores of the atoms
 add up to what it says of the molecule, less what it says on average. Run it with
 ``python examples/regression.py``.
 """

@@ -12,24 +12,14 @@ import gstarx
 
 SOURCE = Path(gstarx.__file__).parent
 
-#: From top to bottom. Rooms on one line are neighbours and do not use each other; rooms that are
+#: From top to bottom. Rooms on one line are neighbors and do not use each other; rooms that are
 #: still to be built have their place already.
 STOREYS = (
-    # what any room may call
-    ("quoting",),
-    (
-        "expanded_size",
-        "freed_memory",
-        "one_thread",
-        "optional",
-        "paper",
-        "unknown_names",
-        "whole_files",
-    ),
+    ("_internal", "paper"),
     ("graphs",),
     ("games",),
     ("values",),
-    ("coalitions",),
+    ("gnn",),
     ("metrics",),
     ("explainers",),
     ("models",),
@@ -122,7 +112,7 @@ def test_imports_run_one_way(path: str) -> None:
         ("graphs/a.py", "import gstarx.games.table as table"),
         ("graphs/a.py", "from ..games import table"),
         ("graphs/__init__.py", "from .. import values"),
-        ("values/hn/a.py", "from ...coalitions.game import GNNGame"),
+        ("values/hn/a.py", "from ...gnn.game import GNNGame"),
         ("games/a.py", "def late():\n    from gstarx.values import hn_value"),
         ("games/a.py", "from importlib import import_module\nimport_module('gstarx.values')"),
         ("games/a.py", "import importlib\nimportlib.import_module('gstarx.values')"),
@@ -146,7 +136,7 @@ def test_a_violation_is_caught(path: str, source: str) -> None:
         ("graphs/a.py", "import numpy\nfrom gstarx.graphs.compiled import compiled"),
         ("values/hn/a.py", "from . import b\nfrom ..allocation import Allocation"),
         ("values/a.py", "from gstarx.graphs import CommunicationGraph\nfrom gstarx import games"),
-        ("coalitions/a.py", "import torch\nfrom gstarx.values import hn_value"),
+        ("gnn/a.py", "import torch\nfrom gstarx.values import hn_value"),
         ("demo.py", "from gstarx.cli import main\nfrom gstarx.graphs import CommunicationGraph"),
         ("graphs/a.py", "torch = 'a word'\nprint('import torch')"),
     ],

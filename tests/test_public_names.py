@@ -66,7 +66,7 @@ PUBLIC = {
         "subgraph_sampled",
         "surplus",
     },
-    "gstarx.coalitions": {"Contrast", "GNNGame", "expected_output"},
+    "gstarx.gnn": {"Contrast", "GNNGame", "expected_output"},
     "gstarx.metrics": {
         "BestSelection",
         "Difference",
@@ -103,7 +103,7 @@ PUBLIC = {
         "rank_correlation",
         "recall",
         "refine",
-        "relabelling_stability",
+        "relabeling_stability",
         "robust_fidelity",
         "seed_stability",
         "select_nodes",

@@ -54,7 +54,7 @@ def test_formulas_are_drawn_by_the_browser(pages: dict[str, str]) -> None:
         "graphs",
         "games",
         "values",
-        "coalitions",
+        "gnn",
         "metrics",
         "explainers",
         "models",

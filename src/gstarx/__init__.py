@@ -8,19 +8,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gstarx import coalitions as coalitions
     from gstarx import datasets as datasets
     from gstarx import drawing as drawing
     from gstarx import explainers as explainers
     from gstarx import games as games
+    from gstarx import gnn as gnn
     from gstarx import graphs as graphs
     from gstarx import metrics as metrics
     from gstarx import models as models
     from gstarx import runs as runs
     from gstarx import values as values
-    from gstarx.coalitions import Contrast, GNNGame, expected_output
     from gstarx.explainers import GStarX, explain, explain_many
     from gstarx.games import TableGame
+    from gstarx.gnn import Contrast, GNNGame, expected_output
     from gstarx.graphs import CommunicationGraph
     from gstarx.values import Allocation, hn_value, myerson_value, shapley_value
 
@@ -42,9 +42,9 @@ __all__ = [
     "shapley_value",
 ]
 
-_ROOMS = frozenset(
+_PACKAGES = frozenset(
     {
-        "coalitions",
+        "gnn",
         "datasets",
         "drawing",
         "explainers",
@@ -60,11 +60,11 @@ _ROOMS = frozenset(
 _HOME = {
     "Allocation": "gstarx.values",
     "CommunicationGraph": "gstarx.graphs",
-    "Contrast": "gstarx.coalitions",
-    "GNNGame": "gstarx.coalitions",
+    "Contrast": "gstarx.gnn",
+    "GNNGame": "gstarx.gnn",
     "GStarX": "gstarx.explainers",
     "TableGame": "gstarx.games",
-    "expected_output": "gstarx.coalitions",
+    "expected_output": "gstarx.gnn",
     "explain": "gstarx.explainers",
     "explain_many": "gstarx.explainers",
     "hn_value": "gstarx.values",
@@ -74,7 +74,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _PACKAGES:
         return import_module(f"gstarx.{name}")
     if name in _HOME:
         found = getattr(import_module(_HOME[name]), name)
@@ -84,4 +84,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS})
+    return sorted({*globals(), *__all__, *_PACKAGES})

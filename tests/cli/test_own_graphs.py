@@ -182,7 +182,7 @@ def test_a_small_file_that_grows_is_not_read(suffix: str, monkeypatch: pytest.Mo
     path = Path(f"graphs{suffix}")
     GROWING[suffix](path)
     assert path.stat().st_size < 10_000
-    monkeypatch.setattr("gstarx.expanded_size.LIMIT", 1_000_000)
+    monkeypatch.setattr("gstarx._internal.expanded_size.LIMIT", 1_000_000)
     monkeypatch.setattr(np, "load", None)
     monkeypatch.setattr(torch, "load", None)
     said = refused("explain", "--file", path, "--model", "nitro")
@@ -193,7 +193,7 @@ def test_a_small_file_that_grows_is_not_read(suffix: str, monkeypatch: pytest.Mo
 def test_weights_that_grow_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("weights.pt", "weights.pth"):
         packed(Path(name), lambda path: torch.save({"net": {"a": zeros()}}, path))
-    monkeypatch.setattr("gstarx.expanded_size.LIMIT", 1_000_000)
+    monkeypatch.setattr("gstarx._internal.expanded_size.LIMIT", 1_000_000)
     monkeypatch.setattr(torch, "load", None)
     own = ["--model", "own_module:make", "--weights", "weights.pt"]
     for arguments in (own, ["--weights", "weights.pth"]):

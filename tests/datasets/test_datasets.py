@@ -188,7 +188,7 @@ def test_a_download_that_grows_too_much_is_not_unpacked(
         return str(packed)
 
     monkeypatch.setattr("torch_geometric.data.download_url", download)
-    monkeypatch.setattr("gstarx.expanded_size.LIMIT", 1_000_000)
+    monkeypatch.setattr("gstarx._internal.expanded_size.LIMIT", 1_000_000)
     with pytest.raises(
         FileNotFoundError, match=r"grow to 5,000,004 when read, and the limit is 1,000,000"
     ):

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gstarx.datasets import GraphDataset, from_csv, load
-from gstarx.datasets.collection import UnreadableRow
+from gstarx.datasets.dataset import UnreadableRow
 from gstarx.datasets.molecules import molecule_graph
 from gstarx.datasets.paper import TABLE_5, UnlikeThePaperWarning
 from gstarx.datasets.smiles_tables import WrongColumnsError
@@ -211,7 +211,7 @@ def test_the_papers_molecules(
     assert len(dataset.unreadable) == unreadable
     assert [len(part) for part in dataset.split_indices.values()] == split
     assert all(len(graph.atoms) == graph.num_nodes for graph in dataset)
-    assert all(text for text in (dataset.source, dataset.licence, dataset.description))
+    assert all(text for text in (dataset.source, dataset.license, dataset.description))
     assert real(name).digest == dataset.digest  # the second time from disk
 
 

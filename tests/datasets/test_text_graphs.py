@@ -208,7 +208,7 @@ def test_in_any_company_a_sentence_is_the_same(
     told = [list(rng.choice(PIECES[4:13], size=size)) for size in (3, 9, 1, 5, 9, 2, 7, 1)]
     alone = [sentence_graph(words, parser=parser, encoder=encoder) for words in told]
     monkeypatch.setattr(rooms, "_TOKENS_IN_A_BATCH", tokens)
-    monkeypatch.setattr(rooms, "_TOKENISED_AT_ONCE", 3)
+    monkeypatch.setattr(rooms, "_TOKENIZED_AT_ONCE", 3)
     together = graphs_of(told, parser, encoder)
     for words, one, other in zip(told, alone, together, strict=True):
         assert other.words == words

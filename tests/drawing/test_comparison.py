@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from gstarx.datasets import load
 from gstarx.drawing import compare
-from gstarx.drawing.colours import POSITIVE, score_colour
+from gstarx.drawing.colors import POSITIVE, score_color
 from gstarx.explainers import NodeResult
 from gstarx.metrics import Faithfulness, evaluate, select_nodes
 from gstarx.models import pretrained
@@ -19,7 +19,7 @@ from tests.drawing.parsed import elements, parsed, texts, tips
 def test_the_scale_is_common_unless_each_has_its_own() -> None:
     results = {"small": [0.1, 0.0], "large": [0.4, 0.2]}
     common = tips(compare("CO", results))
-    assert common["C0 +0.1"].attrib["fill"] == score_colour(0.1, 0.4)
+    assert common["C0 +0.1"].attrib["fill"] == score_color(0.1, 0.4)
     assert common["C0 +0.4"].attrib["fill"] == POSITIVE
     own = compare("CO", results, scale="own")
     assert tips(own)["C0 +0.1"].attrib["fill"] == POSITIVE

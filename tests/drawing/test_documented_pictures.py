@@ -15,7 +15,7 @@ _SHOWN = re.compile(r"\(pictures/([\w-]+\.svg)\)")
 
 
 def drawn(path: Path) -> list[str]:
-    """What a picture is made of; colours and places may move with the last digit of a score."""
+    """What a picture is made of; colors and places may move with the last digit of a score."""
     return [part.tag for part in ElementTree.parse(path).iter()]
 
 

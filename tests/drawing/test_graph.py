@@ -12,9 +12,9 @@ from torch_geometric.data import Data
 
 from gstarx.datasets import load
 from gstarx.drawing import Picture, draw_graph
-from gstarx.drawing.colours import score_colour
+from gstarx.drawing.colors import score_color
 from gstarx.drawing.layout import layout
-from gstarx.drawing.markup import INK
+from gstarx.drawing.svg import INK
 from tests.drawing.parsed import SVG, elements, texts, tips
 
 
@@ -78,7 +78,7 @@ def test_the_order_of_edges_does_not_move_nodes() -> None:
 
 
 @given(st.integers(2, 30), st.integers(0, 1000))
-def test_neighbours_are_near(count: int, seed: int) -> None:
+def test_neighbors_are_near(count: int, seed: int) -> None:
     tree = nx.random_labeled_tree(count, seed=seed)
     places = layout(sorted(tree.edges), count, seed=0)
     assert np.isfinite(places).all()
@@ -104,12 +104,12 @@ def test_a_ring_is_laid_out_round() -> None:
     assert reach.max() / reach.min() < 1.02
 
 
-def test_colours_outlines_and_heavy_edges() -> None:
+def test_colors_outlines_and_heavy_edges() -> None:
     picture = draw_graph(of(nx.path_graph(4)), [0.5, -0.25, 0, 0.1], [0, 1], legend=False)
     shown = tips(picture)
     first = shown["0 +0.5"].find(f"{SVG}circle")
     assert first is not None
-    assert first.attrib["fill"] == score_colour(0.5, 0.5)
+    assert first.attrib["fill"] == score_color(0.5, 0.5)
     assert first.attrib["stroke"] == INK
     last = shown["3 +0.1"].find(f"{SVG}circle")
     assert last is not None

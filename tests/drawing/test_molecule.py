@@ -1,4 +1,4 @@
-"""Molecules: every atom in its place and colour, whatever says which atoms there are."""
+"""Molecules: every atom in its place and color, whatever says which atoms there are."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gstarx.datasets import load
 from gstarx.datasets.molecules import molecule_graph
 from gstarx.drawing import draw_molecule, molecule
 from gstarx.drawing.atoms import as_molecule
-from gstarx.drawing.colours import NEGATIVE, POSITIVE, score_colour
-from gstarx.drawing.markup import INK
+from gstarx.drawing.colors import NEGATIVE, POSITIVE, score_color
+from gstarx.drawing.svg import INK
 from tests.drawing.parsed import elements, parsed, texts, tips
 from tests.shared import mutag
 
@@ -30,20 +30,20 @@ def nitrobenzene(**fields: object) -> Data:
     return Data(edge_index=edges, atoms=[*"CCCCCCNOO"], num_nodes=9, **fields)
 
 
-def test_every_atom_has_the_colour_of_its_score() -> None:
+def test_every_atom_has_the_color_of_its_score() -> None:
     scores = np.linspace(-0.4, 0.5, 9)
     shown = tips(draw_molecule(NITROBENZENE, scores))
     symbols = "CCCCCCNOO"
     assert len(shown) == 9
     for atom, score in enumerate(scores):
         said = next(name for name in shown if name.startswith(f"{symbols[atom]}{atom} "))
-        assert shown[said].attrib["fill"] == score_colour(score, 0.5)
+        assert shown[said].attrib["fill"] == score_color(score, 0.5)
 
 
-def test_a_limit_is_shared_and_colours_end_there() -> None:
+def test_a_limit_is_shared_and_colors_end_there() -> None:
     one = tips(draw_molecule("CO", [0.1, -0.1], limit=0.4))
     other = tips(draw_molecule("CO", [0.9, -0.9], limit=0.4))
-    assert one["C0 +0.1"].attrib["fill"] == score_colour(0.1, 0.4)
+    assert one["C0 +0.1"].attrib["fill"] == score_color(0.1, 0.4)
     assert other["C0 +0.9"].attrib["fill"] == POSITIVE
     assert other["O1 −0.9"].attrib["fill"] == NEGATIVE
     assert {"−0.4", "+0.4", "0"} <= set(texts(draw_molecule("CO", [0.1, -0.1], limit=0.4)))

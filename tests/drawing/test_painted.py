@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gstarx.drawing.painted import Painted, colour_limit
+from gstarx.drawing.painted import Painted, color_limit
 
 
 def painted(scores: list[float], selected: object = None) -> Painted:
@@ -34,11 +34,11 @@ def test_a_long_selection_is_cut() -> None:
 @pytest.mark.parametrize("limit", ["1", True, [1]])
 def test_a_limit_must_be_a_number(limit: object) -> None:
     with pytest.raises(TypeError, match="limit must be a number above 0"):
-        colour_limit([], limit)  # type: ignore[arg-type]
+        color_limit([], limit)  # type: ignore[arg-type]
 
 
 def test_scores_too_small_to_divide_by_are_taken_for_zero() -> None:
-    assert colour_limit([np.array([5e-324])], None) == 1.0
+    assert color_limit([np.array([5e-324])], None) == 1.0
 
 
 @pytest.mark.parametrize("selected", [[3], [-1], [0, 0], [True, False]])

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from gstarx.drawing import Picture, plot_curves, plot_intervals
 from gstarx.drawing.axes import Axis, wide_enough
-from gstarx.drawing.colours import LINES
-from gstarx.drawing.markup import MUTED
+from gstarx.drawing.colors import LINES
+from gstarx.drawing.svg import MUTED
 from gstarx.metrics import Faithfulness, FidelityCurve, paired_bootstrap
 from tests.drawing.parsed import SVG, elements, parsed, texts, tips
 
@@ -46,7 +46,7 @@ def test_curves_are_drawn_at_the_sparsity_achieved() -> None:
         {"a": ([0.52, 0.71], curve["normalized_fidelity"])}, metric="normalized_fidelity"
     )
     assert one.svg == other.svg
-    assert "normalised fidelity" in texts(one)
+    assert "normalized fidelity" in texts(one)
 
 
 def test_points_are_sorted() -> None:
@@ -73,7 +73,7 @@ def test_many_curves_all_look_different() -> None:
     assert len(looks) == 14
 
 
-def test_what_others_are_held_against_is_grey_and_the_rest_keeps_its_colours() -> None:
+def test_what_others_are_held_against_is_grey_and_the_rest_keeps_its_colors() -> None:
     curves = {"random": (AT, AT), "a": (AT, AT), "best": (AT, AT)}
     muted = plot_curves(curves, muted=["random", "best"])
     looks = {

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gstarx.drawing import Picture, draw_sentence
-from gstarx.drawing.colours import score_colour
-from gstarx.drawing.markup import INK
+from gstarx.drawing.colors import score_color
+from gstarx.drawing.svg import INK
 from tests.drawing.parsed import SVG, elements, parsed, texts, tips
 
 WORDS = ["a", "film", "that", "is", "neither", "dull", "nor", "bad"]
@@ -39,7 +39,7 @@ def test_words_are_tinted_in_reading_order() -> None:
         assert one["x"] + one["width"] < other["x"]
     fills = [part.find(f"{SVG}rect") for part in tips(picture).values()]
     assert [fill.attrib["fill"] for fill in fills if fill is not None] == [
-        score_colour(score, 0.9) for score in scores
+        score_color(score, 0.9) for score in scores
     ]
 
 

@@ -10,14 +10,14 @@ from torch import nn
 from torch_geometric.data import Data
 
 from gstarx.models import GAT, GCN, GIN
-from tests.coalitions.test_guard import everything, same
+from tests.gnn.test_model_state import everything, same
 
 FEATURES, CLASSES = 4, 2
 
 #: Networks by name; one of them adds self-loops beside those that there are, one drops them all.
 NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "gcn": lambda: GCN(FEATURES, 8, CLASSES),
-    "gcn unnormalised": lambda: GCN(FEATURES, 8, CLASSES, normalize=False),
+    "gcn unnormalized": lambda: GCN(FEATURES, 8, CLASSES, normalize=False),
     "gin": lambda: GIN(FEATURES, 8, CLASSES, readout="mean"),
     "gat": lambda: GAT(FEATURES, 4, CLASSES, heads=2, readout="mean"),
 }

@@ -13,7 +13,6 @@ from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.nn import GCNConv, GINEConv, global_mean_pool
 from torch_geometric.utils import to_undirected
 
-from gstarx.coalitions.signature import Signature
 from gstarx.explainers.edge_masks import (
     Explained,
     Inputs,
@@ -24,7 +23,8 @@ from gstarx.explainers.edge_masks import (
     seeded,
     weighable,
 )
-from gstarx.explainers.tasks import ModelTask
+from gstarx.explainers.model_task import ModelTask
+from gstarx.gnn.signature import Signature
 from tests.explainers.small import (
     CLASSES,
     EDGES,
@@ -60,9 +60,9 @@ def test_weights_of_one_change_nothing(name: str, shape: str) -> None:
 
 
 @pytest.mark.parametrize("shape", EDGES)
-@pytest.mark.parametrize("name", ["gcn unnormalised", "gin"])
+@pytest.mark.parametrize("name", ["gcn unnormalized", "gin"])
 def test_weights_of_zero_are_a_graph_without_those_edges(name: str, shape: str) -> None:
-    """Where layers do not count neighbours, dropping an edge is the same as a weight of 0."""
+    """Where layers do not count neighbors, dropping an edge is the same as a weight of 0."""
     model, data = network(name).eval(), graph(shape)
     weighed = plain(model, data)
     ends = weighed.edges
@@ -74,8 +74,8 @@ def test_weights_of_zero_are_a_graph_without_those_edges(name: str, shape: str) 
     assert not torch.allclose(outputs(weighed), model(data.x, data.edge_index), atol=1e-5)
 
 
-def test_weights_of_an_unnormalised_layer_are_those_of_the_edges() -> None:
-    model, data = network("gcn unnormalised").eval(), graph("path")
+def test_weights_of_an_unnormalized_layer_are_those_of_the_edges() -> None:
+    model, data = network("gcn unnormalized").eval(), graph("path")
     weighed = plain(model, data)
     weights = torch.rand(data.num_edges)
     weighed.weigh(weights)

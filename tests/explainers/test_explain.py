@@ -18,8 +18,8 @@ from torch_geometric.nn import global_mean_pool
 from gstarx import explain, explain_many
 from gstarx.explainers import FailedExplanation
 from gstarx.models import GCN
-from tests.coalitions.networks import CLASSES, FEATURES, GIN, NETWORKS, build
-from tests.coalitions.one_by_one import graph
+from tests.gnn.networks import CLASSES, FEATURES, GIN, NETWORKS, build
+from tests.gnn.one_by_one import graph
 
 SHAPES = ("ring", "messy", "one node")
 
@@ -200,7 +200,7 @@ def test_many_in_batches_of_one_and_otherwise_keep_their_order() -> None:
         torch.testing.assert_close(found.prediction, explain(model(), data).prediction)
 
 
-def test_many_with_layers_that_normalise_by_the_batch() -> None:
+def test_many_with_layers_that_normalize_by_the_batch() -> None:
     torch.manual_seed(0)
     net = GIN(track_running_stats=False)
     graphs = [graph("ring", seed=seed) for seed in range(3)]

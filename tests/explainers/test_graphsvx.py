@@ -13,8 +13,8 @@ from gstarx.explainers.graphsvx import GraphSVX, kernel_shapley, kernel_weights,
 from gstarx.games import additive_game, random_game
 from gstarx.models import GCN
 from gstarx.values import shapley_value
-from tests.coalitions.networks import CLASSES, FEATURES
-from tests.coalitions.one_by_one import graph
+from tests.gnn.networks import CLASSES, FEATURES
+from tests.gnn.one_by_one import graph
 
 
 @given(st.integers(1, 9), st.integers(0, 1000))

@@ -15,8 +15,8 @@ from torch_geometric.nn import GCNConv, global_mean_pool
 
 from gstarx import Contrast, GNNGame, GStarX, explain, hn_value, myerson_value, shapley_value
 from gstarx.models import GCN
-from tests.coalitions.networks import CLASSES, FEATURES, GINE, ByKeyword
-from tests.coalitions.one_by_one import graph
+from tests.gnn.networks import CLASSES, FEATURES, GINE, ByKeyword
+from tests.gnn.one_by_one import graph
 
 GRAPH = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
 

@@ -19,6 +19,7 @@ from torch_geometric import explain as pyg
 from torch_geometric.data import Data
 
 from gstarx.explainers.edge_masks import Inputs, isolated, seeded
+from gstarx.explainers.model_task import ModelTask
 from gstarx.explainers.orphicx import OrphicX
 from gstarx.explainers.orphicx_network import (
     Generator,
@@ -28,7 +29,6 @@ from gstarx.explainers.orphicx_network import (
     structural_labels,
 )
 from gstarx.explainers.orphicx_training import OrphicXSettings, Training, examples_of
-from gstarx.explainers.tasks import ModelTask
 from gstarx.models import GCN
 from tests.explainers.small import (
     CLASSES,
@@ -44,25 +44,25 @@ from tests.explainers.small import (
 )
 
 CPU = torch.device("cpu")
-COLOURS = 6
-BRIEF: dict[str, Any] = {"epochs": 2, "alphas": 3, "betas": 4, "colours": COLOURS}
+COLORS = 6
+BRIEF: dict[str, Any] = {"epochs": 2, "alphas": 3, "betas": 4, "colors": COLORS}
 
 
 def training(model: Any, graphs: list[Data], **options: Any) -> Any:
     settings = OrphicXSettings(**{**BRIEF, **options})
     network = isolated(model)
     with seeded(network, 0):
-        examples = examples_of(network, graphs, ModelTask(), settings.colours)
+        examples = examples_of(network, graphs, ModelTask(), settings.colors)
         return Training(settings, examples, [])
 
 
 def seen(name: str) -> GeneratorGraphs:
-    return GeneratorGraphs.of(graph(name), COLOURS, CPU)
+    return GeneratorGraphs.of(graph(name), COLORS, CPU)
 
 
 def generator(seed: int = 0) -> Generator:
     torch.manual_seed(seed)
-    return Generator(FEATURES + COLOURS, latent=6, causal=2)
+    return Generator(FEATURES + COLORS, latent=6, causal=2)
 
 
 def adjacency(name: str) -> Tensor:
@@ -92,7 +92,7 @@ def test_structural_labels_follow_a_renumbering(edges: list[tuple[int, int]], dr
     assert np.array_equal(moved[places], structural_labels(ends, 7))
 
 
-def test_colours_beyond_the_columns_share_the_last() -> None:
+def test_colors_beyond_the_columns_share_the_last() -> None:
     features = GeneratorGraphs.of(graph("path"), 2, CPU).features
     assert features[:, FEATURES:].tolist() == [[1, 0], [0, 1], [0, 1], [0, 1], [1, 0]]
 
@@ -170,7 +170,7 @@ def test_the_divergence_has_a_gradient_at_the_encoder() -> None:
 def test_the_flow_is_the_same_in_parts() -> None:
     found = []
     for batch_nodes in (1, 17, 100_000):
-        run = training(network("gcn unnormalised"), many(2), batch_nodes=batch_nodes)
+        run = training(network("gcn unnormalized"), many(2), batch_nodes=batch_nodes)
         flow = run.flow(run.training[1])
         flow.backward()
         gradient = run.generator.decoder[0].weight.grad

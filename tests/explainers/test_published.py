@@ -17,7 +17,7 @@ from gstarx import GStarX, expected_output, explain
 from gstarx.graphs import CommunicationGraph
 from gstarx.models import load_published_checkpoint
 from gstarx.values import subgraph_sampling
-from tests.coalitions.one_by_one import graph as messy_graph
+from tests.gnn.one_by_one import graph as messy_graph
 from tests.shared import ba_shapes, checkpoint, mutag, mutag_gcn
 
 Coalition = tuple[int, ...]
@@ -49,7 +49,7 @@ class Direct:
         found = nx.connected_components(self.net.subgraph(nodes))
         return [tuple(sorted(part)) for part in found]
 
-    def neighbours(self, nodes: Coalition, within: Coalition) -> set[int]:
+    def neighbors(self, nodes: Coalition, within: Coalition) -> set[int]:
         around = {other for node in nodes for other in self.net[node]}
         return (around & set(within)) - set(nodes)
 
@@ -63,7 +63,7 @@ class Direct:
                 continue
             connected.append(S)
             H[row, row] = 1.0
-            for j in self.neighbours(S, within):
+            for j in self.neighbors(S, within):
                 H[row, at[tuple(sorted((*S, j)))]] += tau
                 H[row, row] -= tau
                 H[row, at[(j,)]] -= tau
@@ -90,7 +90,7 @@ class Direct:
             for S in combinations(within, size)
             if len(self.parts(S)) == 1
         }
-        joins = {S: [(tuple(sorted((*S, j))), (j,)) for j in self.neighbours(S, within)] for S in v}
+        joins = {S: [(tuple(sorted((*S, j))), (j,)) for j in self.neighbors(S, within)] for S in v}
         for _ in range(128):
             v = {
                 S: v[S] + tau * sum(v[larger] - v[S] - v[single] for larger, single in joins[S])

@@ -180,7 +180,7 @@ def test_the_class_asked_for_is_explained() -> None:
 
 
 def test_training_lowers_the_loss_and_forgets_what_was_before() -> None:
-    model, graphs = network("gcn unnormalised"), many()
+    model, graphs = network("gcn unnormalized"), many()
     explainer = PGExplainer(epochs=30, lr=0.01)
     with unchanged(model):
         explainer.fit(model, graphs, seed=2)

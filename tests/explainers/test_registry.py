@@ -15,9 +15,9 @@ from torch_geometric.explain import Explainer
 from gstarx.explainers import GStarX, NodeExplainer, NodeResult, create, names, registry
 from gstarx.explainers.presets import PRESETS, SAME_AS, options_for
 from gstarx.models import GAT, GCN, GIN
-from tests.coalitions.networks import CLASSES, FEATURES
-from tests.coalitions.one_by_one import graph
-from tests.coalitions.test_guard import assert_unchanged, everything
+from tests.gnn.networks import CLASSES, FEATURES
+from tests.gnn.one_by_one import graph
+from tests.gnn.test_model_state import assert_unchanged, everything
 
 #: Little work, so that all of them are tried on all networks.
 QUICK: dict[str, dict[str, Any]] = {

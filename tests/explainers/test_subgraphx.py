@@ -14,8 +14,8 @@ from gstarx.explainers.subgraphx import SearchSettings, SubgraphX, search_subgra
 from gstarx.games import Game, random_game, restricted_game
 from gstarx.graphs import CommunicationGraph
 from gstarx.models import GCN
-from tests.coalitions.networks import CLASSES, FEATURES
-from tests.coalitions.one_by_one import graph
+from tests.gnn.networks import CLASSES, FEATURES
+from tests.gnn.one_by_one import graph
 
 
 def shapley_of_set(

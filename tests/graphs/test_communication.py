@@ -242,7 +242,7 @@ def test_so_does_its_error() -> None:
     assert (back.at_least, back.limit) == (1_001, 1_000)
 
 
-# neighbours
+# neighbors
 
 
 @given(graphs(max_nodes=12) | wide_graphs().map(lambda drawn: drawn[1]))

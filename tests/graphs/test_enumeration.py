@@ -20,11 +20,11 @@ def path(n: int) -> CommunicationGraph:
     return CommunicationGraph(n, [(i, i + 1) for i in range(n - 1)])
 
 
-def star(leaves: int, *, centre: int = 0) -> CommunicationGraph:
-    return CommunicationGraph(leaves + 1, [(centre, i) for i in range(leaves + 1) if i != centre])
+def star(leaves: int, *, center: int = 0) -> CommunicationGraph:
+    return CommunicationGraph(leaves + 1, [(center, i) for i in range(leaves + 1) if i != center])
 
 
-def relabelled(graph: CommunicationGraph, seed: int, width: int) -> CommunicationGraph:
+def relabeled(graph: CommunicationGraph, seed: int, width: int) -> CommunicationGraph:
     """The graph at random places among ``width`` nodes."""
     places = np.random.default_rng(seed).permutation(width)
     return CommunicationGraph(width, places[graph.edges])
@@ -101,12 +101,12 @@ def test_a_count_stops_as_soon_as_there_are_more(
         pytest.param(CommunicationGraph(1), 1, id="one node"),
         pytest.param(CommunicationGraph(130), 130, id="no edge"),
         pytest.param(path(200), 20_100, id="path"),
-        pytest.param(relabelled(path(200), 0, 200), 20_100, id="path in another order"),
+        pytest.param(relabeled(path(200), 0, 200), 20_100, id="path in another order"),
         pytest.param(
             CommunicationGraph.from_networkx(nx.cycle_graph(150)), 150 * 149 + 1, id="cycle"
         ),
         pytest.param(star(20), 2**20 + 20, id="star"),
-        pytest.param(star(20, centre=20), 2**20 + 20, id="star, centre last"),
+        pytest.param(star(20, center=20), 2**20 + 20, id="star, center last"),
         pytest.param(star(61), 2**61 + 61, id="widest star counted"),
         pytest.param(CommunicationGraph.complete(20), 2**20 - 1, id="complete"),
         pytest.param(CommunicationGraph.complete(62), 2**62 - 1, id="largest complete counted"),
@@ -131,7 +131,7 @@ def test_known_counts(graph: CommunicationGraph, count: int) -> None:
 def test_labels_over_several_words_do_not_change_the_count(seed: int) -> None:
     graph = CommunicationGraph.from_networkx(nx.gnp_random_graph(18, 0.2, seed=seed))
     count = graph.count_connected_coalitions()
-    wide = relabelled(graph, seed, 180)
+    wide = relabeled(graph, seed, 180)
     assert wide.adjacency.shape == (180, 3)
     assert wide.count_connected_coalitions() == count + 180 - 18
     by_size = graph.connected_masks()[1]
@@ -184,8 +184,8 @@ def test_a_list_has_at_most_limit_coalitions(
     [
         pytest.param(CommunicationGraph.complete(300), id="complete"),
         pytest.param(star(100), id="star"),
-        pytest.param(star(100, centre=100), id="star, centre last"),
-        pytest.param(star(100, centre=64), id="star, centre between"),
+        pytest.param(star(100, center=100), id="star, center last"),
+        pytest.param(star(100, center=64), id="star, center between"),
         pytest.param(star(62), id="one leaf too many"),
     ],
 )

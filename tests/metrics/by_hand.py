@@ -63,7 +63,7 @@ def by_bitmask(chances: NDArray[np.float64]) -> Callable[..., Tensor]:
 
 
 def harmonic(whole: float, without: float, alone: float, sparsity: float) -> float:
-    """The paper's H-fidelity: the harmonic mean of the two rescaled normalised fidelities."""
+    """The paper's H-fidelity: the harmonic mean of the two rescaled normalized fidelities."""
     up = (1 + (whole - without) * sparsity) / 2
     down = (1 - (whole - alone) * (1 - sparsity)) / 2
     return 2 / (1 / up + 1 / down)

@@ -46,9 +46,9 @@ def test_sets_that_are_not_sets_of_nodes(nodes: Any, error: type[Exception], wor
         ({"task_level": "node"}, ValueError, "needs index="),
         ({"removal": "burn"}, ValueError, "removal must be a function or one of"),
         (
-            {"colour": 1},
+            {"color": 1},
             TypeError,
-            "no option 'colour'; valid are batch_nodes, index, keyw",
+            "no option 'color'; valid are batch_nodes, index, keyw",
         ),
         ({"target": 2}, ValueError, r"target must name a class in 0\.\.1 \(got 2\)"),
         ({"target": -1}, ValueError, r"0\.\.1"),

@@ -21,8 +21,8 @@ from gstarx.metrics import (
     fidelity_curve,
     select_nodes,
 )
-from tests.coalitions.networks import build
-from tests.coalitions.one_by_one import graph
+from tests.gnn.networks import build
+from tests.gnn.one_by_one import graph
 from tests.metrics.by_hand import CHANCES, by_table, harmonic, path
 from tests.shared import mutag, mutag_gcn
 
@@ -118,8 +118,8 @@ def test_bad_input() -> None:
         fidelity_curve(MODEL, path(3), [1, 2, float("nan")])
     with pytest.raises(ValueError, match=r"sparsity must lie in \[0, 1\]"):
         fidelity_curve(MODEL, path(3), [1, 2, 3], sparsities=[0.5, 1.5])
-    with pytest.raises(TypeError, match="no option 'colour'"):
-        fidelity_curve(MODEL, path(3), [1, 2, 3], colour=1)
+    with pytest.raises(TypeError, match="no option 'color'"):
+        fidelity_curve(MODEL, path(3), [1, 2, 3], color=1)
 
 
 #: Nodes with positive scores of MUTAG's twenty test molecules, best first, at most half of them:

@@ -21,8 +21,8 @@ from gstarx.metrics import Faithfulness, average, evaluate, evaluate_many
 from gstarx.metrics.faithfulness import METRICS, harmonic_mean_of
 from gstarx.metrics.robustness import renumbered
 from gstarx.models import GCN
-from tests.coalitions.networks import CLASSES, FEATURES, NETWORKS, build
-from tests.coalitions.one_by_one import averaged, graph, outputs
+from tests.gnn.networks import CLASSES, FEATURES, NETWORKS, build
+from tests.gnn.one_by_one import averaged, graph, outputs
 from tests.metrics.by_hand import CHANCES, by_table, harmonic, path
 from tests.shared import mutag, mutag_gcn
 from tests.strategies import edge_lists

@@ -16,8 +16,8 @@ from torch_geometric.explain.metric import fidelity as pyg_fidelity
 
 from gstarx.metrics import LabelFidelity, characterization_score, label_fidelity
 from gstarx.models import GCN
-from tests.coalitions.networks import CLASSES, FEATURES
-from tests.coalitions.one_by_one import graph
+from tests.gnn.networks import CLASSES, FEATURES
+from tests.gnn.one_by_one import graph
 from tests.metrics.by_hand import CHANCES, by_table, path
 
 MODEL = by_table(CHANCES)  # predicts class 1 of {0, 1, 2}, {0, 1} and {1, 2}
@@ -103,7 +103,7 @@ def test_the_score_at_its_ends() -> None:
     [
         ({"positive_weight": 0.6}, ValueError, r"must sum to 1 \(got 0.6 and 0.5\)"),
         ({"mode": "regression"}, ValueError, "regression model"),
-        ({"colour": 1}, TypeError, "no option 'colour'"),
+        ({"color": 1}, TypeError, "no option 'color'"),
         ({"removal": "burn"}, ValueError, "removal must be"),
     ],
 )

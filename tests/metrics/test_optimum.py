@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from gstarx.metrics import best_selection, evaluate, refine
-from gstarx.metrics.optimum import _neighbours, _sets_of
+from gstarx.metrics.optimum import _neighbors, _sets_of
 from gstarx.models import GCN
-from tests.coalitions.networks import FEATURES, build
-from tests.coalitions.one_by_one import graph
+from tests.gnn.networks import FEATURES, build
+from tests.gnn.one_by_one import graph
 from tests.metrics.by_hand import by_bitmask, harmonic, path, random_chances
 from tests.oracles import as_integer, as_sets, subsets
 
@@ -164,7 +164,7 @@ def test_all_sets_of_some_sizes() -> None:
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=6), st.data())
-def test_neighbours_are_one_change_away(inside: list[bool], data: st.DataObject) -> None:
+def test_neighbors_are_one_change_away(inside: list[bool], data: st.DataObject) -> None:
     current, held = np.array(inside), sum(inside)
     size = data.draw(st.integers(held, len(inside)))
     here = frozenset(np.flatnonzero(current).tolist())
@@ -173,7 +173,7 @@ def test_neighbours_are_one_change_away(inside: list[bool], data: st.DataObject)
         for nodes in subsets(range(len(inside)))
         if len(nodes) == held and len(nodes ^ here) == 2
     }
-    exact = as_sets(_neighbours(current, size, True))
+    exact = as_sets(_neighbors(current, size, True))
     assert set(exact) == swaps
     assert len(exact) == len(swaps)
     flips = {
@@ -181,7 +181,7 @@ def test_neighbours_are_one_change_away(inside: list[bool], data: st.DataObject)
         for nodes in subsets(range(len(inside)))
         if len(nodes ^ here) == 1 and len(nodes) <= size
     }
-    assert set(as_sets(_neighbours(current, size, False))) == swaps | flips
+    assert set(as_sets(_neighbors(current, size, False))) == swaps | flips
 
 
 @settings(max_examples=40)
@@ -235,7 +235,7 @@ def test_a_budget_of_nothing_but_the_start() -> None:
         (1.5, {}, TypeError, r"size must be an integer \(got 1.5\)"),
         (True, {}, TypeError, "size must be an integer"),
         (1, {"mode": "regression"}, ValueError, "regression model"),
-        (1, {"colour": 1}, TypeError, "no option 'colour'"),
+        (1, {"color": 1}, TypeError, "no option 'color'"),
         (1, {"target": "all"}, TypeError, "target must be one class"),
         (1, {"target": 7}, ValueError, r"0\.\.1 \(got 7\)"),
     ],

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from gstarx.metrics import probabilities
 from gstarx.metrics.probabilities import Task, options_of, part_probabilities
-from tests.coalitions.networks import CLASSES, NETWORKS, build
-from tests.coalitions.one_by_one import coalitions, graph, outputs
+from tests.gnn.networks import CLASSES, NETWORKS, build
+from tests.gnn.one_by_one import coalitions, graph, outputs
 
 #: Networks whose parts of different graphs can share a pass.
 SHARED = {
     "gcn",
-    "gcn unnormalised",
+    "gcn unnormalized",
     "gin",
     "gat",
     "gine",
@@ -80,8 +80,8 @@ def test_parts_of_all_graphs_go_through_the_model_at_once() -> None:
 def test_tasks() -> None:
     assert options_of({}) == Task()
     assert options_of({"mode": "binary_classification"}).mode == "binary_classification"
-    with pytest.raises(TypeError, match=r"no option 'colour'; valid are batch_nodes, .*level"):
-        options_of({"colour": 1})
+    with pytest.raises(TypeError, match=r"no option 'color'; valid are batch_nodes, .*level"):
+        options_of({"color": 1})
     with pytest.raises(ValueError, match="fidelity is a difference of probabilities"):
         Task(mode="regression")
     with pytest.raises(ValueError, match="batch_nodes must be at least 1"):

@@ -17,13 +17,13 @@ from gstarx.metrics import (
     evaluate,
     randomization_check,
     rank_correlation,
-    relabelling_stability,
+    relabeling_stability,
     robust_fidelity,
     seed_stability,
 )
 from gstarx.metrics.robustness import renumbered
-from tests.coalitions.networks import build
-from tests.coalitions.one_by_one import graph
+from tests.gnn.networks import build
+from tests.gnn.one_by_one import graph
 from tests.metrics.by_hand import CHANCES, by_table, path
 
 MODEL = by_table(CHANCES)
@@ -80,7 +80,7 @@ def test_one_deletion_has_no_standard_error() -> None:
         ({"delete_outside": -0.1}, ValueError, "delete_outside must lie in"),
         ({"samples": 0}, ValueError, "samples must be at least 1"),
         ({"mode": "regression"}, ValueError, "regression model"),
-        ({"colour": 1}, TypeError, "no option 'colour'"),
+        ({"color": 1}, TypeError, "no option 'color'"),
     ],
 )
 def test_bad_options(options: dict[str, Any], error: type[Exception], words: str) -> None:
@@ -88,14 +88,14 @@ def test_bad_options(options: dict[str, Any], error: type[Exception], words: str
         robust_fidelity(MODEL, path(3), [0], **options)
 
 
-def by_neighbours(data: Data) -> Any:
+def by_neighbors(data: Data) -> Any:
     """An explainer that follows the nodes: features of a node and of where its edges come from."""
     total = data.x.sum(dim=1)
     return total.index_add(0, data.edge_index[1], data.x.sum(dim=1)[data.edge_index[0]])
 
 
 def test_scores_that_follow_the_nodes_are_stable() -> None:
-    found = relabelling_stability(by_neighbours, graph("messy"), seed=0)
+    found = relabeling_stability(by_neighbors, graph("messy"), seed=0)
     assert found.largest < 1e-5
     assert found.correlation == pytest.approx(1)
     assert found.runs == 6
@@ -103,18 +103,18 @@ def test_scores_that_follow_the_nodes_are_stable() -> None:
 
 def test_scores_of_exact_values_are_stable() -> None:
     model = build("gcn")
-    found = relabelling_stability(lambda data: explain(model, data).node_mask, graph("messy"))
+    found = relabeling_stability(lambda data: explain(model, data).node_mask, graph("messy"))
     assert found.largest < 1e-5
 
 
 def test_scores_by_number_are_not() -> None:
-    found = relabelling_stability(lambda data: np.arange(6.0), graph("ring"), seed=0)
+    found = relabeling_stability(lambda data: np.arange(6.0), graph("ring"), seed=0)
     assert found.largest > 1
     assert found.correlation < 0.9
 
 
 def test_a_constant_explainer_is_stable() -> None:
-    found = relabelling_stability(lambda data: np.full(6, 2.0), graph("ring"), repeats=1)
+    found = relabeling_stability(lambda data: np.full(6, 2.0), graph("ring"), repeats=1)
     assert (found.largest, found.correlation, found.runs) == (0, 1, 2)
 
 

@@ -67,7 +67,7 @@ def test_no_more_nodes_than_are_positive(given_scores: list[float], sparsity: fl
 
 
 @given(st.data(), SHARE, st.booleans())
-def test_connected_selections_are_grown_by_the_best_neighbour(
+def test_connected_selections_are_grown_by_the_best_neighbor(
     data: st.DataObject, sparsity: float, positive_only: bool
 ) -> None:
     graph = data.draw(graphs(min_nodes=1))

@@ -13,12 +13,12 @@ from torch_geometric.data import Batch
 
 from gstarx import datasets
 from gstarx.models import GAT, GCN, GIN, Network, accuracy, load_published_checkpoint
-from tests.coalitions.one_by_one import graph
+from tests.gnn.one_by_one import graph
 from tests.models import test_gat, test_gin
 from tests.models.test_gcn import classify, dense
 from tests.shared import DATA, checkpoint, mutag, mutag_gcn
 
-#: Features, width, classes, readout, adjacency normalised, embeddings normalised.
+#: Features, width, classes, readout, adjacency normalized, embeddings normalized.
 PUBLISHED: dict[str, tuple[int, int, int, str | None, bool, bool]] = {
     "mutag": (7, 128, 2, "mean", True, False),
     "bbbp": (9, 128, 2, "max", True, False),

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from gstarx.models.collation import CollatedGraphs, GraphBatch
-from tests.coalitions.one_by_one import graph
+from tests.gnn.one_by_one import graph
 
 CPU = torch.device("cpu")
 SHAPES = ["messy", "ring", "no edges", "one node", "wide"]
@@ -57,12 +57,12 @@ def test_features_are_converted_when_they_are_needed() -> None:
 
 
 def test_labels_of_nodes() -> None:
-    labelled = graphs()
-    for data in labelled:
+    labeled = graphs()
+    for data in labeled:
         data.y = torch.arange(data.num_nodes)
         data.train_mask = torch.arange(data.num_nodes) % 2 == 0
         data.val_mask = (~data.train_mask).long()
-    collated = CollatedGraphs.of(labelled)
+    collated = CollatedGraphs.of(labeled)
     assert collated.node_level
     assert set(collated.masks) == {"train_mask", "val_mask"}
     assert collated.masks["val_mask"].dtype == torch.bool

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from gstarx.models import GAT
-from tests.coalitions.one_by_one import graph
+from tests.gnn.one_by_one import graph
 
 
 def dense(model: GAT, x: Tensor, edge_index: Tensor) -> NDArray[np.float64]:

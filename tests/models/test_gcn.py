@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from gstarx.models import GCN
-from tests.coalitions.one_by_one import graph
+from tests.gnn.one_by_one import graph
 
 READOUTS = {"mean": np.mean, "max": np.max, "sum": np.sum}
 
@@ -83,8 +83,8 @@ def test_readouts(readout: str) -> None:
     np.testing.assert_allclose(out[1].numpy(), expected, atol=1e-5)
 
 
-def test_without_normalisation_a_self_loop_counts_twice() -> None:
-    """Summed neighbours, and one more loop for every node, whether it had one or not."""
+def test_without_normalization_a_self_loop_counts_twice() -> None:
+    """Summed neighbors, and one more loop for every node, whether it had one or not."""
     model = GCN(1, 1, 1, num_layers=1, normalize=False, readout=None)
     model.convs[0].lin.weight.data.fill_(1.0)
     model.classifier.weight.data.fill_(1.0)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.utils import add_self_loops
 
 from gstarx.models import GIN
-from tests.coalitions.one_by_one import graph
+from tests.gnn.one_by_one import graph
 
 
 def dense(model: GIN, x: Tensor, edge_index: Tensor) -> NDArray[np.float64]:

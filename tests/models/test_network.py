@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Batch
 
 from gstarx.models import GAT, GCN, GIN, Network
-from tests.coalitions.one_by_one import graph
+from tests.gnn.one_by_one import graph
 
 NETWORKS: list[type[Network]] = [GCN, GIN, GAT]
 OPTIONS: dict[type[Network], dict[str, Any]] = {

@@ -22,7 +22,7 @@ PUBLISHED = {
     ("ba_2motifs", "gcn"): (0.005, 0, 32, 800, 200),
     ("ba_shapes", "gcn"): (0.005, 5e-4, 1, 800, None),
 }
-#: Width, readout, adjacency normalised, embeddings normalised.
+#: Width, readout, adjacency normalized, embeddings normalized.
 GCNS = {
     "mutag": (128, "mean", True, False),
     "bbbp": (128, "max", True, False),

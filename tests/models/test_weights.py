@@ -24,7 +24,7 @@ from gstarx.models import (
     load_model,
     save_model,
 )
-from tests.coalitions.one_by_one import graph
+from tests.gnn.one_by_one import graph
 from tests.shared import mutag_gcn
 
 
@@ -41,7 +41,7 @@ def networks() -> list[Network]:
 def test_what_is_saved_is_loaded(tmp_path: Path, position: int) -> None:
     model = networks()[position].train()
     data = graph("messy")
-    model(data.x, data.edge_index)  # statistics of batch normalisation are weights too
+    model(data.x, data.edge_index)  # statistics of batch normalization are weights too
     path = tmp_path / "deep" / "model.best.safetensors"
     written = save_model(
         path,
@@ -200,7 +200,7 @@ def test_facts_of_another_format(stored: Path, content: str) -> None:
         ({"digest": ...}, "'digest' is missing"),
         ({"config": ...}, "'config' is missing"),
         ({"config": [1]}, "'config' is missing or not valid"),
-        ({"colour": "red"}, "'colour' is missing or not valid"),
+        ({"color": "red"}, "'color' is missing or not valid"),
         ({"network": "rnn"}, "must be one of 'gcn', 'gin', 'gat': 'rnn'"),
         ({"network": ["gcn"]}, "must be one of 'gcn', 'gin', 'gat'"),
         ({"network": "gcn"}, "are not those of the gcn"),

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from gstarx._internal.atomic_write import written_aside
 from gstarx.models import GCN, load_model, save_model
 from gstarx.runs import (
     ChangedInput,
@@ -23,8 +24,8 @@ from gstarx.runs import (
     StoreError,
     lock,
     pieces,
-    preparation,
     read,
+    resolution,
     resume,
     run,
 )
@@ -32,7 +33,6 @@ from gstarx.runs.journal import Journal
 from gstarx.runs.lock import locked
 from gstarx.runs.rows import encoded
 from gstarx.runs.store import Store, open_store
-from gstarx.whole_files import written_aside
 from tests.runs.same_rows import lasting
 from tests.runs.test_store import RUN, graphs_in, row, written
 
@@ -294,7 +294,7 @@ def test_a_run_that_cannot_go_on_does_not_stop_the_others(
 def test_another_run_is_never_resumed_in_place_of_one(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparation, "options_for", lambda *_: {"hops": 7})
+    monkeypatch.setattr(resolution, "options_for", lambda *_: {"hops": 7})
     with pytest.raises(
         ChangedInput, match=r"explainer\.options\.hops of the run was None .* 7 now"
     ):

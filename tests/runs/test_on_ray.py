@@ -12,9 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
-from gstarx.runs import ChangedInput, RunSpec, on_ray, preparation, read, run
+from gstarx.runs import ChangedInput, RunSpec, on_ray, read, resolution, run
 from gstarx.runs.on_ray import ClusterNotFound
-from gstarx.runs.preparation import prepare
+from gstarx.runs.resolution import resolve
 from tests.runs.same_rows import assert_same_rows
 
 pytest.importorskip("ray", reason="needs the ray extra")
@@ -74,8 +74,8 @@ def test_a_graph_that_takes_its_worker_down_is_a_failure(
     spec: Make, tmp_path: Path, plugin: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(on_ray, "_RETRIES", 0)
-    prepared = prepare(spec())
-    sizes = [prepared.graph(at).num_nodes for at in range(6)]
+    resolved = resolve(spec())
+    sizes = [resolved.graph(at).num_nodes for at in range(6)]
     deadly = {"name": "deadly", "options": {"nodes": sizes[3]}}
     report = run(spec(deadly, 6), tmp_path, engine="ray", progress=False)
     errors = read(tmp_path).column("error").to_pylist()
@@ -90,8 +90,8 @@ def test_a_graph_that_takes_its_worker_down_is_a_failure(
 def test_a_machine_with_other_packages_is_refused(
     spec: Make, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    newer = preparation.package_versions() | {"torch": "99.0"}
-    monkeypatch.setattr(preparation, "package_versions", lambda: newer)
+    newer = resolution.package_versions() | {"torch": "99.0"}
+    monkeypatch.setattr(resolution, "package_versions", lambda: newer)
     with pytest.raises(ChangedInput, match=r"^on .*: the run was begun with torch 99\.0, and this"):
         run(spec(count=3), tmp_path, engine="ray", progress=False)
     assert read(tmp_path).num_rows == 0

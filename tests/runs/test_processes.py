@@ -18,7 +18,7 @@ from hypothesis import settings
 from gstarx.models import GCN, load_model, save_model
 from gstarx.runs import ChangedInput, ModelSpec, RunSpec, read, resume, run, write_spec
 from gstarx.runs.local import explain_locally
-from gstarx.runs.preparation import prepare
+from gstarx.runs.resolution import resolve
 from tests.runs.same_rows import assert_same_rows
 
 Make = Callable[..., RunSpec]
@@ -122,8 +122,8 @@ def test_two_workers_find_the_same_as_one(
 def test_a_graph_that_takes_its_worker_down_is_a_failure(
     spec: Make, plugin: Path, tmp_path: Path
 ) -> None:
-    prepared = prepare(spec())
-    sizes = [prepared.graph(at).num_nodes for at in range(6)]
+    resolved = resolve(spec())
+    sizes = [resolved.graph(at).num_nodes for at in range(6)]
     deadly = {"name": "deadly", "options": {"nodes": sizes[3]}}
     report = run(spec(deadly, 6), tmp_path, workers=2, progress=False)
     errors = read(tmp_path).column("error").to_pylist()
@@ -141,14 +141,14 @@ def test_weights_that_change_before_a_worker_reads_them(
 ) -> None:
     own = tmp_path / "own.safetensors"
     save_model(own, load_model(weights)[0])
-    prepared = prepare(spec().model_copy(update={"model": ModelSpec(weights=str(own))}))
+    resolved = resolve(spec().model_copy(update={"model": ModelSpec(weights=str(own))}))
     save_model(own, GCN(8, 8, 2))
     with pytest.raises(ChangedInput, match=r"could not begin.*own\.safetensors changed"):
-        list(explain_locally(prepared, None, range(4), workers=2))
+        list(explain_locally(resolved, None, range(4), workers=2))
 
 
 def test_a_worker_that_cannot_begin(spec: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    prepared = prepare(spec())
+    resolved = resolve(spec())
     monkeypatch.setattr(sys, "executable", "false")
     with pytest.raises(RuntimeError, match="ended before it had begun"):
-        list(explain_locally(prepared, None, range(4), workers=2))
+        list(explain_locally(resolved, None, range(4), workers=2))

@@ -24,8 +24,8 @@ from gstarx.runs import (
     ModelSpec,
     RunReport,
     RunSpec,
-    preparation,
     read,
+    resolution,
     resume,
     retry_failed,
     run,
@@ -115,22 +115,22 @@ def test_rows_do_not_depend_on_the_order_or_on_others(spec: Make, tmp_path: Path
 )
 def test_a_changed_setting_is_another_run(spec: Make, change: dict[str, Any]) -> None:
     content = spec().model_dump()
-    one = preparation.prepare(RunSpec(**content))
-    other = preparation.prepare(RunSpec(**(content | change)))
+    one = resolution.resolve(RunSpec(**content))
+    other = resolution.resolve(RunSpec(**(content | change)))
     assert one.run != other.run
 
 
 def test_where_things_lie_is_no_setting(spec: Make, weights: Path, tmp_path: Path) -> None:
     model, _ = load_model(weights)
     save_model(tmp_path / "copy.safetensors", model)
-    one = preparation.prepare(spec())
+    one = resolution.resolve(spec())
     moved = spec().model_copy(
         update={"model": ModelSpec(weights=str(tmp_path / "copy.safetensors"))}
     )
     fewer = spec(count=2)
-    assert preparation.prepare(moved).run == one.run
-    assert preparation.prepare(fewer).run == one.run
-    assert preparation.prepare(fewer).name != one.name
+    assert resolution.resolve(moved).run == one.run
+    assert resolution.resolve(fewer).run == one.run
+    assert resolution.resolve(fewer).name != one.name
 
 
 def test_other_weights_and_other_options_of_a_model_are_another_run(
@@ -143,7 +143,7 @@ def test_other_weights_and_other_options_of_a_model_are_another_run(
         changed = spec().model_copy(
             update={"model": ModelSpec(weights=str(tmp_path / f"{name}.safetensors"))}
         )
-        found.add(preparation.prepare(changed).run)
+        found.add(resolution.resolve(changed).run)
     assert len(found) == 3
 
 
@@ -151,8 +151,8 @@ def test_another_version_is_another_run(
     spec: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done(spec(count=2), tmp_path)
-    newer = preparation.package_versions() | {"torch": "99.0"}
-    monkeypatch.setattr(preparation, "package_versions", lambda: newer)
+    newer = resolution.package_versions() | {"torch": "99.0"}
+    monkeypatch.setattr(resolution, "package_versions", lambda: newer)
     with pytest.raises(ChangedInput, match=r"begun with torch .*, and this is torch 99\.0"):
         resume(tmp_path, workers=1, progress=False)
     assert done(spec(count=2), tmp_path).done == 2
@@ -279,7 +279,7 @@ def test_another_version_of_a_plugin_is_another_run(
     found = {}
     for version in ("1.0", "2.0"):
         monkeypatch.syspath_prepend(tmp_path / version)
-        found[version] = [preparation.prepare(one).run for one in asked]
+        found[version] = [resolution.resolve(one).run for one in asked]
         if version == "1.0":
             done(asked[0], tmp_path / "store")
             (row, _) = read(tmp_path / "store").to_pylist()
@@ -296,7 +296,7 @@ def test_another_version_of_captum_is_another_run_of_gradients_alone(
 ) -> None:
     def runs_now() -> list[str]:
         return [
-            preparation.prepare(spec(name, 1)).run
+            resolution.resolve(spec(name, 1)).run
             for name in (
                 "gradient_x_input",
                 "integrated_gradients",

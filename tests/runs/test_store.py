@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gstarx.runs import RunSpec, StoreError, StoreInUse, pieces, read, resume, run
+from gstarx.runs import RunSpec, StoreError, StoreInUse, parquet_parts, read, resume, run
 from gstarx.runs import store as stores
 from gstarx.runs.journal import Journal, read_journal
 from gstarx.runs.lock import locked
@@ -72,7 +72,7 @@ def test_a_journal_cut_anywhere_keeps_the_lines_before(
     assert sum(map(len, broken)) == len(content[:cut].rpartition(b"\n")[2])
 
 
-def test_a_damaged_line_does_not_take_its_neighbours_along(tmp_path: Path) -> None:
+def test_a_damaged_line_does_not_take_its_neighbors_along(tmp_path: Path) -> None:
     with Journal(tmp_path / "journal") as journal:
         for line in (b"one", b"two", b"three"):
             journal.append(line)
@@ -97,7 +97,7 @@ def test_rows_are_there_at_once_and_without_the_writer(tmp_path: Path) -> None:
 def test_many_small_files_become_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "ROWS_PER_PIECE", 2)
     monkeypatch.setattr(stores, "MERGED_AT", 3)
-    monkeypatch.setattr(pieces, "FULL", 12)
+    monkeypatch.setattr(parquet_parts, "FULL", 12)
     with open_store(tmp_path) as store:
         writer = Writer(store.directory(RUN))
         most = 0
@@ -137,11 +137,11 @@ def test_a_process_killed_between_any_two_steps(tmp_path: Path) -> None:
     with Journal(directory / "journal-00000000.jsonl") as journal:
         journal.append(encoded(row(0)))
     # a merge whose parts are still there
-    pieces.write_rows(
+    parquet_parts.write_rows(
         directory / "rows-00000001-00000003.parquet",
         as_table([encoded(row(g)) for g in (3, 4, 5)]).to_batches(),
     )
-    pieces.write_rows(
+    parquet_parts.write_rows(
         directory / "rows-00000002-00000002.parquet", as_table([encoded(row(4))]).to_batches()
     )
     # a file that was being written, one that the disk lost, and a journal cut off

@@ -11,8 +11,8 @@ import pytest
 
 from gstarx.runs import RunSpec, local
 from gstarx.runs.local import explain_locally
-from gstarx.runs.preparation import Prepared, prepare
-from gstarx.runs.work import Done
+from gstarx.runs.resolution import ResolvedRun, resolve
+from gstarx.runs.task import Done
 
 pytestmark = pytest.mark.usefixtures("loaded_once")
 
@@ -56,7 +56,7 @@ for count, line in enumerate(sys.stdin):
 @pytest.fixture
 def played(spec: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """What workers find, numbered from 0, of which some die or fail while they begin."""
-    prepared: Prepared = prepare(spec())
+    resolved: ResolvedRun = resolve(spec())
 
     def play(
         positions: range,
@@ -79,7 +79,7 @@ def played(spec: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
         monkeypatch.setattr(sys, "executable", str(start))
         results: list[Done] = []
         try:
-            results.extend(explain_locally(prepared, None, positions, workers=workers))
+            results.extend(explain_locally(resolved, None, positions, workers=workers))
         except RuntimeError as error:
             error.add_note(f"{len(results)} were finished")
             raise

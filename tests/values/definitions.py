@@ -104,7 +104,7 @@ def peak_memory() -> Iterator[list[float]]:
         tracemalloc.stop()
 
 
-def relabelled(graph: CommunicationGraph, label: Sequence[int]) -> CommunicationGraph:
+def relabeled(graph: CommunicationGraph, label: Sequence[int]) -> CommunicationGraph:
     """The same graph, its node ``i`` called ``label[i]``."""
     return CommunicationGraph(graph.num_nodes, np.array(label, dtype=np.int64)[graph.edges])
 

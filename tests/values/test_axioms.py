@@ -111,7 +111,7 @@ def test_a_swap_that_changes_a_disconnected_coalition_is_no_symmetry() -> None:
         assert axioms.symmetry(value, TableGame(3, table), apart) < 1e-12
 
 
-def test_players_with_other_neighbours_need_not_get_the_same() -> None:
+def test_players_with_other_neighbors_need_not_get_the_same() -> None:
     # the game is symmetric, the graph is not: nothing to complain about
     game = unanimity_game(3, [0, 1, 2])
     assert axioms.symmetry(hn_value, game, path(3)) < 1e-12

@@ -69,7 +69,7 @@ def test_coefficients_of_node_0_on_the_path_of_three(coalition: set[int], weight
 
 
 def test_the_node_in_the_middle() -> None:
-    # {1} with both neighbours outside, {0, 1} and {1, 2} with one, and everybody
+    # {1} with both neighbors outside, {0, 1} and {1, 2} with one, and everybody
     game = random_table(3, seed=0)
     graph = path(3)
     expected = (
@@ -156,9 +156,9 @@ def test_as_printed_it_is_right_on_lines(n: int) -> None:
 @pytest.mark.parametrize(
     ("graph", "slip"),
     [
-        # three neighbours: 3 is not 3!
+        # three neighbors: 3 is not 3!
         pytest.param(STAR, {"factorials": False, "edges": False, "whole": False}, id="l for l!"),
-        # two neighbours behind three edges
+        # two neighbors behind three edges
         pytest.param(
             CommunicationGraph(4, [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)]),
             {"factorials": True, "edges": True, "whole": False},
@@ -199,7 +199,7 @@ def _all_coalitions(n: int) -> list[list[int]]:
 
 
 def test_the_formula_of_chen_and_others_on_the_path_of_three() -> None:
-    # 2 / ((u + 2)(u + 1) u) as if every coalition had two neighbours
+    # 2 / ((u + 2)(u + 1) u) as if every coalition had two neighbors
     weights = [2 / ((u + 2) * (u + 1) * u) for u in (1, 2, 3)]
     np.testing.assert_allclose(weights, [1 / 3, 1 / 12, 1 / 30])
     assert sum(weights) != pytest.approx(1.0, abs=0.1)

@@ -242,7 +242,7 @@ def test_the_worths_that_were_certain_come_back() -> None:
         assert found.evaluations == 20
 
 
-def test_the_estimate_centres_on_the_sum_whatever_the_surrogate_says() -> None:
+def test_the_estimate_centers_on_the_sum_whatever_the_surrogate_says() -> None:
     graph = molecule(10, seed=1)
     lattice = CoalitionLattice.of(graph)
     weights = hn_weights(lattice, graph)

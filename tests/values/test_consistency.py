@@ -112,7 +112,7 @@ def test_hn_does_not_notice_the_associated_game(
     )
 
 
-def test_the_surplus_of_every_neighbour_is_in_it() -> None:
+def test_the_surplus_of_every_neighbor_is_in_it() -> None:
     game = TableGame(4, np.random.default_rng(0).normal(size=16))
     graph = ring(4)
     star = associated_game(game, graph, tau=0.3)

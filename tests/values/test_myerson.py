@@ -27,7 +27,7 @@ from tests.values.definitions import (
     Counting,
     molecule,
     path,
-    relabelled,
+    relabeled,
     renamed,
     restricted_table,
     shapley_by_orders,
@@ -161,7 +161,7 @@ def test_names_of_nodes_do_not_matter(
 ) -> None:
     label = data.draw(st.permutations(range(graph.num_nodes)))
     game = random_game(graph.num_nodes, seed=seed)
-    other = myerson_value(renamed(game, label), relabelled(graph, label)).values
+    other = myerson_value(renamed(game, label), relabeled(graph, label)).values
     np.testing.assert_allclose(other[label], myerson_value(game, graph).values, rtol=0, atol=1e-12)
 
 

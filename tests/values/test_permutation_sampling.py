@@ -39,7 +39,7 @@ from tests.values.definitions import (
     molecule,
     path,
     peak_memory,
-    relabelled,
+    relabeled,
     renamed,
     ring,
     smooth_game,
@@ -312,6 +312,6 @@ def test_names_of_nodes_do_not_matter_on_average() -> None:
     label = np.random.default_rng(0).permutation(12).tolist()
     one, other = (
         np.mean([myerson_value_sampled(v, g, budget=80, seed=s).values for s in range(40)], axis=0)
-        for v, g in ((game, graph), (renamed(game, label), relabelled(graph, label)))
+        for v, g in ((game, graph), (renamed(game, label), relabeled(graph, label)))
     )
     np.testing.assert_allclose(one, other[label], rtol=0, atol=0.05)

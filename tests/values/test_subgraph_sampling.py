@@ -359,11 +359,11 @@ def test_one_subset_per_node_by_default(sampling: str) -> None:
 @given(graphs(min_nodes=1, max_nodes=12), st.integers(0, 99), st.data())
 def test_hops_around_a_node(graph: CommunicationGraph, seed: int, data: st.DataObject) -> None:
     n = graph.num_nodes
-    centre = data.draw(st.integers(0, n - 1))
+    center = data.draw(st.integers(0, n - 1))
     size = data.draw(st.integers(1, n))
-    nodes = _around(graph, centre, size, np.random.default_rng(seed)).tolist()
-    far = nx.single_source_shortest_path_length(as_networkx(graph), centre)
-    assert centre in nodes
+    nodes = _around(graph, center, size, np.random.default_rng(seed)).tolist()
+    far = nx.single_source_shortest_path_length(as_networkx(graph), center)
+    assert center in nodes
     assert len(nodes) == min(size, len(far))
     assert set(nodes) <= set(far)
     # nearer nodes first: whoever is left out is at least as far as whoever is in
@@ -381,9 +381,9 @@ def test_the_last_hop_is_drawn_from_at_random() -> None:
 
 def test_khop_takes_every_node_in_turn() -> None:
     subsets = drawn(path(10), 3, "khop", 0)
-    for centre, nodes in enumerate(subsets[:10]):
-        assert centre in nodes
-        assert np.ptp(nodes) <= 2 or centre in (0, 9)
+    for center, nodes in enumerate(subsets[:10]):
+        assert center in nodes
+        assert np.ptp(nodes) <= 2 or center in (0, 9)
     again = drawn(path(10), 3, "khop", 0, num_samples=12)
     assert 0 in again[10]
     assert 1 in again[11]

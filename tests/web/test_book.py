@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gstarx.web import Limits, jobs
-from gstarx.web.jobs import Job, JobBook
+from gstarx.web.jobs import Job, JobQueue
 from gstarx.web.messages import Answer
 from gstarx.web.problems import Problem, Refused
 from gstarx.web.schemas import JobEntry
@@ -23,7 +23,7 @@ def told(events: list[str]) -> list[dict[str, Any]]:
     return [json.loads(lines[1].removeprefix("data: ")) for lines in parts if len(lines) > 3]
 
 
-async def finished(book: JobBook) -> Job:
+async def finished(book: JobQueue) -> Job:
     await book.add({})
     job = await book.take()
     job.heard(Answer(1, "done", "null"))
@@ -32,7 +32,7 @@ async def finished(book: JobBook) -> Job:
 
 def test_first_come_first_served() -> None:
     async def script() -> None:
-        book = JobBook(LIMITS)
+        book = JobQueue(LIMITS)
         first, second = await book.add({"a": 1}), await book.add({"a": 2})
         assert (first.position, second.position) == (0, 1)
         with pytest.raises(Refused, match="2 jobs wait"):
@@ -51,7 +51,7 @@ def test_first_come_first_served() -> None:
 
 def test_somebody_who_waits_gets_the_next_one() -> None:
     async def script() -> None:
-        book = JobBook(LIMITS)
+        book = JobQueue(LIMITS)
         waiting = asyncio.create_task(book.take())
         await asyncio.sleep(0)
         job = await book.add({})
@@ -62,7 +62,7 @@ def test_somebody_who_waits_gets_the_next_one() -> None:
 
 def test_old_and_many_and_large_jobs_are_forgotten() -> None:
     async def script(limits: Limits) -> list[bool]:
-        book = JobBook(limits)
+        book = JobQueue(limits)
         kept = [await finished(book) for _ in range(4)]
         there = []
         for job in kept:
@@ -79,7 +79,7 @@ def test_old_and_many_and_large_jobs_are_forgotten() -> None:
 
 def test_jobs_that_go_on_are_never_forgotten() -> None:
     async def script() -> None:
-        book = JobBook(replace(LIMITS, kept_seconds=-1.0, kept_bytes=0))
+        book = JobQueue(replace(LIMITS, kept_seconds=-1.0, kept_bytes=0))
         waiting, running = await book.add({}), await book.add({})
         await book.take()
         book.forget()
@@ -138,7 +138,7 @@ def test_events_while_they_happen_and_signs_of_life(monkeypatch: pytest.MonkeyPa
 
 def test_only_so_many_may_listen() -> None:
     async def script() -> None:
-        book = JobBook(replace(LIMITS, listeners=1))
+        book = JobQueue(replace(LIMITS, listeners=1))
         job = await finished(book)
         stream = book.listen(job.id)
         await anext(stream)
@@ -153,7 +153,7 @@ def test_only_so_many_may_listen() -> None:
 
 def test_when_the_server_closes_nobody_waits() -> None:
     async def script() -> list[str]:
-        book = JobBook(LIMITS)
+        book = JobQueue(LIMITS)
         waiting, running = await book.add({}), await book.add({})
         await book.take()
         book.close()

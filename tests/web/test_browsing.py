@@ -13,7 +13,7 @@ from gstarx.cli.networks import shipped_path
 from gstarx.web import ServedRun, Settings, networks
 from gstarx.web.browsing import Browsed, _titles
 from gstarx.web.explaining import Explaining
-from gstarx.web.interrupting import Bell
+from gstarx.web.interrupter import Interrupter
 from gstarx.web.networks import Networks
 from gstarx.web.schemas import RowList, RunSummary
 from tests.web import odd_models
@@ -113,7 +113,7 @@ def test_a_run_that_removes_nodes_its_own_way_is_judged_its_way(tmp_path: Path) 
     said: list[tuple[str, Any]] = []
     served = ServedRun(tmp_path / "store", odd_models.weights)
     job = {"model": "nitro-gcn", "input": {"run_graph": 44}, "best": False, "seed": 0}
-    explaining = Explaining(Settings(run=served), Bell())
+    explaining = Explaining(Settings(run=served), Interrupter())
     explaining.answer({**job, "target": None}, lambda *what: said.append(what))
     (result,) = [content for kind, content in said if kind == "result"]
     assert result["error"] is None

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gstarx.web.catalogue import OFFERS
+from gstarx.web.catalog import OFFERS
 from tests.web.served import Served
 
 schemathesis = pytest.importorskip("schemathesis")

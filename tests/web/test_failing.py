@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from gstarx.web import Limits, Settings, lanes
-from gstarx.web.jobs import JobBook
-from gstarx.web.lanes import Lane
+from gstarx.web import Limits, Settings, job_runner
+from gstarx.web.job_runner import JobRunner
+from gstarx.web.jobs import JobQueue
 from gstarx.web.memory import held
 from gstarx.web.messages import Answer
 from gstarx.web.processes import Worker
@@ -156,11 +156,11 @@ def test_a_worker_that_dies_of_its_first_model_is_started_without_trying_any(
         return Made(Answer(0, "ready", "null") if role == "cold explainer" else None)
 
     async def script() -> None:
-        lane = Lane(Settings(), JobBook(Limits()))
+        lane = JobRunner(Settings(), JobQueue(Limits()))
         await lane._prepared()
         assert lane.ready.is_set()
 
     monkeypatch.setattr(Worker, "started", started)
-    monkeypatch.setattr(lanes, "_SHORTEST_PAUSE", 0.0)
+    monkeypatch.setattr(job_runner, "_SHORTEST_PAUSE", 0.0)
     asyncio.run(script())
     assert roles == ["explainer", "cold explainer"]

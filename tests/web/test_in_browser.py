@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gstarx.drawing.colours import score_colour
+from gstarx.drawing.colors import score_color
 from gstarx.web import Settings
 from gstarx.web.serving import address as address_of
 from tests.browser import started_browser
@@ -684,14 +684,14 @@ def test_the_dark_page_is_dark_and_the_choice_is_kept(explorer: Explorer) -> Non
     assert background() == light
 
 
-def test_colours_are_those_of_all_pictures(explorer: Explorer) -> None:
+def test_colors_are_those_of_all_pictures(explorer: Explorer) -> None:
     page = explorer.open()
     scores = [-2.0, -1.0, -0.4, -0.01, 0.0, 0.2, 0.7, 1.0]
     code = """async (scores) => {
-        const { scoreColour } = await import('/page/colours.js');
-        return scores.map((score) => scoreColour(score, 1));
+        const { scoreColor } = await import('/page/colors.js');
+        return scores.map((score) => scoreColor(score, 1));
     }"""
-    assert page.evaluate(code, scores) == [score_colour(score, 1.0) for score in scores]
+    assert page.evaluate(code, scores) == [score_color(score, 1.0) for score in scores]
 
 
 def test_a_link_with_an_odd_token_opens_the_page_at_what_it_asks_for(browser: Any) -> None:

@@ -13,13 +13,13 @@ import torch
 from torch_geometric.data import Data
 
 from gstarx.web import Limits, LoadedModel, Settings, memory
-from gstarx.web.catalogue import OFFER, OFFERS
-from gstarx.web.desk import Desk
+from gstarx.web.catalog import OFFER, OFFERS
 from gstarx.web.estimating import Estimate, check_memory
 from gstarx.web.explaining import Explaining
-from gstarx.web.interrupting import Bell
+from gstarx.web.interrupter import Interrupter
 from gstarx.web.memory import default_memory, held, ran_out
 from gstarx.web.problems import Refused
+from gstarx.web.queries import QueryWorker
 from gstarx.web.subjects import Subject
 from tests.cli.commands import environment, gstarx, refused
 from tests.web import odd_models
@@ -113,10 +113,10 @@ def test_both_kinds_of_workers_look_before_they_begin() -> None:
     chosen = [{"name": "graphsvx", "options": {"num_samples": 50_000}}]
     asked = {"model": "nitro", "input": {"smiles": "C" * 100}, "explainers": chosen, "target": None}
     with pytest.raises(Refused, match="num_samples up to"):
-        Desk(settings).answer({"ask": "check", "with": asked}, None)
+        QueryWorker(settings).answer({"ask": "check", "with": asked}, None)
     said: list[Any] = []
     with pytest.raises(Refused, match="num_samples up to"):
-        Explaining(settings, Bell()).answer(
+        Explaining(settings, Interrupter()).answer(
             {**asked, "seed": 0, "best": False}, lambda *one: said.append(one)
         )
     assert said == []

@@ -88,10 +88,10 @@ def test_every_id_is_there_once(parts: Parts) -> None:
 
 
 def test_every_field_has_a_label(parts: Parts) -> None:
-    labelled = {attributes.get("for") for tag, attributes in parts.elements if tag == "label"}
+    labeled = {attributes.get("for") for tag, attributes in parts.elements if tag == "label"}
     for tag, attributes in parts.elements:
         if tag in ("input", "select", "textarea") and attributes.get("type") != "checkbox":
-            assert attributes["id"] in labelled
+            assert attributes["id"] in labeled
 
 
 @pytest.mark.parametrize("path", sorted(PAGE.iterdir()), ids=lambda path: str(path.name))

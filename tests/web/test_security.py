@@ -247,7 +247,7 @@ def test_the_server_imports_nothing_heavy(tmp_path: Path) -> None:
     from tests.cli.commands import environment
 
     code = (
-        "import sys, gstarx.web.serving, gstarx.web.app, gstarx.web.office, gstarx.cli.app\n"
+        "import sys, gstarx.web.serving, gstarx.web.app, gstarx.web.service, gstarx.cli.app\n"
         "from gstarx.web import Settings\n"
         "gstarx.web.app.create_app(Settings()).openapi()\n"
         "print({'torch', 'numpy', 'torch_geometric', 'rdkit', 'pyarrow'} & set(sys.modules))"

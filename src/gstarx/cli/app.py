@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from gstarx._internal.quoting import shortened
 from gstarx.cli import (
     compare_command,
     datasets_command,
@@ -24,7 +25,6 @@ from gstarx.cli import (
 )
 from gstarx.cli.console import CommandError, note
 from gstarx.cli.options import examples, help_of
-from gstarx.quoting import shortened
 
 
 class _Commands(TyperGroup):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from gstarx._internal.one_thread import one_thread
 from gstarx.cli.console import as_json as json_text
 from gstarx.cli.console import (
     note,
@@ -46,7 +47,6 @@ from gstarx.cli.options import (
     Weights,
     examples,
 )
-from gstarx.one_thread import one_thread
 
 if TYPE_CHECKING:
     from gstarx.cli.records import Judge, Record
@@ -88,14 +88,16 @@ def compare(
     The table holds means over the graphs. For a whole dataset there is [b]gstarx evaluate[/b],
     which uses all cores and keeps what it has done.
     """
-    from gstarx.cli.graphs import Asked
+    from gstarx.cli.graphs import InputSelection
     from gstarx.cli.methods import create_explainers, parse_options
     from gstarx.cli.records import Judge
 
     writable(output, ".json")
     writable(draw, ".svg", ".png")
     options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}))
-    asked = Asked(dataset, graphs, smiles, sentence, file, split, limit, data, model, weights)
+    asked = InputSelection(
+        dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
+    )
     with one_thread(), only_json(as_json) as stream:
         subjects = asked.subjects()
         methods = create_explainers(asked, options, baseline=baseline, seed=seed)

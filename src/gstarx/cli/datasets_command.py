@@ -73,7 +73,7 @@ def _about(name: str, root: Any) -> dict[str, Any]:
         "splits": {part: len(positions) for part, positions in found.split_indices.items()},
         "unreadable": [asdict(row) for row in found.unreadable],
         "source": found.source,
-        "licence": found.licence,
+        "license": found.license,
         "digest": found.digest,
     }
 
@@ -93,7 +93,7 @@ def _show(content: dict[str, Any]) -> None:
         "classes": names or str(content["classes"]),
         "unreadable": f"{len(content['unreadable'])} rows" if content["unreadable"] else "",
         "source": content["source"],
-        "licence": content["licence"],
+        "license": content["license"],
         "digest": content["digest"][:16],
     }
     for name, said in rows.items():

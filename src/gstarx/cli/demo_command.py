@@ -7,9 +7,9 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from gstarx._internal.one_thread import one_thread
 from gstarx.cli.console import note, only_json, out, print_json, writable, write
 from gstarx.cli.options import AsJson, Seed, examples
-from gstarx.one_thread import one_thread
 
 EXAMPLES = examples("gstarx demo", "gstarx demo --output somewhere/report.html")
 
@@ -50,13 +50,13 @@ def demo(
 
     Needs no data but what comes with the package, gstarx[drawing], and less than two minutes.
     """
+    from gstarx._internal.optional import require
     from gstarx.cli.compare_command import show_rows
-    from gstarx.cli.graphs import Asked
+    from gstarx.cli.graphs import InputSelection
     from gstarx.cli.methods import OptionsOf, create_explainers
     from gstarx.cli.pages import together
     from gstarx.cli.report_command import gathered, summary
     from gstarx.drawing import report_page
-    from gstarx.optional import require
 
     # said now and not after a minute of work
     for package in ("rdkit", "networkx"):
@@ -67,7 +67,7 @@ def demo(
         for shown in _SHOWN:
             note(f"{shown.dataset}: explaining by {'; '.join(_EXPLAINERS.values())} ...")
             count = min(shown.graphs, limit or shown.graphs)
-            asked = Asked(dataset=shown.dataset, split="test", limit=count)
+            asked = InputSelection(dataset=shown.dataset, split="test", limit=count)
             options: OptionsOf = {name: {} for name in _EXPLAINERS}
             made = create_explainers(asked, options, baseline=None, seed=seed)
             methods = {_EXPLAINERS[name]: explainer for name, explainer in made.items()}

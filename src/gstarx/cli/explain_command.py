@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import typer
 
+from gstarx._internal.one_thread import one_thread
 from gstarx.cli.console import (
     CommandError,
     note,
@@ -43,7 +44,6 @@ from gstarx.cli.options import (
     Weights,
     examples,
 )
-from gstarx.one_thread import one_thread
 
 if TYPE_CHECKING:
     from gstarx.cli.records import Record
@@ -123,14 +123,16 @@ def explain(
     explanations that are finished are printed and written. With [b]--json[/b] one graph is an
     object, several are a list.
     """
-    from gstarx.cli.graphs import Asked
+    from gstarx.cli.graphs import InputSelection
     from gstarx.cli.methods import create_explainers, parse_options
     from gstarx.cli.records import Judge
 
     writable(output, ".json")
     writable(draw, ".svg", ".png")
     options = parse_options(option or (), [explainer], getattr(ctx.obj, "explainers", {}))
-    asked = Asked(dataset, graphs, smiles, sentence, file, split, limit, data, model, weights)
+    asked = InputSelection(
+        dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
+    )
     with one_thread(), only_json(as_json) as stream:
         subjects = asked.subjects()
         (method,) = create_explainers(asked, options, baseline=baseline, seed=seed).values()

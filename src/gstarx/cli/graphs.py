@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gstarx._internal.quoting import quoted
 from gstarx.cli.console import CommandError, WrongUse, show_progress
 from gstarx.cli.names import SHIPPED_DATASETS, TEXT_CLASSES
 from gstarx.cli.networks import ChosenNetwork, choose_network
-from gstarx.quoting import quoted
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -37,7 +37,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Asked:
+class InputSelection:
     """Which graphs and which network, as the options say it."""
 
     dataset: str | None = None

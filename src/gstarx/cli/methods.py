@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gstarx._internal.quoting import quoted
 from gstarx.cli.console import CommandError, WrongUse, note
-from gstarx.cli.graphs import Asked
-from gstarx.quoting import quoted
+from gstarx.cli.graphs import InputSelection
 
 if TYPE_CHECKING:
     from gstarx.explainers import NodeExplainer
@@ -56,7 +56,7 @@ def parse_options(
 
 
 def create_explainers(
-    asked: Asked, options: OptionsOf, *, baseline: str | None, seed: int
+    asked: InputSelection, options: OptionsOf, *, baseline: str | None, seed: int
 ) -> dict[str, NodeExplainer]:
     """The explainers by name, set up for the dataset in question and trained where need be."""
     from gstarx import explainers
@@ -84,8 +84,8 @@ def create_explainers(
     return made
 
 
-def _mean_output(asked: Asked, split: str) -> Any:
-    from gstarx.coalitions import expected_output
+def _mean_output(asked: InputSelection, split: str) -> Any:
+    from gstarx.gnn import expected_output
 
     if asked.loaded is None:
         raise CommandError(f"--baseline {split} is of a dataset, and none is in question")
@@ -93,7 +93,7 @@ def _mean_output(asked: Asked, split: str) -> Any:
     return expected_output(asked.network.model, graphs)
 
 
-def _train(asked: Asked, name: str, explainer: NodeExplainer, seed: int) -> None:
+def _train(asked: InputSelection, name: str, explainer: NodeExplainer, seed: int) -> None:
     if asked.loaded is None:
         raise CommandError(
             f"{name} has to be trained on graphs of a dataset, and none is in question"

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gstarx._internal.expanded_size import check_expanded_size
+from gstarx._internal.quoting import quoted, shortened
+from gstarx._internal.suggestions import unknown
 from gstarx.cli.console import CommandError, WrongUse
 from gstarx.cli.names import DATASETS, NETWORKS
-from gstarx.expanded_size import check_expanded_size
-from gstarx.quoting import quoted, shortened
-from gstarx.unknown_names import unknown
 
 if TYPE_CHECKING:
     from torch import nn

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from gstarx._internal.suggestions import unknown
 from gstarx.cli.names import DATASETS, EXPLAINERS, NETWORKS, explainer_names
-from gstarx.unknown_names import unknown
 
 #: The sparsity at which explanations are shown and judged, unless something else is said.
 SPARSITY = 0.7

@@ -14,9 +14,9 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
+from gstarx._internal.expanded_size import TooLargeError, check_expanded_size, check_size
+from gstarx._internal.quoting import listed, quoted, shortened
 from gstarx.cli.console import CommandError
-from gstarx.expanded_size import TooLargeError, check_expanded_size, check_size
-from gstarx.quoting import listed, quoted, shortened
 
 #: Characters of a SMILES in a file; what a cell of a CSV file can hold as well.
 _LONGEST = 131_072

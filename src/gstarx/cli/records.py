@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gstarx.cli.console import CommandError, note, out, table
-from gstarx.cli.graphs import Asked, Subject, node_labels
+from gstarx.cli.graphs import InputSelection, Subject, node_labels
 from gstarx.cli.methods import OptionsOf
 from gstarx.datasets.describing import label_of
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gstarx.explainers import NodeExplainer, NodeResult
     from gstarx.metrics import Faithfulness
 
-#: Cells of the longest bar, and the colours of scores for and against; colour-blind people can
+#: Cells of the longest bar, and the colors of scores for and against; color-blind people can
 #: tell them apart.
 _WIDTH = 20
 _FOR, _AGAINST = "dark_orange", "dodger_blue1"
@@ -147,7 +147,7 @@ class Record:
 class Judge:
     """How explanations are made and judged, the same for all graphs of a command."""
 
-    asked: Asked
+    asked: InputSelection
     sparsity: float
     seed: int
     target: int | None

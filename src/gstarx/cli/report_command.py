@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gstarx._internal.one_thread import one_thread
 from gstarx.cli.console import only_json, out, print_json, show_progress, writable
-from gstarx.cli.graphs import Asked, Subject
+from gstarx.cli.graphs import InputSelection, Subject
 from gstarx.cli.options import (
     SPARSITY,
     AsJson,
@@ -32,7 +33,6 @@ from gstarx.cli.options import (
     Weights,
     examples,
 )
-from gstarx.one_thread import one_thread
 
 if TYPE_CHECKING:
     from gstarx.drawing import ReportData
@@ -84,7 +84,9 @@ def report(
     from gstarx.cli.stored_results import stored_results
 
     writable(output, ".html")
-    asked = Asked(dataset, graphs, smiles, sentence, file, split, limit, data, model, weights)
+    asked = InputSelection(
+        dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
+    )
     with one_thread(), only_json(as_json) as stream:
         methods: Mapping[str, Any]
         if from_store is not None:
@@ -105,7 +107,7 @@ def report(
 
 
 def gathered(
-    asked: Asked,
+    asked: InputSelection,
     methods: Mapping[str, Any],
     *,
     title: str | None = None,
@@ -163,7 +165,7 @@ def summary(found: ReportData, path: Path) -> dict[str, Any]:
     }
 
 
-def _dataset_facts(asked: Asked, subjects: list[Subject]) -> dict[str, str]:
+def _dataset_facts(asked: InputSelection, subjects: list[Subject]) -> dict[str, str]:
     facts = {"graphs shown": f"{len(subjects):,}"}
     if asked.dataset is None or asked.loaded is None:
         return facts

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gstarx._internal.suggestions import unknown
 from gstarx.cli.console import (
     CommandError,
     note,
@@ -20,7 +21,6 @@ from gstarx.cli.console import (
     write,
 )
 from gstarx.cli.options import AsJson, Engine, StorePath, Workers, examples
-from gstarx.unknown_names import unknown
 
 if TYPE_CHECKING:
     from gstarx.runs import StoreError
@@ -152,7 +152,7 @@ def export(
     if to.suffix == ".parquet":
         import pyarrow.parquet as parquet
 
-        from gstarx.whole_files import written_aside
+        from gstarx._internal.atomic_write import written_aside
 
         with written_aside(to) as aside:
             parquet.write_table(found, aside)

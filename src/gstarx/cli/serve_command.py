@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gstarx._internal.optional import require
+from gstarx._internal.suggestions import unknown
 from gstarx.cli.console import WrongUse, note
 from gstarx.cli.names import DATASETS, NETWORKS, TEXT_CLASSES
 from gstarx.cli.options import Data, ReturnType, complete_network, examples
-from gstarx.optional import require
-from gstarx.unknown_names import unknown
 from gstarx.web import Limits, LoadedModel, ServedModel, ServedRun, Settings
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from gstarx._internal.quoting import quoted
+from gstarx._internal.suggestions import unknown
 from gstarx.cli.console import CommandError
 from gstarx.cli.names import explainer_names
-from gstarx.quoting import quoted
-from gstarx.unknown_names import unknown
 
 #: The file that is read when it lies in the working directory.
 FILE = Path("gstarx.toml")

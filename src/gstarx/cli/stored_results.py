@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gstarx.cli.console import CommandError, WrongUse, note
-from gstarx.cli.graphs import Asked
+from gstarx.cli.graphs import InputSelection
 from gstarx.cli.runs_command import runs_of
 
 if TYPE_CHECKING:
     from gstarx.explainers import NodeResult
 
 
-def stored_results(store: Path, asked: Asked) -> tuple[Asked, dict[str, list[NodeResult]]]:
+def stored_results(
+    store: Path, asked: InputSelection
+) -> tuple[InputSelection, dict[str, list[NodeResult]]]:
     """The graphs that all runs of a store have explained, and what each of them found.
 
     Parameters

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from gstarx._internal.one_thread import one_thread
+from gstarx._internal.suggestions import unknown
 from gstarx.cli.console import (
     note,
     only_json,
@@ -19,8 +21,6 @@ from gstarx.cli.console import (
 )
 from gstarx.cli.names import DATASETS
 from gstarx.cli.options import AsJson, Data, Seed, complete_dataset, examples
-from gstarx.one_thread import one_thread
-from gstarx.unknown_names import unknown
 
 if TYPE_CHECKING:
     from gstarx.datasets import GraphDataset

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from gstarx.datasets.collection import GraphDataset, Statistics
+from gstarx.datasets.dataset import GraphDataset, Statistics
 from gstarx.datasets.molecules import from_csv
 from gstarx.datasets.smiles import smiles_graph
 

@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx.whole_files import written_aside
+from gstarx._internal.atomic_write import written_aside
 
 _LOG = logging.getLogger(__name__)
 

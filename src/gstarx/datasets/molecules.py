@@ -12,8 +12,10 @@ import torch
 from torch_geometric import __version__ as _pyg_version
 from torch_geometric.data import Data
 
+from gstarx._internal.optional import require
+from gstarx._internal.quoting import quoted
 from gstarx.datasets.cache import cached_graphs
-from gstarx.datasets.collection import GraphDataset, UnreadableRow
+from gstarx.datasets.dataset import GraphDataset, UnreadableRow
 from gstarx.datasets.paper import TABLE_5, warn_if_unlike_the_paper
 from gstarx.datasets.raw_files import download, find
 from gstarx.datasets.smiles_tables import (
@@ -24,8 +26,6 @@ from gstarx.datasets.smiles_tables import (
     read_rows,
 )
 from gstarx.datasets.splits import split_molecules
-from gstarx.optional import require
-from gstarx.quoting import quoted
 
 _LOG = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def load_bbbp(root: Path, *, split: str = "random", bond_features: bool = False)
             2,
             {},
             source="MoleculeNet; Martins et al., J. Chem. Inf. Model. 52 (2012) 1686-1697",
-            licence="MoleculeNet states none for this file; its code is under the MIT licence",
+            license="MoleculeNet states none for this file; its code is under the MIT license",
             description="Drug-like molecules; does it pass the blood-brain barrier?",
             class_names=("does not pass", "passes"),
         ),
@@ -70,7 +70,7 @@ def load_bace(root: Path, *, split: str = "random", bond_features: bool = False)
             2,
             {},
             source="MoleculeNet; Subramanian et al., J. Chem. Inf. Model. 56 (2016) 1936-1949",
-            licence="CC0 as published with AttentiveFP",
+            license="CC0 as published with AttentiveFP",
             description="Candidate drugs; does it inhibit human beta-secretase 1?",
             class_names=("does not inhibit", "inhibits"),
         ),

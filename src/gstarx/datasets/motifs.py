@@ -14,7 +14,7 @@ from torch_geometric.datasets.graph_generator import BAGraph
 from torch_geometric.datasets.motif_generator import CycleMotif, HouseMotif, MotifGenerator
 from torch_geometric.utils import coalesce
 
-from gstarx.datasets.collection import GraphDataset
+from gstarx.datasets.dataset import GraphDataset
 from gstarx.datasets.splits import random_split_indices
 
 _BASE_NODES = 20
@@ -50,7 +50,7 @@ def load_motifs(root: Path | None = None, *, size: int = 400, seed: int = 0) -> 
         2,
         random_split_indices(size),
         source="made by this package with the generators of PyG",
-        licence="MIT, as this package",
+        license="MIT, as this package",
         description="A random tree of 20 nodes with a motif of five; which motif is it?",
         class_names=("five-cycle", "house"),
     )

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.datasets.collection import GraphDataset
+from gstarx.datasets.dataset import GraphDataset
 from gstarx.datasets.paper import warn_if_unlike_the_paper
 from gstarx.datasets.raw_files import integers, misfit, not_found, unpack
 from gstarx.datasets.splits import random_split_indices
@@ -62,7 +62,7 @@ def load_mutag(root: Path) -> GraphDataset:
         2,
         random_split_indices(len(graphs)),
         source="TU Dortmund graph collection; Debnath et al., J. Med. Chem. 34 (1991) 786-797",
-        licence="none stated",
+        license="none stated",
         description="Aromatic and heteroaromatic nitro compounds; is it mutagenic on Salmonella?",
         class_names=("not mutagenic", "mutagenic"),
     )
@@ -109,10 +109,10 @@ def _check(raw: Path, read: dict[str, NDArray[np.int64]]) -> None:
     if len(unknown):
         what = f"kind of atom must be 0 to {len(MUTAG_ATOMS) - 1} (got {kinds[unknown[0]]})"
         raise misfit(paths["node_labels"], unknown[0], what)
-    unlabelled = np.flatnonzero(~np.isin(labels, (-1, 0, 1)))
-    if len(unlabelled):
-        what = f"label must be 1, or -1 or 0 (got {labels[unlabelled[0]]})"
-        raise misfit(paths["graph_labels"], unlabelled[0], what)
+    unlabeled = np.flatnonzero(~np.isin(labels, (-1, 0, 1)))
+    if len(unlabeled):
+        what = f"label must be 1, or -1 or 0 (got {labels[unlabeled[0]]})"
+        raise misfit(paths["graph_labels"], unlabeled[0], what)
     outside = np.flatnonzero(((bonds < 1) | (bonds > len(owner))).any(axis=1))
     if len(outside):
         what = f"atoms are numbered 1 to {len(owner)} (got {bonds[outside[0]].tolist()})"

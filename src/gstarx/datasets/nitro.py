@@ -17,9 +17,9 @@ from typing import TypeVar
 import torch
 from torch_geometric.data import Data
 
-from gstarx.datasets.collection import GraphDataset
+from gstarx._internal.optional import require
+from gstarx.datasets.dataset import GraphDataset
 from gstarx.datasets.splits import split_molecules
-from gstarx.optional import require
 
 #: What each node feature says: the element, and whether the atom is aromatic.
 FEATURES = ("C", "N", "O", "F", "S", "Cl", "Br", "aromatic")
@@ -90,8 +90,8 @@ def load_nitro(root: Path | None = None, *, split: str = "random") -> GraphDatas
         tuple(graphs),
         2,
         split_molecules([graph.smiles for graph in graphs], split),
-        source="made by this package, labelled by RDKit",
-        licence="MIT, as this package",
+        source="made by this package, labeled by RDKit",
+        license="MIT, as this package",
         description="Small molecules; has it a nitro group on an aromatic carbon?",
         class_names=("no aromatic nitro group", "aromatic nitro group"),
     )

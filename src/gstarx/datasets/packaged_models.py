@@ -15,7 +15,7 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
-from gstarx.optional import require
+from gstarx._internal.optional import require
 
 
 def model_directory(package: str, directory: str) -> Path:

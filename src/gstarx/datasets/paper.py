@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
-from gstarx.datasets.collection import GraphDataset
+from gstarx.datasets.dataset import GraphDataset
 from gstarx.paper import paper
 
 

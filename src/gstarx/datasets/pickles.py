@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.expanded_size import most_bytes
+from gstarx._internal.expanded_size import most_bytes
 
 Array = NDArray[Any]
 
@@ -46,7 +46,7 @@ def read_arrays(path: Path) -> tuple[Array, ...]:
     ------
     UnsafePickleError
         When the pickle refers to anything but arrays of numbers, or writes the same bytes into so
-        many of them that they grow too much, see :func:`gstarx.expanded_size.most_bytes`.
+        many of them that they grow too much, see :func:`gstarx._internal.expanded_size.most_bytes`.
     ValueError
         When the file is damaged, or is no pickle.
     """

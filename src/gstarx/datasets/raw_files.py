@@ -14,8 +14,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.expanded_size import check_expanded_size
-from gstarx.whole_files import write_whole
+from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.expanded_size import check_expanded_size
 
 
 def find(root: Path, places: Sequence[str]) -> Path | None:
@@ -80,7 +80,7 @@ def archive(path: Path) -> dict[str, NDArray[Any]]:
     Raises
     ------
     ValueError
-        When it cannot be read, or would grow too much, see :mod:`gstarx.expanded_size`.
+        When it cannot be read, or would grow too much, see :mod:`gstarx._internal.expanded_size`.
     """
     check_expanded_size(path)
     try:

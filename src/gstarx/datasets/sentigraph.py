@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.datasets.collection import GraphDataset
+from gstarx.datasets.dataset import GraphDataset
 from gstarx.datasets.paper import warn_if_unlike_the_paper
 from gstarx.datasets.pickles import read_arrays
 from gstarx.datasets.raw_files import archive, array, integers, misfit
@@ -78,7 +78,7 @@ def _load(
             for i, side in enumerate(("train", "val", "test"))
         },
         source=_SOURCE,
-        licence="none stated",
+        license="none stated",
         description=description,
         class_names=class_names,
     )

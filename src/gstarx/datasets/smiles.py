@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch_geometric.data import Data
 
+from gstarx._internal.optional import require
+from gstarx._internal.quoting import quoted
 from gstarx.datasets.molecules import molecule_graph
 from gstarx.datasets.mutag import MUTAG_ATOMS
 from gstarx.datasets.nitro import FEATURES
-from gstarx.optional import require
-from gstarx.quoting import quoted
 
 _AROMATIC = 7  # column of PyG's atom features
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gstarx.quoting import listed, quoted
+from gstarx._internal.quoting import listed, quoted
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils.data import random_split
 
-from gstarx.optional import require
+from gstarx._internal.optional import require
 
 _SEED = 2
 

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.datasets.collection import GraphDataset
+from gstarx.datasets.dataset import GraphDataset
 from gstarx.datasets.paper import warn_if_unlike_the_paper
 from gstarx.datasets.pickles import read_arrays
 from gstarx.datasets.raw_files import archive, download, find, not_found
@@ -61,7 +61,7 @@ def load_ba_2motifs(root: Path) -> GraphDataset:
         2,
         random_split_indices(len(graphs)),
         source="Luo et al., Parameterized Explainer for Graph Neural Network, NeurIPS 2020",
-        licence="none stated",
+        license="none stated",
         description="A random tree of 20 nodes with a motif of five; which motif is it?",
         class_names=("five-cycle", "house"),
     )
@@ -109,7 +109,7 @@ def load_ba_shapes(root: Path) -> GraphDataset:
         4,
         {"train": [0], "val": [0], "test": [0]},
         source="Ying et al., GNNExplainer, NeurIPS 2019; file of Luo et al., NeurIPS 2020",
-        licence="none stated",
+        license="none stated",
         description="A random graph with 80 houses attached; what part of a house is a node?",
         class_names=("none", "middle", "bottom", "top"),
     )

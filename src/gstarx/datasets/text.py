@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from gstarx.datasets.cache import cached_graphs
-from gstarx.datasets.collection import GraphDataset
+from gstarx.datasets.dataset import GraphDataset
 from gstarx.datasets.raw_files import not_found
 from gstarx.datasets.sentences import (
     EncoderLike,
@@ -34,7 +34,7 @@ _TARGET = "$T$"
 
 
 @dataclass(frozen=True)
-class LabelledSentence:
+class LabeledSentence:
     """A text, its class, and its side of the split: ``"train"``, ``"val"`` or ``"test"``."""
 
     text: str
@@ -93,7 +93,7 @@ def load_sst2(
         2,
         {},
         source="Socher et al., EMNLP 2013, 1631-1642; phrases and split as in GLUE",
-        licence="none stated",
+        license="none stated",
         description="Phrases of film reviews; is the opinion positive?",
         class_names=("negative", "positive"),
     )
@@ -152,7 +152,7 @@ def load_tweets(
         3,
         {},
         source="Dong et al., ACL 2014, 49-54",
-        licence="none stated",
+        license="none stated",
         description="Tweets that name a target; the opinion of it?",
         class_names=("negative", "neutral", "positive"),
     )
@@ -171,8 +171,8 @@ def load_tweets(
     )
 
 
-def read_sentences(path: Path, side: str) -> list[LabelledSentence]:
-    """Labelled sentences of a tab-separated file; an error names the line that is wrong."""
+def read_sentences(path: Path, side: str) -> list[LabeledSentence]:
+    """Labeled sentences of a tab-separated file; an error names the line that is wrong."""
     header, *lines = _lines(path)
     columns = header.split("\t")
     text = next((name for name in ("sentence", "content") if name in columns), None)
@@ -196,7 +196,7 @@ def read_sentences(path: Path, side: str) -> list[LabelledSentence]:
     return rows
 
 
-def read_tweets(path: Path, side: str) -> list[LabelledSentence]:
+def read_tweets(path: Path, side: str) -> list[LabeledSentence]:
     """Tweets of three lines each; an error names the line that is wrong."""
     lines = _lines(path)
     if len(lines) % 3:
@@ -239,7 +239,7 @@ def stratified(labels: Sequence[int], count: int, *, seed: int) -> list[int]:
     return sorted(position for _, _, position in sorted(ranked)[:count])
 
 
-def _subset(rows: Sequence[LabelledSentence], size: int | None, seed: int) -> list[int]:
+def _subset(rows: Sequence[LabeledSentence], size: int | None, seed: int) -> list[int]:
     """Positions to use: so many of the training sentences, and all others."""
     train = [i for i, row in enumerate(rows) if row.side == "train"]
     if size is None:
@@ -258,7 +258,7 @@ def _subset(rows: Sequence[LabelledSentence], size: int | None, seed: int) -> li
 def _load(
     about: GraphDataset,
     paths: Sequence[Path],
-    rows: Sequence[LabelledSentence],
+    rows: Sequence[LabeledSentence],
     chosen: Sequence[int],
     *,
     parser: ParserLike,
@@ -333,7 +333,7 @@ def _label(path: Path, number: int, got: str, valid: tuple[str, ...]) -> int:
     return valid.index(got)
 
 
-def _row(path: Path, number: int, text: str, label: int, side: str) -> LabelledSentence:
+def _row(path: Path, number: int, text: str, label: int, side: str) -> LabeledSentence:
     if not text.strip():
         raise ValueError(f"{path}: line {number}: the sentence is empty")
-    return LabelledSentence(text, label, side)
+    return LabeledSentence(text, label, side)

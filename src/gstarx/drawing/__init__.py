@@ -1,14 +1,14 @@
 """Show me: explanations as pictures, curves, and one page that holds them all."""
 
-from gstarx.drawing.choosing import draw
 from gstarx.drawing.comparison import compare
-from gstarx.drawing.gathering import gather
+from gstarx.drawing.dispatch import draw
 from gstarx.drawing.geometry import Geometry, geometry
 from gstarx.drawing.graph import draw_graph
 from gstarx.drawing.groups import GroupScore, aggregate
 from gstarx.drawing.molecule import draw_molecule
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.plots import plot_curves, plot_intervals
+from gstarx.drawing.report_building import gather
 from gstarx.drawing.report_data import Explained, ExplainerRow, ReportData
 from gstarx.drawing.report_writing import report, report_page
 from gstarx.drawing.sentence import draw_sentence

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.drawing.markup import LINE, MUTED, element, label
+from gstarx.drawing.svg import LINE, MUTED, element, label
 
 _SMALL = 11.0
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.drawing.choosing import Subject
-from gstarx.drawing.frame import Scene, card, colour_bar
-from gstarx.drawing.markup import INK, MUTED, decimal, element, fitted, group, label, moved, number
-from gstarx.drawing.painted import Painted, colour_limit
+from gstarx.drawing.dispatch import Subject
+from gstarx.drawing.frame import Scene, card, color_bar
+from gstarx.drawing.painted import Painted, color_limit
 from gstarx.drawing.picture import Picture
+from gstarx.drawing.svg import INK, MUTED, decimal, element, fitted, group, label, moved, number
 from gstarx.explainers import NodeResult
 from gstarx.metrics import Faithfulness, evaluate_many
 from gstarx.metrics.selection import as_scores, selection_size
@@ -60,7 +60,7 @@ def compare(
     sparsity
         The share of nodes that is left out when nodes are selected.
     scale
-        ``"common"``: colours mean the same number everywhere. ``"own"``: colours end at the largest
+        ``"common"``: colors mean the same number everywhere. ``"own"``: colors end at the largest
         score of each, which suits explainers whose scores have different units.
     columns
         Pictures in a row; by default as many as fit, and one for sentences.
@@ -93,7 +93,7 @@ def compare(
         known |= _judged(model, data, drawn, options)
     elif options:
         raise TypeError(f"{', '.join(options)} only matter with a model, which was not given")
-    common = colour_limit([own.scores for own in drawn.values()], None)
+    common = color_limit([own.scores for own in drawn.values()], None)
     cells = [
         _Cell(name, Painted.of(own.scores, own.selected, limit, subject.names), known.get(name))
         for name, own in drawn.items()
@@ -104,7 +104,7 @@ def compare(
         title=title,
         alternative=f"{subject.title}: {', '.join(drawn)}",
         description=" ".join(cell.described() for cell in cells) + subject.remark,
-        legend=colour_bar(common, selected=True, numbers=scale == "common") if legend else None,
+        legend=color_bar(common, selected=True, numbers=scale == "common") if legend else None,
     )
 
 

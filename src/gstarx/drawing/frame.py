@@ -1,11 +1,12 @@
-"""The card around a drawing: title, colour bar, and the words for those who do not see it."""
+"""The card around a drawing: title, color bar, and the words for those who do not see it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gstarx.drawing.colours import score_colour
-from gstarx.drawing.markup import (
+from gstarx.drawing.colors import score_color
+from gstarx.drawing.picture import Picture
+from gstarx.drawing.svg import (
     CARD,
     INK,
     LINE,
@@ -20,7 +21,6 @@ from gstarx.drawing.markup import (
     signed,
     text_width,
 )
-from gstarx.drawing.picture import Picture
 
 _PADDING = 16.0
 _TITLE = 15.0
@@ -104,13 +104,13 @@ def card(
     return Picture(svg, name)
 
 
-def colour_bar(limit: float, *, selected: bool, numbers: bool = True) -> Scene:
-    """The legend: what colours mean, where they end, and the ring of the selected.
+def color_bar(limit: float, *, selected: bool, numbers: bool = True) -> Scene:
+    """The legend: what colors mean, where they end, and the ring of the selected.
 
     Parameters
     ----------
     limit
-        The score at which colours end.
+        The score at which colors end.
     selected
         Whether anything is outlined.
     numbers
@@ -128,7 +128,7 @@ def colour_bar(limit: float, *, selected: bool, numbers: bool = True) -> Scene:
             y=2.0,
             width=step + (0.4 if i < _BAR_STEPS - 1 else 0.0),
             height=_BAR_HEIGHT,
-            fill=score_colour(i - half, half),
+            fill=score_color(i - half, half),
         )
         for i in range(_BAR_STEPS)
     ]

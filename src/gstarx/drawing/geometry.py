@@ -1,4 +1,4 @@
-"""Where everything in a picture goes, as data: for pages that draw and colour it themselves."""
+"""Where everything in a picture goes, as data: for pages that draw and color it themselves."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from torch_geometric.data import Data
 
 from gstarx.drawing import graph, molecule, sentence
-from gstarx.drawing.choosing import Subject
-from gstarx.drawing.markup import number
+from gstarx.drawing.dispatch import Subject
+from gstarx.drawing.svg import number
 
 #: A command of a path, or one of its numbers.
 _TOKEN = re.compile(r"([MLQCSTZ])|(-?\d+(?:\.\d+)?)")
@@ -164,7 +164,7 @@ def _mark(shape: molecule.Shape, left: float, top: float) -> Mark:
     given = shape.attributes
     path = given["d"] if shape.tag == "path" else _round(given)
     painted = {name: given.get(name) for name in ("fill", "stroke")}
-    fill, stroke = (None if colour == "none" else colour for colour in painted.values())
+    fill, stroke = (None if color == "none" else color for color in painted.values())
     return Mark(_moved(path, left, top), fill, stroke, float(given.get("stroke-width", 0)))
 
 

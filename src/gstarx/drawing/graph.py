@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
-from gstarx.drawing.frame import Scene, card, colour_bar
+from gstarx.drawing.frame import Scene, card, color_bar
 from gstarx.drawing.layout import layout
-from gstarx.drawing.markup import INK, element, group, label, text_width, tip
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.sentence import as_pairs
+from gstarx.drawing.svg import INK, element, group, label, text_width, tip
 
 _EDGE = "#a7b0ba"
 _RIM = "#7b858f"
@@ -35,7 +35,7 @@ def draw_graph(
     labels: Sequence[str] | None = None,
     width: float = 460,
 ) -> Picture:
-    """A graph with the score of a node as its colour, and the selected nodes outlined.
+    """A graph with the score of a node as its color, and the selected nodes outlined.
 
     Edges between selected nodes are heavy. Directions are not drawn.
 
@@ -75,7 +75,7 @@ def draw_graph(
         title=title,
         alternative=graph_name(count, len(pairs)),
         description=painted.described(),
-        legend=colour_bar(painted.limit, selected=bool(painted.selected.any())) if legend else None,
+        legend=color_bar(painted.limit, selected=bool(painted.selected.any())) if legend else None,
     )
 
 
@@ -157,7 +157,7 @@ def _drawn_node(node: int, place: NDArray[np.float64], radius: float, painted: P
             cx=x,
             cy=y,
             r=radius,
-            fill=painted.colour(node),
+            fill=painted.color(node),
             stroke=INK if chosen else _RIM,
             stroke_width=max(1.4, min(2.4, radius / 3.2)) if chosen else 0.8,
         ),

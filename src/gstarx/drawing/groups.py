@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 from torch_geometric.data import Data
 
+from gstarx._internal.optional import require
 from gstarx.drawing.atoms import as_molecule
 from gstarx.metrics.selection import as_scores
-from gstarx.optional import require
 
 
 @dataclass(frozen=True)

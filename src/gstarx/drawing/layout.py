@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.optional import require
+from gstarx._internal.optional import require
 
 _ROUNDS, _ROUNDS_IF_LARGE = 300, 40
 #: From here on networkx would want SciPy for its springs.
@@ -19,7 +19,7 @@ _MOST = 2_000
 
 
 def layout(edges: Sequence[tuple[int, int]], count: int, *, seed: int) -> NDArray[np.float64]:
-    """A place for every node, (n, 2); neighbours are about 1 apart.
+    """A place for every node, (n, 2); neighbors are about 1 apart.
 
     Every connected component is laid out by networkx' springs and then pulled so that places are
     as far apart as nodes are in the graph (stress majorisation: Gansner, Koren and North, 2004).
@@ -100,11 +100,11 @@ def _stressed(
 
 def _lying(places: NDArray[np.float64]) -> NDArray[np.float64]:
     """Turned so that the longest way runs from left to right, starting at the origin."""
-    centred = places - places.mean(axis=0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
+    centered = places - places.mean(axis=0)
+    _, _, axes = np.linalg.svd(centered, full_matrices=False)
     # the sign of an axis is anybody's guess: fix it, or pictures flip between machines
     signs = np.sign(axes[np.arange(2), np.abs(axes).argmax(axis=1)]) if len(places) > 1 else 1.0
-    turned = centred @ (axes * np.reshape(signs, (-1, 1))).T
+    turned = centered @ (axes * np.reshape(signs, (-1, 1))).T
     found: NDArray[np.float64] = turned - turned.min(axis=0)
     return found
 

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
+from gstarx._internal.optional import require
 from gstarx.drawing.atoms import as_molecule, atom_names
-from gstarx.drawing.frame import Scene, card, colour_bar
-from gstarx.drawing.markup import CARD, INK, element, group, number, tip
+from gstarx.drawing.frame import Scene, card, color_bar
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
-from gstarx.optional import require
+from gstarx.drawing.svg import CARD, INK, element, group, number, tip
 
 #: Units of the SVG for one of RDKit's, in which a bond is 1.5 long.
 _SCALE = 26.0
@@ -43,7 +43,7 @@ def draw_molecule(
     legend: bool = True,
     numbers: bool = False,
 ) -> Picture:
-    """A molecule with the score of an atom as its colour, and the selected atoms outlined.
+    """A molecule with the score of an atom as its color, and the selected atoms outlined.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ def draw_molecule(
     selected
         Atoms to outline: ids, or a boolean mask.
     limit
-        The score at which colours end, both ways; by default the largest in size. Give pictures
+        The score at which colors end, both ways; by default the largest in size. Give pictures
         the same limit to compare them.
     title
         What to print above.
     legend
-        Whether to draw the colour bar.
+        Whether to draw the color bar.
     numbers
         Whether to write its number beside every atom.
 
@@ -86,7 +86,7 @@ def draw_molecule(
         title=title,
         alternative=f"Molecule {molecule_name(molecule)}",
         description=painted.described("atom") + unknown_bonds(molecule),
-        legend=colour_bar(painted.limit, selected=bool(painted.selected.any())) if legend else None,
+        legend=color_bar(painted.limit, selected=bool(painted.selected.any())) if legend else None,
     )
 
 
@@ -120,7 +120,7 @@ def molecule_scene(molecule: Any, painted: Painted, *, numbers: bool = False) ->
             cx=float(x),
             cy=float(y),
             r=RADIUS,
-            fill=painted.colour(atom),
+            fill=painted.color(atom),
         )
         for atom, (x, y) in enumerate(places)
     ]
@@ -165,7 +165,7 @@ def _outline(
     atoms = np.flatnonzero(selected)
     bars = [(a, b) for a, b in bonds if selected[a] and selected[b]]
     parts = []
-    for colour, grown in ((INK, _GAP + _OUTLINE), (CARD, _GAP)):
+    for color, grown in ((INK, _GAP + _OUTLINE), (CARD, _GAP)):
         parts += [
             element(
                 "line",
@@ -173,7 +173,7 @@ def _outline(
                 y1=float(places[a][1]),
                 x2=float(places[b][0]),
                 y2=float(places[b][1]),
-                stroke=colour,
+                stroke=color,
                 stroke_width=_BRIDGE + 2 * grown,
             )
             for a, b in bars
@@ -184,7 +184,7 @@ def _outline(
                 cx=float(places[a][0]),
                 cy=float(places[a][1]),
                 r=RADIUS + grown,
-                fill=colour,
+                fill=color,
             )
             for a in atoms
         ]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.drawing.colours import score_colour
-from gstarx.drawing.markup import signed
+from gstarx.drawing.colors import score_color
+from gstarx.drawing.svg import signed
 from gstarx.metrics.selection import as_mask, as_scores
 
 _NAMED = 5
@@ -28,7 +28,7 @@ class Painted:
     selected
         Which nodes are outlined, (n,).
     limit
-        The score at which colours end.
+        The score at which colors end.
     names
         What each node is called in words.
     """
@@ -46,11 +46,11 @@ class Painted:
             raise ValueError("there is nothing to draw: the graph has no nodes")
         found = as_scores(scores, count)
         chosen = np.zeros(count, dtype=np.bool_) if selected is None else as_mask(selected, count)
-        return cls(found, chosen, colour_limit([found], limit), tuple(map(str, names)))
+        return cls(found, chosen, color_limit([found], limit), tuple(map(str, names)))
 
-    def colour(self, node: int) -> str:
-        """The colour of a node."""
-        return score_colour(float(self.scores[node]), self.limit)
+    def color(self, node: int) -> str:
+        """The color of a node."""
+        return score_color(float(self.scores[node]), self.limit)
 
     def said(self, node: int) -> str:
         """A node and its score in words."""
@@ -76,10 +76,10 @@ class Painted:
         return " ".join(sentences)
 
 
-def colour_limit(scores: Sequence[NDArray[np.float64]], limit: float | None) -> float:
-    """The score at which colours end: as given, or the largest in size; 1 where all are 0.
+def color_limit(scores: Sequence[NDArray[np.float64]], limit: float | None) -> float:
+    """The score at which colors end: as given, or the largest in size; 1 where all are 0.
 
-    >>> colour_limit([np.array([0.5, -2.0]), np.array([1.0])], None)
+    >>> color_limit([np.array([0.5, -2.0]), np.array([1.0])], None)
     2.0
     """
     if limit is None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from gstarx.optional import require
-from gstarx.whole_files import write_whole
+from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.optional import require
 
 _SUFFIXES = (".svg", ".png")
 #: The most pixels of a PNG, four bytes each: more is a slip of the scale.

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gstarx.drawing.axes import Axis, horizontal, vertical, wide_enough
-from gstarx.drawing.colours import LINES
+from gstarx.drawing.colors import LINES
 from gstarx.drawing.frame import Scene, card
-from gstarx.drawing.markup import (
+from gstarx.drawing.picture import Picture
+from gstarx.drawing.svg import (
     CARD,
     INK,
     MUTED,
@@ -25,7 +26,6 @@ from gstarx.drawing.markup import (
     text_width,
     tip,
 )
-from gstarx.drawing.picture import Picture
 from gstarx.metrics import METRICS, FidelityCurve, paired_bootstrap
 
 #: What the metrics are called on an axis.
@@ -33,8 +33,8 @@ NAMES = {
     "fidelity": "fidelity",
     "inverse_fidelity": "inverse fidelity",
     "sparsity": "sparsity",
-    "normalized_fidelity": "normalised fidelity",
-    "normalized_inverse_fidelity": "normalised inverse fidelity",
+    "normalized_fidelity": "normalized fidelity",
+    "normalized_inverse_fidelity": "normalized inverse fidelity",
     "harmonic_fidelity": "H-fidelity",
 }
 _SMALL = 12.0
@@ -55,7 +55,7 @@ def plot_curves(
 ) -> Picture:
     """A metric against achieved sparsity, a line for each explainer.
 
-    Lines differ in colour, marker and dashes. The legend lists them as they end, highest first.
+    Lines differ in color, marker and dashes. The legend lists them as they end, highest first.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def _curves_scene(
 class _Look:
     """How a curve is told from others."""
 
-    colour: str
+    color: str
     dashes: str | None
     marker: str
 
@@ -244,27 +244,27 @@ def _line(
         "path",
         d=path,
         fill="none",
-        stroke=look.colour,
+        stroke=look.color,
         stroke_width=2.0,
         stroke_dasharray=look.dashes,
         stroke_linejoin="round",
     )
     chosen = range(len(points)) if marks is None else marks
-    marked = [_marker(look.marker, *points[i], look.colour) for i in chosen]
+    marked = [_marker(look.marker, *points[i], look.color) for i in chosen]
     return group(tip(name), drawn, *marked)
 
 
-def _marker(kind: str, x: float, y: float, colour: str) -> str:
+def _marker(kind: str, x: float, y: float, color: str) -> str:
     r = 3.6
     if kind == "circle":
-        return element("circle", cx=x, cy=y, r=r, fill=colour, stroke=CARD)
+        return element("circle", cx=x, cy=y, r=r, fill=color, stroke=CARD)
     shapes = {
         "square": [(-r, -r), (r, -r), (r, r), (-r, r)],
         "triangle": [(0, -r * 1.25), (r * 1.15, r), (-r * 1.15, r)],
         "diamond": [(0, -r * 1.35), (r * 1.35, 0), (0, r * 1.35), (-r * 1.35, 0)],
     }
     points = " ".join(f"{number(x + dx)},{number(y + dy)}" for dx, dy in shapes[kind])
-    return element("polygon", points=points, fill=colour, stroke=CARD)
+    return element("polygon", points=points, fill=color, stroke=CARD)
 
 
 @dataclass(frozen=True)
@@ -315,15 +315,15 @@ def _intervals_scene(
     for row, (said, (mean, low, high)) in enumerate(rows.items()):
         y = top + step * (row + 0.5)
         where = tip(f"{said}: {mean:.4f}, {low:.4f} to {high:.4f}")
-        colour = LINES[1]
+        color = LINES[1]
         parts += [
             label(left - 10, y + 4, fitted(said, _SMALL, side), size=_SMALL, text_anchor="end"),
             group(
                 where,
                 element(
-                    "line", x1=axis(low), y1=y, x2=axis(high), y2=y, stroke=colour, stroke_width=3.0
+                    "line", x1=axis(low), y1=y, x2=axis(high), y2=y, stroke=color, stroke_width=3.0
                 ),
-                _marker("circle", axis(mean), y, colour),
+                _marker("circle", axis(mean), y, color),
             ),
             label(right + 12, y + 4, decimal(mean), size=_SMALL, fill=MUTED),
         ]

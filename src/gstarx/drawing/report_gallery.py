@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from gstarx.drawing.choosing import Subject
-from gstarx.drawing.frame import card, colour_bar
-from gstarx.drawing.markup import decimal, element, escaped, signed
+from gstarx.drawing.dispatch import Subject
+from gstarx.drawing.frame import card, color_bar
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.plots import NAMES
 from gstarx.drawing.report_data import Explained, ReportData
+from gstarx.drawing.svg import decimal, element, escaped, signed
 
 _ORDERS = {
     "given": "as given",
@@ -66,7 +66,7 @@ def _choice(identity: str, name: str, options: dict[str, str]) -> str:
 
 
 def _legend() -> str:
-    bar = colour_bar(1.0, selected=True, numbers=False)
+    bar = color_bar(1.0, selected=True, numbers=False)
     drawn = element(
         "svg",
         element("rect", width=bar.width + 24, height=44.0, rx=8, fill="#ffffff")
@@ -78,7 +78,7 @@ def _legend() -> str:
         aria_label="Orange speaks for the prediction, blue against it, white is 0",
     )
     return (
-        f'<div class="legend"><span>{drawn}</span><span>Colours end at the largest score of each '
+        f'<div class="legend"><span>{drawn}</span><span>Colors end at the largest score of each '
         "picture, printed below it. Press a picture to enlarge it.</span></div>"
     )
 

@@ -6,9 +6,9 @@ import math
 import re
 from collections.abc import Sequence
 
-from gstarx.drawing.markup import decimal, element, escaped
 from gstarx.drawing.plots import plot_curves, plot_intervals
 from gstarx.drawing.report_data import ExplainerRow, ReportData
+from gstarx.drawing.svg import decimal, element, escaped
 from gstarx.metrics import share_of_gap
 
 _PLOTS = ("harmonic_fidelity", "fidelity", "inverse_fidelity")

@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from gstarx.drawing.markup import escaped
 from gstarx.drawing.picture import write_file
 from gstarx.drawing.report_data import ReportData
 from gstarx.drawing.report_gallery import gallery
 from gstarx.drawing.report_table import curves, summary, table, tiles
+from gstarx.drawing.svg import escaped
 
 _SUFFIXES = (".html", ".htm")
 
 _READING = """
-<p><strong>Colours.</strong> An explainer gives every node a score. Orange speaks for what the model
+<p><strong>Colors.</strong> An explainer gives every node a score. Orange speaks for what the model
 predicts, blue against it, white has nothing to say. The nodes with the highest scores are selected
 and outlined.</p>
 <p><strong>Fidelity</strong> is what the probability of the prediction loses when the selected nodes
@@ -34,7 +34,7 @@ nothing. Gap closed is how far an explainer gets from one to the other.</p>
 higher than another. It judges model and explainer together.</p>
 <p><strong>With care.</strong> The model has rarely seen parts of graphs, so what it says of them is
 an extrapolation. Where two groups are each enough for the prediction, taking one away loses little,
-though both matter. Scores of different explainers have different units: compare colours within a
+though both matter. Scores of different explainers have different units: compare colors within a
 picture, and metrics between them.</p>
 """
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gstarx.drawing.frame import Scene, card, colour_bar
-from gstarx.drawing.markup import INK, LINE, element, fitted, group, label, number, text_width, tip
+from gstarx.drawing.frame import Scene, card, color_bar
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
+from gstarx.drawing.svg import INK, LINE, element, fitted, group, label, number, text_width, tip
 
 _FONT = 15.0
 #: Height of the box around a word.
@@ -23,7 +23,7 @@ _LEVEL = 11.0
 _HIGHEST = 7
 _BETWEEN_LINES = 12.0
 _SPREAD = 4.0
-#: Colour of arcs.
+#: Color of arcs.
 ARC = "#8a94a0"
 
 
@@ -74,7 +74,7 @@ def draw_sentence(
         title=title,
         alternative=f"Sentence: {' '.join(listed)}",
         description=painted.described("word"),
-        legend=colour_bar(painted.limit, selected=bool(painted.selected.any())) if legend else None,
+        legend=color_bar(painted.limit, selected=bool(painted.selected.any())) if legend else None,
     )
 
 
@@ -145,7 +145,7 @@ class Box:
 
 @dataclass(frozen=True)
 class LaidOut:
-    """A sentence without its colours: boxes, arcs as SVG paths with the words they join, size."""
+    """A sentence without its colors: boxes, arcs as SVG paths with the words they join, size."""
 
     boxes: tuple[Box, ...]
     arcs: tuple[tuple[str, tuple[int, int]], ...]
@@ -284,7 +284,7 @@ def _drawn_word(place: int, word: Box, painted: Painted) -> str:
         width=word.width,
         height=BOX,
         rx=5,
-        fill=painted.colour(place),
+        fill=painted.color(place),
         stroke=INK if chosen else LINE,
         stroke_width=2.0 if chosen else 0.7,
     )

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.coalitions import GNNGame, expected_output
 from gstarx.experiments.grids import Cell, Grid
 from gstarx.experiments.setups import SETUPS, load_weights
 from gstarx.explainers import create, explain
+from gstarx.gnn import GNNGame, expected_output
 from gstarx.graphs import CommunicationGraph
 from gstarx.values import coalition_weights
 

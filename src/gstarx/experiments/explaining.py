@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
-from gstarx.coalitions import expected_output
+from gstarx._internal.atomic_write import write_whole
 from gstarx.experiments.methods import METHODS, STAGES, Method
 from gstarx.experiments.results import Results
 from gstarx.experiments.setups import SETUPS, Missing, Setup, load_weights
-from gstarx.whole_files import write_whole
+from gstarx.gnn import expected_output
 
 #: Rows are added to the results after so many graphs, so that little is lost.
 _AT_A_TIME = 120

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.coalitions import expected_output
 from gstarx.datasets.sentences import sentence_graph
 from gstarx.drawing import Picture, compare, draw_sentence
 from gstarx.experiments.grids import Cell, Grid
 from gstarx.experiments.setups import SETUPS, load_weights
 from gstarx.explainers import create, explain
 from gstarx.games import TableGame
+from gstarx.gnn import expected_output
 from gstarx.graphs import CommunicationGraph
 from gstarx.metrics import evaluate
 from gstarx.paper import paper

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
-from gstarx.whole_files import write_whole
+from gstarx._internal.atomic_write import write_whole
 
 Cell = str | float | int | None
 

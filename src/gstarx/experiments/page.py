@@ -9,6 +9,7 @@ from string import Template
 
 import numpy as np
 
+from gstarx._internal.atomic_write import write_whole
 from gstarx.drawing import plot_curves, plot_intervals
 from gstarx.experiments.ablation import changes, equal_evaluations
 from gstarx.experiments.analysis import Found, of_role
@@ -30,7 +31,6 @@ from gstarx.experiments.grids import Grid, mean_of, printed_mean, shown
 from gstarx.experiments.setups import SETUPS
 from gstarx.experiments.tables import accuracy_table
 from gstarx.paper import paper
-from gstarx.whole_files import write_whole
 
 #: What the curves show, by the field that holds it, and PyG-style name of the metric.
 _CURVES = {

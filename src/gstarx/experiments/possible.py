@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.coalitions import GNNGame
 from gstarx.experiments.grids import Cell, Grid
 from gstarx.experiments.setups import SETUPS, load_weights
+from gstarx.gnn import GNNGame
 from gstarx.metrics import best_selection, evaluate_many
 from gstarx.metrics.selection import selection_size
 
@@ -138,10 +138,10 @@ def selected(
 def _fitted(features: Worths, worths: Worths) -> Callable[[Worths], Worths]:
     """A ridge fit; the penalty is light, a tenth of the variance of a coin."""
     middle, level = features.mean(axis=0), worths.mean()
-    centred = features - middle
-    system = centred.T @ centred
+    centered = features - middle
+    system = centered.T @ centered
     system[np.diag_indices_from(system)] += 0.025 * len(features)
-    weights = np.linalg.solve(system, centred.T @ (worths - level))
+    weights = np.linalg.solve(system, centered.T @ (worths - level))
     return lambda asked: (asked - middle) @ weights + level
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gstarx._internal.atomic_write import write_whole, written_aside
 from gstarx.experiments.methods import Method
 from gstarx.metrics import entropy_sparsity
-from gstarx.whole_files import write_whole, written_aside
 
 #: Metrics that are kept at every sparsity; where only positive scores are taken, the first of them.
 KEPT = ("harmonic_fidelity", "fidelity", "inverse_fidelity", "sparsity")

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from gstarx import datasets
+from gstarx._internal.atomic_write import write_whole
 from gstarx.datasets.cache import cache_directory
 from gstarx.models import TrainingResult, digest, save_model, train
-from gstarx.whole_files import write_whole
 
 #: The trainings of the paper's Tables 6 and 7, the text ones on graphs made anew.
 TRAININGS = (

@@ -1,12 +1,12 @@
 """Which nodes mattered: GStarX, the simpler scores and the rivals, all answering alike."""
 
 from gstarx.explainers.base import NodeExplainer, NodeResult
+from gstarx.explainers.baselines import LeaveOneOut, LocalShapley, RandomNodes, SingleNode
 from gstarx.explainers.graphsvx import GraphSVX
 from gstarx.explainers.gstarx import GStarX, explain
 from gstarx.explainers.many import FailedExplanation, explain_many
 from gstarx.explainers.registry import create, names
 from gstarx.explainers.settings import ValueSettings
-from gstarx.explainers.simple import LeaveOneOut, LocalShapley, RandomNodes, SingleNode
 from gstarx.explainers.subgraphx import SubgraphX
 
 __all__ = [

@@ -16,9 +16,9 @@ from torch_geometric.data import Data
 from torch_geometric.explain import ExplainerAlgorithm, Explanation
 from torch_geometric.explain.config import MaskType
 
-from gstarx.coalitions.players import check_data
 from gstarx.explainers.explanation import NodeExplanation
-from gstarx.explainers.tasks import ModelTask, Seed, log, target_of
+from gstarx.explainers.model_task import ModelTask, Seed, log, target_of
+from gstarx.gnn.players import check_data
 
 
 @dataclass(frozen=True)

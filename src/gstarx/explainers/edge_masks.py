@@ -23,18 +23,18 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.nn import MessagePassing
 
-from gstarx.coalitions.batching import UnionBatch
-from gstarx.coalitions.guard import restored
-from gstarx.coalitions.payoff import check_task, choose_columns, class_scores, outputs_matrix
-from gstarx.coalitions.players import TASK_LEVELS
-from gstarx.coalitions.signature import (
+from gstarx.explainers.model_task import ModelTask, Seed
+from gstarx.gnn.batching import UnionBatch
+from gstarx.gnn.model_state import restored
+from gstarx.gnn.payoff import check_task, choose_columns, class_scores, outputs_matrix
+from gstarx.gnn.players import TASK_LEVELS
+from gstarx.gnn.signature import (
     GraphTensors,
     Signature,
     call_model,
     model_device,
     roles_of,
 )
-from gstarx.explainers.tasks import ModelTask, Seed
 from gstarx.metrics.selection import node_scores_from_edges
 
 REDUCTIONS = ("max", "mean", "sum")
@@ -201,7 +201,7 @@ class PlainModel(nn.Module):
     task
         What the model does.
     kind
-        ``"log_prob"`` or ``"raw"``, as in :func:`gstarx.coalitions.payoff.class_scores`.
+        ``"log_prob"`` or ``"raw"``, as in :func:`gstarx.gnn.payoff.class_scores`.
     """
 
     def __init__(

@@ -8,10 +8,10 @@ from torch_geometric.data import Data
 from torch_geometric.explain import CaptumExplainer
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 
+from gstarx._internal.optional import require
 from gstarx.explainers.base import NodeExplainer, NodeResult
 from gstarx.explainers.edge_masks import Explained, isolated, seeded
-from gstarx.explainers.tasks import ModelTask, Seed
-from gstarx.optional import require
+from gstarx.explainers.model_task import ModelTask, Seed
 
 
 class _CaptumNodeExplainer(NodeExplainer):

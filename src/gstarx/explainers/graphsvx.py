@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.coalitions.guard import restored
 from gstarx.explainers.base import NodeExplainer, NodeResult
-from gstarx.explainers.tasks import ModelTask, Seed
+from gstarx.explainers.model_task import ModelTask, Seed
 from gstarx.games.protocol import Game, evaluate
+from gstarx.gnn.model_state import restored
 from gstarx.graphs.bitmasks import Coalitions, unpack
 
 MASKS = ("Smarter", "SmarterSeparate")
@@ -221,7 +221,7 @@ def _constrained(
         return equal
     root = np.sqrt(weights / weights.max())
     # what is left to explain, by scores that sum to zero
-    centred = (inner - inner.mean(axis=1, keepdims=True)) * root[:, None]
+    centered = (inner - inner.mean(axis=1, keepdims=True)) * root[:, None]
     rest = (worths - inner @ equal) * root
-    found: NDArray[np.float64] = equal + np.linalg.lstsq(centred, rest)[0]
+    found: NDArray[np.float64] = equal + np.linalg.lstsq(centered, rest)[0]
     return found

@@ -12,13 +12,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.explain import Explanation
 
-from gstarx.coalitions.game import GNNGame
-from gstarx.coalitions.guard import restored
-from gstarx.coalitions.players import check_data
 from gstarx.explainers.base import NodeExplainer, NodeResult
 from gstarx.explainers.explanation import NodeExplanation
+from gstarx.explainers.model_task import ModelTask, Seed, target_of
 from gstarx.explainers.settings import ValueSettings
-from gstarx.explainers.tasks import ModelTask, Seed, target_of
+from gstarx.gnn.game import GNNGame
+from gstarx.gnn.model_state import restored
+from gstarx.gnn.players import check_data
 from gstarx.values.subgraph_sampling import SubgraphPlan
 
 _OWN_OPTIONS = frozenset({"seed", "progress", "edge_mask"})
@@ -126,7 +126,7 @@ class GStarX(NodeExplainer):
         """The configuration of the paper's experiments.
 
         Random subsets of ten nodes, as many as there are nodes and until all are covered, each
-        solved by the truncated iteration with ``tau = 0.01``; normalised probability, nodes
+        solved by the truncated iteration with ``tau = 0.01``; normalized probability, nodes
         removed. ``baseline`` has to be given: the published code takes the mean probability over
         the test split, see :func:`gstarx.expected_output`.
         """

@@ -12,11 +12,11 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.explain import Explanation
 from tqdm import tqdm
 
-from gstarx.coalitions.game import GNNGame
-from gstarx.coalitions.guard import restored
-from gstarx.coalitions.together import ManyGraphs, shared_outputs
 from gstarx.explainers.gstarx import Options
-from gstarx.explainers.tasks import log
+from gstarx.explainers.model_task import log
+from gstarx.gnn.game import GNNGame
+from gstarx.gnn.model_state import restored
+from gstarx.gnn.multi_graph import ManyGraphs, shared_outputs
 from gstarx.graphs.bitmasks import Coalitions, unpack
 from gstarx.values.subgraph_sampling import SubgraphPlan
 

@@ -18,6 +18,7 @@ from gstarx.explainers.edge_masks import (
     node_scores,
     seeded,
 )
+from gstarx.explainers.model_task import ModelTask, Seed
 from gstarx.explainers.orphicx_network import Generator, GeneratorGraphs
 from gstarx.explainers.orphicx_training import (
     OrphicXEpoch,
@@ -26,7 +27,6 @@ from gstarx.explainers.orphicx_training import (
     check_graph_classes,
     examples_of,
 )
-from gstarx.explainers.tasks import ModelTask, Seed
 from gstarx.explainers.trained_files import read_trained, write_trained
 
 #: Of the training graphs, held out where no validation graphs are given.
@@ -50,7 +50,7 @@ class OrphicX(NodeExplainer):
     - the mean weight of the edges,
 
     each times its weight. Gradients are clipped to norm 1. Messages along self-loops pass as they
-    are. Layers that normalise by degree do so before edges are weighed.
+    are. Layers that normalize by degree do so before edges are weighed.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class OrphicX(NodeExplainer):
         Weights of the terms.
     patience
         Epochs without a better validation loss after which training ends. The best epoch counts.
-    colours
+    colors
         Columns for the structural labels of nodes.
     hidden_channels, decoder_channels
         Widths of encoder and decoder.
@@ -98,7 +98,7 @@ class OrphicX(NodeExplainer):
         coef_flow: float = 1.0,
         coef_size: float = 0.0,
         patience: int = 100,
-        colours: int = 100,
+        colors: int = 100,
         hidden_channels: int = 32,
         decoder_channels: int = 16,
         batch_nodes: int = 2_000,
@@ -121,7 +121,7 @@ class OrphicX(NodeExplainer):
             coef_flow=coef_flow,
             coef_size=coef_size,
             patience=patience,
-            colours=colours,
+            colors=colors,
             hidden_channels=hidden_channels,
             decoder_channels=decoder_channels,
             batch_nodes=batch_nodes,
@@ -166,7 +166,7 @@ class OrphicX(NodeExplainer):
         network = isolated(model)
         check_weighable(network, "OrphicX")
         with seeded(network, seed):
-            training = examples_of(network, self._some(graphs), asked, self.settings.colours)
+            training = examples_of(network, self._some(graphs), asked, self.settings.colors)
             if not training:
                 raise ValueError("OrphicX learns from edges: at least one graph must have some")
             if validation is None:
@@ -175,7 +175,7 @@ class OrphicX(NodeExplainer):
                 held = [training[i] for i in order[:split]]
                 training = [training[i] for i in order[split:]]
             else:
-                held = examples_of(network, validation, asked, self.settings.colours)
+                held = examples_of(network, validation, asked, self.settings.colors)
             run = Training(self.settings, training, held)
             self.history = tuple(run.epochs(progress=progress))
         self.generator = run.best.requires_grad_(False)
@@ -201,14 +201,14 @@ class OrphicX(NodeExplainer):
         with seeded(network, seed):
             asked = Explained.of(network, data, target, task, method="OrphicX", kind="log_prob")
         settings, inputs, device = self.settings, asked.model.inputs, asked.x.device
-        width = self.generator.first.in_features - settings.colours
+        width = self.generator.first.in_features - settings.colors
         if asked.x.shape[1] != width:
             raise ValueError(
                 f"OrphicX was trained on graphs with {width} features (got {asked.x.shape[1]})"
             )
         generator = self.generator.to(device)
         with torch.no_grad():
-            mean, _ = generator.encode(GeneratorGraphs.of(data, settings.colours, device))
+            mean, _ = generator.encode(GeneratorGraphs.of(data, settings.colors, device))
             logits = generator.edge_logits(generator.causal_part(mean), inputs.edges)
             # in double precision, because weights close to 1 would be tied otherwise
             weights = logits.double().sigmoid()
@@ -227,7 +227,7 @@ class OrphicX(NodeExplainer):
         settings, tensors = read_trained(path, "OrphicX")
         try:
             explainer = cls(**settings)
-            width = tensors["first.weight"].shape[1] - explainer.settings.colours
+            width = tensors["first.weight"].shape[1] - explainer.settings.colors
             generator = explainer.settings.generator(width)
             generator.load_state_dict(tensors)
         except (TypeError, ValueError, KeyError, IndexError, RuntimeError) as error:

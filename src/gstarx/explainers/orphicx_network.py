@@ -22,10 +22,10 @@ _TINY = 1e-8
 def structural_labels(
     edge_index: NDArray[np.int64], num_nodes: int, *, max_rounds: int = 100
 ) -> NDArray[np.int64]:
-    """Colours of nodes from 1 on by colour refinement, the same for nodes of the same role.
+    """Colors of nodes from 1 on by color refinement, the same for nodes of the same role.
 
-    All start with 1. A round sorts what is seen from each node, its own colour and the sorted ones
-    of its neighbours, and the rank of that is the new colour; until nothing changes. Directions,
+    All start with 1. A round sorts what is seen from each node, its own color and the sorted ones
+    of its neighbors, and the rank of that is the new color; until nothing changes. Directions,
     repetitions and self-loops of edges do not count.
 
     >>> structural_labels(np.array([[0, 1, 2], [1, 2, 3]]), 4)
@@ -36,18 +36,18 @@ def structural_labels(
         if a != b:
             around[a].add(b)
             around[b].add(a)
-    colours = [1] * num_nodes
+    colors = [1] * num_nodes
     for _ in range(max_rounds):
         seen = [
-            (own, tuple(sorted(colours[u] for u in near)))
-            for own, near in zip(colours, around, strict=True)
+            (own, tuple(sorted(colors[u] for u in near)))
+            for own, near in zip(colors, around, strict=True)
         ]
         ranks = {view: rank for rank, view in enumerate(sorted(set(seen)), start=1)}
         renamed = [ranks[view] for view in seen]
-        if renamed == colours:
+        if renamed == colors:
             break
-        colours = renamed
-    return np.array(colours, dtype=np.int64)
+        colors = renamed
+    return np.array(colors, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class GeneratorGraphs:
     Attributes
     ----------
     features
-        Features and one-hot colours of all nodes, (N, F + colours).
+        Features and one-hot colors of all nodes, (N, F + colors).
     pairs
         Both directions of every edge once, no self-loops, (2, P).
     owner
@@ -69,14 +69,14 @@ class GeneratorGraphs:
     owner: Tensor
 
     @classmethod
-    def of(cls, data: Data, colours: int, device: torch.device) -> Self:
-        """One graph. Colours beyond those there are columns for share the last."""
+    def of(cls, data: Data, colors: int, device: torch.device) -> Self:
+        """One graph. Colors beyond those there are columns for share the last."""
         ends = data.edge_index.cpu().numpy().astype(np.int64)
         n = int(data.num_nodes or 0)
-        labels = torch.from_numpy(structural_labels(ends, n)).clamp(max=colours) - 1
+        labels = torch.from_numpy(structural_labels(ends, n)).clamp(max=colors) - 1
         joined = ends[:, ends[0] != ends[1]]
         keys = np.unique(np.concatenate([joined[0] * n + joined[1], joined[1] * n + joined[0]]))
-        one_hot = functional.one_hot(labels, colours).float()
+        one_hot = functional.one_hot(labels, colors).float()
         return cls(
             torch.cat([data.x.cpu().float(), one_hot], dim=1).to(device),
             torch.from_numpy(np.stack(np.divmod(keys, n))).to(device),
@@ -101,7 +101,7 @@ class Generator(nn.Module):
     Parameters
     ----------
     in_channels
-        Width of the features with their one-hot colours.
+        Width of the features with their one-hot colors.
     hidden_channels
         Width of the two hidden layers of the encoder.
     latent, causal
@@ -162,7 +162,7 @@ class Generator(nn.Module):
 
 
 def _sum_around(values: Tensor, pairs: Tensor) -> Tensor:
-    """The sum over the neighbours of every node: the adjacency matrix times the values."""
+    """The sum over the neighbors of every node: the adjacency matrix times the values."""
     return torch.zeros_like(values).index_add(0, pairs[1], values[pairs[0]])
 
 

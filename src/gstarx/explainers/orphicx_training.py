@@ -16,8 +16,6 @@ from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Data
 from tqdm import tqdm
 
-from gstarx.coalitions.players import check_data
-from gstarx.coalitions.signature import Signature, model_device
 from gstarx.explainers.edge_masks import (
     Inputs,
     PlainModel,
@@ -26,13 +24,15 @@ from gstarx.explainers.edge_masks import (
     check_reduce,
     check_width,
 )
+from gstarx.explainers.model_task import ModelTask
 from gstarx.explainers.orphicx_network import (
     Generator,
     GeneratorGraphs,
     elbo_loss,
     information_flow,
 )
-from gstarx.explainers.tasks import ModelTask
+from gstarx.gnn.players import check_data
+from gstarx.gnn.signature import Signature, model_device
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class OrphicXSettings:
     coef_flow: float = 1.0
     coef_size: float = 0.0
     patience: int = 100
-    colours: int = 100
+    colors: int = 100
     hidden_channels: int = 32
     decoder_channels: int = 16
     batch_nodes: int = 2_000
@@ -76,7 +76,7 @@ class OrphicXSettings:
     def generator(self, features: int) -> Generator:
         """A new generator for graphs with so many features."""
         return Generator(
-            features + self.colours,
+            features + self.colors,
             hidden_channels=self.hidden_channels,
             latent=self.latent,
             causal=self.causal,
@@ -91,7 +91,7 @@ class OrphicXEpoch:
     Attributes
     ----------
     loss
-        What is minimised.
+        What is minimized.
     elbo, kl, size
         Terms of it, without their weights.
     flow
@@ -125,7 +125,7 @@ class Example:
 
 
 def examples_of(
-    network: Any, graphs: Iterable[Data], task: ModelTask, colours: int
+    network: Any, graphs: Iterable[Data], task: ModelTask, colors: int
 ) -> list[Example]:
     """Graphs with edges, and what the model says of each."""
     check_graph_classes(task)
@@ -145,13 +145,13 @@ def examples_of(
         with torch.no_grad():
             said = model(model.inputs.fields["x"])
         check_width(model)
-        seen = GeneratorGraphs.of(data, colours, device)
+        seen = GeneratorGraphs.of(data, colors, device)
         found.append(Example(network, signature, task, data, seen, said))
     return found
 
 
 class Training:
-    """The state of a training: the generator, its optimiser, random numbers, the best so far."""
+    """The state of a training: the generator, its optimizer, random numbers, the best so far."""
 
     def __init__(
         self, settings: OrphicXSettings, training: Sequence[Example], held: Sequence[Example]
@@ -160,7 +160,7 @@ class Training:
         self.training = training
         self.held = held
         self.device = training[0].graph.features.device
-        width = training[0].graph.features.shape[1] - settings.colours
+        width = training[0].graph.features.shape[1] - settings.colors
         self.generator = settings.generator(width).to(self.device)
         self.optimizer = torch.optim.Adam(self.generator.parameters(), lr=settings.lr)
         self.best = self.generator
@@ -215,7 +215,7 @@ class Training:
             self.draw = going
 
     def loss(self, terms: tuple[Tensor, Tensor, Tensor, Tensor]) -> Tensor:
-        """What is minimised, from the evidence bound, divergence, size and information flow."""
+        """What is minimized, from the evidence bound, divergence, size and information flow."""
         elbo, kl, size, flow = terms
         chosen = self.settings
         return (

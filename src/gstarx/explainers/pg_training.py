@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx.coalitions.signature import Signature, model_device
 from gstarx.explainers.edge_masks import (
     Inputs,
     PlainModel,
@@ -19,11 +18,12 @@ from gstarx.explainers.edge_masks import (
     check_model_task,
     check_width,
 )
-from gstarx.explainers.tasks import ModelTask
+from gstarx.explainers.model_task import ModelTask
+from gstarx.gnn.signature import Signature, model_device
 
 
 class OneStepPerEpoch:
-    """In the place of PyG's optimiser, which would take a step for every call.
+    """In the place of PyG's optimizer, which would take a step for every call.
 
     Gradients are summed up, each times its ``share``, until :meth:`finish`.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gstarx.unknown_names import unknown
+from gstarx._internal.suggestions import unknown
 
 #: Stands for all datasets.
 EVERY = "*"

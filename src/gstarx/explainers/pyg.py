@@ -16,7 +16,6 @@ from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 from torch_geometric.utils import get_embeddings
 from tqdm import tqdm
 
-from gstarx.coalitions.players import check_data
 from gstarx.explainers.base import NodeExplainer, NodeResult
 from gstarx.explainers.edge_masks import (
     Explained,
@@ -27,9 +26,10 @@ from gstarx.explainers.edge_masks import (
     node_scores,
     seeded,
 )
+from gstarx.explainers.model_task import ModelTask, Seed
 from gstarx.explainers.pg_training import OneStepPerEpoch, check_classes, examples_of
-from gstarx.explainers.tasks import ModelTask, Seed
 from gstarx.explainers.trained_files import read_trained, write_trained
+from gstarx.gnn.players import check_data
 
 
 class GNNExplainer(NodeExplainer):

@@ -8,9 +8,9 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
+from gstarx._internal.suggestions import unknown
 from gstarx.explainers.base import NodeExplainer
 from gstarx.explainers.presets import PRESETS, options_for
-from gstarx.unknown_names import unknown
 
 #: Third parties add explainers under this entry-point group: a name and a class or function.
 GROUP = "gstarx.explainers"
@@ -29,15 +29,15 @@ _HOME = {
     "pgexplainer": "gstarx.explainers.pyg:PGExplainer",
     "gradient_x_input": "gstarx.explainers.gradients:GradientXInput",
     "integrated_gradients": "gstarx.explainers.gradients:IntegratedGradients",
-    "local_shapley": "gstarx.explainers.simple:LocalShapley",
-    "leave_one_out": "gstarx.explainers.simple:LeaveOneOut",
-    "single_node": "gstarx.explainers.simple:SingleNode",
-    "random": "gstarx.explainers.simple:RandomNodes",
+    "local_shapley": "gstarx.explainers.baselines:LocalShapley",
+    "leave_one_out": "gstarx.explainers.baselines:LeaveOneOut",
+    "single_node": "gstarx.explainers.baselines:SingleNode",
+    "random": "gstarx.explainers.baselines:RandomNodes",
 }
 #: Not explainers, because they are told the metric, but made and kept like them.
 _YARDSTICKS = {
-    "best_found": "gstarx.explainers.told:BestFound",
-    "refined": "gstarx.explainers.told:Refined",
+    "best_found": "gstarx.explainers.oracles:BestFound",
+    "refined": "gstarx.explainers.oracles:Refined",
 }
 
 

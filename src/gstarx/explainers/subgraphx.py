@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.coalitions.guard import restored
 from gstarx.explainers.base import NodeExplainer, NodeResult
+from gstarx.explainers.model_task import ModelTask, Seed
 from gstarx.explainers.rewards import REWARDS, Reward
-from gstarx.explainers.tasks import ModelTask, Seed
+from gstarx.gnn.model_state import restored
 from gstarx.graphs.bitmasks import Coalitions
 from gstarx.graphs.communication import CommunicationGraph
 
@@ -44,7 +44,7 @@ class SubgraphX(NodeExplainer):
     c_puct
         Weight of exploration.
     high2low
-        Consider nodes with many neighbours first rather than last.
+        Consider nodes with many neighbors first rather than last.
     local_radius, sample_num
         Of the reward.
     removal
@@ -226,7 +226,7 @@ class _Tree:
         return self.reward.anchor
 
     def _candidates(self, members: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Nodes to take away, by their neighbours within the set."""
+        """Nodes to take away, by their neighbors within the set."""
         nodes = np.flatnonzero(members)
         both = members[self.graph.edges].all(axis=1)
         degrees = np.bincount(self.graph.edges[both].ravel(), minlength=len(members))[nodes]

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from gstarx.whole_files import write_whole
+from gstarx._internal.atomic_write import write_whole
 
 _FORMAT = 1
 

@@ -115,14 +115,14 @@ class CommunicationGraph:
 
     @cached_property
     def degrees(self) -> NDArray[np.int64]:
-        """Number of neighbours of every node, shape (n,)."""
+        """Number of neighbors of every node, shape (n,)."""
         degrees = np.bincount(self.edges.ravel(), minlength=self.num_nodes).astype(np.int64)
         degrees.setflags(write=False)
         return degrees
 
     @cached_property
     def adjacency(self) -> Masks:
-        """The neighbours of every node as bitmasks (n, words)."""
+        """The neighbors of every node as bitmasks (n, words)."""
         masks = np.zeros((self.num_nodes, words_for(self.num_nodes)), dtype=np.uint64)
         for here, there in (self.edges.T, self.edges.T[::-1]):
             bits = np.uint64(1) << (there % WORD).astype(np.uint64)
@@ -148,7 +148,7 @@ class CommunicationGraph:
         return members
 
     def boundary(self, mask: ArrayLike) -> NDArray[np.bool_]:
-        """The neighbours of a coalition that are not in it, as a boolean array of the same shape.
+        """The neighbors of a coalition that are not in it, as a boolean array of the same shape.
 
         ``mask`` is boolean, (n,) for one coalition or (k, n) for several.
 

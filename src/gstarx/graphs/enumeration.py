@@ -1,9 +1,9 @@
 """Listing and counting the connected coalitions of a graph, each exactly once.
 
 A connected coalition is grown from its smallest node, the root. A coalition ``S`` on the way has a
-set ``opened`` of neighbours it may still take and a set ``closed`` of nodes that are next to it or
+set ``opened`` of neighbors it may still take and a set ``closed`` of nodes that are next to it or
 not above the root. Taking ``w`` out of ``opened`` gives the child ``S + w``, whose own ``opened``
-is what remains plus the neighbours of ``w`` that were not closed (the scheme of Wernicke 2006,
+is what remains plus the neighbors of ``w`` that were not closed (the scheme of Wernicke 2006,
 "Efficient detection of network motifs"). Every state visited is one coalition: no dead ends.
 
 All masks have shape (rows, words), so that one kernel serves graphs of any number of nodes.
@@ -43,7 +43,7 @@ class Walk:
 
     @classmethod
     def start(cls, adjacency: Masks) -> Walk:
-        """A walk at its beginning over the graph with these neighbour masks."""
+        """A walk at its beginning over the graph with these neighbor masks."""
         stack = [np.zeros((len(adjacency) + 1, adjacency.shape[1]), np.uint64) for _ in range(3)]
         return cls(stack[0], stack[1], stack[2], np.array([0, -1], dtype=np.int64))
 
@@ -174,7 +174,7 @@ def _fill(adjacency, taken, opened, closed, cursor, masks):  # type: ignore[no-u
 def count_by_size(adjacency: Masks, limit: int) -> NDArray[np.int64]:
     """Number of connected coalitions of every size 0..n; stops once the sum exceeds ``limit``.
 
-    Cost: far below one step per coalition where many neighbours are interchangeable (a complete
+    Cost: far below one step per coalition where many neighbors are interchangeable (a complete
     graph of any size takes one step), about 10 ns per coalition otherwise. Ctrl-C is answered.
     """
     by_size = np.zeros(len(adjacency) + 2, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The connected coalitions of a graph, and how each grows by one neighbour.
+"""The connected coalitions of a graph, and how each grows by one neighbor.
 
 Every exact value in the package is a sum over this structure. A coalition ``T`` has a successor
 ``T + j`` for every node ``j`` of its boundary, and all successors live one size above it, which is
@@ -37,7 +37,7 @@ class CoalitionLattice:
     starts
         ``starts[s - 1] : starts[s]`` are the rows of size ``s``; shape (n + 1,).
     boundary_sizes
-        ``b(T)``, the number of neighbours outside ``T``; shape (k,).
+        ``b(T)``, the number of neighbors outside ``T``; shape (k,).
     links
         ``links[r] : links[r + 1]`` are the places of row ``r`` in ``successors``; shape (k + 1,).
     successors

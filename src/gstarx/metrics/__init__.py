@@ -30,7 +30,7 @@ from gstarx.metrics.robustness import (
     Stability,
     randomization_check,
     rank_correlation,
-    relabelling_stability,
+    relabeling_stability,
     robust_fidelity,
     seed_stability,
 )
@@ -72,7 +72,7 @@ __all__ = [
     "rank_correlation",
     "recall",
     "refine",
-    "relabelling_stability",
+    "relabeling_stability",
     "robust_fidelity",
     "seed_stability",
     "select_nodes",

@@ -15,7 +15,7 @@ _SHARE = 0.25
 
 
 def entropy_sparsity(scores: ArrayLike, *, negative: str = "clip") -> float:
-    """Entropy of normalised scores in nats: the lower, the sparser.
+    """Entropy of normalized scores in nats: the lower, the sparser.
 
     The definition divides scores by their sum, which makes no sense once some are negative. The
     rule for them has to be said: ``"clip"`` takes them for 0, as they speak against the class, and
@@ -32,7 +32,7 @@ def entropy_sparsity(scores: ArrayLike, *, negative: str = "clip") -> float:
     -------
     float
         Between 0 (one node has it all) and ``log(n)``. Without any positive score, when there is
-        nothing to normalise, ``log(n)``: no node stands out.
+        nothing to normalize, ``log(n)``: no node stands out.
 
     Examples
     --------

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
-from gstarx.coalitions.players import check_data
-from gstarx.coalitions.signature import Model
+from gstarx.gnn.players import check_data
+from gstarx.gnn.signature import Model
 from gstarx.metrics.probabilities import Parts, Task, options_of, part_probabilities
 from gstarx.metrics.selection import as_mask
 
@@ -70,7 +70,7 @@ def metrics_of(whole: Any, without: Any, alone: Any, sparsity: Any) -> tuple[Any
 
 
 def harmonic_mean_of(necessary: Any, sufficient: Any) -> Any:
-    """The paper's H-fidelity from its normalised fidelity and inverse fidelity, both in [-1, 1].
+    """The paper's H-fidelity from its normalized fidelity and inverse fidelity, both in [-1, 1].
 
     The harmonic mean of ``(1 + necessary) / 2`` and ``(1 - sufficient) / 2``.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from gstarx.coalitions.signature import Model
+from gstarx.gnn.signature import Model
 from gstarx.metrics.faithfulness import NodesLike, as_parts
 from gstarx.metrics.probabilities import options_of, part_probabilities
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.coalitions.game import GNNGame
-from gstarx.coalitions.signature import Model
+from gstarx.gnn.game import GNNGame
+from gstarx.gnn.signature import Model
 from gstarx.metrics.faithfulness import Faithfulness, NodesLike, harmonic_mean_of
 from gstarx.metrics.probabilities import Task, as_target, options_of
 from gstarx.metrics.selection import as_mask
@@ -360,7 +360,7 @@ def _climb(
     current = start.copy()
     score = float(judge.scores(current[None])[0])
     while True:
-        near = _neighbours(current, size, exact_size)
+        near = _neighbors(current, size, exact_size)
         if (room := judge.room) is not None:
             near = near[: max(0, room)]
         if not len(near):
@@ -372,7 +372,7 @@ def _climb(
         current, score = near[best], float(scores[best])
 
 
-def _neighbours(current: NDArray[np.bool_], size: int, exact_size: bool) -> NDArray[np.bool_]:
+def _neighbors(current: NDArray[np.bool_], size: int, exact_size: bool) -> NDArray[np.bool_]:
     """The sets one swap away, and one addition or removal where sizes may differ."""
     inside, outside = np.flatnonzero(current), np.flatnonzero(~current)
     leave, enter = (pair.reshape(-1) for pair in np.meshgrid(inside, outside, indexing="ij"))

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx.coalitions.game import GNNGame
-from gstarx.coalitions.guard import restored
-from gstarx.coalitions.payoff import (
+from gstarx.gnn.game import GNNGame
+from gstarx.gnn.model_state import restored
+from gstarx.gnn.multi_graph import ManyGraphs, shared_outputs
+from gstarx.gnn.payoff import (
     check_task,
     choose_columns,
     class_scores,
     looks_like_probabilities,
 )
-from gstarx.coalitions.removal import RemovalLike
-from gstarx.coalitions.self_check import BatchMixing
-from gstarx.coalitions.signature import Model, Signature
-from gstarx.coalitions.together import ManyGraphs, shared_outputs
+from gstarx.gnn.removal import RemovalLike
+from gstarx.gnn.self_check import BatchMixing
+from gstarx.gnn.signature import Model, Signature
 from gstarx.graphs.bitmasks import Coalitions
 
 

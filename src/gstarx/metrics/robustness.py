@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 from torch_geometric.data import Data
 
-from gstarx.coalitions.signature import Model
+from gstarx.gnn.signature import Model
 from gstarx.metrics.faithfulness import NodesLike, as_parts
 from gstarx.metrics.probabilities import options_of, part_probabilities
 from gstarx.metrics.selection import as_scores
@@ -111,7 +111,7 @@ class Stability:
     runs: int
 
 
-def relabelling_stability(
+def relabeling_stability(
     explain: Explain,
     data: Data,
     *,

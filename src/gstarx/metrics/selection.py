@@ -50,7 +50,7 @@ def select_nodes(
         Never more nodes than have a positive score.
     connected
         A ``Data``, an ``edge_index`` (2, E) or a :class:`~gstarx.graphs.CommunicationGraph`: the
-        selection is grown along its edges from the best node, always by the best neighbour, and is
+        selection is grown along its edges from the best node, always by the best neighbor, and is
         connected. Smaller than asked for where a component ends.
 
     Returns
@@ -95,7 +95,7 @@ def node_scores_from_edges(
     num_nodes
         Number of nodes.
     reduce
-        ``"max"``, ``"mean"`` or ``"sum"``. A sum favours nodes with many edges.
+        ``"max"``, ``"mean"`` or ``"sum"``. A sum favors nodes with many edges.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def as_mask(nodes: Any, num_nodes: int) -> NDArray[np.bool_]:
 
 
 def _grown(graph: CommunicationGraph, order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Up to ``size`` nodes from the best one on, each the best neighbour of those before."""
+    """Up to ``size`` nodes from the best one on, each the best neighbor of those before."""
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     inside = np.zeros(len(order), dtype=np.bool_)

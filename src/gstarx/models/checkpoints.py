@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gstarx.expanded_size import check_expanded_size
+from gstarx._internal.expanded_size import check_expanded_size
 from gstarx.models.gat import GAT
 from gstarx.models.gcn import GCN
 from gstarx.models.gin import GIN
@@ -54,7 +54,7 @@ def load_published_checkpoint(path: str | os.PathLike[str], **options: Any) -> N
     """Load a published checkpoint (a ``.pth`` file), in evaluation mode.
 
     The names of its tensors tell whether it is a :class:`GCN`, a :class:`GIN` or a :class:`GAT`;
-    number of layers and widths are read off their shapes. Readout and normalisation, which the
+    number of layers and widths are read off their shapes. Readout and normalization, which the
     tensors do not show, follow from these shapes for the published models.
 
     Parameters
@@ -72,7 +72,7 @@ def load_published_checkpoint(path: str | os.PathLike[str], **options: Any) -> N
         When the file is missing, unreadable, or not such a checkpoint.
     """
     state = _read(Path(path))
-    kind = _recognised(state, path)
+    kind = _recognized(state, path)
     try:
         sizes = _sizes(kind, state)
         weights = _renamed(kind, state)
@@ -95,7 +95,7 @@ def load_published_checkpoint(path: str | os.PathLike[str], **options: Any) -> N
     return model.eval()
 
 
-def _recognised(state: dict[str, Tensor], path: object) -> type[Network]:
+def _recognized(state: dict[str, Tensor], path: object) -> type[Network]:
     """The network whose tensors these are."""
     for kind, (prefix, parts) in _LAYERS.items():
         layers = _count(kind, state)

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.data import Data
 
-from gstarx.coalitions.guard import untouched
-from gstarx.coalitions.signature import model_device
+from gstarx.gnn.model_state import untouched
+from gstarx.gnn.signature import model_device
 from gstarx.models.collation import CollatedGraphs, GraphBatch
 
 #: Graphs that are evaluated at once.

@@ -9,7 +9,7 @@ from gstarx.models.network import Network
 
 
 class GAT(Network):
-    """Attention over neighbours with ReLU, a readout, and one linear layer to the classes.
+    """Attention over neighbors with ReLU, a readout, and one linear layer to the classes.
 
     The heads of a layer are concatenated. Every node attends to itself once, whether the graph has
     a self-loop there or not. Source and target of an edge share their linear map.

@@ -27,7 +27,7 @@ class GCN(Network):
         ``"mean"``, ``"max"`` or ``"sum"`` over the nodes of a graph, or ``None`` for an output at
         every node.
     normalize
-        Symmetric normalisation with self-loops added where missing. Without it, neighbours are
+        Symmetric normalization with self-loops added where missing. Without it, neighbors are
         summed up and every node gets one more self-loop, whether it had one or not.
     normalize_embeddings
         Scale every node's embedding to unit length before the ReLU.

@@ -10,15 +10,15 @@ from gstarx.models.network import Network
 
 
 class GIN(Network):
-    r"""Sums over neighbours through small perceptrons, a readout, and one linear layer.
+    r"""Sums over neighbors through small perceptrons, a readout, and one linear layer.
 
     Each layer maps :math:`h_i` to
     :math:`\mathrm{MLP}((1 + \epsilon) h_i + \sum_{j \in N(i)} h_j)` with a learnt
-    :math:`\epsilon` and an MLP of linear, batch normalisation, ReLU, linear. There is no
+    :math:`\epsilon` and an MLP of linear, batch normalization, ReLU, linear. There is no
     activation between the layers, nor before the readout. Self-loops of the graph do not count:
     a node hears of itself through :math:`1 + \epsilon` alone.
 
-    Batch normalisation makes graphs of a batch depend on each other while the model is in
+    Batch normalization makes graphs of a batch depend on each other while the model is in
     training mode. Use ``model.eval()`` to predict and to explain.
 
     Parameters

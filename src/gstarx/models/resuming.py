@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam
 
-from gstarx.expanded_size import check_expanded_size
+from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.expanded_size import check_expanded_size
 from gstarx.models.recipes import TrainingSettings
-from gstarx.whole_files import write_whole
 
 _FORMAT = 1
 

@@ -21,7 +21,7 @@ from torch.nn.utils import clip_grad_value_
 from torch_geometric.data import Data
 from tqdm import tqdm
 
-from gstarx.coalitions.signature import model_device
+from gstarx.gnn.signature import model_device
 from gstarx.models.collation import CollatedGraphs
 from gstarx.models.evaluation import evaluate, float_type, predict
 from gstarx.models.network import Network
@@ -30,7 +30,7 @@ from gstarx.models.resuming import Epoch, Run, identity_of, random_state, set_ra
 from gstarx.models.weights import NETWORKS, digest
 
 
-class LabelledGraphs(Protocol):
+class LabeledGraphs(Protocol):
     """What training asks of a dataset, for instance a :class:`gstarx.datasets.GraphDataset`."""
 
     @property
@@ -95,7 +95,7 @@ class _Part:
 
 def train(
     model: str | nn.Module,
-    dataset: LabelledGraphs,
+    dataset: LabeledGraphs,
     *,
     seed: int = 0,
     settings: TrainingSettings | None = None,
@@ -112,7 +112,7 @@ def train(
 
     The same seed gives the same weights, with pauses or without, on the CPU with the same number
     of threads. The random state of torch is left as it was found. A remainder of one graph joins
-    the mini-batch before it, because batch normalisation cannot do with a single node.
+    the mini-batch before it, because batch normalization cannot do with a single node.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def _batches(ids: Tensor, size: int) -> list[Tensor]:
 
 def _prepared(
     model: str | nn.Module,
-    dataset: LabelledGraphs,
+    dataset: LabeledGraphs,
     data: CollatedGraphs,
     seed: int,
     settings: TrainingSettings | None,
@@ -299,7 +299,7 @@ def _checked_path(checkpoint: str | os.PathLike[str] | None) -> Path | None:
     return path
 
 
-def _parts(data: CollatedGraphs, dataset: LabelledGraphs) -> dict[str, _Part]:
+def _parts(data: CollatedGraphs, dataset: LabeledGraphs) -> dict[str, _Part]:
     """The splits by name; training and validation need some labels, test need not."""
     parts = {}
     everything = torch.arange(len(data))
@@ -320,7 +320,7 @@ def _parts(data: CollatedGraphs, dataset: LabelledGraphs) -> dict[str, _Part]:
 
 def _identity(
     model: nn.Module,
-    dataset: LabelledGraphs,
+    dataset: LabeledGraphs,
     data: CollatedGraphs,
     seed: int,
     settings: TrainingSettings,

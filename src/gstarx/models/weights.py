@@ -16,12 +16,12 @@ from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 from torch import nn
 
+from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.quoting import quoted
 from gstarx.models.gat import GAT
 from gstarx.models.gcn import GCN
 from gstarx.models.gin import GIN
 from gstarx.models.network import Network
-from gstarx.quoting import quoted
-from gstarx.whole_files import write_whole
 
 #: Networks by the name under which they are stored and trained.
 NETWORKS: dict[str, type[Network]] = {"gcn": GCN, "gin": GIN, "gat": GAT}

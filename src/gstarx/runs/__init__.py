@@ -1,12 +1,12 @@
 """Many graphs: runs that can be stopped at any moment, and a store that never mixes them up."""
 
-from gstarx.optional import require
+from gstarx._internal.optional import require
 
 for _package in ("pyarrow", "pydantic"):
     require(_package, extra="runs")
 
 from gstarx.runs.lock import StoreInUse  # noqa: E402
-from gstarx.runs.preparation import ChangedInput  # noqa: E402
+from gstarx.runs.resolution import ChangedInput  # noqa: E402
 from gstarx.runs.rows import VOLATILE  # noqa: E402
 from gstarx.runs.running import RunReport, resume, retry_failed, run  # noqa: E402
 from gstarx.runs.specification import (  # noqa: E402

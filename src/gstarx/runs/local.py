@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from gstarx.runs.preparation import ChangedInput, Prepared
-from gstarx.runs.work import Done, Work
+from gstarx.runs.resolution import ChangedInput, ResolvedRun
+from gstarx.runs.task import Done, Task
 
 #: Graphs that a worker has at a time: one in work, and one that waits for it.
 _AT_A_TIME = 2
@@ -28,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def explain_locally(
-    prepared: Prepared,
+    resolved: ResolvedRun,
     trained: Path | None,
     positions: Sequence[int],
     *,
@@ -38,7 +38,7 @@ def explain_locally(
 
     Parameters
     ----------
-    prepared, trained
+    resolved, trained
         The run and its trained explainer.
     positions
         The graphs.
@@ -52,22 +52,22 @@ def explain_locally(
         When no worker process can begin.
     """
     count = min(usable_cores() if workers is None else workers, len(positions))
-    work = prepared.work(trained)
+    task = resolved.task(trained)
     # one graph and several workers: it may be one that takes its process down
     if count <= 1 and (workers is None or workers == 1):
         for position in positions:
-            yield work.do(position, prepared.graph(position))
+            yield task.run(position, resolved.graph(position))
         return
     setup = {
-        "spec": prepared.spec.model_dump(mode="json"),
-        "run": prepared.run,
-        "baseline": prepared.baseline,
+        "spec": resolved.spec.model_dump(mode="json"),
+        "run": resolved.run,
+        "baseline": resolved.baseline,
         "trained": None if trained is None else os.fspath(trained.absolute()),
     }
     pool = _Pool(setup, positions)
     try:
         pool.start(count)
-        yield from pool.results(prepared, work)
+        yield from pool.results(resolved, task)
     finally:
         pool.stop()
 
@@ -150,11 +150,11 @@ class _Pool:
                 self._not_begun(f"cannot be started: {error}")
                 return
 
-    def results(self, prepared: Prepared, work: Work) -> Iterator[Done]:
+    def results(self, resolved: ResolvedRun, task: Task) -> Iterator[Done]:
         while self._open:
             worker, line = self._heard.get()
             if line is None or not line.endswith(b"\n"):
-                yield from self._buried(worker, prepared, work)
+                yield from self._buried(worker, resolved, task)
             elif line == b"ready\n":
                 worker.ready = True
                 self._stillborn = 0
@@ -172,7 +172,7 @@ class _Pool:
                 while each.ready and self._waiting and len(each.has) < _AT_A_TIME:
                     each.give(self._waiting.popleft())
 
-    def _buried(self, worker: _Worker, prepared: Prepared, work: Work) -> Iterator[Done]:
+    def _buried(self, worker: _Worker, resolved: ResolvedRun, task: Task) -> Iterator[Done]:
         """Put a worker in the place of one that died, and its graphs back in front.
 
         The first of its graphs was the one it was at.
@@ -197,7 +197,7 @@ class _Pool:
                 worker.has.popleft()
                 self._open -= 1
                 reason = f"{ATTEMPTS} worker processes ended while at this graph, {_cause(code)}"
-                yield work.lost(suspect, prepared.graph(suspect), reason)
+                yield task.lost(suspect, resolved.graph(suspect), reason)
         self._waiting.extendleft(reversed(worker.has))
         if self._open:
             self.start(1)

@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from gstarx.optional import require
+from gstarx._internal.optional import require
 from gstarx.runs.local import usable_cores
-from gstarx.runs.preparation import ChangedInput, Prepared, check_versions
-from gstarx.runs.work import Done, Work
+from gstarx.runs.resolution import ChangedInput, ResolvedRun, check_versions
+from gstarx.runs.task import Done, Task
 
 #: Graphs in one object of the object store; a task is a part of one.
 GRAPHS_PER_OBJECT = 256
@@ -34,7 +34,7 @@ class ClusterNotFound(ConnectionError):
 
 
 def explain_on_ray(
-    prepared: Prepared,
+    resolved: ResolvedRun,
     trained: Path | None,
     positions: Sequence[int],
     *,
@@ -48,7 +48,7 @@ def explain_on_ray(
 
     Parameters
     ----------
-    prepared, trained
+    resolved, trained
         The run and its trained explainer.
     positions
         The graphs.
@@ -66,7 +66,7 @@ def explain_on_ray(
     """
     ray = require("ray", extra="ray")
     with _cluster(ray, address, workers):
-        yield from _Tasks(ray, prepared, prepared.work(trained), positions, workers).results()
+        yield from _Tasks(ray, resolved, resolved.task(trained), positions, workers).results()
 
 
 class _Tasks:
@@ -75,15 +75,15 @@ class _Tasks:
     def __init__(
         self,
         ray: Any,
-        prepared: Prepared,
-        work: Work,
+        resolved: ResolvedRun,
+        task: Task,
         positions: Sequence[int],
         workers: int | None,
     ) -> None:
         self._ray = ray
-        self._prepared = prepared
-        self._work = work
-        self._shared_work = ray.put(work)
+        self._resolved = resolved
+        self._task = task
+        self._shared_task = ray.put(task)
         self._function = ray.remote(num_cpus=1, max_retries=_RETRIES)(explain_some)
         size = GRAPHS_PER_OBJECT
         self._chunks = deque(positions[at : at + size] for at in range(0, len(positions), size))
@@ -98,11 +98,11 @@ class _Tasks:
         try:
             while self._fill():
                 finished, _ = self._ray.wait(list(self._under_way), num_returns=1)
-                for task in finished:
-                    yield from self._collected(task)
+                for reference in finished:
+                    yield from self._collected(reference)
         finally:
-            for task in self._under_way:
-                self._ray.cancel(task, force=True)
+            for reference in self._under_way:
+                self._ray.cancel(reference, force=True)
 
     def _fill(self) -> bool:
         """Submit as many tasks as may be under way; whether there are any."""
@@ -110,21 +110,21 @@ class _Tasks:
             if not self._current:
                 self._current = deque(self._chunks.popleft())
                 self._offsets = {position: at for at, position in enumerate(self._current)}
-                self._placed = self._ray.put([self._prepared.graph(p) for p in self._current])
+                self._placed = self._ray.put([self._resolved.graph(p) for p in self._current])
             several = min(self._size, len(self._current))
             taken = [self._current.popleft() for _ in range(several)]
             self._submit(self._placed, [(self._offsets[p], p) for p in taken])
         return bool(self._under_way)
 
     def _submit(self, placed: Any, wanted: list[tuple[int, int]]) -> None:
-        task = self._function.remote(self._shared_work, placed, wanted)
-        self._under_way[task] = (placed, wanted)
+        reference = self._function.remote(self._shared_task, placed, wanted)
+        self._under_way[reference] = (placed, wanted)
 
-    def _collected(self, task: Any) -> Iterator[Done]:
-        placed, wanted = self._under_way.pop(task)
+    def _collected(self, reference: Any) -> Iterator[Done]:
+        placed, wanted = self._under_way.pop(reference)
         failures = self._ray.exceptions
         try:
-            seconds, rows = self._ray.get(task)
+            seconds, rows = self._ray.get(reference)
         except failures.RayTaskError as error:
             if isinstance(error.cause, ChangedInput):
                 raise error.cause from None
@@ -139,7 +139,7 @@ class _Tasks:
             if len(wanted) == 1:
                 position = wanted[0][1]
                 reason = f"Ray gave up on this graph, {type(error).__name__}"
-                yield self._work.lost(position, self._prepared.graph(position), reason)
+                yield self._task.lost(position, self._resolved.graph(position), reason)
             # one by one, to find the graph that takes its worker down
             for single in wanted if len(wanted) > 1 else ():
                 self._submit(placed, [single])
@@ -152,15 +152,15 @@ class _Tasks:
 
 
 def explain_some(
-    work: Work, graphs: list[Data], wanted: list[tuple[int, int]]
+    task: Task, graphs: list[Data], wanted: list[tuple[int, int]]
 ) -> tuple[float, list[tuple[int, bool, bytes]]]:
     """One task: some graphs of an object, by offset and position; seconds and rows."""
     import time
 
-    _check_versions(tuple(work.versions.items()))
+    _check_versions(tuple(task.versions.items()))
     torch.set_num_threads(1)
     start = time.perf_counter()
-    rows = [tuple(work.do(position, graphs[offset])) for offset, position in wanted]
+    rows = [tuple(task.run(position, graphs[offset])) for offset, position in wanted]
     return time.perf_counter() - start, rows  # type: ignore[return-value]
 
 

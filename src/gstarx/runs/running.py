@@ -12,23 +12,23 @@ from typing import Any
 
 from tqdm import tqdm
 
+from gstarx._internal.one_thread import one_thread
+from gstarx._internal.suggestions import unknown
 from gstarx.datasets import GraphDataset
-from gstarx.one_thread import one_thread
 from gstarx.runs.local import explain_locally
 from gstarx.runs.on_ray import explain_on_ray
-from gstarx.runs.pieces import FAILED, MISSING
-from gstarx.runs.preparation import (
+from gstarx.runs.parquet_parts import FAILED, MISSING
+from gstarx.runs.resolution import (
     ChangedInput,
-    Prepared,
+    ResolvedRun,
     check_unchanged,
     check_versions,
-    prepare,
+    resolve,
     trained_explainer,
 )
 from gstarx.runs.specification import RunSpec, as_spec
 from gstarx.runs.store import Store, StoreError, Writer, check_format, disk, open_store
-from gstarx.runs.work import Done
-from gstarx.unknown_names import unknown
+from gstarx.runs.task import Done
 
 _LOG = logging.getLogger(__name__)
 ENGINES = ("local", "ray")
@@ -80,12 +80,12 @@ class _Engine:
             raise ValueError("address is of a Ray cluster: say engine='ray'")
 
     def results(
-        self, prepared: Prepared, trained: Path | None, positions: Sequence[int]
+        self, resolved: ResolvedRun, trained: Path | None, positions: Sequence[int]
     ) -> Iterator[Done]:
         if self.name == "local":
-            return explain_locally(prepared, trained, positions, workers=self.workers)
+            return explain_locally(resolved, trained, positions, workers=self.workers)
         return explain_on_ray(
-            prepared, trained, positions, workers=self.workers, address=self.address
+            resolved, trained, positions, workers=self.workers, address=self.address
         )
 
 
@@ -256,23 +256,23 @@ def _carried_out(
     begun: Mapping[str, Any] | None = None,
 ) -> RunReport:
     start = time.perf_counter()
-    prepared = prepare(spec, dataset=dataset)
+    resolved = resolve(spec, dataset=dataset)
     if begun is not None:
-        check_unchanged(prepared, begun)
-    store.remember(prepared.name, prepared.request)
-    before = store.statuses(prepared.run, len(prepared.dataset))[list(prepared.positions)]
-    todo = [p for p, s in zip(prepared.positions, before.tolist(), strict=True) if s == status]
+        check_unchanged(resolved, begun)
+    store.remember(resolved.name, resolved.request)
+    before = store.statuses(resolved.run, len(resolved.dataset))[list(resolved.positions)]
+    todo = [p for p, s in zip(resolved.positions, before.tolist(), strict=True) if s == status]
     failed = int((before == FAILED).sum())
     if status == FAILED:
         failed -= len(todo)
     if todo:
         with disk(store.path):
-            trained = trained_explainer(prepared, store.trained, store.aside)
-        results = how.results(prepared, trained, todo)
-        failed += _written(results, Writer(store.directory(prepared.run)), prepared, todo, how)
+            trained = trained_explainer(resolved, store.trained, store.aside)
+        results = how.results(resolved, trained, todo)
+        failed += _written(results, Writer(store.directory(resolved.run)), resolved, todo, how)
     return RunReport(
-        run=prepared.run,
-        graphs=len(prepared.positions),
+        run=resolved.run,
+        graphs=len(resolved.positions),
         found=int((before != MISSING).sum()),
         done=len(todo),
         failed=failed,
@@ -283,16 +283,16 @@ def _carried_out(
 def _written(
     results: Iterator[Done],
     writer: Writer,
-    prepared: Prepared,
+    resolved: ResolvedRun,
     todo: Sequence[int],
     how: _Engine,
 ) -> int:
     """Keep every row as it comes; how many of them failed."""
     failed = 0
     bar = tqdm(
-        total=len(prepared.positions),
-        initial=len(prepared.positions) - len(todo),
-        desc=f"{prepared.spec.explainer.name} on {prepared.spec.dataset.name}",
+        total=len(resolved.positions),
+        initial=len(resolved.positions) - len(todo),
+        desc=f"{resolved.spec.explainer.name} on {resolved.spec.dataset.name}",
         unit="graph",
         disable=not how.progress,
         mininterval=0.5,

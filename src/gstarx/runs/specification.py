@@ -20,10 +20,10 @@ from pydantic import (
 )
 
 from gstarx import datasets, explainers
+from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.suggestions import unknown
 from gstarx.explainers.registry import options_of
 from gstarx.metrics import SPARSITIES
-from gstarx.unknown_names import unknown
-from gstarx.whole_files import write_whole
 
 SPLITS = ("train", "val", "test", "all")
 #: Options of explainers that the run itself decides.

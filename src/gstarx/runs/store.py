@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gstarx.runs import pieces
+from gstarx._internal.atomic_write import left_behind, write_whole
+from gstarx._internal.suggestions import unknown
+from gstarx.runs import parquet_parts
 from gstarx.runs.journal import Journal
 from gstarx.runs.lock import locked
 from gstarx.runs.rows import FORMAT, SCHEMA, digest_of, identity_in, request_name
-from gstarx.unknown_names import unknown
-from gstarx.whole_files import left_behind, write_whole
 
 _LOG = logging.getLogger(__name__)
 #: Rows after which a journal becomes Parquet.
@@ -48,7 +48,7 @@ class Store:
     def statuses(self, run: str, count: int) -> NDArray[np.uint8]:
         """For each of so many graphs whether it is missing, done or failed."""
         with disk(self.path):
-            return pieces.statuses(self.directory(run), count)
+            return parquet_parts.statuses(self.directory(run), count)
 
     def remember(self, name: str, request: Mapping[str, Any]) -> None:
         """Write down what was asked for, so that it can be resumed; anew where it is damaged."""
@@ -59,7 +59,7 @@ class Store:
                     _read_request(path)
                     return
                 except ValueError as error:
-                    pieces.set_aside(path, self.aside, str(error))
+                    parquet_parts.set_aside(path, self.aside, str(error))
             write_whole(path, json.dumps(request, indent=2).encode())
 
     def requests(self) -> list[dict[str, Any]]:
@@ -107,18 +107,18 @@ class Writer:
         with disk(self._directory):
             if self._journal is None:
                 self._directory.mkdir(parents=True, exist_ok=True)
-                self._journal = Journal(pieces.journal_path(self._directory))
+                self._journal = Journal(parquet_parts.journal_path(self._directory))
             self._journal.append(row)
             if self._journal.lines >= ROWS_PER_PIECE:
                 self._seal()
                 if self._pieces % MERGED_AT == 0:
-                    pieces.compact(self._directory, least=MERGED_AT)
+                    parquet_parts.compact(self._directory, least=MERGED_AT)
 
     def finish(self) -> None:
         """Turn everything into Parquet, in few files."""
         with disk(self._directory):
             self._seal()
-            pieces.compact(self._directory, least=2)
+            parquet_parts.compact(self._directory, least=2)
 
     def abandon(self) -> None:
         """Let go of the journal as it is; the next process to open the store will see to it."""
@@ -134,7 +134,7 @@ class Writer:
         if self._journal is not None:
             journal, self._journal = self._journal, None
             journal.close()
-            pieces.seal(journal.path, self._aside)
+            parquet_parts.seal(journal.path, self._aside)
             self._pieces += 1
 
 
@@ -171,12 +171,12 @@ def open_store(path: str | os.PathLike[str]) -> Iterator[Store]:
                 write_whole(mark, json.dumps({"format": FORMAT}).encode())
             check_format(path)
             for directory in (path, path / "runs", path / "trained"):
-                pieces.set_aside_parts(directory, store.aside)
+                parquet_parts.set_aside_parts(directory, store.aside)
             for directory in _runs(path):
                 if directory.is_dir():
-                    pieces.recover(directory, store.aside)
+                    parquet_parts.recover(directory, store.aside)
                 else:
-                    pieces.set_aside(directory, store.aside, "it is not a directory")
+                    parquet_parts.set_aside(directory, store.aside, "it is not a directory")
         yield store
 
 
@@ -304,7 +304,7 @@ def _inside(directory: Path) -> list[Path]:
 def _read_run(directory: Path, columns: Sequence[str] | None) -> pa.Table:
     for attempt in range(10):
         try:
-            return pieces.read_rows(directory, columns)
+            return parquet_parts.read_rows(directory, columns)
         except FileNotFoundError:
             # merged into another file meanwhile: look again
             if attempt == 9:

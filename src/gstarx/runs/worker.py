@@ -27,7 +27,7 @@ def main() -> None:
         return
     threading.Thread(target=_listen, args=(positions,), daemon=True).start()
     try:
-        prepared, work = _prepared(setup)
+        resolved, task = _resolved(setup)
     except Exception as error:
         answers.write(b"failed %s\n" % json.dumps(f"{type(error).__name__}: {error}").encode())
         answers.flush()
@@ -35,7 +35,7 @@ def main() -> None:
     answers.write(b"ready\n")
     answers.flush()
     while True:
-        done = work.do(position := positions.get(), prepared.graph(position))
+        done = task.run(position := positions.get(), resolved.graph(position))
         try:
             answers.write(b"%d %d %s\n" % (done.position, done.failed, done.row))
             answers.flush()
@@ -59,21 +59,21 @@ def _listen(positions: queue.SimpleQueue[int]) -> None:
     os._exit(0)
 
 
-def _prepared(setup: dict[str, Any]) -> tuple[Any, Any]:
+def _resolved(setup: dict[str, Any]) -> tuple[Any, Any]:
     import torch
 
-    from gstarx.runs.preparation import prepare
+    from gstarx.runs.resolution import resolve
     from gstarx.runs.specification import RunSpec
 
     torch.set_num_threads(1)
     baseline = setup["baseline"]
-    prepared = prepare(
+    resolved = resolve(
         RunSpec.model_validate(setup["spec"]), None if baseline is None else tuple(baseline)
     )
-    if prepared.run != setup["run"]:
+    if resolved.run != setup["run"]:
         raise RuntimeError("a worker must find what the run was begun with: something changed")
     trained = setup["trained"]
-    return prepared, prepared.work(None if trained is None else Path(trained))
+    return resolved, resolved.task(None if trained is None else Path(trained))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from gstarx.values.hn.closed_form import hn_value
 
 
 def surplus(v: Game, j: int, S: Iterable[int], *, n: int | None = None) -> float | Worths:
-    """What coalition ``S`` and its neighbour ``j`` earn together beyond what each earns alone.
+    """What coalition ``S`` and its neighbor ``j`` earn together beyond what each earns alone.
 
     ``p(j, S) = v(S + j) - v(S) - v({j})`` (Definition 4.1 of the paper). ``n`` is the number of
     players of the game; without it, as many as ``S`` and ``j`` name, unless the game knows its own
@@ -48,7 +48,7 @@ def associated_game(v: Game, graph: CommunicationGraph, *, tau: float) -> Game:
     """The HN associated game ``v*_tau`` (Definition 4.2 of the paper).
 
     A connected coalition adds to its own worth the share ``tau`` of the surplus with each of its
-    neighbours; a disconnected one is the sum of its components.
+    neighbors; a disconnected one is the sum of its components.
 
     >>> from gstarx.games import TableGame
     >>> pair = CommunicationGraph(2, [(0, 1)])

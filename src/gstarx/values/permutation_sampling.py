@@ -1,7 +1,7 @@
 """The Myerson value from few evaluated coalitions.
 
 Where connected coalitions can be listed, they are drawn in proportion to their weights. Elsewhere
-players arrive in random orders. On arrival a player merges the components of its neighbours into
+players arrive in random orders. On arrival a player merges the components of its neighbors into
 one, and what that is worth beyond them is one unbiased estimate of the player's value: ``n``
 coalitions give one of every player. Interactions of two players cancel between an order and its
 reverse, and a surrogate fitted to other orders takes out some of the rest.
@@ -148,7 +148,7 @@ def mean_of_units(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The mean (n, q) of independent estimates (units, n, q), and its standard error.
 
-    A few orders may well show a player the same neighbours on every arrival, and no spread. So each
+    A few orders may well show a player the same neighbors on every arrival, and no spread. So each
     player's variance is that of its own estimates and of two more units with the mean of all
     players' variances.
     """

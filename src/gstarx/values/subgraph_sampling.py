@@ -382,11 +382,11 @@ def _draw(
 
 
 def _around(
-    graph: CommunicationGraph, centre: int, size: int, generator: np.random.Generator
+    graph: CommunicationGraph, center: int, size: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Nodes near ``centre``, hop by hop; the hop that does not fit any more is drawn from."""
+    """Nodes near ``center``, hop by hop; the hop that does not fit any more is drawn from."""
     near = np.zeros(graph.num_nodes, dtype=np.bool_)
-    near[centre] = True
+    near[center] = True
     while (room := size - int(near.sum())) > 0:
         hop = np.flatnonzero(graph.boundary(near))
         if not len(hop):

@@ -12,9 +12,9 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from gstarx.web import schemas
-from gstarx.web.office import Office
 from gstarx.web.problems import Problem, Refused
 from gstarx.web.security import Guard
+from gstarx.web.service import ExplorerService
 from gstarx.web.settings import VERSION, Settings
 from gstarx.web.strict_json import strict_json
 
@@ -53,7 +53,7 @@ class _StrictRoute(APIRoute):
 
 def create_app(settings: Settings) -> FastAPI:
     """The whole server as an ASGI application; its office is ``app.state.office``."""
-    office = Office(settings)
+    office = ExplorerService(settings)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -102,15 +102,15 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": schemas.ErrorAnswer} for status in (*always, *statuses)}
 
 
-def _api(office: Office) -> APIRouter:
+def _api(office: ExplorerService) -> APIRouter:
     api = APIRouter(route_class=_StrictRoute)
-    _add_catalogue(api, office)
+    _add_catalog(api, office)
     _add_jobs(api, office)
     _add_run(api, office)
     return api
 
 
-def _add_catalogue(api: APIRouter, office: Office) -> None:
+def _add_catalog(api: APIRouter, office: ExplorerService) -> None:
     most = office.settings.limits.graphs_per_page
 
     @api.get("/about", response_model=schemas.About, responses=_errors())
@@ -136,7 +136,7 @@ def _add_catalogue(api: APIRouter, office: Office) -> None:
         return _json(await office.score(request.model_dump()))
 
 
-def _add_jobs(api: APIRouter, office: Office) -> None:
+def _add_jobs(api: APIRouter, office: ExplorerService) -> None:
     book = office.book
 
     @api.post(
@@ -174,7 +174,7 @@ def _add_jobs(api: APIRouter, office: Office) -> None:
         return _json(found.as_json())
 
 
-def _add_run(api: APIRouter, office: Office) -> None:
+def _add_run(api: APIRouter, office: ExplorerService) -> None:
     most = office.settings.limits.graphs_per_page
 
     @api.get("/run", response_model=schemas.RunSummary, responses=_errors(404))

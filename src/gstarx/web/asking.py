@@ -16,7 +16,7 @@ PATIENCE = 60.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
 
 
-class Enquiries:
+class QueryClient:
     """Puts questions to a desk process, and puts another in its place when it dies."""
 
     def __init__(self, settings: Settings) -> None:

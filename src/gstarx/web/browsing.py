@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gstarx import runs
+from gstarx._internal.suggestions import unknown
 from gstarx.datasets.describing import label_of, title_of
 from gstarx.runs.rows import OF_A_RESULT, node_result
 from gstarx.runs.store import Store, check_format
-from gstarx.unknown_names import unknown
-from gstarx.web.catalogue import METRICS, OFFER
+from gstarx.web.catalog import METRICS, OFFER
 from gstarx.web.problems import Refused
 from gstarx.web.settings import LoadedModel, ServedModel, ServedRun
 

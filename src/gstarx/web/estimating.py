@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from gstarx.coalitions.evaluator import default_batch_nodes
-from gstarx.web.catalogue import OFFER, Offer
+from gstarx.gnn.evaluator import default_batch_nodes
+from gstarx.web.catalog import OFFER, Offer
 from gstarx.web.memory import LARGER, in_gb
 from gstarx.web.problems import Refused
 from gstarx.web.settings import Limits, LoadedModel

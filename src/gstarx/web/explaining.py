@@ -15,9 +15,9 @@ from gstarx.explainers.presets import with_settings
 from gstarx.metrics import Faithfulness, evaluate_many
 from gstarx.metrics.optimum import best_selections_in_turn
 from gstarx.metrics.probabilities import options_of, part_probabilities
-from gstarx.web.catalogue import METRICS, OFFER
+from gstarx.web.catalog import METRICS, OFFER
 from gstarx.web.estimating import check_memory
-from gstarx.web.interrupting import Bell
+from gstarx.web.interrupter import Interrupter
 from gstarx.web.memory import ran_out
 from gstarx.web.networks import Networks
 from gstarx.web.problems import Refused, said
@@ -60,7 +60,7 @@ class _Question:
 class Explaining:
     """Answers jobs."""
 
-    def __init__(self, settings: Settings, bell: Bell) -> None:
+    def __init__(self, settings: Settings, bell: Interrupter) -> None:
         self._networks = Networks(settings)
         self._subjects = Subjects(self._networks, settings.limits)
         self._settings = settings
@@ -180,7 +180,7 @@ class Explaining:
         return made
 
     def _mean_output(self, asked: _Question) -> Any:
-        from gstarx.coalitions import expected_output
+        from gstarx.gnn import expected_output
 
         data = self._networks.at_hand(asked.model)
         if data is None:

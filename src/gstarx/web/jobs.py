@@ -127,7 +127,7 @@ class Job:
         self._news = asyncio.Event()
 
 
-class JobBook:
+class JobQueue:
     """All jobs that are remembered, and the queue of those that wait."""
 
     def __init__(self, limits: Limits) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gstarx import datasets
-from gstarx.unknown_names import unknown
+from gstarx._internal.suggestions import unknown
 from gstarx.web.memory import ALLOWANCE
 from gstarx.web.problems import Refused, said
 from gstarx.web.settings import LoadedModel, ServedModel, ServedRun, Settings

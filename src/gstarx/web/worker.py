@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable
 from typing import IO, Any
 
-from gstarx.web.interrupting import Bell, Stopped
+from gstarx.web.interrupter import Interrupter, Stopped
 from gstarx.web.memory import ALLOWANCE, ran_out
 from gstarx.web.messages import Answer, as_json
 from gstarx.web.problems import Problem, Refused, said
@@ -28,7 +28,7 @@ _EXPECTED = (ValueError, TypeError, ImportError)
 
 def main() -> None:
     """Answer until there are no more questions."""
-    bell = Bell()
+    bell = Interrupter()
     signal.signal(signal.SIGINT, bell.rung)
     out = _own_output()
     # written by the process that started this one, and by nobody else
@@ -56,7 +56,10 @@ def main() -> None:
 
 
 def _answered(
-    answer: Callable[..., Any], question: dict[str, Any], bell: Bell, say: Callable[..., None]
+    answer: Callable[..., Any],
+    question: dict[str, Any],
+    bell: Interrupter,
+    say: Callable[..., None],
 ) -> tuple[str, Any]:
     """The last word on a question: what kind it is, and its content."""
     number = question["number"]
@@ -87,15 +90,15 @@ def _log(error: BaseException) -> None:
     traceback.print_exception(error, file=sys.stderr)
 
 
-def _role(role: str, settings: Any, bell: Bell) -> Callable[..., Any]:
+def _role(role: str, settings: Any, bell: Interrupter) -> Callable[..., Any]:
     """What this process answers; the heavy packages are loaded here."""
     import torch
 
     torch.set_num_threads(1)
     if role == "desk":
-        from gstarx.web.desk import Desk
+        from gstarx.web.queries import QueryWorker
 
-        return Desk(settings).answer
+        return QueryWorker(settings).answer
     from gstarx.web.explaining import Explaining
 
     found = Explaining(settings, bell)
@@ -112,7 +115,7 @@ def _own_output() -> IO[bytes]:
     return own
 
 
-def _listen(questions: queue.SimpleQueue[dict[str, Any]], bell: Bell) -> None:
+def _listen(questions: queue.SimpleQueue[dict[str, Any]], bell: Interrupter) -> None:
     for line in sys.stdin.buffer:
         question = json.loads(line)
         if "stop" in question:

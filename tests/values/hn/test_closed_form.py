@@ -24,7 +24,7 @@ from tests.values.definitions import (
     molecule,
     own_worths,
     path,
-    relabelled,
+    relabeled,
     renamed,
     ring,
     smooth_game,
@@ -210,7 +210,7 @@ def test_names_of_nodes_do_not_matter(
 ) -> None:
     label = data.draw(st.permutations(range(graph.num_nodes)))
     game = random_game(graph.num_nodes, seed=seed)
-    other = hn_value(renamed(game, label), relabelled(graph, label)).values
+    other = hn_value(renamed(game, label), relabeled(graph, label)).values
     np.testing.assert_allclose(other[label], hn_value(game, graph).values, rtol=0, atol=1e-11)
 
 
@@ -295,7 +295,7 @@ def test_a_path_of_two_hundred_nodes_is_exact() -> None:
     assert result.exact
     assert result.residual < 1e-9
     back = list(range(199, -1, -1))
-    other = hn_value(renamed(game, back), relabelled(path(200), back)).values
+    other = hn_value(renamed(game, back), relabeled(path(200), back)).values
     np.testing.assert_allclose(other[back], result.values, rtol=0, atol=1e-9)
 
 
@@ -307,7 +307,7 @@ def test_seventy_nodes_under_other_names() -> None:
     label = np.random.default_rng(0).permutation(70).tolist()
     game = random_game(70, seed=4)
     values = hn_value(game, graph)
-    other = hn_value(renamed(game, label), relabelled(graph, label))
+    other = hn_value(renamed(game, label), relabeled(graph, label))
     assert other.evaluations == values.evaluations
     assert max(values.residual, other.residual) < 1e-9
     np.testing.assert_allclose(other.values[label], values.values, rtol=0, atol=1e-9)

@@ -33,7 +33,7 @@ from tests.values.definitions import (
     Numbers,
     molecule,
     path,
-    relabelled,
+    relabeled,
     renamed,
     ring,
     smooth_game,
@@ -154,7 +154,7 @@ def test_listable_and_unlistable_components_mix() -> None:
     label = np.random.default_rng(1).permutation(48).tolist()
     game = smooth_game(48, seed=3)
     counting = Counting(renamed(game, label))
-    found = hn_value_growth_sampled(counting, relabelled(graph, label), budget=700, seed=0)
+    found = hn_value_growth_sampled(counting, relabeled(graph, label), budget=700, seed=0)
     values, std_error = found.values[label], found.std_error[label]
     assert found.evaluations == counting.distinct == 700
     assert found.residual < 1e-10

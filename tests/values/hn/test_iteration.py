@@ -27,7 +27,7 @@ from tests.values.definitions import (
     associated_matrix,
     own_worths,
     path,
-    relabelled,
+    relabeled,
     renamed,
     ring,
     smooth_game,
@@ -149,7 +149,7 @@ def test_names_of_nodes_do_not_matter(
 ) -> None:
     label = data.draw(st.permutations(range(graph.num_nodes)))
     game = random_game(graph.num_nodes, seed=seed)
-    other = quietly(renamed(game, label), relabelled(graph, label)).values
+    other = quietly(renamed(game, label), relabeled(graph, label)).values
     np.testing.assert_allclose(other[label], quietly(game, graph).values, rtol=0, atol=1e-12)
 
 

@@ -8,7 +8,7 @@ linear system become mean times: a node ``m`` is inside from its arrival on, so 
 
 and a pattern of nodes is inside from the arrival of the last of them.
 
-A node joins an exponential time after the first of its neighbours has. So give every node a clock,
+A node joins an exponential time after the first of its neighbors has. So give every node a clock,
 an exponential time of its own, and the arrivals are shortest paths of clocks. One round of clocks
 serves growth from *all* start nodes, and what these have in common cancels out of the system, which
 sees differences between start nodes only. The clocks of a node are spread evenly over the rounds of
@@ -57,7 +57,7 @@ class ArrivalTimes:
         clocks = np.stack([_clocks(each, n, generator) for _ in range(BATCHES)])
         inside = np.zeros((BATCHES, n, n), dtype=np.float32)
         sizes = np.zeros((BATCHES, n, 2))
-        links = neighbour_lists(graph)
+        links = neighbor_lists(graph)
         for batch in range(BATCHES):
             total = np.zeros((n, n))
             _add_times(*links, clocks[batch], total, sizes[batch])
@@ -73,7 +73,7 @@ class ArrivalTimes:
         known, terms = _split(surrogate, nodes, self.graph)
         worths = self.sizes @ terms.by_size
         if len(terms.patterns):
-            links = neighbour_lists(self.graph)
+            links = neighbor_lists(self.graph)
             for batch, clocks in enumerate(self.clocks):
                 added = np.zeros_like(worths[batch])
                 _add_worths(*links, clocks, terms.patterns, terms.plain, terms.shares, added)
@@ -159,17 +159,17 @@ def _clocks(rounds: int, n: int, generator: np.random.Generator) -> NDArray[np.f
     return -np.log1p(-even)
 
 
-def neighbour_lists(
+def neighbor_lists(
     graph: CommunicationGraph,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The neighbours of all nodes in one list, and where those of every node begin (n + 1,)."""
+    """The neighbors of all nodes in one list, and where those of every node begin (n + 1,)."""
     ends = np.vstack([graph.edges, graph.edges[:, ::-1]])
     ends = ends[np.argsort(ends[:, 0], kind="stable")]
     return np.concatenate([[0], np.cumsum(graph.degrees)]), np.ascontiguousarray(ends[:, 1])
 
 
 @compiled
-def _grow(begins, neighbours, clock, first, rank, times, due, waiting, reached):  # type: ignore[no-untyped-def]
+def _grow(begins, neighbors, clock, first, rank, times, due, waiting, reached):  # type: ignore[no-untyped-def]
     """Grow from a node: ``rank`` of every node by arrival, and ``times`` of arrival by rank.
 
     ``due`` and ``waiting`` are a heap of boundary nodes by the time at which they will join.
@@ -185,7 +185,7 @@ def _grow(begins, neighbours, clock, first, rank, times, due, waiting, reached):
     for place in range(1, n):
         now = times[place - 1]
         for at in range(begins[node], begins[node + 1]):
-            other = neighbours[at]
+            other = neighbors[at]
             if reached[other]:
                 continue
             reached[other] = True
@@ -219,7 +219,7 @@ def _grow(begins, neighbours, clock, first, rank, times, due, waiting, reached):
 
 
 @compiled
-def _add_times(begins, neighbours, clocks, inside, sizes):  # type: ignore[no-untyped-def]
+def _add_times(begins, neighbors, clocks, inside, sizes):  # type: ignore[no-untyped-def]
     """Add to ``inside`` (n, n) how long nodes are inside, and to ``sizes`` (n, 2) what sizes are.
 
     Up to the last arrival, which completes the whole graph.
@@ -232,7 +232,7 @@ def _add_times(begins, neighbours, clocks, inside, sizes):  # type: ignore[no-un
     reached = np.empty(n, np.bool_)
     for clock in clocks:
         for k in range(n):
-            _grow(begins, neighbours, clock, k, rank, times, due, waiting, reached)
+            _grow(begins, neighbors, clock, k, rank, times, due, waiting, reached)
             for m in range(n):
                 inside[k, m] += times[n - 1] - times[rank[m]]
             sizes[k, 0] += times[n - 1]
@@ -241,7 +241,7 @@ def _add_times(begins, neighbours, clocks, inside, sizes):  # type: ignore[no-un
 
 
 @compiled
-def _add_worths(begins, neighbours, clocks, patterns, plain, shares, added):  # type: ignore[no-untyped-def]
+def _add_worths(begins, neighbors, clocks, patterns, plain, shares, added):  # type: ignore[no-untyped-def]
     """Add to ``added`` (n, q) what patterns are worth over the time of growth from every node."""
     n = clocks.shape[1]
     q = added.shape[1]
@@ -255,7 +255,7 @@ def _add_worths(begins, neighbours, clocks, patterns, plain, shares, added):  # 
     by_size = np.zeros(n)
     for clock in clocks:
         for k in range(n):
-            _grow(begins, neighbours, clock, k, rank, times, due, waiting, reached)
+            _grow(begins, neighbors, clock, k, rank, times, due, waiting, reached)
             for place in range(n - 2, -1, -1):
                 stay = times[place + 1] - times[place]
                 left[place] = left[place + 1] + stay

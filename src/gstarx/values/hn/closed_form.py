@@ -2,7 +2,7 @@
 
 The limit game of the paper (Definition E.2, equation 17) is the projection of ``v`` onto the
 additive games along the range of the surplus operator ``B``, where ``(B v)(T)`` is the sum of the
-surpluses of ``T`` with its neighbours. What vanishes on that range is made of *growth weights* and
+surpluses of ``T`` with its neighbors. What vanishes on that range is made of *growth weights* and
 the worth of the whole. Grow a coalition from node ``k`` by adding a uniformly chosen boundary node
 at every step, let ``P_k(T)`` be the probability of passing through ``T``; then
 ``w_k(T) = b(k) P_k(T) / b(T)``. The value is the additive game ``phi`` with the same

@@ -18,7 +18,7 @@ from gstarx.graphs.bitmasks import Masks, words_for
 from gstarx.graphs.communication import CommunicationGraph
 from gstarx.graphs.compiled import WORD, bit_count, compiled
 from gstarx.graphs.index import same_mask, slot_of, table_of
-from gstarx.values.hn.arrival_times import neighbour_lists
+from gstarx.values.hn.arrival_times import neighbor_lists
 from gstarx.values.hn.small_coalitions import SmallCoalitions
 
 _ONE = np.uint64(1)
@@ -35,7 +35,7 @@ class GrowthDraws:
     ) -> None:
         self.num_nodes = graph.num_nodes
         self.generator = generator
-        self.links = neighbour_lists(graph)
+        self.links = neighbor_lists(graph)
         self.hoods = graph.adjacency.copy()
         nodes = np.arange(graph.num_nodes)
         self.hoods[nodes, nodes // WORD] |= _ONE << (nodes % WORD).astype(np.uint64)
@@ -78,7 +78,7 @@ class GrowthDraws:
 @compiled
 def _draw(  # type: ignore[no-untyped-def]
     begins,
-    neighbours,
+    neighbors,
     hoods,
     starts,
     sizes,
@@ -104,7 +104,7 @@ def _draw(  # type: ignore[no-untyped-def]
     union = np.empty(words, np.uint64)
     for row in range(len(starts)):
         size = sizes[row]
-        border = _grow(begins, neighbours, starts[row], size, generator, order, waiting, reached)
+        border = _grow(begins, neighbors, starts[row], size, generator, order, waiting, reached)
         for place in range(size):
             masks[row, order[place] // WORD] |= _ONE << np.uint64(order[place] % WORD)
         _accumulate(hoods, order, 0, size, unions, borders)
@@ -122,7 +122,7 @@ def _draw(  # type: ignore[no-untyped-def]
                 room,
                 union,
             )
-            _swap_neighbours(hoods, order, size, generator, unions, borders, union)
+            _swap_neighbors(hoods, order, size, generator, unions, borders, union)
             for w in range(words):
                 union[w] = _ZERO
             for place in range(prefix):
@@ -136,7 +136,7 @@ def _draw(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _grow(begins, neighbours, first, size, generator, order, waiting, reached):  # type: ignore[no-untyped-def]
+def _grow(begins, neighbors, first, size, generator, order, waiting, reached):  # type: ignore[no-untyped-def]
     """Random growth from a node up to a size, into ``order``; returns the boundary's size."""
     for node in range(len(reached)):
         reached[node] = False
@@ -146,7 +146,7 @@ def _grow(begins, neighbours, first, size, generator, order, waiting, reached): 
     for place in range(1, size + 1):
         node = order[place - 1]
         for at in range(begins[node], begins[node + 1]):
-            other = neighbours[at]
+            other = neighbors[at]
             if not reached[other]:
                 reached[other] = True
                 waiting[border] = other
@@ -176,7 +176,7 @@ def _holds(mask, node):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _swap_neighbours(hoods, order, size, generator, unions, borders, union):  # type: ignore[no-untyped-def]
+def _swap_neighbors(hoods, order, size, generator, unions, borders, union):  # type: ignore[no-untyped-def]
     """Let each two successive nodes of an order change places, as likely as that makes the order.
 
     From the last to the first, so that a node can come a long way forward.
@@ -217,7 +217,7 @@ def _move_first(  # type: ignore[no-untyped-def]
 ):
     """A Metropolis-Hastings step that changes the first node of an order.
 
-    Either the first node goes to a later place, as likely as that makes the order, or a neighbour
+    Either the first node goes to a later place, as likely as that makes the order, or a neighbor
     of the first node comes to the front; each undoes the other.
     """
     if generator.random() < 0.5:
@@ -267,7 +267,7 @@ def _move_first(  # type: ignore[no-untyped-def]
 
 @compiled
 def _linked(hoods, order, size, node):  # type: ignore[no-untyped-def]
-    """How many nodes of an order are neighbours of one of them."""
+    """How many nodes of an order are neighbors of one of them."""
     count = -1
     for place in range(size):
         count += _holds(hoods[node], order[place])

@@ -16,10 +16,10 @@ const drop = (job) => remove(`/jobs/${encodeURIComponent(job)}`).catch(() => {})
 export class Ask {
   /**
    * @param {object} about   the answer of /about
-   * @param {object} calls   `onGone()`: nobody answers; `neighbours(graph)`: what is beside it in the table
+   * @param {object} calls   `onGone()`: nobody answers; `neighbors(graph)`: what is beside it in the table
    */
-  constructor(about, { onGone, neighbours }) {
-    Object.assign(this, { about, onGone, neighbours, sparsity: 0.7, own: [] });
+  constructor(about, { onGone, neighbors }) {
+    Object.assign(this, { about, onGone, neighbors, sparsity: 0.7, own: [] });
     this.form = new Form(about, (question) => this.ask(question, { fresh: true }));
     byId('cancel').addEventListener('click', () => this.cancel());
     addEventListener('keydown', (event) => {
@@ -86,7 +86,7 @@ export class Ask {
     const bar = byId('run-bar');
     bar.hidden = graph === null;
     if (graph === null) return;
-    const { table, before, after } = this.neighbours(graph);
+    const { table, before, after } = this.neighbors(graph);
     const step = (words, to) =>
       to === null
         ? null

@@ -2,7 +2,7 @@
 
 import { h, svg } from './dom.js';
 import { about, aligned, nodesOf } from './words.js';
-import { PAGE } from './colours.js';
+import { PAGE } from './colors.js';
 
 const FEW = 5;
 

@@ -2,7 +2,7 @@
 
 import { byId, h } from './dom.js';
 import { get } from './api.js';
-import { PAGE } from './colours.js';
+import { PAGE } from './colors.js';
 import { curves } from './curves.js';
 import { askLink, browseLink } from './link.js';
 import { METRICS, classed, decimal, percent, seconds, sentence, whole } from './words.js';
@@ -76,7 +76,7 @@ export class Browse {
   }
 
   /** The table as it was last seen, and the graphs before and after one in it. */
-  neighbours(graph) {
+  neighbors(graph) {
     const order = this.order ?? [];
     const place = order.indexOf(graph);
     const at = (i) => (place >= 0 ? (order[i] ?? null) : null);
@@ -238,7 +238,7 @@ export class Browse {
     return { input, element: h('label', { class: 'field' }, words, input) };
   }
 
-  /** The explainers with the colours of their lines. */
+  /** The explainers with the colors of their lines. */
   #runs() {
     return h(
       'ul',
@@ -268,7 +268,7 @@ export class Browse {
       .filter(({ id }) => this.run.curves[id])
       .map((run) => ({
         name: run.title,
-        colour: PAGE.line(this.run.runs.indexOf(run)),
+        color: PAGE.line(this.run.runs.indexOf(run)),
         points: this.run.sparsities.map((share, i) => [share, this.run.curves[run.id][metric][i]]),
       }));
     const range = [Math.min(...this.run.sparsities), Math.max(...this.run.sparsities)];

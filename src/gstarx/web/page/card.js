@@ -1,7 +1,7 @@
 // A card: one explainer's picture with its figures, or the best selection that was found.
 
 import { h } from './dom.js';
-import { PAGE } from './colours.js';
+import { PAGE } from './colors.js';
 import { Picture } from './picture.js';
 import { barList, ranked } from './bars.js';
 import { metricsAt, metricsList } from './metrics.js';
@@ -13,9 +13,9 @@ const SAMPLED = 'Estimated from samples: whiskers and ± are one standard error.
 
 /** What all cards have: a heading, a picture on its paper, figures, and a place for words. */
 export class Card {
-  constructor({ title, colour, dashed = false, name }) {
+  constructor({ title, color, dashed = false, name }) {
     this.title = title;
-    this.colour = colour;
+    this.color = color;
     this.heading = h('h3', {}, title);
     this.badge = h('span', { class: 'badges' });
     this.paper = h('div', { class: 'paper waiting' }, h('p', { class: 'muted' }, 'waiting …'));
@@ -23,7 +23,7 @@ export class Card {
     this.body = h('div', { class: 'card-body' });
     this.foot = h('p', { class: 'foot muted' });
     const swatch = h('span', { class: dashed ? 'swatch dashed' : 'swatch', 'aria-hidden': 'true' });
-    swatch.style.setProperty('--swatch', colour);
+    swatch.style.setProperty('--swatch', color);
     this.element = h(
       'article',
       { class: 'panel card', 'aria-label': title, 'data-card': name, 'aria-busy': 'true' },

@@ -1,10 +1,10 @@
-// The colours of gstarx.drawing: orange speaks for the prediction, blue against it, white is 0.
+// The colors of gstarx.drawing: orange speaks for the prediction, blue against it, white is 0.
 
 const POSITIVE = '#ee7326';
 const NEGATIVE = '#4a90e2';
 const LINES = ['#d55e00', '#0072b2', '#009e73', '#cc79a7', '#56b4e9', '#e69f00', '#000000'];
 
-/** Colours by name of the style sheet: they follow the theme. */
+/** Colors by name of the style sheet: they follow the theme. */
 export const PAGE = {
   ink: 'var(--ink)',
   paper: 'var(--paper)',
@@ -34,11 +34,11 @@ export const PAPER = {
   chosen: '#e3eef8',
   truth: '#116b3c',
   line: (place) => LINES[place % LINES.length],
-  score: scoreColour,
+  score: scoreColor,
 };
 
 /** White at 0 and full at the limit, either way, by even steps (straight in OKLab). */
-export function scoreColour(score, limit) {
+export function scoreColor(score, limit) {
   const share = shareOf(score, limit);
   const [white, full] = [toOklab('#ffffff'), toOklab(score > 0 ? POSITIVE : NEGATIVE)];
   return fromOklab(white.map((part, i) => (1 - share) * part + share * full[i]));
@@ -46,9 +46,9 @@ export function scoreColour(score, limit) {
 
 const shareOf = (score, limit) => (limit > 0 ? Math.min(1, Math.abs(score) / limit) : 0);
 
-function toOklab(colour) {
+function toOklab(color) {
   const [r, g, b] = [1, 3, 5].map((at) => {
-    const c = parseInt(colour.slice(at, at + 2), 16) / 255;
+    const c = parseInt(color.slice(at, at + 2), 16) / 255;
     return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
   });
   const l = Math.cbrt(0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b);

@@ -9,7 +9,7 @@ const ROOM = { left: 42, right: 12, top: 10, bottom: 42 };
 
 /**
  * @param {object} options
- * @param {{name: string, colour: string, dashed?: boolean, points: [number, number|null][]}[]} options.lines
+ * @param {{name: string, color: string, dashed?: boolean, points: [number, number|null][]}[]} options.lines
  * @param {{x: number, y: number, name: string}|null} options.own   one more point
  * @param {number|null} options.cursor   the present sparsity
  */
@@ -55,7 +55,7 @@ export function curves({ lines, own = null, cursor = null, range = [0, 1], name,
     svg('path', {
       d: path(line.points, x, y),
       fill: 'none',
-      stroke: line.colour,
+      stroke: line.color,
       'stroke-width': line.dashed ? 1.6 : 2 + 1.3 * Math.min(4, Math.max(0, solid - 1 - i)),
       'stroke-dasharray': line.dashed ? '5 4' : null,
       'stroke-linejoin': 'round',
@@ -66,7 +66,7 @@ export function curves({ lines, own = null, cursor = null, range = [0, 1], name,
         cx: x(px),
         cy: y(py),
         r: 4,
-        fill: line.colour,
+        fill: line.color,
         stroke: palette.paper,
         'stroke-width': 1.5,
       }),

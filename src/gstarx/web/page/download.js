@@ -2,7 +2,7 @@
 
 import { h, say, svg } from './dom.js';
 import { FONT } from './layout.js';
-import { PAPER } from './colours.js';
+import { PAPER } from './colors.js';
 import { Picture } from './picture.js';
 import { legend } from './legend.js';
 import { METRICS, counted, decimal } from './words.js';

@@ -1,4 +1,4 @@
-// The scale of colours, for the page and for files.
+// The scale of colors, for the page and for files.
 
 import { svg } from './dom.js';
 import { FONT } from './layout.js';
@@ -34,7 +34,7 @@ export function legend(palette, limit) {
       height: 28,
       class: 'legend',
       role: 'img',
-      'aria-label': `Colours: blue is against the prediction, to ${low}; orange for it, to ${high}; white is 0`,
+      'aria-label': `Colors: blue is against the prediction, to ${low}; orange for it, to ${high}; white is 0`,
     },
     // a little wider than a step, or hairlines show between them
     Array.from({ length: STEPS }, (_, i) =>

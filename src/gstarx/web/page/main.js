@@ -17,8 +17,8 @@ async function begin() {
   byId('version').textContent = about.version;
   ask = new Ask(about, {
     onGone: gone,
-    neighbours: (graph) =>
-      browse?.neighbours(graph) ?? { table: '#browse', before: null, after: null },
+    neighbors: (graph) =>
+      browse?.neighbors(graph) ?? { table: '#browse', before: null, after: null },
   });
   const runs = Boolean(about.run ?? about.run_problem);
   byId('tabs').hidden = !runs;

@@ -7,10 +7,10 @@ import { counted, decimal, nodesOf } from './words.js';
 export class OwnCard extends Card {
   /**
    * @param {object} options   `score(nodes, signal)` -> metrics, `onChange(nodes)`, `point`,
-   *   `rivals()` -> [{title, colour, selection(size), figures(size)}]
+   *   `rivals()` -> [{title, color, selection(size), figures(size)}]
    */
-  constructor({ score, onChange, point, rivals, colour }) {
-    super({ title: 'Your selection', colour, name: 'own' });
+  constructor({ score, onChange, point, rivals, color }) {
+    super({ title: 'Your selection', color, name: 'own' });
     Object.assign(this, { score, onChange, point, rivals });
     this.nodes = new Set();
     this.from = h('select', { 'aria-label': 'Take over the selection of' });

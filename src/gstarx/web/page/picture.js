@@ -1,18 +1,18 @@
-// One graph, drawn: scores as colours, the selection outlined, every node to be pointed at.
+// One graph, drawn: scores as colors, the selection outlined, every node to be pointed at.
 
 import { svg } from './dom.js';
 import { FONT, WORDS, placed } from './layout.js';
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const BRIDGE = 15;
-/** What a path and a colour may look like; anything else is not drawn. */
+/** What a path and a color may look like; anything else is not drawn. */
 const PATH = /^\s*[Mm][\sMmLlHhVvCcSsQqTtAaZz\d.,eE+-]*$/;
-const COLOUR = /^#[\da-f]{3,8}$/i;
+const COLOR = /^#[\da-f]{3,8}$/i;
 
 /**
  * @typedef {object} Look
  * @property {number[]|null} scores
- * @property {number} limit      the score at which colours end
+ * @property {number} limit      the score at which colors end
  * @property {Set<number>} selected
  * @property {boolean} truth     whether to mark the true nodes
  */
@@ -20,7 +20,7 @@ const COLOUR = /^#[\da-f]{3,8}$/i;
 export class Picture {
   /**
    * @param {object} subject
-   * @param {object} palette   PAGE or PAPER of colours.js
+   * @param {object} palette   PAGE or PAPER of colors.js
    * @param {object} options   `label`; `width` of a sentence; for pictures that are used: `say(node)` -> text of a
    *   node, `onPoint(node|null, element)`, `onToggle(node)`, `onRestore()`
    */
@@ -85,9 +85,9 @@ export class Picture {
     );
   }
 
-  #inked(colour) {
-    if (!colour) return 'none';
-    return COLOUR.test(colour) && !/^#0{3,8}$/.test(colour) ? colour : this.palette.ink;
+  #inked(color) {
+    if (!color) return 'none';
+    return COLOR.test(color) && !/^#0{3,8}$/.test(color) ? color : this.palette.ink;
   }
 
   #node(node, i) {
@@ -155,7 +155,7 @@ export class Picture {
     );
   }
 
-  /** Colours and outlines. @param {Look} look */
+  /** Colors and outlines. @param {Look} look */
   paint(look) {
     this.look = look;
     const { ink, rim, paper, chosen, edge, truth } = this.palette;
@@ -190,19 +190,19 @@ export class Picture {
     return [
       [this.palette.ink, 3.6],
       [this.palette.paper, 1.4],
-    ].flatMap(([colour, grown]) => [
+    ].flatMap(([color, grown]) => [
       ...bars.map(([a, b]) =>
         svg('line', {
           x1: nodes[a].x,
           y1: nodes[a].y,
           x2: nodes[b].x,
           y2: nodes[b].y,
-          stroke: colour,
+          stroke: color,
           'stroke-width': BRIDGE + 2 * grown,
         }),
       ),
       ...[...selected].map((i) =>
-        svg('circle', { cx: nodes[i].x, cy: nodes[i].y, r: nodes[i].r + grown, fill: colour }),
+        svg('circle', { cx: nodes[i].x, cy: nodes[i].y, r: nodes[i].r + grown, fill: color }),
       ),
     ]);
   }

@@ -1,7 +1,7 @@
 // The answer on the page: what was predicted, a card for each explainer, and one slider for all.
 
 import { byId, h, say } from './dom.js';
-import { PAGE } from './colours.js';
+import { PAGE } from './colors.js';
 import { BestCard, ExplainerCard } from './card.js';
 import { OwnCard } from './own.js';
 import { curves } from './curves.js';
@@ -51,11 +51,11 @@ export class Results {
     for (const asked of options.asked) this.#card(asked);
     if (options.best)
       this.best = this.#placed(
-        new BestCard({ title: 'Best found', colour: 'var(--muted)', dashed: true, name: 'best' }),
+        new BestCard({ title: 'Best found', color: 'var(--muted)', dashed: true, name: 'best' }),
       );
     this.own = this.#placed(
       new OwnCard({
-        colour: PAGE.line(OWN_LINE),
+        color: PAGE.line(OWN_LINE),
         score: options.score,
         point: (...where) => this.point(...where),
         rivals: () => this.#rivals(),
@@ -87,7 +87,7 @@ export class Results {
   }
 
   #card({ key, title, name }) {
-    const card = new ExplainerCard({ title, colour: PAGE.line(this.cards.size % OWN_LINE), name });
+    const card = new ExplainerCard({ title, color: PAGE.line(this.cards.size % OWN_LINE), name });
     card.line = this.cards.size % OWN_LINE;
     this.cards.set(key, card);
     const after = this.best?.element ?? this.own?.element ?? null;
@@ -225,7 +225,7 @@ export class Results {
     this.legendRoom = h('span', { class: 'legend-room' });
     const scale = h(
       'select',
-      { id: 'scale', 'aria-label': 'Scale of colours' },
+      { id: 'scale', 'aria-label': 'Scale of colors' },
       h('option', { value: 'common' }, 'one scale'),
       h('option', { value: 'own' }, 'own scales'),
     );
@@ -306,14 +306,14 @@ export class Results {
         .filter((card) => card.picture)
         .map((card) => ({
           name: card.title,
-          colour: palette.line(card.line),
+          color: palette.line(card.line),
           points: points(card.result.metrics),
         })),
       ...(this.best?.picture
         ? [
             {
               name: 'best found',
-              colour: palette.muted,
+              color: palette.muted,
               dashed: true,
               points: points(this.best.best.metrics),
             },
@@ -363,12 +363,12 @@ export class Results {
     }
     this.plotRoom.replaceChildren(drawn);
     this.key.replaceChildren(
-      ...this.lines(PAGE).map(({ name, colour, dashed }) => {
+      ...this.lines(PAGE).map(({ name, color, dashed }) => {
         const swatch = h('span', {
           class: dashed ? 'swatch dashed' : 'swatch',
           'aria-hidden': 'true',
         });
-        swatch.style.setProperty('--swatch', colour);
+        swatch.style.setProperty('--swatch', color);
         return h('li', {}, swatch, name);
       }),
       ...(own

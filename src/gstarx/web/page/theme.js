@@ -21,7 +21,7 @@
   const name = () => {
     const said = current === 'auto' ? 'as the system has them' : current;
     document.getElementById('theme-name').textContent = NAMES[current];
-    document.getElementById('theme').setAttribute('aria-label', `Colours: ${said}`);
+    document.getElementById('theme').setAttribute('aria-label', `Colors: ${said}`);
   };
 
   paint();

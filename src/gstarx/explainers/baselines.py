@@ -1,0 +1,135 @@
+"""The simplest scores, against which every other has to stand: random, one node out, one alone."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from torch_geometric.data import Data
+
+from gstarx.explainers.base import NodeExplainer, NodeResult
+from gstarx.explainers.model_task import ModelTask, Seed
+from gstarx.explainers.rewards import Reward
+from gstarx.gnn.game import GNNGame
+from gstarx.gnn.model_state import restored
+
+
+class RandomNodes(NodeExplainer):
+    """A random score for every node: what an explainer must do better than.
+
+    Parameters
+    ----------
+    seed
+        Inside PyG's ``Explainer``: the seed; :meth:`explain` takes its own.
+    """
+
+    def __init__(self, *, seed: int | None = None) -> None:
+        super().__init__()
+        self.seed = seed
+
+    def _explain(
+        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
+    ) -> NodeResult:
+        scores = np.random.default_rng(seed).random(int(data.num_nodes or 0))
+        return NodeResult(scores, target=target, evaluations=0)
+
+
+class _OneNode(NodeExplainer):
+    """Scores from coalitions that are one node, or all but one."""
+
+    def __init__(
+        self, *, payoff: Any = "auto", baseline: Any = None, removal: Any = "remove"
+    ) -> None:
+        super().__init__()
+        self.game_options = {"payoff": payoff, "baseline": baseline, "removal": removal}
+
+    def _explain(
+        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
+    ) -> NodeResult:
+        with restored(model):
+            game = task.game(model, data, target, **self.game_options)
+            scores = np.zeros(game.num_nodes)
+            scores[game.nodes] = self._scores(game)
+        return NodeResult(scores, target=game.payoff.columns[0], evaluations=game.evaluations)
+
+    @abstractmethod
+    def _scores(self, game: GNNGame) -> Any:
+        """Scores of the players."""
+
+
+class LeaveOneOut(_OneNode):
+    """What the prediction loses without the node: ``v(N) - v(N without i)`` (section 3.1).
+
+    Parameters
+    ----------
+    payoff, baseline, removal
+        As in :class:`gstarx.GNNGame`.
+    """
+
+    def _scores(self, game: GNNGame) -> Any:
+        everybody = np.ones((1, game.n), dtype=np.bool_)
+        worths = game(np.concatenate([everybody, ~np.eye(game.n, dtype=np.bool_)]))
+        return worths[0] - worths[1:]
+
+
+class SingleNode(_OneNode):
+    """What the node is worth alone: ``v({i})``, the other simple score of section 3.1.
+
+    Parameters
+    ----------
+    payoff, baseline, removal
+        As in :class:`gstarx.GNNGame`.
+    """
+
+    def _scores(self, game: GNNGame) -> Any:
+        return game(np.eye(game.n, dtype=np.bool_))
+
+
+class LocalShapley(NodeExplainer):
+    """The Shapley value of every node among the nodes within some hops (appendix G of the paper).
+
+    Nodes further away are present in any case, as SubgraphX has it. From random orders of arrival,
+    or exactly where the nodes around are few enough.
+
+    Parameters
+    ----------
+    hops
+        How far around; the paper speaks of the number of layers.
+    sample_num
+        Random orders for every node.
+    payoff, baseline, removal
+        As in :class:`gstarx.GNNGame`.
+    """
+
+    def __init__(
+        self,
+        *,
+        hops: int = 3,
+        sample_num: int = 50,
+        payoff: Any = "auto",
+        baseline: Any = None,
+        removal: Any = "remove",
+    ) -> None:
+        super().__init__()
+        if hops < 0:
+            raise ValueError(f"hops must be at least 0 (got {hops!r})")
+        self.hops, self.sample_num = hops, sample_num
+        self.game_options = {"payoff": payoff, "baseline": baseline, "removal": removal}
+
+    def _explain(
+        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
+    ) -> NodeResult:
+        with restored(model):
+            game = task.game(model, data, target, **self.game_options)
+            reward = Reward(
+                "mc_l_shapley",
+                game,
+                game.graph,
+                local_radius=self.hops + 1,
+                sample_num=self.sample_num,
+            )
+            scores = np.zeros(game.num_nodes)
+            alone = np.eye(game.n, dtype=np.bool_)
+            scores[game.nodes] = reward.of(alone, np.random.default_rng(seed))
+        return NodeResult(scores, target=game.payoff.columns[0], evaluations=game.evaluations)

@@ -1,0 +1,131 @@
+"""Selections that were told the metric: yardsticks to hold explanations against, not explanations.
+
+They answer like explainers so that runs can make and keep them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from torch_geometric.data import Data
+
+from gstarx.explainers.base import NodeExplainer, NodeResult
+from gstarx.explainers.model_task import ModelTask, Seed
+from gstarx.gnn.model_state import restored
+from gstarx.metrics import SPARSITIES, best_selections, refine
+from gstarx.metrics.selection import selection_size
+
+
+class BestFound(NodeExplainer):
+    """The sets with the highest harmonic fidelity that a search finds, at every sparsity.
+
+    Parameters
+    ----------
+    sparsities
+        For the sizes that belong to them.
+    starts, exhaustive_up_to
+        As for :func:`gstarx.metrics.best_selections`.
+    removal
+        As for the metrics.
+    """
+
+    def __init__(
+        self,
+        *,
+        sparsities: Sequence[float] = SPARSITIES,
+        starts: int = 2,
+        exhaustive_up_to: int = 20_000,
+        removal: str = "remove",
+    ) -> None:
+        super().__init__()
+        self.sparsities = tuple(sparsities)
+        self.starts, self.exhaustive_up_to = starts, exhaustive_up_to
+        self.removal = removal
+
+    def _explain(
+        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
+    ) -> NodeResult:
+        found = best_selections(
+            model,
+            data,
+            [selection_size(int(data.num_nodes or 0), level) for level in self.sparsities],
+            starts=self.starts,
+            exhaustive_up_to=self.exhaustive_up_to,
+            seed=seed,
+            target=target,
+            removal=self.removal,
+            **vars(task),
+        )
+        best_first = sorted(found.values(), key=lambda one: -one.evaluation.harmonic_fidelity)
+        return NodeResult(
+            None,
+            sets=tuple(one.nodes for one in best_first),
+            target=target,
+            evaluations=max((one.evaluations for one in found.values()), default=0),
+            details={"exact": all(one.optimal for one in found.values())},
+        )
+
+
+class Refined(NodeExplainer):
+    """Another explainer's selections after a search that is told the metric, at every sparsity.
+
+    Parameters
+    ----------
+    of
+        The other explainer, by name; one that needs no training.
+    options
+        Its options.
+    budget
+        Evaluations of the search for every selection.
+    sparsities
+        For the sizes that belong to them.
+    removal, baseline
+        As for the metrics, and handed on to explainers that take them.
+    """
+
+    def __init__(
+        self,
+        *,
+        of: str = "random",
+        options: Mapping[str, Any] | None = None,
+        budget: int = 500,
+        sparsities: Sequence[float] = SPARSITIES,
+        removal: str = "remove",
+        baseline: Any = None,
+    ) -> None:
+        from gstarx.explainers.packages import packages_of
+        from gstarx.explainers.registry import create, options_of
+
+        super().__init__()
+        shared = {"removal": removal, "baseline": baseline}
+        taken = {name: value for name, value in shared.items() if name in options_of(of)}
+        self.of = create(of, **{**taken, **(options or {})})
+        self.needed_packages = packages_of(of, self.of)
+        if self.of.requires_training:
+            raise ValueError(f"refined takes explainers that need no training (got {of!r})")
+        self.budget, self.sparsities, self.removal = budget, tuple(sparsities), removal
+
+    def _explain(
+        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
+    ) -> NodeResult:
+        with restored(model):
+            before = self.of.explain(model, data, seed=seed, target=target, **vars(task))
+            sizes = {selection_size(int(data.num_nodes or 0), level) for level in self.sparsities}
+            found = [
+                refine(
+                    model,
+                    data,
+                    before.select(size),
+                    budget=self.budget,
+                    target=before.target if target is None else target,
+                    removal=self.removal,
+                    **vars(task),
+                )
+                for size in sorted(sizes, reverse=True)
+            ]
+        spent = (before.evaluations or 0) + sum(one.evaluations for one in found)
+        # largest first, so that every size gets its own
+        sets: tuple[np.ndarray[Any, np.dtype[np.int64]], ...] = tuple(one.nodes for one in found)
+        return NodeResult(None, sets=sets, target=before.target, evaluations=spent)

@@ -1,0 +1,138 @@
+"""The mean output of a model over a dataset: the baseline of the paper's payoff."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from gstarx.gnn.evaluator import takes_batch_statistics
+from gstarx.gnn.model_state import untouched
+from gstarx.gnn.payoff import check_task, class_scores, outputs_matrix
+from gstarx.gnn.self_check import (
+    BatchMixing,
+    SelfCheck,
+    refuse_random,
+    require_apart,
+    say_one_by_one,
+    size_of,
+)
+from gstarx.gnn.signature import Model, Signature, call_model, model_device
+
+_GRAPHS_PER_BATCH = 64
+
+
+def expected_output(
+    model: Model,
+    dataset: Iterable[Data],
+    *,
+    mode: str = "multiclass_classification",
+    return_type: str = "raw",
+    keywords: Sequence[str] | None = None,
+) -> Tensor:
+    """Mean probability of every class (or mean output, for regression) over some graphs.
+
+    This is the normalization term of equation 8 of the paper. Which graphs to take is a choice: the
+    paper says the dataset, its published code takes the test split, a clean experiment takes the
+    training split.
+
+    Parameters
+    ----------
+    model
+        A graph-level model.
+    dataset
+        Graphs, or a PyG loader of batches.
+    mode, return_type
+        As in PyG's ``ModelConfig``.
+    keywords
+        Names of the fields to pass to the model, as in :class:`gstarx.GNNGame`.
+
+    Returns
+    -------
+    Tensor
+        A number per class, on the CPU.
+    """
+    mode, return_type = check_task(mode, return_type)
+    total, count = torch.zeros(0, dtype=torch.float64), 0
+    for outputs in graph_outputs(model, dataset, keywords=keywords):
+        scores = class_scores(outputs, mode, return_type, "prob")
+        summed = scores.double().sum(dim=0).cpu()
+        total = summed if not count else total + summed
+        count += len(outputs)
+    if not count:
+        raise ValueError("the dataset has no graphs to average over")
+    return total / count
+
+
+def graph_outputs(
+    model: Model, dataset: Iterable[Data], *, keywords: Sequence[str] | None = None
+) -> Iterator[Tensor]:
+    """Outputs (graphs, columns) of a graph-level model, batch by batch, in order.
+
+    The first batch is compared with graphs alone: those of a model that mixes the graphs of a batch
+    are evaluated one at a time, and a random model is refused.
+    """
+    apart: bool | None = True if takes_batch_statistics(model) else None
+    for batch in _batches(dataset, model, keywords):
+        if apart is None and batch.num_graphs > 1:
+            with untouched(model):
+                apart = _mixes(model, batch, keywords)
+        graphs = batch.to_data_list() if apart and batch.num_graphs > 1 else [batch]
+        found = [
+            _outputs(model, Batch.from_data_list([g]) if apart else g, keywords) for g in graphs
+        ]
+        # cloned outside inference mode, so that it is a tensor like any other
+        yield torch.cat(found).clone()
+
+
+def _outputs(model: Model, batch: Batch, keywords: Sequence[str] | None) -> Tensor:
+    device = model_device(model, batch.edge_index.device)
+    fields: dict[str, Any] = {key: value for key, value in batch.to(device) if key != "ptr"}
+    fields |= {"batch_size": batch.num_graphs, "num_nodes": batch.num_nodes}
+    with untouched(model):
+        found = call_model(model, Signature.of(model, batch, keywords), fields)
+    return outputs_matrix(found, batch.num_graphs)
+
+
+def _mixes(model: Model, batch: Batch, keywords: Sequence[str] | None) -> bool:
+    """Whether outputs of a batch are not those of its graphs in other company."""
+
+    def again(rows: NDArray[np.int64]) -> Tensor:
+        graphs = [batch.get_example(int(row)) for row in rows]
+        return _outputs(model, Batch.from_data_list(graphs), keywords)
+
+    together = _outputs(model, batch, keywords)
+    try:
+        require_apart(together, batch.ptr.diff().numpy(), again, SelfCheck())
+    except BatchMixing as mixing:
+        alone = np.array([mixing.row])
+        refuse_random(model, lambda: again(alone), again(alone), again(alone), size_of(together))
+        say_one_by_one()
+        return True
+    return False
+
+
+def _batches(
+    dataset: Iterable[Data], model: Model, keywords: Sequence[str] | None
+) -> Iterable[Batch]:
+    """Batches of graphs, whether single graphs or batches come in; one by one if need be."""
+    waiting: list[Data] = []
+    for item in dataset:
+        together = Signature.of(model, item, keywords).takes_batch
+        if isinstance(item, Batch) and together:
+            if waiting:
+                yield Batch.from_data_list(waiting)
+                waiting = []
+            yield item
+            continue
+        waiting += item.to_data_list() if isinstance(item, Batch) else [item]
+        while len(waiting) >= (size := _GRAPHS_PER_BATCH if together else 1):
+            yield Batch.from_data_list(waiting[:size])
+            del waiting[:size]
+    if waiting:
+        yield Batch.from_data_list(waiting)

@@ -1,0 +1,526 @@
+"""A graph neural network as a game played by the nodes of one graph (section 4.3 of the paper)."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+from tqdm import tqdm
+
+from gstarx.games.protocol import Worths, describe
+from gstarx.gnn.batching import coalition_sizes
+from gstarx.gnn.cache import WorthCache
+from gstarx.gnn.evaluator import Evaluator, default_batch_nodes
+from gstarx.gnn.model_state import masked_layers, untouched
+from gstarx.gnn.payoff import (
+    Payoff,
+    PayoffLike,
+    TargetLike,
+    check_task,
+    looks_like_probabilities,
+    resolve_payoff,
+)
+from gstarx.gnn.players import check_data, check_level, choose_players
+from gstarx.gnn.removal import RemovalLike, resolve_removal
+from gstarx.gnn.self_check import (
+    BatchMixing,
+    SelfCheck,
+    refuse_random,
+    require_apart,
+    say_one_by_one,
+    size_of,
+)
+from gstarx.gnn.signature import GraphTensors, Model, Signature, model_device, roles_of
+from gstarx.graphs.bitmasks import Coalitions, Masks, pack, unpack, words_for
+from gstarx.graphs.communication import CommunicationGraph, as_coalitions
+
+log = logging.getLogger("gstarx")
+
+
+class GNNGame:
+    """The game that a model plays on the nodes of one graph.
+
+    The worth of a coalition of nodes is what the model says of the graph when only they are there.
+    Call the game with boolean coalitions (k, n) to get worths (k,), or (k, q) for several targets.
+
+    Parameters
+    ----------
+    model
+        Any PyG model or callable: ``model(x, edge_index)``, with ``batch``, with further arguments
+        that the data carries (``edge_attr``, ``pos``, ...), or one that takes a ``Data`` object.
+        It is run in evaluation mode without gradients and left exactly as it was.
+    data
+        One homogeneous graph.
+    target
+        What to explain: a class (default: the predicted one), a list of them or ``"all"`` for
+        several games at once. For multi-label and multi-output models, which output.
+    mode, task_level, return_type
+        As in PyG's ``ModelConfig``.
+    payoff
+        ``"auto"`` (``"norm_prob"`` for classifiers, the raw output less the baseline for
+        regression), ``"norm_prob"`` (probability less baseline, the paper's), ``"prob"``,
+        ``"log_prob"``, ``"raw"``, a :class:`Contrast` of two classes, or a function of the outputs.
+    baseline
+        What is subtracted from the payoff: a number, or one per class such as
+        :func:`gstarx.expected_output` computes. By default the uniform probability for
+        ``"norm_prob"``, the output of the isolated target for node and edge tasks, else nothing.
+    removal
+        ``"remove"``, ``"split"``, ``"zero_filling"``, or a function from the graph and a coalition
+        to the graph that is left.
+    index
+        The node, or the column of ``edge_label_index``, for node and edge tasks.
+    num_hops
+        For node and edge tasks: how far around the target nodes are players. By default as far as
+        the model sees: the number of times it propagates messages, checked by changing the features
+        of all other nodes. Nodes that do not play are always there.
+    batch_nodes
+        Nodes per forward pass. The default is a fixed rule by device and model width. With 1 every
+        coalition goes through the model on its own.
+    fallback
+        Worth of coalitions on which the model raises or returns NaN. Without one, that is an error.
+    keywords
+        Names of the fields to pass to the model by keyword, instead of those its signature names.
+        Needed where a signature with ``*args`` or ``**kwargs`` leaves it open.
+    check
+        Compare outputs of batches with those of the same coalitions alone, in a few places. A model
+        that mixes the graphs of a batch is then evaluated one coalition at a time, and a random one
+        is refused.
+    lazy
+        Run the model only when the game is first asked for worths, together with the coalitions.
+        By default it is run on the whole graph at once, so that what is wrong is said here.
+
+    Attributes
+    ----------
+    graph
+        The communication structure of the players.
+    nodes
+        Node of ``data`` behind every player.
+    num_nodes
+        Number of nodes of ``data``.
+    prediction
+        The model's output for the whole graph, (columns,).
+    payoff
+        The :class:`Payoff` in force, with its columns and baseline.
+    evaluations
+        Distinct coalitions that went through the model.
+    batch_nodes
+        Nodes per forward pass.
+    check
+        What the self-check compared and found, a :class:`SelfCheck`.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        data: Data,
+        *,
+        target: TargetLike = None,
+        mode: str = "multiclass_classification",
+        task_level: str = "graph",
+        return_type: str = "raw",
+        payoff: PayoffLike = "auto",
+        baseline: float | ArrayLike | Tensor | None = None,
+        removal: RemovalLike = "remove",
+        index: int | Tensor | None = None,
+        num_hops: int | None = None,
+        batch_nodes: int | None = None,
+        fallback: float | None = None,
+        keywords: Iterable[str] | None = None,
+        check: bool = True,
+        lazy: bool = False,
+    ) -> None:
+        if not callable(model):
+            raise TypeError(f"model must be callable (got {type(model).__name__})")
+        mode, return_type = check_task(mode, return_type)
+        task_level = check_level(task_level)
+        data = check_data(data)
+        signature = Signature.of(model, data, keywords)
+        roles = roles_of(data)
+        device = model_device(model, data.edge_index.device)
+        self.model = model
+        self.batch_nodes = _checked_batch_nodes(batch_nodes, model, device)
+        self.fallback = fallback
+        self.task_level = task_level
+        self.num_nodes = int(data.num_nodes or 0)
+        self._show = False
+        self._question = _Question(target, payoff, baseline, mode, return_type)
+        self._settled: tuple[Tensor, Payoff] | None = None
+
+        def evaluator(
+            part: Data, anchors: NDArray[np.int64], players: NDArray[np.int64]
+        ) -> Evaluator:
+            tensors = GraphTensors(part, device, roles)
+            return Evaluator(
+                model,
+                signature,
+                resolve_removal(removal, part, tensors, anchors),
+                task_level=task_level,
+                batch_nodes=self.batch_nodes,
+                players=players,
+            )
+
+        if masked_layers(model):
+            log.warning("the model carries edge masks of another explainer: they are set aside")
+        chosen = choose_players(model, data, task_level, index, num_hops, roles, evaluator)
+        self._evaluator, self.nodes = chosen.evaluator, chosen.nodes
+        self.data = self._evaluator.removal.data
+        self.n = len(self.nodes)
+        self.graph = self._communication()
+        self._cache = WorthCache(words_for(self.n))
+        self.check = SelfCheck(enabled=check)
+        #: Batches of several coalitions that went through the model, and whether worths of any
+        #: of them have been given out.
+        self._batches, self._answered = 0, False
+        self._fallbacks = 0
+        if not self._evaluator.batched:
+            self.check.one_by_one = "the model does not take batch, or normalizes by the batch"
+            log.info("the model does not keep coalitions apart: they are evaluated one by one")
+        if chosen.prediction is not None or not lazy:
+            self.settle(chosen.prediction)
+
+    def _communication(self) -> CommunicationGraph:
+        """Who can talk to whom: the edges of the graph between players."""
+        place = np.full(self._evaluator.removal.tensors.num_nodes, -1)
+        place[self._evaluator.players] = np.arange(self.n)
+        ends = place[self._evaluator.removal.tensors.edge_index]
+        between = ends[:, (ends >= 0).all(axis=0)]
+        return CommunicationGraph.from_edge_index(torch.from_numpy(between), self.n)
+
+    @property
+    def evaluations(self) -> int:
+        """Distinct coalitions that went through the model."""
+        return self._cache.count
+
+    @property
+    def settled(self) -> bool:
+        """Whether the model has been run, so that what is explained is known."""
+        return self._settled is not None
+
+    @property
+    def prediction(self) -> Tensor:
+        """The model's output for the whole graph, (columns,)."""
+        return self.settle()[0]
+
+    @property
+    def payoff(self) -> Payoff:
+        """The payoff in force, with its columns and baseline."""
+        return self.settle()[1]
+
+    @property
+    def single(self) -> bool:
+        """Whether worths come as (k,) rather than (k, q)."""
+        target = self._question.target
+        return not (
+            isinstance(target, str | Sequence)
+            or (isinstance(target, Tensor) and target.numel() > 1)
+            or self._games() > 1
+        )
+
+    def __call__(self, coalitions: Coalitions) -> Worths:
+        """Worths of boolean coalitions (k, n): (k,), or (k, q) for several targets."""
+        asked = as_coalitions(coalitions, self.n, name="coalitions")
+        some = asked.any(axis=1)
+        rows = self._cache.rows_of(pack(asked[some]))
+        known, top = self._cache.count, int(rows.max(initial=-1)) + 1
+        if top > known:
+            try:
+                self._evaluate(self._cache.masks(known, top))
+            finally:
+                # whatever stopped us, Ctrl-C included: what was evaluated stays, the rest goes
+                if self._cache.count < top:
+                    self._cache.forget_unknown()
+        self._answered |= self._batches > 0
+        worths = np.zeros((len(asked), self._games()))
+        if len(rows):
+            worths[some] = self._cache.worths(rows)
+        return worths[:, 0] if self.single else worths
+
+    def learn(self, coalitions: Coalitions, outputs: Tensor, *, compared: int = 0) -> None:
+        """Take outputs for distinct coalitions, everybody first, from passes shared with others.
+
+        For a game that has not been asked yet. Where a worth is not finite nothing is kept: asking
+        for it will say what is wrong. ``compared`` says how many outputs of these passes were
+        compared with those of the same graphs alone.
+        """
+        worths = self.settle(outputs[:1])[1].worths(outputs)
+        if np.isfinite(worths).all():
+            self._cache.rows_of(pack(coalitions))
+            self._cache.add(worths)
+            self.check.comparisons += compared
+
+    def settle(self, whole: Tensor | None = None) -> tuple[Tensor, Payoff]:
+        """What is explained, from the output (1, columns) for the whole graph; found out once."""
+        if self._settled is None:
+            if whole is None:
+                with untouched(self.model):
+                    whole = self._evaluator.outputs(self._evaluator.everybody)
+            asked = self._question
+            payoff = resolve_payoff(
+                asked.payoff,
+                asked.target,
+                whole,
+                mode=asked.mode,
+                return_type=asked.return_type,
+            )
+            if asked.return_type == "raw" and self._seem_probabilities(whole, asked.mode):
+                multiclass = asked.mode == "multiclass_classification"
+                together = ", with a sum of 1" if multiclass else ""
+                warnings.warn(
+                    # without the numbers, so that a whole dataset gives one warning
+                    "outputs were declared raw but look like probabilities (all lie between 0 and "
+                    f"1{together}): if they are, say return_type='probs'",
+                    stacklevel=3,
+                )
+            payoff = self._with_baseline(payoff, asked.baseline, whole)
+            with torch.inference_mode(False):
+                # so that it is a tensor like any other
+                self._settled = whole[0].clone(), payoff
+        return self._settled
+
+    def _games(self) -> int:
+        return len(self.payoff.baseline)
+
+    @contextmanager
+    def progress(self, show: bool = True) -> Iterator[None]:
+        """Show a bar over coalitions while they are evaluated inside this block."""
+        before, self._show = self._show, show
+        try:
+            yield
+        finally:
+            self._show = before
+
+    def _evaluate(self, masks: Masks) -> None:
+        """Send packed coalitions through the model, batch by batch, into the cache."""
+        known = self._cache.count
+        bar = tqdm(total=len(masks), desc="coalitions") if self._show else nullcontext()
+        with untouched(self.model), bar:
+            self.settle()
+            singly = not self._evaluator.batched or self.batch_nodes == 1
+            if self.check.enabled and singly and not self.check.comparisons:
+                self._compare_alone(self._evaluator.everybody, self.prediction[None])
+            # in front of the first batch the whole graph, to be compared with itself alone
+            first = self.check.enabled and self._evaluator.batched and not self._batches
+            asked = np.concatenate([self._evaluator.everybody, masks]) if first else masks
+            for batch in self._evaluator.batches(asked):
+                rows = asked[batch]
+                try:
+                    worths = self._batch_worths(rows)
+                except BatchMixing:
+                    self._start_over(known + len(masks))
+                    return
+                new = worths[1:] if first and batch.start == 0 else worths
+                self._cache.add(new)
+                if isinstance(bar, tqdm):
+                    bar.update(len(new))
+
+    def _batch_worths(self, masks: Masks) -> NDArray[np.float64]:
+        """Worths of one batch, compared with those of single coalitions now and then.
+
+        In the first batch of several coalitions, and in the 2nd, 4th, 8th and so on.
+        """
+        self._batches += len(masks) > 1
+        if len(masks) == 1 or not self.check.enabled or self._batches & (self._batches - 1):
+            return self._worths(masks)
+        try:
+            outputs = self._outputs(masks)
+        except Exception as error:
+            return self._one_by_one(masks, error)
+        if not self._compared(masks, outputs):
+            return self._one_by_one(masks)
+        return self._worths(masks, outputs)
+
+    def _one_by_one(self, masks: Masks, error: Exception | None = None) -> NDArray[np.float64]:
+        """Worths of the coalitions of a batch that failed as a whole, or is not to be trusted."""
+        before = self._fallbacks
+        if error is not None:
+            log.info("one by one, because of a batch of %d: %r", len(masks), error)
+        worths = np.concatenate([self._worths(masks[i : i + 1]) for i in range(len(masks))])
+        if error is not None and self._fallbacks == before:
+            # nothing is wrong with any of them
+            self._evaluator.batched = False
+            self.check.one_by_one = f"the model fails on a batch: {error!r}"
+        return worths
+
+    def _compared(self, masks: Masks, outputs: Tensor) -> bool:
+        """Whether the outputs of a batch are to be trusted, by comparing some of them."""
+        sizes = coalition_sizes(masks, np.zeros_like(masks[:1]))
+
+        def again(rows: NDArray[np.int64]) -> Tensor:
+            known = len(rows) == 1 and sizes[rows[0]] == self.n
+            return self.prediction[None] if known else self._outputs(masks[rows])
+
+        try:
+            require_apart(outputs, sizes, again, self.check)
+        except BatchMixing as mixing:
+            if mixing.__cause__ is None:
+                mask = masks[mixing.row : mixing.row + 1]
+                self._compare_alone(mask, self._evaluator.outputs(mask))
+                say_one_by_one()
+            # from now on one at a time; worths of earlier batches are not to be trusted
+            self._evaluator.batched = False
+            self.check.one_by_one = str(mixing)
+            if self._batches > 1:
+                raise
+            return False
+        return True
+
+    def _compare_alone(self, mask: Masks, known: Tensor) -> None:
+        """Raise if the model says something else of the same coalition a second time."""
+
+        def again() -> Tensor:
+            return self._evaluator.outputs(mask)
+
+        self.check.comparisons += 1
+        torch.rand(1)  # the guard gave random numbers back that the first output may have used
+        refuse_random(self.model, again, known, again(), size_of(known))
+
+    def _start_over(self, top: int) -> None:
+        """Evaluate everything again one by one, unless worths have been given out already."""
+        self._cache.count = 0
+        if self._answered:
+            raise BatchMixing(
+                "the model mixes the graphs of a batch, and this showed only after some worths had "
+                "been given out. Ask for everything again: coalitions are evaluated one at a time "
+                "from now on, as batch_nodes=1 does from the start"
+            )
+        for mask in self._cache.masks(0, top):
+            self._cache.add(self._worths(mask[None]))
+
+    def _worths(self, masks: Masks, outputs: Tensor | None = None) -> NDArray[np.float64]:
+        try:
+            worths = self.payoff.worths(self._outputs(masks) if outputs is None else outputs)
+        except Exception as error:
+            if len(masks) > 1:
+                # find the one at fault, or give each of the others its own worth
+                return self._one_by_one(masks, error)
+            if self.fallback is None:
+                error.add_note(
+                    f"raised on coalition {self._describe(masks[0])}; fallback=... gives such "
+                    "coalitions a worth of their own"
+                )
+                raise
+            self._fallbacks += 1
+            return np.full((1, self._games()), float(self.fallback))
+        bad = ~np.isfinite(worths).all(axis=1)
+        if bad.any():
+            if self.fallback is None:
+                raise ValueError(
+                    f"the model's output for coalition {self._describe(masks[bad][0])} gives a "
+                    f"worth of {worths[bad][0].tolist()}; fallback=... gives such coalitions one"
+                )
+            worths[bad] = float(self.fallback)
+        return worths
+
+    def _seem_probabilities(self, whole: Tensor, mode: str) -> bool:
+        """Whether outputs look like probabilities, of the whole and, where in doubt, of parts."""
+        suspicious = looks_like_probabilities(whole, mode)
+        if not suspicious or mode == "multiclass_classification":
+            return suspicious
+        # a logit between 0 and 1 is common: those of single nodes will not all be
+        alone = pack(np.eye(min(self.n, 64), self.n, dtype=np.bool_))
+        try:
+            with untouched(self.model):
+                outputs = [self._evaluator.outputs(alone[i : i + 1]) for i in range(len(alone))]
+        except Exception:
+            return False
+        return all(looks_like_probabilities(output, mode) for output in outputs)
+
+    def _outputs(self, masks: Masks) -> Tensor:
+        outputs = self._evaluator.outputs(masks)
+        if outputs.shape[1] != len(self.prediction):
+            raise ValueError(
+                f"the model must return {len(self.prediction)} columns, as for the whole graph "
+                f"(got {outputs.shape[1]})"
+            )
+        return outputs
+
+    def _describe(self, mask: NDArray[np.uint64]) -> str:
+        inside = np.zeros(int(self.nodes.max(initial=-1)) + 1, dtype=np.bool_)
+        inside[self.nodes[unpack(mask[None], self.n)[0]]] = True
+        return describe(inside)
+
+    def _with_baseline(
+        self, payoff: Payoff, baseline: float | ArrayLike | Tensor | None, whole: Tensor
+    ) -> Payoff:
+        """The payoff with the baseline that was given, or the default one."""
+        function = payoff.function is not None
+        games = payoff.scores(whole).shape[1] if function else len(payoff.columns)
+        if baseline is not None:
+            return replace(
+                payoff,
+                baseline=_given_baseline(payoff, baseline, whole, games),
+                baseline_source="given",
+            )
+        if payoff.name == "norm_prob" and self.task_level == "graph":
+            classes = 2 if payoff.mode == "binary_classification" else whole.shape[1]
+            log.info("no baseline given: using the uniform probability 1/%d", classes)
+            uniform = (1 / classes,) * games
+            return replace(payoff, baseline=uniform, baseline_source="uniform")
+        if self.task_level != "graph" and payoff.name in ("norm_prob", "raw"):
+            nobody = pack(np.zeros((1, self.n), dtype=np.bool_))
+            with untouched(self.model):
+                alone = payoff.scores(self._evaluator.outputs(nobody))[0]
+            found = tuple(float(score) for score in alone)
+            return replace(payoff, baseline=found, baseline_source="isolated target")
+        return replace(payoff, baseline=(0.0,) * games)
+
+    def __repr__(self) -> str:
+        return (
+            f"GNNGame({self.n} players, payoff={self.payoff.name!r}, "
+            f"columns={list(self.payoff.columns)}, {self.evaluations:,} evaluations)"
+        )
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is to be explained, as it was asked for."""
+
+    target: TargetLike
+    payoff: PayoffLike
+    baseline: float | ArrayLike | Tensor | None
+    mode: str
+    return_type: str
+
+
+def _checked_batch_nodes(batch_nodes: int | None, model: Model, device: torch.device) -> int:
+    """Nodes per forward pass: what was asked for, or the rule by device and model width."""
+    if batch_nodes is None:
+        return default_batch_nodes(model, device)
+    if not isinstance(batch_nodes, int | np.integer):
+        raise TypeError(f"batch_nodes must be an integer (got {batch_nodes!r})")
+    if batch_nodes < 1:
+        raise ValueError(f"batch_nodes must be at least 1 (got {batch_nodes})")
+    return int(batch_nodes)
+
+
+def _given_baseline(
+    payoff: Payoff, baseline: float | ArrayLike | Tensor, whole: Tensor, games: int
+) -> tuple[float, ...]:
+    """The baseline of every game: one number for all, or picked from one per class."""
+    if isinstance(baseline, Tensor):
+        baseline = baseline.detach().cpu().numpy()
+    numbers = np.asarray(baseline, dtype=np.float64).reshape(-1)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"baseline must be finite (got {numbers.tolist()})")
+    if len(numbers) == 1:
+        return (float(numbers[0]),) * games
+    classes = games if payoff.function is not None else payoff.classes(whole)
+    if len(numbers) != classes:
+        raise ValueError(
+            f"baseline must be one number or one for each of {classes} classes "
+            f"(got {len(numbers)} numbers)"
+        )
+    if payoff.function is not None:
+        return tuple(numbers.tolist())
+    chosen = numbers[list(payoff.columns)]
+    if payoff.against is not None:
+        chosen = chosen - numbers[payoff.against]
+    return tuple(chosen.tolist())

@@ -1,0 +1,107 @@
+"""The part of a large graph that decides an output at one node (Appendix B of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+from torch_geometric.nn import MessagePassing
+
+from gstarx.gnn.signature import Model, Roles, submodules
+
+
+class Propagation:
+    """How far and which way messages went in a forward pass.
+
+    ``hops`` is the number of calls of ``propagate``, at least one: layers used twice, and layers
+    that propagate several times, count as often as they do. ``flow`` is ``"source_to_target"``,
+    ``"target_to_source"``, or ``"both"`` where layers differ or none was seen.
+    """
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self._flows: set[str] = set()
+
+    def count(self, layer: MessagePassing) -> None:
+        """Note one call of a layer."""
+        self.calls += 1
+        self._flows.add(layer.flow)
+
+    @property
+    def hops(self) -> int:
+        """How far messages went at most."""
+        return max(1, self.calls)
+
+    @property
+    def flow(self) -> str:
+        """Which way messages went."""
+        return next(iter(self._flows)) if len(self._flows) == 1 else "both"
+
+
+@contextmanager
+def watch_propagation(model: Model) -> Iterator[Propagation]:
+    """Count the calls of ``propagate`` of a model's layers inside this block."""
+    seen = Propagation()
+    layers = [module for module in submodules(model) if isinstance(module, MessagePassing)]
+    hooks = [
+        layer.register_propagate_forward_pre_hook(lambda module, _: seen.count(module))
+        for layer in layers
+    ]
+    try:
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def grow_hops(
+    edge_index: NDArray[np.int64], num_nodes: int, start: NDArray[np.int64], flow: str = "both"
+) -> Iterator[NDArray[np.bool_]]:
+    """Nodes within 0, 1, 2, ... hops of the start, until nothing is new.
+
+    Edges are read both ways, or only against the flow of messages: then it is the nodes whose
+    messages reach the start. The cost of a hop is that of the nodes it reaches, not of the graph.
+    """
+    heads, tails = edge_index if flow == "target_to_source" else edge_index[::-1]
+    if flow == "both":
+        heads, tails = np.concatenate([heads, tails]), np.concatenate([tails, heads])
+    order = np.argsort(heads, kind="stable")
+    sources = tails[order]
+    starts = np.searchsorted(heads[order], np.arange(num_nodes + 1))
+    inside = np.zeros(num_nodes, dtype=np.bool_)
+    inside[start] = True
+    front = np.asarray(start)
+    while True:
+        yield inside
+        reached = [sources[starts[node] : starts[node + 1]] for node in front]
+        fresh = np.unique(np.concatenate(reached)) if reached else np.zeros(0, dtype=np.int64)
+        front = fresh[~inside[fresh]]
+        if not len(front):
+            return
+        inside = inside.copy()
+        inside[front] = True
+
+
+def induced(data: Data, inside: NDArray[np.bool_], roles: Roles) -> Data:
+    """The subgraph on some nodes, all node and edge fields cut down, node ids moved."""
+    keep = torch.from_numpy(np.flatnonzero(inside))
+    place = torch.full((len(inside),), -1, dtype=torch.long)
+    place[keep] = torch.arange(len(keep))
+    moved = place[data.edge_index.cpu()]
+    edges = (moved >= 0).all(dim=0)
+    fields = {key: data[key] for key, role in roles.items() if role == "rest"}
+    for key, role in roles.items():
+        if role == "node":
+            fields[key] = data[key].cpu()[keep]
+        elif role == "edge":
+            fields[key] = data[key].cpu()[edges]
+        elif role == "ids":
+            ids = data[key].cpu()
+            columns = place[ids.reshape(1) if ids.dim() == 0 else ids]
+            present = (columns[None].flatten(0, -2) >= 0).all(dim=0)
+            fields[key] = columns[..., present]
+    return Data(edge_index=moved[:, edges], num_nodes=len(keep), **fields)

@@ -1,0 +1,216 @@
+"""Parts of many graphs in few forward passes.
+
+A game evaluates the coalitions of one graph. Where every graph has only a few of them, as when an
+explanation is checked, the passes would be small and their number would decide the time. Here parts
+of different graphs share a pass: all graphs are put behind each other once, and one compiled loop
+writes which nodes and edges of them a batch of parts keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gstarx.gnn.evaluator import default_batch_nodes, takes_batch_statistics
+from gstarx.gnn.model_state import untouched
+from gstarx.gnn.payoff import outputs_matrix
+from gstarx.gnn.removal import REMOVALS, RemovalLike
+from gstarx.gnn.self_check import SelfCheck, require_apart
+from gstarx.gnn.signature import Model, Signature, call_model, model_device, roles_of
+from gstarx.graphs.bitmasks import Coalitions
+from gstarx.graphs.compiled import compiled
+
+_FROM_THE_BATCH = frozenset({"edge_index", "batch", "batch_size", "num_nodes", "ptr"})
+
+
+class ManyGraphs:
+    """Graphs behind each other, and the arguments that a model takes of them."""
+
+    def __init__(
+        self, graphs: Sequence[Data], fields: dict[str, str], device: torch.device
+    ) -> None:
+        self.device = device
+        self.fields = {
+            name: torch.cat([graph[name] for graph in graphs]).to(device) for name in fields
+        }
+        self.roles = fields
+        sizes = [int(graph.num_nodes or 0) for graph in graphs]
+        edges = [graph.edge_index.cpu().numpy() for graph in graphs]
+        self.edge_index = np.ascontiguousarray(np.concatenate(edges, axis=1), dtype=np.int64)
+        self.first_node = np.cumsum([0, *sizes])
+        self.first_edge = np.cumsum([0, *[part.shape[1] for part in edges]])
+
+    @classmethod
+    def sharing(
+        cls,
+        model: Model,
+        graphs: Sequence[Data],
+        removal: RemovalLike,
+        keywords: Sequence[str] | None = None,
+    ) -> tuple[ManyGraphs, Signature] | None:
+        """The graphs with the signature of the model, or None where parts cannot share a pass.
+
+        They can where the model takes ``batch`` and arguments that are cut down with nodes or
+        edges, and keeps the graphs of a batch apart.
+        """
+        if removal not in REMOVALS or takes_batch_statistics(model) or not graphs:
+            return None
+        known: dict[tuple[str, ...], Signature] = {}
+        fields: dict[str, str] | None = None
+        for graph in graphs:
+            keys = tuple(graph.keys())
+            signature = known.setdefault(
+                keys, known.get(keys) or Signature.of(model, graph, keywords)
+            )
+            if signature.takes_data or not signature.takes_batch:
+                return None
+            wanted = {*signature.positional, *signature.keywords} - _FROM_THE_BATCH
+            roles = roles_of(graph)
+            own = {name: roles.get(name, "missing") for name in sorted(wanted)}
+            if not set(own.values()) <= {"node", "edge"} or (fields is not None and own != fields):
+                return None
+            fields = own
+        if len(set(known.values())) != 1 or (
+            removal == "zero_filling" and "x" not in (fields or {})
+        ):
+            return None
+        device = model_device(model, graphs[0].edge_index.device)
+        return cls(graphs, fields or {}, device), signature
+
+    def inputs(
+        self, rows: NDArray[np.int64], parts: list[Coalitions], removal: str
+    ) -> dict[str, Any]:
+        """Model inputs for some parts: ``rows`` (k, 2) are numbers of a graph and of its part."""
+        inside = np.concatenate([parts[graph][part] for graph, part in rows.tolist()])
+        graphs = np.ascontiguousarray(rows[:, 0])
+        kept_nodes, kept_edges = removal != "remove", removal == "zero_filling"
+        sizes = np.empty((len(rows), 2), dtype=np.int64)
+        layout = (inside, graphs, self.first_node, self.first_edge, self.edge_index)
+        _measure(*layout, kept_nodes, kept_edges, sizes)
+        nodes, edges = (int(total) for total in sizes.sum(axis=0))
+        chosen, owner = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64)
+        ends, taken = np.empty((2, edges), dtype=np.int64), np.empty(edges, dtype=np.int64)
+        place = np.empty(int(np.diff(self.first_node).max(initial=0)), dtype=np.int64)
+        _fill(*layout, kept_nodes, kept_edges, place, chosen, owner, ends, taken)
+        at = {"node": self._tensor(chosen), "edge": self._tensor(taken)}
+        found: dict[str, Any] = {
+            name: value.index_select(0, at[self.roles[name]]) for name, value in self.fields.items()
+        }
+        if removal == "zero_filling":
+            gone = self._tensor(~inside)
+            found["x"] = found["x"].masked_fill(gone.reshape(-1, *[1] * (found["x"].dim() - 1)), 0)
+        found |= {"edge_index": self._tensor(ends), "batch": self._tensor(owner)}
+        return found | {"batch_size": len(rows), "num_nodes": nodes}
+
+    def _tensor(self, array: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(array).to(self.device)
+
+
+def shared_outputs(
+    model: Model,
+    graphs: ManyGraphs,
+    signature: Signature,
+    parts: list[Coalitions],
+    removal: str,
+    batch_nodes: int | None = None,
+    *,
+    check: bool = True,
+) -> Tensor:
+    """Outputs of a graph-level model for boolean parts (k, n) of every graph, all rows in order.
+
+    Some parts of the first batch are also evaluated in other company: a model that mixes the graphs
+    of a batch raises :class:`BatchMixing`.
+    """
+    room = default_batch_nodes(model, graphs.device) if batch_nodes is None else batch_nodes
+
+    def outputs(rows: NDArray[np.int64]) -> Tensor:
+        fields = graphs.inputs(rows, parts, removal)
+        return outputs_matrix(call_model(model, signature, fields), len(rows))
+
+    def again(rows: NDArray[np.int64], some: NDArray[np.int64]) -> Tensor:
+        return outputs(rows[some])
+
+    found: list[Tensor] = []
+    with untouched(model):
+        for rows in _batches(parts, removal, room):
+            found.append(outputs(rows))
+            if check and len(found) == 1:
+                sizes = np.array([parts[graph][part].sum() for graph, part in rows.tolist()])
+                require_apart(found[0], sizes, partial(again, rows), SelfCheck())
+    return torch.cat(found)
+
+
+def _batches(parts: list[Coalitions], removal: str, room: int) -> Iterator[NDArray[np.int64]]:
+    """Consecutive parts with at most ``room`` nodes together, at least one each."""
+    sizes = np.concatenate(
+        [p.sum(axis=1) if removal == "remove" else np.full(len(p), p.shape[1]) for p in parts]
+    )
+    graph = np.repeat(np.arange(len(parts)), [len(p) for p in parts])
+    part = np.concatenate([np.arange(len(p)) for p in parts])
+    rows = np.stack([graph, part], axis=1)
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < len(rows):
+        before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + room, "right")))
+        yield rows[start:stop]
+        start = stop
+
+
+@compiled
+def _measure(inside, graphs, first_node, first_edge, edge_index, all_nodes, all_edges, sizes):  # type: ignore[no-untyped-def]
+    here = 0
+    for row in range(len(graphs)):
+        g = graphs[row]
+        n = first_node[g + 1] - first_node[g]
+        nodes, edges = 0, 0
+        for node in range(n):
+            nodes += all_nodes or inside[here + node]
+        for e in range(first_edge[g], first_edge[g + 1]):
+            both = inside[here + edge_index[0, e]] and inside[here + edge_index[1, e]]
+            edges += all_edges or both
+        sizes[row, 0] = nodes
+        sizes[row, 1] = edges
+        here += n
+
+
+@compiled
+def _fill(  # type: ignore[no-untyped-def]
+    inside,
+    graphs,
+    first_node,
+    first_edge,
+    edge_index,
+    all_nodes,
+    all_edges,
+    place,
+    nodes,
+    owner,
+    ends,
+    edges,
+):
+    here, node_count, edge_count = 0, 0, 0
+    for row in range(len(graphs)):
+        g = graphs[row]
+        n = first_node[g + 1] - first_node[g]
+        for node in range(n):
+            if all_nodes or inside[here + node]:
+                place[node] = node_count
+                nodes[node_count] = first_node[g] + node
+                owner[node_count] = row
+                node_count += 1
+        for e in range(first_edge[g], first_edge[g + 1]):
+            a, b = edge_index[0, e], edge_index[1, e]
+            if all_edges or (inside[here + a] and inside[here + b]):
+                ends[0, edge_count] = place[a]
+                ends[1, edge_count] = place[b]
+                edges[edge_count] = e
+                edge_count += 1
+        here += n

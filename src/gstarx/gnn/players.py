@@ -1,0 +1,313 @@
+"""Who plays: all nodes of a graph, or those around the node or pair that is explained."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+
+from gstarx.gnn.evaluator import Change, Evaluator
+from gstarx.gnn.k_hop import grow_hops, induced, watch_propagation
+from gstarx.gnn.model_state import untouched
+from gstarx.gnn.self_check import difference, refuse_random, rounding, size_of
+from gstarx.gnn.signature import Model, Roles
+from gstarx.graphs.bitmasks import pack
+from gstarx.graphs.communication import as_size
+
+TASK_LEVELS = ("graph", "node", "edge")
+#: From a part of the graph, the target's places in it, and those of the players.
+_MakeEvaluator = Callable[[Data, NDArray[np.int64], NDArray[np.int64]], Evaluator]
+log = logging.getLogger("gstarx")
+
+
+def check_data(data: Any) -> Data:
+    """One homogeneous graph with nodes, or an error that says what it is instead."""
+    if isinstance(data, HeteroData):
+        raise TypeError("heterogeneous graphs are not supported (got HeteroData)")
+    if not isinstance(data, Data):
+        raise TypeError(f"data must be a torch_geometric.data.Data (got {type(data).__name__})")
+    edge_index = data.edge_index
+    if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
+        raise TypeError(
+            "data.edge_index must be a dense tensor of shape (2, E) (got "
+            f"{_kind_of(edge_index)}){_from_adj_t(data)}"
+        )
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise ValueError(f"data.edge_index must have shape (2, E) (got {tuple(edge_index.shape)})")
+    if edge_index.is_floating_point() or edge_index.dtype == torch.bool:
+        raise TypeError(f"data.edge_index must be integers (got {edge_index.dtype})")
+    count = _num_nodes(data)
+    for node in (int(edge_index.min()), int(edge_index.max())) if edge_index.numel() else ():
+        if not 0 <= node < count:
+            raise ValueError(f"data.edge_index names node {node} of {count} nodes")
+    batch = data.get("batch")
+    if isinstance(batch, Tensor) and batch.numel() and int(batch.max()) > 0:
+        raise ValueError(
+            f"data holds {int(batch.max()) + 1} graphs: explain one at a time, or use explain_many"
+        )
+    return data
+
+
+def _kind_of(edge_index: Any) -> str:
+    sparse = isinstance(edge_index, Tensor) and edge_index.layout != torch.strided
+    return f"a tensor of layout {edge_index.layout}" if sparse else type(edge_index).__name__
+
+
+def _from_adj_t(data: Data) -> str:
+    """How to go on where the graph has a sparse adjacency matrix instead."""
+    if "adj_t" not in data:
+        return ""
+    return (
+        ". The data has adj_t: give it edge_index with "
+        "torch_geometric.utils.to_edge_index(data.adj_t)[0].flip(0), and let the model take "
+        "edge_index, or wrap it in a function that builds adj_t from edge_index"
+    )
+
+
+def check_level(task_level: str) -> str:
+    """A task level by PyG's name, or an error that lists them."""
+    level = str(getattr(task_level, "value", task_level))
+    if level not in TASK_LEVELS:
+        valid = ", ".join(map(repr, TASK_LEVELS))
+        raise ValueError(f"task_level must be one of {valid} (got {level!r})")
+    return level
+
+
+def _num_nodes(data: Data) -> int:
+    """Number of nodes, which has to be known: isolated nodes are in no edge."""
+    try:
+        count = int(data.num_nodes or 0) if "x" in data else _guessed_num_nodes(data)
+    except UserWarning:
+        raise ValueError(
+            f"the number of nodes is not known: give the data x or num_nodes (it has "
+            f"{', '.join(sorted(data.keys()))})"
+        ) from None
+    if not count:
+        raise ValueError("the graph has no nodes: there is nothing to explain")
+    return count
+
+
+def _guessed_num_nodes(data: Data) -> int:
+    """PyG's count, with its warning that it only guessed turned into an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return int(data.num_nodes or 0)
+
+
+@dataclass(frozen=True)
+class Players:
+    """Who plays, how coalitions are evaluated, and what the model says of the whole graph.
+
+    Attributes
+    ----------
+    evaluator
+        Evaluates coalitions of players on the part of the graph that decides the output.
+    nodes
+        Node of the graph behind every player, ascending.
+    prediction
+        Output (1, columns) for the whole graph, where it had to be found out already.
+    """
+
+    evaluator: Evaluator
+    nodes: NDArray[np.int64]
+    prediction: Tensor | None = None
+
+
+def choose_players(
+    model: Model,
+    data: Data,
+    task_level: str,
+    index: int | Tensor | None,
+    num_hops: int | None,
+    roles: Roles,
+    evaluator: _MakeEvaluator,
+) -> Players:
+    """All nodes of a graph, or those around the node or pair that is explained."""
+    everywhere = np.arange(int(data.num_nodes or 0))
+    anchors = _anchors(data, task_level, index)
+    on_all = evaluator(data, anchors, everywhere)
+    if task_level == "graph":
+        if num_hops is not None:
+            raise ValueError(
+                "num_hops is for task_level='node' or 'edge': all nodes of a graph play "
+                f"(got {num_hops})"
+            )
+        return Players(on_all, everywhere)
+    if num_hops is not None:
+        num_hops = as_size(num_hops, name="num_hops")
+    with untouched(model):
+        return _Surroundings(model, data, roles, evaluator, on_all, anchors).players(num_hops)
+
+
+class _Surroundings:
+    """A node or pair of a graph, and how far away others matter to it."""
+
+    def __init__(
+        self,
+        model: Model,
+        data: Data,
+        roles: Roles,
+        evaluator: _MakeEvaluator,
+        on_all: Evaluator,
+        anchors: NDArray[np.int64],
+    ) -> None:
+        self.model, self.data, self.roles, self.anchors = model, data, roles, anchors
+        self.evaluator, self.on_all = evaluator, on_all
+        self.edges = data.edge_index.cpu().numpy()
+        self.num_nodes = int(data.num_nodes or 0)
+        with watch_propagation(model) as self.seen:
+            self.prediction = on_all.outputs(on_all.everybody)
+        self.scale = size_of(self.prediction)
+
+    def players(self, num_hops: int | None) -> Players:
+        """The receptive field, or the nodes within some hops; everything else stays as it is."""
+        if num_hops is None:
+            field = playing = self._field()
+        else:
+            playing = self._within(num_hops, self.seen.flow)
+            field = self._within(self.seen.hops, "both")
+        nodes = np.flatnonzero(playing)
+        on_all = self.evaluator(self.data, self.anchors, nodes)
+        # what the model says when half of the players are gone, for comparison
+        half = pack(np.random.default_rng(0).random((1, len(nodes))) < 0.5)
+        known = [(on_all.everybody, self.prediction)]
+        with suppress(Exception):  # a coalition that the model does not take is met again later
+            known.append((half, on_all.outputs(half)))
+        for part in self._contexts(field | playing):
+            inside = np.flatnonzero(part)
+            found = self.evaluator(
+                induced(self.data, part, self.roles),
+                np.searchsorted(inside, self.anchors),
+                np.searchsorted(inside, nodes),
+            )
+            if all(self._same(found.outputs(mask), expected) for mask, expected in known):
+                return Players(found, nodes, self.prediction)
+        return Players(on_all, nodes, self.prediction)
+
+    def _contexts(self, start: NDArray[np.bool_]) -> Iterator[NDArray[np.bool_]]:
+        """Parts of the graph that may decide the output: the start, and one and two hops more.
+
+        Normalized convolutions look at degrees, which need the edges one hop further out.
+        """
+        grown = grow_hops(self.edges, self.num_nodes, np.flatnonzero(start))
+        return (part for part in islice(grown, 3) if not part.all())
+
+    def _field(self) -> NDArray[np.bool_]:
+        """Nodes whose features can change the output, found by the number of hops and checked."""
+        tried = self._within(self.seen.hops, self.seen.flow)
+        if self._decides(tried):
+            return tried
+        around = grow_hops(self.edges, self.num_nodes, self.anchors)
+        for hop, tried in enumerate(around):
+            if hop >= self.seen.hops and self._decides(tried):
+                return tried
+        log.info("nodes without a connection to the target change its output: all nodes play")
+        return np.ones(self.num_nodes, dtype=np.bool_)
+
+    def _within(self, hops: int, flow: str) -> NDArray[np.bool_]:
+        reached = islice(grow_hops(self.edges, self.num_nodes, self.anchors, flow), hops + 1)
+        return list(reached)[-1]
+
+    def _decides(self, inside: NDArray[np.bool_]) -> bool:
+        """Whether the output stays the same when all features of the nodes outside change."""
+        if inside.all():
+            return True
+        everybody = self.on_all.everybody
+        try:
+            changed = self.on_all.outputs(everybody, self._disturbing(~inside, noise=True))
+        except Exception:
+            # features that noise makes invalid, such as logarithms of something
+            changed = self.on_all.outputs(everybody, self._disturbing(~inside, noise=False))
+        if self._same(changed, self.prediction):
+            return True
+
+        def again() -> Tensor:
+            return self.on_all.outputs(everybody)
+
+        refuse_random(self.model, again, again(), self.prediction, self.scale)
+        return False
+
+    def _disturbing(self, outside: NDArray[np.bool_], *, noise: bool) -> Change:
+        """A change of inputs: other rows, and noise where they are real, for the nodes outside."""
+        rows = torch.from_numpy(np.flatnonzero(outside))
+        source = torch.Generator().manual_seed(0)
+        others = torch.randint(len(outside), rows.shape, generator=source)
+
+        def change(fields: dict[str, Any]) -> dict[str, Any]:
+            changed = dict(fields)
+            for key in self.on_all.removal.tensors.node:
+                value: Tensor = fields[key].clone()
+                there = rows.to(value.device)
+                drawn = value[others.to(value.device)]
+                if noise and value.is_floating_point():
+                    added = torch.randn(drawn.shape, generator=source).to(drawn)
+                    drawn = drawn + added * (1 + value.abs().mean())
+                value[there] = drawn
+                changed[key] = value
+            return changed
+
+        return change
+
+    def _same(self, a: Tensor, b: Tensor) -> bool:
+        return difference(a, b) <= rounding(b.dtype) * max(self.scale, size_of(b))
+
+
+def _anchors(data: Data, task_level: str, index: int | Tensor | None) -> NDArray[np.int64]:
+    """The target node, the two ends of the target pair, or nobody."""
+    if task_level == "graph":
+        check_index(index, task_level)
+        return np.zeros(0, dtype=np.int64)
+    if index is None:
+        raise ValueError(f"task_level={task_level!r} needs index=..., the {task_level} to explain")
+    pairs = data.get("edge_label_index")
+    if task_level == "edge" and not isinstance(pairs, Tensor):
+        raise ValueError("task_level='edge' needs data.edge_label_index of shape (2, K)")
+    count = int(data.num_nodes or 0) if task_level == "node" else int(pairs.shape[1])
+    chosen = _one_index(index, task_level, count)
+    if task_level == "node":
+        return np.array([chosen])
+    ends: NDArray[np.int64] = pairs[:, chosen].cpu().numpy().astype(np.int64)
+    return ends
+
+
+def _one_index(index: Any, task_level: str, count: int) -> int:
+    """One position as an integer, or an error that says what came instead."""
+    what = "a node" if task_level == "node" else "a column of edge_label_index"
+    chosen = as_index(index, f" in 0..{count - 1}, {what}")
+    if not 0 <= chosen < count:
+        raise ValueError(f"index must lie in 0..{count - 1} (got {chosen})")
+    return chosen
+
+
+def as_index(index: Any, valid: str = "") -> int:
+    """An index as an integer, whatever integer type it has, or an error that says what came."""
+    if isinstance(index, Tensor | np.ndarray) and np.prod(index.shape) == 1:
+        index = index.item()
+    if isinstance(index, bool | np.bool_) or not isinstance(index, int | np.integer):
+        raise TypeError(
+            f"index must be one integer{valid} (got {index!r}); explain several by calling once "
+            "for each"
+        )
+    return int(index)
+
+
+def check_index(index: Any, task_level: str) -> int | None:
+    """An index where the task has one, or an error."""
+    if index is None:
+        return None
+    if task_level == "graph":
+        raise ValueError(
+            "index is for task_level='node' or 'edge', and this is task_level='graph' "
+            f"(got index={index!r})"
+        )
+    return as_index(index)

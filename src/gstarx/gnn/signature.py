@@ -1,0 +1,399 @@
+"""Calling a model whatever its signature, on any part of a graph.
+
+A model may take ``(x, edge_index)``, ``(x, edge_index, batch)``, further arguments of any name that
+the data carries, or one ``Data`` object. Which tensors belong to nodes and which to edges, and so
+have to be cut down with a coalition, follows PyG's own conventions for ``Data``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import chain
+from types import FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from gstarx.gnn.batching import UnionBatch
+
+Model = Callable[..., Any]
+_DATA_NAMES = frozenset({"data", "batch", "graph", "g", "inputs"})
+#: Set by the batch, never taken from the data.
+_FROM_BATCH = frozenset(
+    {"batch", "batch_size", "ptr", "num_nodes", "edge_index", "edge_label_index"}
+)
+#: Where wrappers that pass everything on keep the model: ``torch.compile``, ``DataParallel`` and
+#: its relatives, Lightning's Fabric.
+_WRAPPED = ("_orig_mod", "module", "_original_module", "_forward_module")
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+#: What every field of a graph belongs to: ``"node"``, ``"edge"``, ``"ids"`` or ``"rest"``.
+Roles = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How a model wants its arguments.
+
+    Attributes
+    ----------
+    takes_data
+        Whether it takes one ``Data`` object.
+    positional
+        Names of what goes in by position.
+    keywords
+        Names of what goes in by keyword.
+    roles
+        What the fields of a ``Data`` object belong to, by name.
+    """
+
+    takes_data: bool
+    positional: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    roles: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, model: Model, data: Data, keywords: Iterable[str] | None = None) -> Signature:
+        """Read the signature of a model and match it with what the data carries.
+
+        ``keywords``, where given, are passed in any case and nothing else but ``batch`` is. They
+        are needed where the signature leaves it open what the model takes.
+        """
+        chosen = _checked_keywords(keywords, data)
+        parameters = _parameters(model)
+        named = [p for p in parameters or () if p.kind in _BY_POSITION]
+        if chosen is None:
+            if _wants_data(named, data):
+                return cls(True, roles=tuple(roles_of(data).items()))
+            if _is_open(parameters):
+                _refuse_a_guess(model, data, parameters or ())
+        by_keyword = [p for p in parameters or () if p.kind == p.KEYWORD_ONLY]
+        names = [p.name for p in named]
+        positional = [
+            name if name in data or name in _FROM_BATCH else usual
+            for name, usual in zip(names[:2], ("x", "edge_index"), strict=False)
+        ]
+        offered = [*names[2:], *(p.name for p in by_keyword)]
+        if not positional and not {"x", "edge_index"} & set(offered):
+            positional = ["x", "edge_index"]
+        _check_required([*named[2:], *by_keyword], data, chosen or ())
+        if chosen is None:
+            passed = [n for n in offered if n in data or n in _FROM_BATCH]
+        else:
+            always = ("x", "edge_index", "batch", "batch_size")
+            passed = chosen + [n for n in offered if n in always and n not in chosen]
+        return cls(False, tuple(positional), tuple(passed))
+
+    @property
+    def takes_batch(self) -> bool:
+        """Whether several graphs can go through the model at once."""
+        return self.takes_data or "batch" in (*self.positional, *self.keywords)
+
+
+def _checked_keywords(keywords: Iterable[str] | None, data: Data) -> list[str] | None:
+    """Names of fields that the data has, or an error that lists them."""
+    if keywords is None:
+        return None
+    if isinstance(keywords, str):
+        raise TypeError(f"keywords must be a list of names (got {keywords!r}); say [{keywords!r}]")
+    chosen = list(keywords)
+    for name in chosen:
+        if name not in data and name not in _FROM_BATCH:
+            raise ValueError(
+                f"keywords names {name!r}, which the data does not carry (it has "
+                f"{', '.join(sorted(data.keys()))})"
+            )
+    return chosen
+
+
+def _check_required(
+    parameters: Iterable[inspect.Parameter], data: Data, keywords: Iterable[str]
+) -> None:
+    """Raise where the model needs something that is nowhere to be had."""
+    for parameter in parameters:
+        name = parameter.name
+        if parameter.default is not parameter.empty or name in data or name in _FROM_BATCH:
+            continue
+        if name not in keywords:
+            raise ValueError(
+                f"the model needs an argument {name!r} that the data does not carry "
+                f"(it has {', '.join(sorted(data.keys()))})"
+            )
+
+
+def _is_open(parameters: tuple[inspect.Parameter, ...] | None) -> bool:
+    """Whether a signature leaves it open what is passed."""
+    return parameters is None or any(
+        p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters
+    )
+
+
+def _refuse_a_guess(model: Model, data: Data, parameters: tuple[inspect.Parameter, ...]) -> None:
+    """Raise where an open signature may or may not take some of the fields of the data.
+
+    Labels and masks of splits are not inputs. Without other fields there is nothing to guess.
+    """
+    known = {"x", "edge_index", "y", "edge_label", *(p.name for p in parameters)}
+    fields = [
+        key
+        for key, value in data
+        if isinstance(value, Tensor)
+        and key not in known
+        and not key.endswith("_mask")
+        and (key not in _FROM_BATCH or key == "edge_label_index")
+    ]
+    if fields:
+        kind = getattr(type(model), "__name__", "model")
+        raise ValueError(
+            f"the signature of the model ({kind}) takes anything, so it does not say which fields "
+            f"of the data are its inputs (besides x and edge_index there are {', '.join(fields)}): "
+            f"name those it takes with keywords=[...], for example keywords={[*fields, 'batch']}, "
+            "or keywords=[] for none of them"
+        )
+
+
+def _parameters(model: Model) -> tuple[inspect.Parameter, ...] | None:
+    """The parameters of a model's forward pass, or None where it does not say.
+
+    What wraps a model without saying what it passes on is looked through: ``torch.compile``,
+    ``DataParallel`` and its relatives, Lightning's Fabric, ``functools.partial``.
+    """
+    if isinstance(model, partial):
+        return _without_bound(model)
+    listed = getattr(getattr(model, "signature", None), "param_dict", None)
+    if isinstance(listed, Mapping):  # PyG's Sequential
+        return tuple(_parameter(name) for name in listed)
+    forward = getattr(model, "forward", model)
+    schema = getattr(forward, "schema", None)
+    if schema is not None:  # TorchScript
+        return tuple(
+            _parameter(
+                a.name, a.default_value if a.has_default_value() else inspect.Parameter.empty
+            )
+            for a in schema.arguments[1:]
+        )
+    try:
+        # a method's function is the same for all its models, so that it is looked at once
+        if inspect.ismethod(forward) and not hasattr(forward, "__wrapped__"):
+            parameters = _read_parameters(forward.__func__)[1:]
+        else:
+            parameters = tuple(inspect.signature(forward).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    if _is_open(parameters):
+        for name in _WRAPPED:
+            inner = getattr(model, name, None)
+            if isinstance(inner, torch.nn.Module):
+                return _parameters(inner)
+    return parameters
+
+
+def _parameter(name: str, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
+
+
+def _without_bound(bound: partial[Any]) -> tuple[inspect.Parameter, ...] | None:
+    """The parameters that a partial call leaves free."""
+    parameters = _parameters(bound.func)
+    if parameters is None:
+        return None
+    free = list(parameters)
+    for _ in bound.args:
+        if free and free[0].kind in _BY_POSITION:
+            del free[0]
+    return tuple(p for p in free if p.name not in bound.keywords)
+
+
+@lru_cache(maxsize=256)
+def _read_parameters(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
+    return tuple(inspect.signature(function).parameters.values())
+
+
+def _wants_data(named: list[inspect.Parameter], data: Data) -> bool:
+    """Whether the arguments are one ``Data`` object, by their type, name or number."""
+    required = [p for p in named if p.default is p.empty]
+    if len(required) != 1 or required[0].name in ("x", "edge_index"):
+        return False
+    name, annotation = required[0].name, required[0].annotation
+    by_type = isinstance(annotation, type) and issubclass(annotation, Data | Batch)
+    by_name = name in _DATA_NAMES or str(annotation).rpartition(".")[2] in ("Data", "Batch")
+    return by_type or by_name or (len(named) == 1 and name not in data)
+
+
+def roles_of(data: Data) -> Roles:
+    """What every field of a graph belongs to, by PyG's conventions for ``Data``.
+
+    To be asked of the whole graph only: the sizes of a part of it may coincide.
+    """
+    roles: Roles = {}
+    for key, value in data:
+        if key in _FROM_BATCH:
+            continue
+        dense = isinstance(value, Tensor) and value.layout == torch.strided
+        if dense and ("index" in key or key == "face") and not value.is_floating_point():
+            roles[key] = "ids"
+        elif dense and value.dim() > 0 and data.is_node_attr(key):
+            roles[key] = "node"
+        elif dense and value.dim() > 0 and data.is_edge_attr(key):
+            roles[key] = "edge"
+        else:
+            roles[key] = "rest"
+    return roles
+
+
+class GraphTensors:
+    """The tensors of one graph on a device, sorted by what they belong to."""
+
+    def __init__(self, data: Data, device: torch.device, roles: Roles) -> None:
+        self.num_nodes = int(data.num_nodes or 0)
+        self.device = device
+        self.edge_index = np.ascontiguousarray(data.edge_index.cpu().numpy(), dtype=np.int64)
+        fields: dict[str, dict[str, Any]] = {"node": {}, "edge": {}, "ids": {}, "rest": {}}
+        for key, role in roles.items():
+            value = data[key]
+            fields[role][key] = value.to(device) if isinstance(value, Tensor) else value
+        self.node, self.edge, self.rest = fields["node"], fields["edge"], fields["rest"]
+        #: Nodes that some field names.
+        self.named: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        if fields["ids"]:
+            listed = [ids.cpu().numpy().reshape(-1) for ids in fields["ids"].values()]
+            self.named = np.unique(np.concatenate(listed)).astype(np.int64)
+        # a field of ids, in positions of ``named``
+        lookup = torch.from_numpy(self.named).to(device)
+        self._ids = {
+            key: torch.searchsorted(lookup, ids.reshape(1) if ids.dim() == 0 else ids.contiguous())
+            for key, ids in fields["ids"].items()
+        }
+
+    def part(self, batch: UnionBatch, named: NDArray[np.int64]) -> dict[str, Any]:
+        """All fields for a batch of coalitions by name, given the places (k, m) of named nodes."""
+        count = len(named)
+        nodes, edges, owner, ends = (
+            torch.from_numpy(array).to(self.device)
+            for array in (batch.nodes, batch.edges, batch.owner, batch.ends)
+        )
+        fields: dict[str, Any] = {
+            key: value.expand(count, *value.shape[1:])
+            if isinstance(value, Tensor) and value.dim() > 0 and len(value) == 1
+            else value
+            for key, value in self.rest.items()
+        }
+        fields |= {key: value.index_select(0, nodes) for key, value in self.node.items()}
+        fields |= {key: value.index_select(0, edges) for key, value in self.edge.items()}
+        if self._ids:
+            places = torch.from_numpy(np.ascontiguousarray(named)).to(self.device)
+            fields |= {key: _inside(value, places) for key, value in self._ids.items()}
+        fields |= {"edge_index": ends, "batch": owner, "batch_size": count}
+        return fields | {"num_nodes": len(nodes)}
+
+
+def _inside(ids: Tensor, places: Tensor) -> Tensor:
+    """Node ids (K,) or (r, K) in the batch's numbering, where all of a column are present."""
+    moved = places[:, ids[None].flatten(0, -2)]
+    kept = moved.permute(1, 0, 2)[:, (moved >= 0).all(dim=1)]
+    return kept.reshape(*ids.shape[:-1], -1)
+
+
+def call_model(model: Model, signature: Signature, fields: dict[str, Any]) -> Any:
+    """Call the model with fields by name."""
+    if signature.takes_data or "ptr" in (*signature.positional, *signature.keywords):
+        sizes = torch.bincount(fields["batch"], minlength=fields["batch_size"])
+        fields = {**fields, "ptr": torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])}
+    if signature.takes_data:
+        return model(_as_batch(fields, dict(signature.roles)))
+    missing = [name for name in signature.positional if name not in fields]
+    if missing:
+        raise ValueError(f"the model takes {missing[0]!r}, which the data does not carry")
+    positional = [fields[name] for name in signature.positional]
+    return model(*positional, **{n: fields[n] for n in signature.keywords if n in fields})
+
+
+def _as_batch(fields: dict[str, Any], roles: Roles) -> Batch:
+    """A batch like those of PyG's loaders, which can be taken apart by ``to_data_list``."""
+    batch = Batch(_base_cls=Data, **{k: v for k, v in fields.items() if k != "batch_size"})
+    owner, ptr, count = fields["batch"], fields["ptr"].cpu(), fields["batch_size"]
+
+    def slices(owners: Tensor) -> Tensor:
+        ends = torch.bincount(owners, minlength=count).cumsum(0).cpu()
+        return torch.cat([ends.new_zeros(1), ends])
+
+    edges = slices(owner[fields["edge_index"][0]])
+    first = {"edge_index": edges}
+    for key, role in roles.items():
+        value = fields.get(key)
+        if not isinstance(value, Tensor) or value.dim() == 0:
+            continue
+        if role == "ids":
+            first[key] = slices(owner[value[None].flatten(0, -2)[0]])
+        elif role == "rest" and len(value) == count:
+            first[key] = torch.arange(count + 1)
+        elif role != "rest":
+            first[key] = ptr if role == "node" else edges
+    nodes = {"edge_index", *(key for key, role in roles.items() if role == "ids")}
+    none = torch.zeros(count, dtype=torch.long)
+    batch._num_graphs, batch._slice_dict = count, first
+    batch._inc_dict = {key: ptr[:-1] if key in nodes else none for key in first}
+    batch.stores[0]._num_nodes = ptr.diff().tolist()
+    return batch
+
+
+def networks_of(model: Model) -> list[torch.nn.Module]:
+    """The networks that a callable runs, as far as it shows them.
+
+    A module is its own. Partial calls, bound methods, functions and objects with ``__call__`` run
+    those that they hold: as arguments, as attributes, or as variables that a function refers to,
+    itself or through other functions of its file.
+    """
+    if isinstance(model, torch.nn.Module):
+        return [model]
+    found: dict[int, torch.nn.Module] = {}
+    seen: set[int] = set()
+
+    def look(held: Any, file: str | None) -> None:
+        if isinstance(held, torch.nn.Module):
+            found[id(held)] = held
+        elif id(held) not in seen:
+            seen.add(id(held))
+            for inner in _held_by(held, file, outermost=held is model):
+                look(inner, held.__module__ if isinstance(held, FunctionType) else file)
+
+    look(model, None)
+    return list(found.values())
+
+
+def _held_by(held: Any, file: str | None, *, outermost: bool) -> list[Any]:
+    """What a callable holds that may be a network or lead to one."""
+    if isinstance(held, partial):
+        return [held.func, *held.args, *held.keywords.values()]
+    if isinstance(held, MethodType):
+        return [held.__func__, held.__self__, *getattr(held.__self__, "__dict__", {}).values()]
+    if isinstance(held, FunctionType):
+        if file is not None and held.__module__ != file:
+            return []
+        named = inspect.getclosurevars(held)
+        defaults = [*(held.__defaults__ or ()), *(held.__kwdefaults__ or {}).values()]
+        wrapped = [held.__wrapped__] if hasattr(held, "__wrapped__") else []
+        return [*named.nonlocals.values(), *named.globals.values(), *defaults, *wrapped]
+    return list(vars(held).values()) if outermost and hasattr(held, "__dict__") else []
+
+
+def submodules(model: Model) -> list[torch.nn.Module]:
+    """All layers of the networks that a callable runs, each once."""
+    networks = networks_of(model)
+    if len(networks) == 1:
+        return list(networks[0].modules())
+    return list({id(m): m for network in networks for m in network.modules()}.values())
+
+
+def model_device(model: Model, fallback: torch.device) -> torch.device:
+    """Device of the model's first parameter or buffer, or the fallback if it has none."""
+    networks = networks_of(model)
+    tensors = (chain(network.parameters(), network.buffers()) for network in networks)
+    tensor = next(chain.from_iterable(tensors), None)
+    return fallback if tensor is None else tensor.device

@@ -1,0 +1,304 @@
+"""From a specification to what a worker needs: data, model and explainer, checked and keyed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from gstarx import datasets
+from gstarx._internal.atomic_write import written_aside
+from gstarx.datasets import GraphDataset
+from gstarx.explainers import NodeExplainer
+from gstarx.explainers.packages import packages_of, versions_of
+from gstarx.explainers.presets import options_for
+from gstarx.gnn import expected_output
+from gstarx.models import Network, digest, load_model, load_published_checkpoint
+from gstarx.runs.parquet_parts import of_the_system, set_aside
+from gstarx.runs.rows import FORMAT, digest_of, identity_in, request_name
+from gstarx.runs.specification import RunSpec
+from gstarx.runs.task import Task, on_device, package_versions
+
+
+class ChangedInput(RuntimeError):
+    """Data, weights or packages are not those that the run was specified or begun with."""
+
+
+@dataclass(frozen=True)
+class ResolvedRun:
+    """A run with everything it needs at hand.
+
+    Attributes
+    ----------
+    spec
+        The specification, with the digests of what was found.
+    run
+        Digest of everything that can change a number.
+    dataset
+        All graphs.
+    positions
+        Those to be explained.
+    model
+        The model, in evaluation mode, on its device.
+    baseline
+        A number per class, for explainers that take one.
+    identity
+        What ``run`` is the digest of.
+    """
+
+    spec: RunSpec
+    run: str
+    dataset: GraphDataset
+    positions: tuple[int, ...]
+    model: Network
+    baseline: tuple[float, ...] | None
+    identity: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name under which the request is remembered: the run and its graphs."""
+        return request_name(self.run, self.spec.model_dump(mode="json"))
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """What a store remembers, to resume it."""
+        spec = self.spec.model_dump(mode="json")
+        return {"name": self.name, "spec": spec, "spec_digest": digest_of(spec), **self.identity}
+
+    def task(self, trained: Path | None) -> Task:
+        """What explains graphs, with the explainer as it was trained."""
+        explainer = self.spec.create_explainer(self.baseline)
+        if trained is not None:
+            explainer = type(explainer).load(trained)
+        splits = {at: name for name, part in self.dataset.split_indices.items() for at in part}
+        return Task(
+            run_id=self.run,
+            dataset=self.spec.dataset.name,
+            explainer_name=self.spec.explainer.name,
+            model=self.model,
+            explainer=explainer,
+            removal=self.spec.removal,
+            sparsities=self.spec.sparsities,
+            seed=self.spec.seed,
+            device=self.spec.device,
+            splits={at: splits[at] for at in self.positions if at in splits},
+            versions=self.identity["versions"],
+        )
+
+    def graph(self, position: int) -> Data:
+        """One graph."""
+        return self.dataset[position]
+
+
+def resolve(
+    spec: RunSpec,
+    baseline: tuple[float, ...] | None = None,
+    dataset: GraphDataset | None = None,
+) -> ResolvedRun:
+    """Load and check what a specification names.
+
+    Parameters
+    ----------
+    spec
+        The specification.
+    baseline
+        The baseline, where it has been computed before.
+    dataset
+        The dataset, where it has been loaded before.
+
+    Raises
+    ------
+    ChangedInput
+        When data or weights have other digests than the specification says.
+    ValueError
+        When the graphs are not in the split, or the model is none of graphs.
+    """
+    if dataset is None:
+        dataset = datasets.load(spec.dataset.name, spec.dataset.root, **spec.dataset.options)
+    elif dataset.name != spec.dataset.name:
+        raise ValueError(
+            f"the dataset must be {spec.dataset.name!r}, as specified (got {dataset.name!r})"
+        )
+    _check("the dataset " + repr(spec.dataset.name), spec.dataset.digest, dataset.digest)
+    model = _load(spec)
+    found = digest(model)
+    _check(f"the weights in {spec.model.weights}", spec.model.digest, found)
+    if model.readout is None:
+        raise ValueError(
+            f"a run explains graphs, but the model in {spec.model.weights} has no readout: it "
+            "classifies nodes"
+        )
+    pinned = spec.model_copy(
+        update={
+            "dataset": spec.dataset.model_copy(update={"digest": dataset.digest}),
+            "model": spec.model.model_copy(
+                update={"digest": found, "weights": os.path.abspath(spec.model.weights)}
+            ),
+        }
+    )
+    identity = _identity(pinned, dataset, model)
+    model = model.to(spec.device)
+    return ResolvedRun(
+        spec=pinned,
+        run=digest_of(identity),
+        dataset=dataset,
+        positions=_positions(spec, dataset),
+        model=model,
+        baseline=baseline or _baseline(spec, dataset, model),
+        identity=identity,
+    )
+
+
+def trained_explainer(resolved: ResolvedRun, directory: Path, aside: Path) -> Path | None:
+    """The file of the trained explainer, trained now if it is not there; ``None`` if it need not.
+
+    It is keyed by what the training depends on, so that runs that differ in nothing else share it.
+    """
+    explainer = resolved.spec.create_explainer(resolved.baseline)
+    if not explainer.requires_training:
+        return None
+    if not hasattr(explainer, "save") or not hasattr(explainer, "load"):
+        raise TypeError(
+            f"explainer {resolved.spec.explainer.name!r} needs training: to be used in runs it "
+            "must have save(path) and load(path)"
+        )
+    without = {"removal", "sparsities"}
+    key = digest_of({name: v for name, v in resolved.identity.items() if name not in without})
+    path = directory / f"{resolved.spec.explainer.name}-{key}.safetensors"
+    if path.exists():
+        try:
+            type(explainer).load(path)
+            return path
+        except Exception as error:
+            if of_the_system(error):
+                raise
+            set_aside(path, aside, str(error))
+    _train(resolved, explainer, path)
+    return path
+
+
+def check_versions(identity: Mapping[str, Any]) -> None:
+    """Raise where a run was begun with other versions of the packages."""
+    begun = identity.get("versions", {})
+    for name, got in {**versions_of(begun), **package_versions()}.items():
+        if begun.get(name) != got:
+            was, now = (f"{name} {one}" if one else f"no {name}" for one in (begun.get(name), got))
+            raise ChangedInput(
+                f"the run was begun with {was}, and this is {now}, which may give other numbers: "
+                "use that version to resume it, or run the specification anew"
+            )
+
+
+def check_unchanged(resolved: ResolvedRun, request: Mapping[str, Any]) -> None:
+    """Raise where a request, carried out now, would be another run than the one that was begun."""
+    now = _leaves(json.loads(json.dumps(resolved.identity)))
+    begun = _leaves(identity_in(request))
+    for name in {**now, **begun}:
+        if now.get(name) != begun.get(name):
+            raise ChangedInput(
+                f"{name} of the run was {begun.get(name)!r} when it was begun, and is "
+                f"{now.get(name)!r} now: bring back the old one to resume it, or run the "
+                "specification anew"
+            )
+
+
+def _leaves(content: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Everything in a nested dictionary, by the path to it.
+
+    >>> _leaves({"seed": 0, "versions": {"torch": "2.4"}})
+    {'seed': 0, 'versions.torch': '2.4'}
+    """
+    found: dict[str, Any] = {}
+    for name, value in content.items():
+        found |= (
+            _leaves(value, f"{above}{name}.") if isinstance(value, dict) else {above + name: value}
+        )
+    return found
+
+
+def _train(resolved: ResolvedRun, explainer: NodeExplainer, path: Path) -> None:
+    graphs = [on_device(graph, resolved.spec.device) for graph in resolved.dataset.split("train")]
+    explainer.fit(resolved.model, graphs, seed=resolved.spec.seed)
+    with written_aside(path) as aside:
+        explainer.save(aside)
+
+
+def _load(spec: RunSpec) -> Network:
+    path = Path(spec.model.weights)
+    if path.suffix == ".pth":
+        return load_published_checkpoint(path, **spec.model.options)
+    if spec.model.options:
+        raise ValueError(
+            "options of a model are for published checkpoints, .pth files "
+            f"(got {', '.join(spec.model.options)} for {path})"
+        )
+    return load_model(path)[0]
+
+
+def _check(what: str, wanted: str | None, got: str) -> None:
+    if wanted is not None and wanted != got:
+        raise ChangedInput(
+            f"{what} changed: the run was specified with the digest {wanted[:16]}... "
+            f"(got {got[:16]}...); bring back the old one, or run a specification without digest"
+        )
+
+
+def _positions(spec: RunSpec, dataset: GraphDataset) -> tuple[int, ...]:
+    everything = range(len(dataset))
+    split = everything if spec.split == "all" else dataset.split_indices.get(spec.split, ())
+    if spec.graphs is None:
+        return tuple(sorted(split))
+    inside = set(split)
+    for position in spec.graphs:
+        if position not in inside:
+            raise ValueError(
+                f"graphs must be in the split {spec.split!r} of {spec.dataset.name!r}, "
+                f"{len(inside)} of the positions 0..{len(dataset) - 1} (got {position})"
+            )
+    return spec.graphs
+
+
+def _baseline(spec: RunSpec, dataset: GraphDataset, model: Network) -> tuple[float, ...] | None:
+    if not isinstance(spec.baseline, str):
+        return spec.baseline
+    if "baseline" not in spec.explainer_options(None):
+        return None
+    graphs = list(dataset) if spec.baseline == "all" else dataset.split(spec.baseline)
+    return tuple(float(mean) for mean in expected_output(model, graphs))
+
+
+def _identity(spec: RunSpec, dataset: GraphDataset, model: Network) -> dict[str, Any]:
+    """Everything that can change a number, the graph itself apart."""
+    options = {
+        **options_for(spec.explainer.name, spec.dataset.name),
+        **spec.explainer_options(None if spec.baseline is None else spec.baseline),
+    }
+    splits = {name: list(part) for name, part in sorted(dataset.split_indices.items())}
+    explainer = spec.create_explainer(None if spec.baseline is None else [0.5])
+    packages = packages_of(spec.explainer.name, explainer)
+    return {
+        "format": FORMAT,
+        "dataset": {
+            "name": spec.dataset.name,
+            "options": spec.dataset.options,
+            "digest": dataset.digest,
+            "splits": digest_of(splits),
+        },
+        "model": {
+            "network": type(model).__name__,
+            "config": model.config,
+            "digest": spec.model.digest,
+        },
+        "explainer": {"name": spec.explainer.name, "options": options},
+        "removal": spec.removal,
+        "sparsities": spec.sparsities,
+        "seed": spec.seed,
+        "device": torch.device(spec.device).type,
+        "versions": {**versions_of(packages), **package_versions()},
+    }

@@ -1,0 +1,300 @@
+"""Models that mix a batch, or draw random numbers, do not give plausible wrong numbers."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
+from torch_geometric.loader import DataLoader
+from torch_geometric.nn import GCNConv, GraphNorm, global_mean_pool
+
+from gstarx import GNNGame, expected_output, explain, explain_many, explainers
+from gstarx.gnn.self_check import BatchMixing, difference, rounding
+from gstarx.metrics import evaluate, evaluate_many
+from gstarx.models import GCN
+from tests.gnn.networks import CLASSES, FEATURES
+from tests.gnn.one_by_one import coalitions, graph, removed
+
+RAW: dict[str, Any] = {"payoff": "raw", "target": "all"}
+
+
+class Mixing(nn.Module):
+    """GraphNorm over the whole batch; remembers how many graphs it was shown at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = GCNConv(FEATURES, 8), GraphNorm(8)
+        self.head = nn.Linear(8, CLASSES)
+        self.shown: list[int] = []
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        hidden = self.norm(self.conv(x, edge_index)).relu()
+        out = self.head(global_mean_pool(hidden, batch))
+        self.shown.append(len(out))
+        return out
+
+
+def mixing(seed: int = 0) -> Mixing:
+    torch.manual_seed(seed)
+    return Mixing().eval()
+
+
+def alone(model: Any, data: Data, rows: Any) -> Any:
+    with torch.no_grad():
+        parts = [removed(data, torch.from_numpy(row.copy())) for row in rows]
+        return torch.cat([model(part.x, part.edge_index) for part in parts]).numpy()
+
+
+def test_a_batch_of_one_coalition_holds_one() -> None:
+    model, data, rows = mixing(), graph("messy"), coalitions(7, at_most=20)
+    game = GNNGame(model, data, batch_nodes=1, lazy=True, **RAW)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        worths = game(rows)
+        found = explain(model, data, batch_nodes=1)
+    assert set(model.shown) == {1}
+    np.testing.assert_allclose(worths, alone(model, data, rows), atol=1e-6)
+    torch.testing.assert_close(found.prediction, model(data.x, data.edge_index)[0])
+
+
+def test_a_batch_is_mended_and_that_is_said_once() -> None:
+    model, graphs = mixing(), [graph("ring", seed=seed) for seed in range(3)]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("default")
+        many = explain_many(model, graphs, progress=False)
+    assert [str(w.message).partition(":")[0] for w in said] == [
+        "the model mixes the graphs of a batch"
+    ]
+    for data, found in zip(graphs, many, strict=True):
+        expected = explain(model, data, batch_nodes=1)
+        torch.testing.assert_close(found.node_mask, expected.node_mask, atol=1e-6, rtol=0)
+        assert found.check["one_by_one"] == "the model mixes the graphs of a batch"
+        assert found.check["largest_difference"] > 1e-3
+
+
+@pytest.mark.filterwarnings("ignore:the model mixes")
+def test_shared_passes_metrics_and_baselines_do_not_mix_either() -> None:
+    model, graphs = mixing(), [graph("ring", seed=seed) for seed in range(4)]
+    options: dict[str, Any] = {"estimator": "subgraphs", "max_sample_size": 4, "seed": 0}
+    many = explain_many(model, graphs, progress=False, **options)
+    singly = explain_many(model, graphs, progress=False, **options, batch_nodes=1)
+    for found, expected in zip(many, singly, strict=True):
+        torch.testing.assert_close(found.node_mask, expected.node_mask, atol=1e-6, rtol=0)
+    judged = evaluate_many(model, graphs, [[0, 1]] * 4)
+    for data, one in zip(graphs, judged, strict=True):
+        exact = evaluate(model, data, [0, 1], batch_nodes=1)
+        assert one.fidelity == pytest.approx(exact.fidelity, abs=1e-6)
+    with torch.no_grad():
+        apart = torch.cat([model(g.x, g.edge_index) for g in graphs]).softmax(dim=1).mean(dim=0)
+    torch.testing.assert_close(expected_output(model, graphs), apart.double(), atol=1e-6, rtol=0)
+
+
+class Sized(nn.Module):
+    """Keeps small batches apart and mixes large ones, as a model with a shortcut may."""
+
+    def __init__(self, threshold: int) -> None:
+        super().__init__()
+        self.threshold = threshold
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        out = global_mean_pool(x[:, :3], batch)
+        # from some point on the batches hold coalitions of several nodes
+        late = len(out) > 1 and len(x) > self.threshold * len(out)
+        return out + late * out.mean(dim=0)
+
+
+def test_mixing_that_shows_later_is_mended_too() -> None:
+    data = graph("ring")
+    rows = np.concatenate([np.eye(6, dtype=bool), ~np.eye(6, dtype=bool)])
+    game = GNNGame(Sized(2), data, batch_nodes=13, **RAW)
+    with pytest.warns(UserWarning, match="mixes"):
+        worths = game(rows)
+    expected = [data.x[row, :3].mean(dim=0).tolist() for row in rows]
+    np.testing.assert_allclose(worths, expected, atol=1e-6)
+
+
+def test_worths_that_were_given_out_already_are_not_mixed_with_others() -> None:
+    data = graph("ring")
+    game = GNNGame(Sized(2), data, batch_nodes=13, **RAW)
+    game(np.eye(6, dtype=bool))
+    rows = ~np.eye(6, dtype=bool)
+    with pytest.warns(UserWarning, match="mixes"), pytest.raises(BatchMixing, match="Ask for ev"):
+        game(rows)
+    assert game.evaluations == 0
+    expected = [data.x[row, :3].mean(dim=0).tolist() for row in rows]
+    np.testing.assert_allclose(game(rows), expected, atol=1e-6)
+
+
+class Drawing(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.drop = GCNConv(FEATURES, 3), nn.Dropout(0.5)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        hidden = nn.functional.dropout(self.drop(self.conv(x, edge_index)), 0.5)
+        return global_mean_pool(hidden, batch)
+
+
+NAMED = r"in evaluation mode \(they differ by .* drawn by dropout in Drawing"
+
+
+def test_a_random_model_is_refused_by_the_name_of_what_is_random() -> None:
+    model, data = Drawing(), graph("ring")
+    for task in ({}, {"task_level": "node", "index": 2}):
+        with pytest.raises(ValueError, match=NAMED if not task else "in evaluation mode"):
+            explain(model if not task else NodeDrawing(), data, **task)
+    with pytest.raises(ValueError, match=NAMED):
+        explain(model, data, batch_nodes=1)  # there is no batch to blame
+    eager = GNNGame(model, data, batch_nodes=1)
+    with pytest.raises(ValueError, match=NAMED):
+        eager(np.eye(6, dtype=bool))
+    with pytest.raises(ValueError, match=NAMED):
+        expected_output(model, [graph("ring"), graph("messy")])
+    with pytest.raises(ValueError, match=NAMED):
+        explain(model, data, fallback=0.0)
+    explain(model, data, check=False)
+
+
+class NodeDrawing(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = GCNConv(FEATURES, 3)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return nn.functional.dropout(self.conv(x, edge_index), 0.5)
+
+
+def test_a_model_that_remembers_is_refused() -> None:
+    calls = []
+
+    def counting(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        calls.append(1)
+        return global_mean_pool(x[:, :3], batch) + len(calls)
+
+    with pytest.raises(ValueError, match="may draw elsewhere or keep state"):
+        explain(counting, graph("ring"))
+
+
+def test_the_check_can_be_left_out() -> None:
+    model, data = mixing(), graph("ring")
+    found = explain(model, data, check=False)
+    assert found.check == {
+        "enabled": False,
+        "comparisons": 0,
+        "largest_difference": 0.0,
+        "one_by_one": "",
+    }
+    model.shown.clear()
+    explainers.create("shapley", check=False).explain(model, data)
+    assert max(model.shown) > 1
+
+
+def test_a_model_that_keeps_graphs_apart_is_compared_and_passes() -> None:
+    torch.manual_seed(0)
+    found = explain(GCN(FEATURES, 8, CLASSES), graph("ring"))
+    assert found.check["comparisons"] > 8
+    assert found.check["largest_difference"] < rounding(torch.float32)
+    assert found.check["one_by_one"] == ""
+
+
+def test_differences() -> None:
+    nan, inf = float("nan"), float("inf")
+    assert difference(torch.tensor([1.0, nan, inf]), torch.tensor([1.5, nan, inf])) == 0.5
+    assert difference(torch.tensor([nan]), torch.tensor([1.0])) == inf
+    assert difference(torch.tensor([inf]), torch.tensor([-inf])) == inf
+    assert difference(torch.zeros(1, 2), torch.zeros(1, 3)) == inf
+    assert difference(torch.zeros(0), torch.zeros(0)) == 0
+
+
+# -- threads ---------------------------------------------------------------------------------------
+
+
+class Dropping(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.drop, self.head = GCNConv(FEATURES, 8), nn.Dropout(0.5), nn.Linear(8, 2)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        return self.head(global_mean_pool(self.drop(self.conv(x, edge_index)), batch))
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_threads_that_share_a_model_in_training_mode(wrapped: bool) -> None:
+    torch.manual_seed(0)
+    model = Dropping().train()
+    graphs = [graph("messy", seed=seed) for seed in range(6)]
+    expected = [explain(model, data).node_mask for data in graphs]
+    found: dict[tuple[int, int], Tensor] = {}
+    errors: list[Exception] = []
+
+    def work(thread: int) -> None:
+        # every thread has its own wrapper around the same layers
+        network = nn.DataParallel(model) if wrapped and thread % 2 else model
+        try:
+            for at, data in enumerate(graphs):
+                found[thread, at] = explain(network, data, check=False).node_mask
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert all(module.training for module in model.modules())
+    for (_, at), mask in found.items():
+        torch.testing.assert_close(mask, expected[at], atol=1e-6, rtol=0)
+    assert len(found) == 24
+
+
+# -- what comes in ---------------------------------------------------------------------------------
+
+
+def test_loaders_and_batches_of_many_graphs() -> None:
+    torch.manual_seed(0)
+    model = GCN(FEATURES, 8, CLASSES)
+    graphs = [Data(x=g.x, edge_index=g.edge_index) for g in map(graph, ("ring", "messy", "ring"))]
+    expected = [found.node_mask for found in explain_many(model, graphs, progress=False)]
+    for source in (DataLoader(graphs, batch_size=2), Batch.from_data_list(graphs), iter(graphs)):
+        many = explain_many(model, source, progress=False)
+        for found, mask in zip(many, expected, strict=True):
+            torch.testing.assert_close(found.node_mask, mask)
+    with pytest.raises(TypeError, match=r"several graphs \(got one Data\); use explain"):
+        explain_many(model, graphs[0])
+    with pytest.raises(ValueError, match="data holds 3 graphs: explain one at a time, or use exp"):
+        explain(model, Batch.from_data_list(graphs))
+
+
+def test_one_logit_between_zero_and_one_is_no_sum() -> None:
+    def model(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return global_mean_pool(x[:, :1].sigmoid(), batch)
+
+    with pytest.warns(UserWarning, match=r"\(all lie between 0 and 1\): if they are, say"):
+        explain(model, graph("ring"), mode="binary_classification")
+
+
+def test_presence_is_an_option_of_one_value() -> None:
+    with pytest.raises(ValueError, match=r"presence is an option of value='banzhaf' \(got pres"):
+        explain(GCN(FEATURES, 8, CLASSES), graph("ring"), presence=0.3)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_a_sparse_adjacency_is_refused_with_the_way_out() -> None:
+    data = graph("ring")
+    data.adj_t = torch.sparse_coo_tensor(
+        data.edge_index.flip(0), torch.ones(12), (6, 6)
+    ).to_sparse_csr()
+    edges, data.edge_index = data.edge_index, None
+    with pytest.raises(TypeError, match=r"got NoneType\)\. The data has adj_t: .*to_edge_index"):
+        explain(GCN(FEATURES, 8, CLASSES), data)
+    from torch_geometric.utils import to_edge_index
+
+    again = to_edge_index(data.adj_t)[0].flip(0)
+    assert sorted(again.t().tolist()) == sorted(edges.t().tolist())

@@ -1,0 +1,200 @@
+"""Which arguments a model wants, and what the fields of a graph belong to."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import GIN, global_add_pool
+
+from gstarx import GNNGame
+from gstarx.gnn.signature import Signature, model_device, roles_of
+from tests.gnn.networks import CLASSES, FEATURES, build
+from tests.gnn.one_by_one import coalitions, graph
+
+DATA = graph("messy")
+
+
+def read(function: Any, **options: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | str:
+    found = Signature.of(function, DATA, **options)
+    return "data" if found.takes_data else (found.positional, found.keywords)
+
+
+def test_arguments_by_name() -> None:
+    assert read(lambda x, edge_index: 0) == (("x", "edge_index"), ())
+    assert read(lambda x, edge_index, batch: 0) == (("x", "edge_index"), ("batch",))
+    assert read(lambda features, links: 0) == (("x", "edge_index"), ())
+    assert read(lambda z, pos, batch: 0) == (("z", "pos"), ("batch",))
+    assert read(lambda x, batch: 0) == (("x", "batch"), ())
+    assert read(lambda x: 0) == (("x",), ())
+    assert read(lambda z: 0) == (("z",), ())
+    assert read(lambda x, edge_index, *, batch=None, pos, other=None: 0) == (
+        ("x", "edge_index"),
+        ("batch", "pos"),
+    )
+    assert read(lambda x, edge_index, edge_attr, nothing=None: 0) == (
+        ("x", "edge_index"),
+        ("edge_attr",),
+    )
+    assert read(lambda *, x, edge_index: 0) == ((), ("x", "edge_index"))
+    assert read(lambda x, *, edge_index, batch: 0) == (("x",), ("edge_index", "batch"))
+
+
+def test_what_a_signature_leaves_open_is_not_guessed() -> None:
+    bare = Data(x=DATA.x, edge_index=DATA.edge_index, y=DATA.y, train_mask=torch.ones(7) > 0)
+    for open_to_all in (
+        lambda *args, **kwargs: 0,
+        lambda x, edge_index, **kwargs: 0,
+        lambda x, edge_index, *args: 0,
+        max,  # builtins do not say
+    ):
+        with pytest.raises(ValueError, match=r"edge_attr, pos, .*keywords=\[\.\.\.\]"):
+            read(open_to_all)
+        assert read(open_to_all, keywords=["edge_attr"]) == (("x", "edge_index"), ("edge_attr",))
+        assert read(open_to_all, keywords=[]) == (("x", "edge_index"), ())
+        found = Signature.of(open_to_all, bare)  # nothing to guess
+        assert (found.positional, found.keywords) == (("x", "edge_index"), ())
+    assert read(lambda data, **kwargs: 0) == "data"
+    with pytest.raises(ValueError, match="keywords names 'angles', which the data does not carry"):
+        read(lambda x, edge_index, **kwargs: 0, keywords=["angles"])
+    with pytest.raises(TypeError, match=r"a list of names \(got 'pos'\); say \['pos'\]"):
+        read(lambda x, edge_index, **kwargs: 0, keywords="pos")
+
+
+def test_one_data_object() -> None:
+    def function(item: Any, scale: float = 2.0) -> Tensor: ...
+
+    for annotation in (Data, Batch, "Data", "Batch", "torch_geometric.data.Data"):
+        function.__annotations__["item"] = annotation
+        assert read(function) == "data"
+    for annotation in (Tensor, "Tensor", "DataLoader", Any):
+        function.__annotations__["item"] = annotation
+        assert read(function) != "data"
+    for named in (lambda data: 0, lambda batch: 0, lambda g, scale=2.0: 0):
+        assert read(named) == "data"
+    assert read(lambda sample: 0) == "data"  # one argument that is no field of the graph
+    assert read(build("data")) == "data"
+    assert read(lambda data, edge_index: 0) == (("x", "edge_index"), ())
+
+
+def test_names_that_are_given() -> None:
+    """As PyG's Explainer does: what was passed by keyword is passed on, and nothing else."""
+    function = build("keywords")
+    needed = ["pos", "charges", "edge_weight", "u", "scale", "bond_length_of_edge"]
+    found = Signature.of(function, DATA, needed)
+    assert found.keywords == (*needed, "batch")
+    assert read(lambda x, edge_index, pos=None, batch=None: 0, keywords=[]) == (
+        ("x", "edge_index"),
+        ("batch",),
+    )
+    assert read(lambda *args, **kwargs: 0, keywords=["batch"]) == (("x", "edge_index"), ("batch",))
+    assert read(max, keywords=["pos"]) == (("x", "edge_index"), ("pos",))
+    assert read(lambda data: 0, keywords=[]) != "data"
+    with pytest.raises(ValueError, match="needs an argument 'angles'"):
+        read(lambda x, edge_index, angles: 0, keywords=["pos"])
+
+
+def test_methods_partials_and_objects() -> None:
+    net = build("gine")
+    assert read(net.forward) == (("x", "edge_index"), ("edge_attr", "batch"))
+    assert read(functools.partial(net.forward, batch=None))[1][0] == "edge_attr"
+
+    class Callable:
+        def __call__(self, x: Tensor, edge_index: Tensor, pos: Tensor) -> Tensor: ...
+
+    assert read(Callable()) == (("x", "edge_index"), ("pos",))
+
+
+def test_takes_batch() -> None:
+    assert Signature(True).takes_batch
+    assert Signature(False, ("x", "batch")).takes_batch
+    assert Signature(False, ("x", "edge_index"), ("batch",)).takes_batch
+    assert not Signature(False, ("x", "edge_index"), ("pos",)).takes_batch
+
+
+def test_what_fields_belong_to() -> None:
+    data = graph("messy")  # 7 nodes, 9 edges
+    data.of_nodes, data.of_edges = torch.zeros(7, 2), torch.zeros(9)
+    data.refractive_index, data.root_index = torch.tensor(1.3), torch.tensor(3)
+    data.face = torch.zeros(3, 7, dtype=torch.long)
+    data.adj_t = torch.eye(7).to_sparse()
+    data.num_nodes = 7
+    data.batch = torch.zeros(7, dtype=torch.long)
+    roles = roles_of(data)
+    expected = {
+        "node": {"x", "pos", "z", "charges", "of_nodes"},
+        "edge": {"edge_attr", "edge_weight", "bond_length_of_edge", "of_edges"},
+        "ids": {"pair_index", "root_index", "face"},
+        "rest": {"u", "scale", "y", "name", "refractive_index", "adj_t"},
+    }
+    assert {
+        role: {key for key, found in roles.items() if found == role} for role in expected
+    } == expected
+
+
+def test_as_many_nodes_as_edges_is_decided_as_pyg_does() -> None:
+    data = graph("as many nodes as edges")
+    data.strength, data.edge_strength = torch.zeros(6), torch.zeros(6)
+    roles = roles_of(data)
+    assert roles["strength"] == roles["charges"] == roles["x"] == "node"
+    assert roles["edge_strength"] == roles["edge_attr"] == roles["edge_weight"] == "edge"
+    for key, role in roles.items():
+        if role in ("node", "edge"):
+            assert data.is_node_attr(key) == (role == "node")
+
+
+def test_fields_that_only_a_batch_has() -> None:
+    seen: dict[str, Any] = {}
+
+    def model(
+        x: Tensor, edge_index: Tensor, batch: Tensor, batch_size: int, ptr: Tensor, num_nodes: int
+    ) -> Tensor:
+        seen.update(batch_size=batch_size, ptr=ptr.tolist(), num_nodes=num_nodes)
+        return global_add_pool(x[:, :3], batch, batch_size)
+
+    data = graph("ring")
+    data.num_nodes = 6
+    game = GNNGame(model, data, check=False)
+    assert seen == {"batch_size": 1, "ptr": [0, 6], "num_nodes": 6}
+    game(np.array([[True] * 2 + [False] * 4, [True] * 3 + [False] * 3]))
+    assert seen == {"batch_size": 2, "ptr": [0, 2, 5], "num_nodes": 5}
+
+
+def test_graphs_without_features() -> None:
+    def model(data: Data) -> Tensor:
+        sizes = torch.bincount(data.batch, minlength=data.num_graphs)
+        assert data.num_nodes == int(sizes.sum())
+        edges = torch.bincount(data.batch[data.edge_index[0]], minlength=data.num_graphs)
+        return torch.stack([sizes, edges, sizes], dim=1).float()
+
+    bare = Data(edge_index=graph("ring").edge_index, num_nodes=6)
+    game = GNNGame(model, bare, payoff="raw", target="all")
+    rows = coalitions(6, at_most=10)
+    worths = game(rows)
+    assert np.array_equal(worths[:, 0], rows.sum(axis=1))
+    both = (rows & np.roll(rows, -1, axis=1)).sum(axis=1)
+    assert np.array_equal(worths[:, 1], 2 * both)
+
+
+def test_pygs_own_models() -> None:
+    torch.manual_seed(0)
+    net = GIN(FEATURES, 8, num_layers=2, out_channels=CLASSES, norm="BatchNorm").eval()
+    data = Data(x=graph("ring").x, edge_index=graph("ring").edge_index)
+    game = GNNGame(net, data, task_level="node", index=0, payoff="raw", target="all", baseline=0)
+    with torch.no_grad():
+        out = net(data.x, data.edge_index)[0]
+    np.testing.assert_allclose(game(np.ones((1, game.n), bool))[0], out.numpy(), atol=1e-5)
+
+
+def test_the_device_of_a_model() -> None:
+    meta = torch.device("meta")
+    cpu = torch.device("cpu")
+    assert model_device(nn.Linear(2, 2, device=meta), cpu) == meta
+    assert model_device(nn.BatchNorm1d(3, affine=False, device=meta), cpu) == meta
+    assert model_device(nn.ReLU(), meta) == meta
+    assert model_device(lambda x: x, meta) == meta
