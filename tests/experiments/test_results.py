@@ -193,7 +193,7 @@ def test_every_method_makes_a_valid_run() -> None:
             explainer={"name": method.explainer, "options": method.options},
             baseline=baseline,
         )
-        assert spec.explainer.name in explainers.names(yardsticks=True)
+        assert spec.explainer.name in explainers.names(oracles=True)
         assert spec.explainer.options == method.options
 
 

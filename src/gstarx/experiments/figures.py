@@ -85,7 +85,7 @@ def sentence() -> Figure:
     pictures = []
     for label, value in (("HN", "hn"), ("Myerson", "myerson"), ("Shapley", "shapley")):
         scores = explain(model, graph, value=value, baseline=baseline, seed=0)
-        own = scores.node_mask[:, 0].double().numpy()
+        own = scores.scores.numpy()
         share = float(own[good] / np.abs(own).sum())
         rank = int((own > own[good]).sum()) + 1
         printed = said.get(label)
@@ -124,7 +124,7 @@ def molecule() -> Figure:
         ("GraphSVX", "graphsvx", {}),
     ):
         found = create(name, dataset="mutag", **options).explain(model, data, seed=0)
-        chosen[label] = found.select(size)
+        chosen[label] = found.select(size=size)
         scores[label] = found
     rows: list[tuple[Cell, ...]] = []
     said = paper()["figure_3"]["inverse_fidelity"]

@@ -9,8 +9,8 @@ from gstarx.drawing.dispatch import Subject
 from gstarx.drawing.frame import card, color_bar
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.plots import NAMES
-from gstarx.drawing.report_data import Explained, ReportData
 from gstarx.drawing.svg import decimal, element, escaped, signed
+from gstarx.report.data import Explained, ReportData
 
 _ORDERS = {
     "given": "as given",

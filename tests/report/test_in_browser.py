@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gstarx.drawing import report
+from gstarx.report import write_report
 from tests.browser import started_browser
-from tests.drawing.made import SCRIPT, report_data
+from tests.report.made import SCRIPT, report_data
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path: Path = tmp_path_factory.mktemp("report") / "report.html"
-    return report(path, report_data()).as_uri()
+    return write_report(path, report_data()).as_uri()
 
 
 @pytest.fixture

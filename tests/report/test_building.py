@@ -10,10 +10,10 @@ import torch
 from torch_geometric.data import Data
 
 from gstarx.datasets import load
-from gstarx.drawing import ReportData, gather
-from gstarx.explainers import NodeResult, create
+from gstarx.explainers import Attribution, Explanation, create
 from gstarx.metrics import SPARSITIES, best_selection, evaluate, fidelity_curve
 from gstarx.models import accuracy, pretrained
+from gstarx.report import ReportData, build_report
 
 COUNT = 4
 
@@ -32,10 +32,13 @@ def graphs() -> list[Data]:
 
 @pytest.fixture(scope="module")
 def found(model: torch.nn.Module, graphs: list[Data]) -> ReportData:
-    sets = [NodeResult(None, sets=(np.array([0, 1]),), evaluations=7) for _ in graphs]
+    sets = [
+        Explanation.from_scores(None, num_nodes=g.num_nodes, sets=[np.array([0, 1])], evaluations=7)
+        for g in graphs
+    ]
     scores = [np.linspace(1, -1, graph.num_nodes) for graph in graphs]
     explainers = {"loo": create("leave_one_out"), "sets": sets, "given": scores}
-    return gather(model, graphs, explainers, title="T", names=list("abcd"), progress=False)
+    return build_report(model, graphs, explainers, title="T", names=list("abcd"), progress=False)
 
 
 def test_the_rows_are_the_explainers_and_what_they_are_held_against(found: ReportData) -> None:
@@ -111,7 +114,7 @@ def test_truth_is_found_by_leaving_one_out(found: ReportData) -> None:
 def test_same_seed_same_numbers(model: torch.nn.Module, graphs: list[Data]) -> None:
     def random_row(seed: int) -> ReportData:
         explainers = {"random": create("random")}
-        return gather(
+        return build_report(
             model, graphs, explainers, title="T", seed=seed, optimum=False, progress=False
         )
 
@@ -125,7 +128,7 @@ def test_the_gallery_can_be_short_and_baselines_left_out(
     model: torch.nn.Module, graphs: list[Data]
 ) -> None:
     options = {"gallery": 1, "random_draws": 0, "optimum": False, "progress": False}
-    found = gather(
+    found = build_report(
         model, graphs, {"a": create("leave_one_out")}, title="T", sparsities=[0.6], **options
     )
     assert [row.name for row in found.rows] == ["a"]
@@ -139,7 +142,8 @@ def test_another_class_can_be_explained(model: torch.nn.Module, graphs: list[Dat
     options = {"random_draws": 0, "optimum": False, "progress": False}
     explainers = {"a": create("leave_one_out")}
     zero, one = (
-        gather(model, graphs, explainers, title="T", target=target, **options) for target in (0, 1)
+        build_report(model, graphs, explainers, title="T", target=target, **options)
+        for target in (0, 1)
     )
     assert [g.predicted for g in zero.graphs] == [g.predicted for g in one.graphs]
     scores = zip(zero.graphs, one.graphs, strict=True)
@@ -163,14 +167,14 @@ def test_bad_input_is_refused(
 ) -> None:
     asked: dict[str, Any] = {"graphs": graphs, "explainers": {"a": create("leave_one_out")}}
     with pytest.raises(ValueError, match=message):
-        gather(model, title="T", progress=False, **(asked | options))
+        build_report(model, title="T", progress=False, **(asked | options))
 
 
 def test_an_explainer_that_fails_says_where(model: torch.nn.Module, graphs: list[Data]) -> None:
     class Broken(type(create("leave_one_out"))):  # type: ignore[misc]
-        def _explain(self, *args: object) -> NodeResult:
+        def attribute(self, *args: object, **more: object) -> Attribution:
             raise RuntimeError("no")
 
     with pytest.raises(RuntimeError, match="no") as caught:
-        gather(model, graphs, {"b": Broken()}, title="T", progress=False)
+        build_report(model, graphs, {"b": Broken()}, title="T", progress=False)
     assert caught.value.__notes__ == ["while explaining graph 0 by 'b'"]

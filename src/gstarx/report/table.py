@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 
 from gstarx.drawing.plots import plot_curves, plot_intervals
-from gstarx.drawing.report_data import ExplainerRow, ReportData
 from gstarx.drawing.svg import decimal, element, escaped
 from gstarx.metrics import share_of_gap
+from gstarx.report.data import ExplainerRow, ReportData
 
 _PLOTS = ("harmonic_fidelity", "fidelity", "inverse_fidelity")
 _METER = 84.0

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gstarx import __version__
-from gstarx.drawing import ExplainerRow, ReportData, report, report_page
-from tests.drawing.made import SCRIPT, judged, report_data, row
+from gstarx.report import ExplainerRow, ReportData, report_page, write_report
+from tests.report.made import SCRIPT, judged, report_data, row
 
 VOID = {"meta", "link", "input", "br", "img"}
 
@@ -134,7 +134,7 @@ def test_the_part_of_the_graphs_that_is_shown_is_told() -> None:
 
 
 def test_the_file_is_the_page(tmp_path: Path) -> None:
-    path = report(tmp_path / "new" / "a.html", report_data())
+    path = write_report(tmp_path / "new" / "a.html", report_data())
     assert path.read_text(encoding="utf-8") == report_page(report_data())
     assert [p.name for p in path.parent.iterdir()] == ["a.html"]
 
@@ -142,13 +142,13 @@ def test_the_file_is_the_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.pdf", "a", "a.html.txt"])
 def test_an_unknown_suffix_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match=rf"must end in '.html' or '.htm' \(got '{name}'\)"):
-        report(tmp_path / name, report_data())
+        write_report(tmp_path / name, report_data())
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OSError, match=r"cannot write .*file/a\.html"):
-        report(tmp_path / "file" / "a.html", report_data())
+        write_report(tmp_path / "file" / "a.html", report_data())
 
 
 def test_rows_must_fit_together() -> None:

@@ -10,10 +10,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from gstarx.drawing.picture import write_file
-from gstarx.drawing.report_data import ReportData
-from gstarx.drawing.report_gallery import gallery
-from gstarx.drawing.report_table import curves, summary, table, tiles
 from gstarx.drawing.svg import escaped
+from gstarx.report.data import ReportData
+from gstarx.report.gallery import gallery
+from gstarx.report.table import curves, summary, table, tiles
 
 _SUFFIXES = (".html", ".htm")
 
@@ -39,7 +39,7 @@ picture, and metrics between them.</p>
 """
 
 
-def report(path: str | os.PathLike[str], data: ReportData) -> Path:
+def write_report(path: str | os.PathLike[str], data: ReportData) -> Path:
     """Write the report: one HTML file that fetches nothing, whole or not at all.
 
     Parameters
@@ -138,7 +138,7 @@ def _listed(facts: Mapping[str, str]) -> str:
 
 
 def _part(name: str) -> str:
-    return files("gstarx.drawing").joinpath(name).read_text(encoding="utf-8")
+    return files("gstarx.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:

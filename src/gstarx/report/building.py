@@ -12,8 +12,8 @@ from tqdm import tqdm
 
 from gstarx.datasets.describing import label_of, title_of
 from gstarx.drawing.comparison import scored
-from gstarx.drawing.report_data import Explained, ExplainerRow, ReportData
-from gstarx.explainers import NodeExplainer, NodeResult
+from gstarx.evaluation import Pipeline
+from gstarx.explainers import Explanation, NodeExplainer, graph_generator
 from gstarx.gnn.players import check_data
 from gstarx.metrics import (
     SPARSITIES,
@@ -22,19 +22,17 @@ from gstarx.metrics import (
     auroc,
     average,
     best_selection,
-    evaluate_many,
 )
-from gstarx.metrics.probabilities import Parts, options_of, part_probabilities
+from gstarx.metrics.probabilities import Parts, PartTask, part_probabilities
 from gstarx.metrics.selection import as_scores, selection_size
+from gstarx.report.data import Explained, ExplainerRow, ReportData
 
-#: Options that explainers share with metrics.
-_OF_THE_TASK = ("mode", "task_level", "return_type", "index")
 _RANDOM, _OPTIMUM = "random selection", "best selection found"
-#: A search for the report: shorter than that of a yardstick for a paper.
+#: A search for the report: shorter than that of a reference for a paper.
 _STARTS, _EXHAUSTIVE = 3, 3_000
 
 
-def gather(
+def build_report(
     model: Any,
     graphs: Iterable[Data],
     explainers: Mapping[str, Any],
@@ -51,8 +49,13 @@ def gather(
     random_draws: int = 10,
     optimum: bool = True,
     seed: int = 0,
+    positions: Sequence[int] | None = None,
+    target: int | None = None,
+    removal: Any = "remove",
+    mode: str = "multiclass_classification",
+    return_type: str = "raw",
+    keywords: Sequence[str] | None = None,
     progress: bool = True,
-    **options: Any,
 ) -> ReportData:
     """Explain every graph by every explainer, judge all alike, and return what a report shows.
 
@@ -64,7 +67,7 @@ def gather(
         The graphs.
     explainers
         By name, a :class:`gstarx.explainers.NodeExplainer` (trained already, where it has to be),
-        or a list of results for every graph: scores, or :class:`gstarx.explainers.NodeResult`.
+        or a list of results for every graph: scores, or :class:`gstarx.Explanation`.
     title
         Of the report.
     labels
@@ -85,12 +88,14 @@ def gather(
         Random selections of a graph to average over; 0 for no random baseline.
     optimum
         Whether to search for the best selection of every graph, which takes longest.
-    seed
-        Every graph gets a seed of its own from it, by its position, the same for all explainers.
+    seed, positions
+        Every graph gets random numbers from the seed and its position in the dataset, by default
+        its place among the graphs; the same for all explainers, see
+        :func:`gstarx.explainers.graph_generator`.
+    target, removal, mode, return_type, keywords
+        As for :func:`gstarx.metrics.evaluate`.
     progress
         Show bars.
-    **options
-        As for :func:`gstarx.metrics.evaluate`: ``removal``, ``target``, ``mode`` ...
 
     Examples
     --------
@@ -100,16 +105,19 @@ def gather(
     >>> model, _ = pretrained("nitro")
     >>> graphs = load("nitro").split("test")[:3]
     >>> explainers = {"leave one out": create("leave_one_out")}
-    >>> found = gather(model, graphs, explainers, title="Nitro", optimum=False, progress=False)
+    >>> options = {"optimum": False, "progress": False}
+    >>> found = build_report(model, graphs, explainers, title="Nitro", **options)
     >>> [row.name for row in found.rows], len(found.graphs)
     (['leave one out', 'random selection'], 3)
     """
     listed = [check_data(graph) for graph in graphs]
-    _check(listed, explainers, names=names, labels=labels)
+    _check(listed, explainers, names=names, labels=labels, positions=positions)
     levels = tuple(
         sorted({*map(float, SPARSITIES if sparsities is None else sparsities), sparsity})
     )
-    work = _Work(model, listed, levels, sparsity, seed, progress, options)
+    pipeline = Pipeline(model, seed, target, removal, mode, return_type, keywords)
+    places = list(range(len(listed)) if positions is None else positions)
+    work = _Work(pipeline, listed, places, levels, sparsity, progress)
     predicted = work.predictions()
     results = {str(name): work.results(str(name), found) for name, found in explainers.items()}
     rows = [work.row(name, found) for name, found in results.items()]
@@ -129,12 +137,12 @@ def gather(
         tuple(shown),
         sparsity,
         class_names=tuple(class_names),
-        accuracy=float(np.mean(hits)) if hits and options.get("target") is None else None,
+        accuracy=float(np.mean(hits)) if hits and target is None else None,
         model=dict(model_facts or {}),
         dataset=dict(dataset_facts or {}),
         settings={
             "graphs": str(len(listed)),
-            "removal of nodes": str(options.get("removal", "remove")),
+            "removal of nodes": str(removal),
             "sparsities of the curves": ", ".join(f"{level:g}" for level in levels),
             "random selections per graph": str(random_draws),
         },
@@ -148,12 +156,13 @@ def _check(
     *,
     names: Sequence[str] | None,
     labels: Sequence[int] | None,
+    positions: Sequence[int] | None,
 ) -> None:
     if not graphs:
         raise ValueError("graphs must be at least one (got none)")
     if not explainers:
         raise ValueError("explainers must name at least one (got none)")
-    for what, given in (("names", names), ("labels", labels)):
+    for what, given in (("names", names), ("labels", labels), ("positions", positions)):
         if given is not None and len(given) != len(graphs):
             raise ValueError(f"{what} must be one for each of {len(graphs)} (got {len(given)})")
     taken = {_RANDOM, _OPTIMUM} & set(explainers)
@@ -165,13 +174,12 @@ def _check(
 class _Work:
     """One model and its graphs; every method is about all of them."""
 
-    model: Any
+    pipeline: Pipeline
     graphs: list[Data]
+    positions: list[int]
     levels: tuple[float, ...]
     sparsity: float
-    seed: int
     progress: bool
-    options: dict[str, Any]
 
     @property
     def sizes(self) -> list[int]:
@@ -180,17 +188,28 @@ class _Work:
     def bar(self, name: str) -> tqdm[Data]:
         return tqdm(self.graphs, name, disable=not self.progress)
 
-    def seeds(self) -> list[np.random.SeedSequence]:
-        return np.random.SeedSequence(self.seed).spawn(len(self.graphs))
+    def generators(self) -> list[np.random.Generator]:
+        return [graph_generator(self.pipeline.seed, position) for position in self.positions]
+
+    @property
+    def task(self) -> dict[str, Any]:
+        """What the model does and how nodes are removed, as metrics take it."""
+        how = self.pipeline
+        return {
+            "removal": how.removal,
+            "mode": how.mode,
+            "return_type": how.return_type,
+            "keywords": how.keywords,
+        }
 
     def predictions(self) -> list[Parts]:
         """What the model says of every whole graph."""
-        task = {name: value for name, value in self.options.items() if name != "target"}
         nobody = [np.zeros((0, size), dtype=np.bool_) for size in self.sizes]
         blank = [None] * len(self.graphs)
-        return part_probabilities(self.model, self.graphs, nobody, blank, options_of(task))
+        task = PartTask(**self.task)
+        return part_probabilities(self.pipeline.model, self.graphs, nobody, blank, task)
 
-    def results(self, name: str, explainer: Any) -> list[NodeResult]:
+    def results(self, name: str, explainer: Any) -> list[Explanation]:
         """The answers of one explainer, or those that were given."""
         if not isinstance(explainer, NodeExplainer):
             given = list(explainer)
@@ -201,39 +220,33 @@ class _Work:
                 )
             pairs = zip(given, self.sizes, strict=True)
             return [
-                r if isinstance(r, NodeResult) else NodeResult(as_scores(r, n)) for r, n in pairs
+                r
+                if isinstance(r, Explanation)
+                else Explanation.from_scores(as_scores(r, n), num_nodes=n)
+                for r, n in pairs
             ]
-        task = {option: self.options[option] for option in _OF_THE_TASK if option in self.options}
         found = []
-        for i, (graph, seed) in enumerate(zip(self.bar(name), self.seeds(), strict=True)):
+        for i, (graph, position) in enumerate(zip(self.bar(name), self.positions, strict=True)):
             try:
-                found.append(
-                    explainer.explain(
-                        self.model,
-                        graph,
-                        seed=np.random.default_rng(seed),
-                        target=self.options.get("target"),
-                        **task,
-                    )
-                )
+                found.append(self.pipeline.explain(explainer, graph, position))
             except Exception as error:
                 error.add_note(f"while explaining graph {i} by {name!r}")
                 raise
         return found
 
-    def row(self, name: str, results: Sequence[NodeResult]) -> ExplainerRow:
+    def row(self, name: str, results: Sequence[Explanation]) -> ExplainerRow:
         """Metrics of what an explainer selects, at every sparsity."""
         selections = [
-            [result.select(selection_size(size, level)) for level in self.levels]
-            for result, size in zip(results, self.sizes, strict=True)
+            [result.select(sparsity=level) for level in self.levels] for result in results
         ]
-        curve = self.curve(evaluate_many(self.model, self.graphs, selections, **self.options))
+        metrics = self.pipeline.evaluate_selections(self.graphs, selections, results)
+        curve = self.curve(metrics)
         counted = [r.evaluations for r in results if r.evaluations is not None]
         return ExplainerRow(
             name,
             self.at_sparsity(curve),
             curve=curve,
-            seconds=float(np.mean([result.cpu_seconds for result in results])),
+            seconds=float(np.mean([result.seconds for result in results])),
             evaluations=float(np.mean(counted)) if len(counted) == len(results) else None,
             auroc=self.found_truth(results),
             note="" if results[0].node_scores is not None else "finds sets, gives no scores",
@@ -242,12 +255,11 @@ class _Work:
     def random_row(self, draws: int) -> ExplainerRow:
         """Metrics of random selections, averaged over the draws of every graph."""
         selections = []
-        for size, seed in zip(self.sizes, self.seeds(), strict=True):
-            generator = np.random.default_rng(seed)
+        for size, generator in zip(self.sizes, self.generators(), strict=True):
             orders = [generator.permutation(size) for _ in range(draws)]
             kept = [selection_size(size, level) for level in self.levels]
             selections.append([order[:k] for k in kept for order in orders])
-        found = evaluate_many(self.model, self.graphs, selections, **self.options)
+        found = self.pipeline.evaluate_selections(self.graphs, selections)
         means = [
             [average(own[i * draws : (i + 1) * draws]) for i in range(len(self.levels))]
             for own in found
@@ -260,15 +272,18 @@ class _Work:
         """Metrics of the best selections that a search finds."""
         found = [
             best_selection(
-                self.model,
+                self.pipeline.model,
                 graph,
                 selection_size(size, self.sparsity),
                 exhaustive_up_to=_EXHAUSTIVE,
                 starts=_STARTS,
-                seed=np.random.default_rng(seed),
-                **self.options,
+                seed=generator,
+                target=self.pipeline.target,
+                **self.task,
             )
-            for graph, size, seed in zip(self.bar(_OPTIMUM), self.sizes, self.seeds(), strict=True)
+            for graph, size, generator in zip(
+                self.bar(_OPTIMUM), self.sizes, self.generators(), strict=True
+            )
         ]
         proven = sum(best.optimal for best in found)
         return ExplainerRow(
@@ -286,7 +301,7 @@ class _Work:
     def at_sparsity(self, curve: FidelityCurve) -> tuple[Faithfulness, ...]:
         return curve.graphs[self.levels.index(self.sparsity)]
 
-    def found_truth(self, results: Sequence[NodeResult]) -> float | None:
+    def found_truth(self, results: Sequence[Explanation]) -> float | None:
         """Mean AUROC over the graphs that say which nodes matter, where there are any."""
         found = []
         for graph, result in zip(self.graphs, results, strict=True):
@@ -295,13 +310,13 @@ class _Work:
                 continue
             marked = truth.cpu().numpy().astype(np.bool_)
             if marked.any() and not marked.all():
-                found.append(auroc(result.node_scores, np.flatnonzero(marked)))
+                found.append(auroc(result.node_scores.numpy(), np.flatnonzero(marked)))
         return float(np.mean(found)) if found else None
 
     def explained(
         self,
         place: int,
-        results: Mapping[str, Sequence[NodeResult]],
+        results: Mapping[str, Sequence[Explanation]],
         rows: Sequence[ExplainerRow],
         predicted: Parts,
         label: int | None,
