@@ -15,7 +15,7 @@ SOURCE = Path(gstarx.__file__).parent
 #: From top to bottom. Rooms on one line are neighbors and do not use each other; rooms that are
 #: still to be built have their place already.
 STOREYS = (
-    ("_internal", "paper"),
+    ("_internal",),
     ("graphs",),
     ("games",),
     ("values",),
@@ -26,7 +26,6 @@ STOREYS = (
     ("datasets",),
     ("drawing",),
     ("runs",),
-    ("experiments",),
     ("web",),
     ("cli",),
     ("__main__", "demo"),
@@ -123,7 +122,7 @@ def test_imports_run_one_way(path: str) -> None:
         ("values/a.py", "import gstarx"),
         ("explainers/a.py", "from gstarx.datasets import molecules"),
         ("web/a.py", "from gstarx.cli import networks"),
-        ("experiments/a.py", "import gstarx.demo"),
+        ("runs/a.py", "import gstarx.demo"),
     ],
 )
 def test_a_violation_is_caught(path: str, source: str) -> None:

@@ -10,10 +10,11 @@ from functools import cache
 from pathlib import Path
 
 from gstarx._internal.atomic_write import write_whole
-from gstarx.experiments.methods import METHODS, STAGES, Method
-from gstarx.experiments.results import Results
-from gstarx.experiments.setups import SETUPS, Missing, Setup, load_weights
 from gstarx.gnn import expected_output
+from reproduction import RESULTS
+from reproduction.methods import METHODS, STAGES, Method
+from reproduction.results import Results
+from reproduction.setups import SETUPS, Missing, Setup, load_weights
 
 #: Rows are added to the results after so many graphs, so that little is lost.
 _AT_A_TIME = 120
@@ -23,7 +24,7 @@ def explain_all(
     setups: Sequence[str] = (),
     stages: Sequence[str] = (),
     *,
-    results: Path = Path("results"),
+    results: Path = RESULTS,
     workers: int | None = None,
     engine: str = "local",
 ) -> None:

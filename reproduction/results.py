@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gstarx._internal.atomic_write import write_whole, written_aside
-from gstarx.experiments.methods import Method
 from gstarx.metrics import entropy_sparsity
+from reproduction.methods import Method
 
 #: Metrics that are kept at every sparsity; where only positive scores are taken, the first of them.
 KEPT = ("harmonic_fidelity", "fidelity", "inverse_fidelity", "sparsity")
@@ -115,11 +116,11 @@ class Results:
         return found
 
     def _of(self, method: Method, split: str) -> pa.Table:
-        columns = zip(
-            *(self.table[name].to_pylist() for name in ("method", "settings", "split")), strict=True
+        return self.table.filter(
+            (pc.field("method") == method.name)
+            & (pc.field("settings") == method.digest)
+            & (pc.field("split") == split)
         )
-        wanted = (method.name, method.digest, split)
-        return self.table.filter(pa.array([row == wanted for row in columns], pa.bool_()))
 
 
 def _kept(method: Method, rows: pa.Table, tested: Container[int]) -> pa.Table:

@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 from gstarx._internal.atomic_write import write_whole
@@ -72,16 +71,6 @@ def mean_of(cells: Sequence[float | None]) -> float | None:
     """The mean, or None where one is missing."""
     there = [cell for cell in cells if cell is not None]
     return sum(there) / len(there) if len(there) == len(cells) and there else None
-
-
-def printed_mean(column: Sequence[float]) -> float:
-    """The mean of printed numbers to four digits, halves upwards, as one would by hand.
-
-    >>> printed_mean([0.4925, 0.4960, 0.4893, 0.5087, 0.4924, 0.4944])
-    0.4956
-    """
-    mean = sum((Decimal(str(cell)) for cell in column), Decimal()) / len(column)
-    return float(mean.quantize(Decimal("0.0001"), ROUND_HALF_UP))
 
 
 def _number(cell: str) -> Cell:

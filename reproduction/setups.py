@@ -15,9 +15,6 @@ from gstarx import datasets
 from gstarx.datasets import GraphDataset
 from gstarx.models import Network, load_model, load_published_checkpoint
 
-#: Where the paper's published weights are looked for: here, or beside the repository.
-_CHECKPOINTS = ("GSTARX_CHECKPOINTS", "../shared/checkpoints")
-
 
 class Missing(FileNotFoundError):
     """Data or weights of a setup are not here; the rest can be made without them."""
@@ -58,14 +55,13 @@ class Setup:
             if not shipped.is_file():
                 raise Missing(f"there are no trained weights of {self.name} in this installation")
             return shipped
-        variable, beside = _CHECKPOINTS
-        path = Path(os.environ.get(variable) or beside) / self.published
-        if not path.is_file():
-            raise Missing(
-                f"the published weights of {self.name} are not at {path}: say where they are "
-                f"with {variable}"
-            )
-        return path
+        folder = os.environ.get("GSTARX_CHECKPOINTS")
+        if folder and (path := Path(folder) / self.published).is_file():
+            return path
+        raise Missing(
+            f"the published weights of {self.name} are missing: set GSTARX_CHECKPOINTS to the "
+            f"directory that holds {self.published} (got {folder or 'nothing'})"
+        )
 
     def data(self) -> GraphDataset:
         """The dataset, or :class:`Missing`."""

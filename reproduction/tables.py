@@ -9,8 +9,9 @@ import numpy as np
 
 from gstarx import datasets
 from gstarx.datasets.paper import TABLE_5
-from gstarx.experiments.training import TRAININGS, Trained, read
-from gstarx.paper import paper
+from reproduction import RESULTS
+from reproduction.paper import paper
+from reproduction.training import TRAININGS, Trained, read
 
 #: Test accuracy in the paper's Tables 6 and 7, by dataset and network.
 ACCURACY: dict[str, float] = paper()["accuracy"]
@@ -41,7 +42,7 @@ def statistics_table(names: Iterable[str] | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def accuracy_table(results: Path = Path("results")) -> str:
+def accuracy_table(results: Path = RESULTS) -> str:
     """Tables 6 and 7 as Markdown: networks trained from scratch, the mean over seeds."""
     by_name: dict[str, list[Trained]] = {}
     for one in read(results):

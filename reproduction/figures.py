@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from gstarx.datasets.sentences import sentence_graph
 from gstarx.drawing import Picture, compare, draw_sentence
-from gstarx.experiments.grids import Cell, Grid
-from gstarx.experiments.setups import SETUPS, load_weights
 from gstarx.explainers import create, explain
 from gstarx.games import TableGame
 from gstarx.gnn import expected_output
 from gstarx.graphs import CommunicationGraph
 from gstarx.metrics import evaluate
-from gstarx.paper import paper
 from gstarx.values import c_shapley_value, hn_value, myerson_value, shapley_value
+from reproduction.grids import Cell, Grid
+from reproduction.paper import paper
+from reproduction.setups import SETUPS, load_weights
 
 #: The sentence of Figures 1b and 2, which is part of one in SST-2's training file.
 SENTENCE = "is still quite good-natured and not a bad way to spend an hour"

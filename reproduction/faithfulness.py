@@ -6,29 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gstarx.experiments.analysis import SPARSITIES, Chosen, Found, of_role
-from gstarx.experiments.grids import Cell, Grid, mean_of, percent, printed_mean
-from gstarx.paper import paper
+from reproduction.analysis import SPARSITIES, Chosen, Found, of_role
+from reproduction.grids import Cell, Grid, mean_of, percent
+from reproduction.paper import PRINTED_NAMES, TABLE_1, paper, printed_mean
 
-#: Setups of Table 1 by what the paper calls their data, and of Table 2.
-TABLE_1 = {
-    "mutag-gcn": "mutag",
-    "bace-gcn": "bace",
-    "bbbp-gcn": "bbbp",
-    "ba_2motifs-gcn": "ba_2motifs",
-    "sst2-gcn": "graph_sst2",
-    "tweets-gcn": "twitter",
-}
-TABLE_2 = {"mutag-gin": "mutag-gin", "sst2-gat": "graph_sst2-gat"}
-#: Methods by the paper's name.
-PAPERS = {
-    "GNNExplainer": "GNNExplainer",
-    "PGExplainer": "PGExplainer",
-    "SubgraphX": "SubgraphX",
-    "GraphSVX": "GraphSVX",
-    "OrphicX": "OrphicX",
-    "as published": "GStarX",
-}
 OURS = of_role("ours")
 CONTROLS = of_role("control")
 RIVALS = of_role("rival")
@@ -231,9 +212,9 @@ def _count(found: Found, few: bool) -> Cell:
 
 
 def _printed(table: Mapping[str, Any], row: str, method: str) -> float | None:
-    if method not in PAPERS:
+    if method not in PRINTED_NAMES:
         return None
-    return float(table[row][table["methods"].index(PAPERS[method])])
+    return float(table[row][table["methods"].index(PRINTED_NAMES[method])])
 
 
 def _cell(cell: float | None, printed: float | None, leads: bool) -> Cell:

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.experiments.grids import Cell, Grid
-from gstarx.experiments.setups import SETUPS, load_weights
 from gstarx.explainers import create, explain
 from gstarx.gnn import GNNGame, expected_output
 from gstarx.graphs import CommunicationGraph
 from gstarx.values import coalition_weights
+from reproduction.grids import Cell, Grid
+from reproduction.setups import SETUPS, load_weights
 
 _GRAPHS = 20
 _SETS = 400

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from gstarx.experiments import claims, figures, possible
-from gstarx.experiments.analysis import Found
-from gstarx.experiments.costs import entropies
-from gstarx.experiments.grids import Grid
-from gstarx.experiments.setups import SETUPS, Missing
+from reproduction import RESULTS, claims, figures, possible
+from reproduction.analysis import Found
+from reproduction.costs import entropies
+from reproduction.grids import Grid
+from reproduction.setups import SETUPS, Missing
 
 _Made = TypeVar("_Made")
 
@@ -19,8 +19,8 @@ _Made = TypeVar("_Made")
 def measure(
     only: tuple[str, ...] = (),
     *,
-    results: Path = Path("results"),
-    pictures: Path = Path("docs/figures"),
+    results: Path = RESULTS,
+    pictures: Path,
 ) -> None:
     """Make the figures and check the claims; what lacks its data is said so and passed over."""
     for made in (figures.small_weights, figures.sentence, figures.molecule):

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from gstarx import datasets
-from gstarx.experiments import training
-from gstarx.experiments.__main__ import main
-from gstarx.experiments.tables import ACCURACY, accuracy_table, statistics_table
 from gstarx.models import digest, load_model, pretrained
 from gstarx.models.recipes import RECIPES, TrainingSettings
+from reproduction import RESULTS, training
+from reproduction.__main__ import main
+from reproduction.tables import ACCURACY, accuracy_table, statistics_table
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +97,7 @@ def test_a_missing_dataset_is_a_row_that_says_so(
 
 
 def test_the_committed_trainings_are_complete() -> None:
-    committed = Path(__file__).parents[2] / "results"
+    committed = RESULTS
     found = {one.key: one for one in training.read(committed)}
     for name, least in (("sst2-gcn", 0.81), ("sst2-gat", 0.82), ("tweets-gcn", 0.63)):
         accuracies = [found[f"{name}-{seed}"].accuracy["test"] for seed in range(3)]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gstarx.experiments import possible
-from gstarx.experiments.possible import selected
+from reproduction import possible
+from reproduction.possible import selected
 
 EVERY = np.array(list(product([False, True], repeat=6)))
 

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gstarx.experiments.ablation import CHANGES
-from gstarx.experiments.analysis import RANDOM, Found, of_role
-from gstarx.experiments.faithfulness import OURS, TABLE_1, headline, leads
-from gstarx.experiments.grids import Grid
-from gstarx.experiments.methods import METHODS, STAGES, Method
-from gstarx.experiments.results import KEPT, SCHEMA, Results
-from gstarx.experiments.setups import SETUPS, Setup, chosen
-from gstarx.paper import paper
 from gstarx.runs.rows import SCHEMA as ROWS
+from reproduction.ablation import CHANGES
+from reproduction.analysis import RANDOM, Found, of_role
+from reproduction.faithfulness import OURS, headline, leads
+from reproduction.grids import Grid
+from reproduction.methods import METHODS, STAGES, Method
+from reproduction.paper import TABLE_1, paper
+from reproduction.results import KEPT, SCHEMA, Results
+from reproduction.setups import SETUPS, Missing, Setup, chosen
 
 LEVELS = 8
 TESTED = range(100)
@@ -222,6 +222,24 @@ def test_a_method_is_frozen() -> None:
     with pytest.raises(AttributeError):
         METHODS["HN"].seed = 3  # type: ignore[misc]
     assert isinstance(METHODS["HN"], Method)
+
+
+def test_weights_are_looked_for_where_the_environment_says_and_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "shared" / "checkpoints" / "mutag" / "gcn_3l_best.pth"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    (tmp_path / "checkout").mkdir()
+    monkeypatch.chdir(tmp_path / "checkout")
+    monkeypatch.delenv("GSTARX_CHECKPOINTS", raising=False)
+    with pytest.raises(Missing, match=r"set GSTARX_CHECKPOINTS .* \(got nothing\)"):
+        SETUP.weights()
+    monkeypatch.setenv("GSTARX_CHECKPOINTS", "nowhere")
+    with pytest.raises(Missing, match=r"mutag/gcn_3l_best.pth \(got nowhere\)"):
+        SETUP.weights()
+    monkeypatch.setenv("GSTARX_CHECKPOINTS", str(tmp_path / "shared" / "checkpoints"))
+    assert SETUP.weights() == file
 
 
 def test_a_setup_without_its_data_says_why(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from string import Template
 
@@ -11,14 +10,11 @@ import numpy as np
 
 from gstarx._internal.atomic_write import write_whole
 from gstarx.drawing import plot_curves, plot_intervals
-from gstarx.experiments.ablation import changes, equal_evaluations
-from gstarx.experiments.analysis import Found, of_role
-from gstarx.experiments.costs import seconds
-from gstarx.experiments.faithfulness import (
+from reproduction.ablation import changes, equal_evaluations
+from reproduction.analysis import Found, of_role
+from reproduction.costs import seconds
+from reproduction.faithfulness import (
     OURS,
-    PAPERS,
-    TABLE_1,
-    TABLE_2,
     against_rivals,
     chosen_on_validation,
     gap_shares,
@@ -27,10 +23,10 @@ from gstarx.experiments.faithfulness import (
     refined,
     short_of,
 )
-from gstarx.experiments.grids import Grid, mean_of, printed_mean, shown
-from gstarx.experiments.setups import SETUPS
-from gstarx.experiments.tables import accuracy_table
-from gstarx.paper import paper
+from reproduction.grids import Grid, mean_of, shown
+from reproduction.paper import PRINTED_NAMES, TABLE_1, TABLE_2, paper, printed_mean
+from reproduction.setups import SETUPS
+from reproduction.tables import accuracy_table
 
 #: What the curves show, by the field that holds it, and PyG-style name of the metric.
 _CURVES = {
@@ -83,7 +79,7 @@ def write_page(results: Path, to: Path) -> Path:
     words["accuracies"] = accuracy_table(results).strip()
     words |= {"count_ours": str(len(OURS)), "ours": "; ".join(OURS), "lead": leads(found, names)}
     words["short"] = short_of(found, names)
-    template = (files("gstarx.experiments") / "page.md").read_text(encoding="utf-8")
+    template = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
     write_whole(to, Template(template).substitute(words).encode())
     return to
 
@@ -140,7 +136,7 @@ def _averages(found: Mapping[str, Found]) -> dict[str, str]:
     rivals = []
     for method in of_role("rival"):
         own = mean_of([found[name].best(method, few=True) for name in TABLE_1])
-        rivals.append(f"{method} {shown(own)} ({printed[PAPERS[method]]:.4f})")
+        rivals.append(f"{method} {shown(own)} ({printed[PRINTED_NAMES[method]]:.4f})")
     words["rivals"] = ", ".join(rivals)
     return words
 

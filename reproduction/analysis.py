@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.experiments.methods import METHODS, Method
-from gstarx.experiments.results import Results
-from gstarx.experiments.setups import Setup
 from gstarx.metrics import SPARSITIES, Difference, paired_bootstrap, share_of_gap
+from reproduction.methods import METHODS, Method
+from reproduction.results import Results
+from reproduction.setups import Setup
 
 #: Prefixes of columns by rule of selection: Algorithm 1's, and positive scores only.
 RULES = {"top k": "", "positive": "positive_"}
@@ -67,21 +67,29 @@ class Chosen:
 
 
 class Found:
-    """What there is of one setup."""
+    """What there is of one setup, as it was stored when this was made."""
 
     def __init__(self, setup: Setup, folder: Path) -> None:
         self.setup = setup
         self.results = Results(folder, setup.name)
         self.missing = self.results.missing
+        self._graphs = {split: self.results.graphs(split) or () for split in ("val", "test")}
+        self._curves: dict[tuple[str, str, str, bool], Curves | None] = {}
 
     def graphs(self, split: str) -> tuple[int, ...]:
         """The graphs of a split that are explained."""
-        return self.results.graphs(split) or ()
+        return self._graphs[split]
 
     def curves(
         self, name: str, *, split: str = "test", rule: str = "top k", few: bool = False
     ) -> Curves | None:
         """A method's metrics on all graphs it was asked for, or on the few; None if not there."""
+        key = (name, split, rule, few)
+        if key not in self._curves:  # the tables ask for the same curves many times
+            self._curves[key] = self._read_curves(name, split, rule, few)
+        return self._curves[key]
+
+    def _read_curves(self, name: str, split: str, rule: str, few: bool) -> Curves | None:
         method = METHODS[name]
         if self.missing or split not in method.splits:
             return None

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.experiments.grids import Cell, Grid
-from gstarx.experiments.setups import SETUPS, load_weights
 from gstarx.gnn import GNNGame
 from gstarx.metrics import best_selection, evaluate_many
 from gstarx.metrics.selection import selection_size
+from reproduction.grids import Cell, Grid
+from reproduction.setups import SETUPS, load_weights
 
 _GRAPHS = 20
 _SETS = 200

@@ -7,19 +7,18 @@ from pathlib import Path
 
 import numpy as np
 
-from gstarx.experiments.analysis import Found
-from gstarx.experiments.explaining import training_seconds
-from gstarx.experiments.faithfulness import PAPERS, TABLE_1
-from gstarx.experiments.grids import Cell, Grid
 from gstarx.metrics import poisson_entropy, uniform_entropy
-from gstarx.paper import paper
+from reproduction.analysis import Found
+from reproduction.explaining import training_seconds
+from reproduction.grids import Cell, Grid
+from reproduction.paper import PRINTED_NAMES, TABLE_1, paper
 
 
 def seconds(found: Found, results: Path) -> Grid:
     """Table 3: CPU seconds for a BBBP graph, training apart, beside the paper's GPU seconds."""
     trained = training_seconds(results).get(found.setup.name, {})
     rows: list[tuple[Cell, ...]] = []
-    for name, printed in PAPERS.items():
+    for name, printed in PRINTED_NAMES.items():
         curves = found.curves(name) or found.curves(name, few=True)
         said = paper()["table_3"][printed]
         paper_cell = f"{said['seconds']:g}"

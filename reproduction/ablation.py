@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gstarx.experiments.analysis import Found
-from gstarx.experiments.grids import Cell, Grid
 from gstarx.metrics import paired_bootstrap
+from reproduction.analysis import Found
+from reproduction.grids import Cell, Grid
 
 
 @dataclass(frozen=True)
