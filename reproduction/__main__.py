@@ -1,54 +1,38 @@
-"""``python -m reproduction <what>``."""
+"""Reproduce the tables, figures and claims of the paper: ``python -m reproduction <command>``."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
-from reproduction import RESULTS, training
-from reproduction.tables import accuracy_table, statistics_table
+from reproduction import RESULTS, claims, figures, headroom, training
+from reproduction.explaining import explain_all
+from reproduction.grids import Grid
+from reproduction.methods import STAGES
+from reproduction.page import write_page
+from reproduction.results import SetupResults
+from reproduction.setups import SETUPS, Missing
+from reproduction.tables import accuracy_table, entropies, statistics_table
 
-ROOT = Path(__file__).resolve().parents[1]
-DOCS = ROOT / "docs"
+_ROOT = Path(__file__).resolve().parents[1]
+_PAGE = _ROOT / "docs" / "results.md"
+_FIGURES = _ROOT / "docs" / "figures"
+_SHIPPED = _ROOT / "src" / "gstarx" / "models" / "trained"
+_Made = TypeVar("_Made")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run an experiment by name."""
-    parser = argparse.ArgumentParser(prog="python -m reproduction", description=__doc__)
-    what = parser.add_subparsers(dest="what", required=True)
-    train = what.add_parser("train", help="train networks from scratch with several seeds")
-    train.add_argument("only", nargs="*", help="dataset-network, such as mutag-gcn (default: all)")
-    train.add_argument("--seeds", type=int, default=3)
-    train.add_argument("--results", type=Path, default=RESULTS)
-    ship = what.add_parser("pretrain", help="train the networks that ship with the package")
-    ship.add_argument("only", nargs="*", help="dataset-network, such as nitro-gcn (default: all)")
-    ship.add_argument("--to", type=Path, default=ROOT / "src" / "gstarx" / "models" / "trained")
-    tables = what.add_parser("tables", help="datasets and accuracies beside the paper's (5 to 7)")
-    tables.add_argument("--results", type=Path, default=RESULTS)
-    explain = what.add_parser("explain", help="explain the graphs of the tables, as far as needed")
-    explain.add_argument("setups", nargs="*", help="dataset-network, such as mutag-gcn")
-    explain.add_argument("--stages", nargs="*", default=[], help="headline rivals ablation ...")
-    explain.add_argument("--results", type=Path, default=RESULTS)
-    explain.add_argument("--workers", type=int)
-    explain.add_argument("--engine", default="local")
-    measured = what.add_parser("measure", help="figures and claims of the paper, measured again")
-    measured.add_argument("only", nargs="*", help="such as sentence, molecule or fits")
-    measured.add_argument("--results", type=Path, default=RESULTS)
-    measured.add_argument("--pictures", type=Path, default=DOCS / "figures")
-    page = what.add_parser("page", help="write docs/results.md from what was found")
-    page.add_argument("--results", type=Path, default=RESULTS)
-    page.add_argument("--to", type=Path, default=DOCS / "results.md")
-    chosen = parser.parse_args(arguments)
+    """Run a command; returns the exit code."""
+    chosen = _parser().parse_args(arguments)
     try:
-        if chosen.what == "train":
+        if chosen.command == "train":
             training.train_all(chosen.only, seeds=range(chosen.seeds), results=chosen.results)
-        elif chosen.what == "pretrain":
+        elif chosen.command == "pretrain":
             training.pretrain(chosen.only, to=chosen.to)
-        elif chosen.what == "explain":
-            from reproduction.explaining import explain_all
-
+        elif chosen.command == "explain":
             explain_all(
                 chosen.setups,
                 chosen.stages,
@@ -56,13 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 workers=chosen.workers,
                 engine=chosen.engine,
             )
-        elif chosen.what == "measure":
-            from reproduction.measuring import measure
-
+        elif chosen.command == "measure":
             measure(tuple(chosen.only), results=chosen.results, pictures=chosen.pictures)
-        elif chosen.what == "page":
-            from reproduction.page import write_page
-
+        elif chosen.command == "page":
             print(f"written: {write_page(chosen.results, chosen.to)}")
         else:
             print(statistics_table())
@@ -71,6 +51,74 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def measure(only: tuple[str, ...] = (), *, results: Path, pictures: Path) -> None:
+    """Compute what needs the data: figures, claims and statistics, stored beside the rows.
+
+    Whatever lacks its data is skipped with a message.
+
+    Parameters
+    ----------
+    only
+        Names of figures and claims; all by default.
+    results, pictures
+        Directories for the tables and for the drawings.
+    """
+    for make_figure in (figures.small_weights, figures.sentence, figures.molecule):
+        if only and make_figure.__name__ not in only:
+            continue
+        figure = _unless_missing(make_figure)
+        if figure is not None:
+            figure.grid.write(results)
+            pictures.mkdir(parents=True, exist_ok=True)
+            for name, picture in figure.pictures:
+                picture.save(pictures / f"{name}.svg")
+
+    def entropy() -> Grid:
+        return entropies({name: SetupResults(setup, results) for name, setup in SETUPS.items()})
+
+    for make_grid in (*claims.CLAIMS, headroom.differences, headroom.pairs, entropy):
+        if only and make_grid.__name__ not in only:
+            continue
+        grid = _unless_missing(make_grid)
+        if grid is not None:
+            grid.write(results)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m reproduction", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    train = commands.add_parser("train", help="train networks from scratch with several seeds")
+    train.add_argument("only", nargs="*", help="dataset-network, such as mutag-gcn (default: all)")
+    train.add_argument("--seeds", type=int, default=3)
+    ship = commands.add_parser("pretrain", help="train the networks that ship with the package")
+    ship.add_argument("only", nargs="*", help="dataset-network, such as nitro-gcn (default: all)")
+    ship.add_argument("--to", type=Path, default=_SHIPPED)
+    tables = commands.add_parser("tables", help="print datasets and accuracies (Tables 5 to 7)")
+    explain = commands.add_parser("explain", help="run the explanations that are still missing")
+    explain.add_argument("setups", nargs="*", help="dataset-network, such as mutag-gcn")
+    explain.add_argument("--stages", nargs="*", default=[], help=f"of {', '.join(STAGES)}")
+    explain.add_argument("--workers", type=int)
+    explain.add_argument("--engine", default="local")
+    measured = commands.add_parser("measure", help="compute the figures and test the claims")
+    measured.add_argument("only", nargs="*", help="such as sentence, molecule or fits")
+    measured.add_argument("--pictures", type=Path, default=_FIGURES)
+    page = commands.add_parser("page", help="write docs/results.md from the stored results")
+    page.add_argument("--to", type=Path, default=_PAGE)
+    for command in (train, tables, explain, measured, page):
+        command.add_argument("--results", type=Path, default=RESULTS)
+    return parser
+
+
+def _unless_missing(make: Callable[[], _Made]) -> _Made | None:
+    """What is made, or None with a message where its data or an extra is missing."""
+    print(f"{make.__name__} ...", file=sys.stderr, flush=True)
+    try:
+        return make()
+    except (Missing, ImportError, OSError) as error:
+        print(f"{make.__name__}: {error}", file=sys.stderr)
+        return None
 
 
 if __name__ == "__main__":

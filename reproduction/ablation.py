@@ -1,4 +1,4 @@
-"""One thing changed at a time, paired over graphs; and everybody with as many evaluations."""
+"""Ablations, one setting at a time and paired over graphs, and comparisons at equal budgets."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gstarx.metrics import paired_bootstrap
-from reproduction.analysis import Found
 from reproduction.grids import Cell, Grid
+from reproduction.results import SetupResults
 
 
 @dataclass(frozen=True)
 class Change:
-    """What is changed, from which method to which others."""
+    """An ablation: the reference method, and the methods that differ from it in one setting."""
 
     title: str
     reference: str
@@ -39,7 +39,9 @@ CHANGES = (
     ),
     Change("Random or k-hop subsets", "HN, subsets of 10", ("HN, subsets of 10, k-hop",)),
     Change(
-        "Truncated or exact inside subsets", "as published, f0 of training", ("HN, subsets of 10",)
+        "Truncated or exact values inside subsets",
+        "as published, f0 of training",
+        ("HN, subsets of 10",),
     ),
     Change("Subsets or the whole graph", "HN, subsets of 10", ("HN",)),
     Change("Superadditive cover", "HN, subsets of 10", ("HN, subsets of 10, cover",)),
@@ -55,10 +57,8 @@ CHANGES = (
         ("Myerson", "Shapley", "Banzhaf", "Banzhaf, presence 0.3", "Banzhaf, presence 0.7"),
     ),
     Change("L-hop cutoff", "Shapley", ("Shapley within 1 hops", "Shapley within 3 hops")),
-    Change("What is shared (probabilities)", "HN", ("HN of logarithms", "HN of logits")),
-    Change(
-        "What is shared (probabilities)", "Banzhaf", ("Banzhaf of logarithms", "Banzhaf of logits")
-    ),
+    Change("Payoff (probabilities)", "HN", ("HN of logarithms", "HN of logits")),
+    Change("Payoff (probabilities)", "Banzhaf", ("Banzhaf of logarithms", "Banzhaf of logits")),
     Change("Baseline f0 (training split)", "HN", ("HN, f0 of test", "HN, f0 = 0")),
     Change("Baseline f0 (training split)", "Shapley", ("Shapley, f0 = 0",)),
     Change(
@@ -66,52 +66,51 @@ CHANGES = (
         "as published",
         ("as published, f0 of training", "as published, f0 = 0"),
     ),
-    Change("OrphicX trained shortly or in full", "OrphicX", ("OrphicX, full training",)),
+    Change("OrphicX, short or full training", "OrphicX", ("OrphicX, full training",)),
     Change("Seed, as published", "as published", ("as published, seed 1", "as published, seed 2")),
 )
 
 
-def changes(found: Mapping[str, Found], setups: Sequence[str]) -> Grid:
-    """Mean over sparsities and graphs: what the change gains, with a paired bootstrap interval.
+def changes(results: Mapping[str, SetupResults], setups: Sequence[str]) -> Grid:
+    """Gain of each change, averaged over sparsities and graphs, with a paired bootstrap interval.
 
-    In thousandths. Means over sparsities, because the best of eight of two methods may lie at
-    different ones.
+    In thousandths. Averaged over sparsities because two methods may peak at different ones.
     """
     rows: list[tuple[Cell, ...]] = []
     for change in CHANGES:
-        said = f"{change.title}: instead of *{change.reference}*"
+        title = f"{change.title}: instead of *{change.reference}*"
         for other in change.others:
-            cells = [_gain(found[name], change.reference, other) for name in setups]
+            cells = [_gain(results[name], change.reference, other) for name in setups]
             if any(cell is not None for cell in cells):
-                rows.append((said, other, *cells))
-                said = ""  # once for all of its rows
+                rows.append((title, other, *cells))
+                title = ""  # shown in the first row only
     return Grid("ablation", ("change", "to", *setups), tuple(rows))
 
 
-def equal_evaluations(found: Mapping[str, Found], setups: Sequence[str]) -> Grid:
-    """Best of eight sparsities where everybody may evaluate as many coalitions."""
+def equal_evaluations(results: Mapping[str, SetupResults], setups: Sequence[str]) -> Grid:
+    """Best of eight sparsities with the same budget of evaluated coalitions for every method."""
     rows: list[tuple[Cell, ...]] = []
     for label in ("HN", "Myerson", "Shapley", "Banzhaf", "GraphSVX"):
         for budget in (300, 1_000, 2_000):
             method = label if budget == 2_000 else f"{label}, {budget:,} evaluations"
             if method == "GraphSVX":
-                continue  # without a budget it has its own
+                continue  # without a budget GraphSVX uses its own number of samples
             cells: list[Cell] = []
             for name in setups:
-                curves = found[name].curves(method)
+                curves = results[name].curves(method)
                 spent = None if curves is None else float(np.mean(curves.evaluations))
-                best = found[name].best(method)
+                best = results[name].best(method)
                 cells += [best, None if spent is None else round(spent)]
             rows.append((label, f"{budget:,}", *cells))
-    header = [part for name in setups for part in (name, "spent")]
-    return Grid("equal_evaluations", ("method", "evaluations at most", *header), tuple(rows))
+    header = [part for name in setups for part in (name, "evaluations")]
+    return Grid("equal_evaluations", ("method", "budget", *header), tuple(rows))
 
 
-def _gain(found: Found, reference: str, other: str) -> Cell:
-    before, after = found.curves(reference), found.curves(other)
+def _gain(results: SetupResults, reference: str, other: str) -> Cell:
+    before, after = results.curves(reference), results.curves(other)
     if after is None:
-        # a slow one has explained few graphs
-        before, after = found.curves(reference, few=True), found.curves(other, few=True)
+        # slow methods have explained a subset of the graphs
+        before, after = results.curves(reference, few=True), results.curves(other, few=True)
     if before is None or after is None:
         return None
     gain = paired_bootstrap(after.harmonic.mean(axis=1), before.harmonic.mean(axis=1), seed=0)

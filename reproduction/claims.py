@@ -1,4 +1,4 @@
-"""What the paper claims, each with one small experiment."""
+"""Claims of the paper, each tested by one small experiment."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def cost_of_subsets() -> Grid:
         rows.append(
             (f"{times} n", f"{1e3 * spent / len(graphs):.1f} ms", round(evaluated / len(graphs)))
         )
-    header = ("subsets J", "CPU time a molecule", "coalitions evaluated")
+    header = ("subsets J", "CPU time per molecule", "coalitions evaluated")
     return Grid("claim_cost", header, tuple(rows))
 
 
 def locality() -> Grid:
-    """Do a node's own surroundings decide its score? Where the weights of MUTAG's graphs lie."""
+    """Does the neighborhood of a node decide its score? Where the weights of MUTAG's graphs lie."""
     _, graphs, _ = _task("mutag-gcn")
     reach: dict[str, list[NDArray[np.float64]]] = {"hn": [], "myerson": []}
     used = 0
@@ -57,16 +57,16 @@ def locality() -> Grid:
         used += 1
         inside = graph.connected_coalitions()
         hops = _distances(graph)
-        for value, found in reach.items():
+        for value, shares in reach.items():
             weights = np.abs(coalition_weights(graph, value=value))
-            # of every coalition that a node is in, how far its farthest member is
+            # for every coalition with the node, the distance of the farthest member
             own = []
             for node in range(graph.num_nodes):
                 with_node = inside[:, node]
                 farthest = np.where(inside[with_node], hops[node], 0).max(axis=1)
                 share = np.bincount(farthest, weights[node, with_node], minlength=20)[:20]
                 own.append(share / share.sum())
-            found.append(np.mean(own, axis=0))
+            shares.append(np.mean(own, axis=0))
     rows: list[tuple[Cell, ...]] = []
     for value, label in (("hn", "HN"), ("myerson", "Myerson")):
         mean = np.mean(reach[value], axis=0).cumsum()
@@ -76,7 +76,7 @@ def locality() -> Grid:
 
 
 def zero_weight() -> Grid:
-    """Does a node that one cannot talk to get weight zero? Opposite ends of paths and rings."""
+    """Does a node without communication get weight zero? Opposite nodes of paths and rings."""
     rows: list[tuple[Cell, ...]] = []
     for label, graph, far in (
         ("path of 3", _path(3), 2),
@@ -96,12 +96,12 @@ def zero_weight() -> Grid:
                 ),
             )
         )
-    header = ("graph", "HN: weight of v({far}) for node 0", "Myerson")
+    header = ("graph", "HN: weight of v({far node}) for node 0", "Myerson")
     return Grid("claim_zero_weight", header, tuple(rows))
 
 
 def fits() -> Grid:
-    """Why some values win: how well scores foretell v(S) - v(rest) for random halves S."""
+    """Why some values lead: how well scores predict v(S) - v(rest) for random halves S."""
     rows: list[tuple[Cell, ...]] = []
     names = {"gstarx": "HN", "myerson": "Myerson", "shapley": "Shapley", "banzhaf": "Banzhaf"}
     for setup in SETUPS:
@@ -110,16 +110,16 @@ def fits() -> Grid:
         except OSError as error:
             rows.append((setup, str(error), *[None] * (len(names) - 1)))
             continue
-        found: dict[str, list[float]] = {name: [] for name in names}
+        r_squared: dict[str, list[float]] = {name: [] for name in names}
         for at, data in enumerate(graphs):
             game = GNNGame(model, data, baseline=baseline)
             sets = np.random.default_rng([1, at]).random((_SETS, game.n)) < 0.5
             truth = game(sets) - game(~sets)
-            for name, own in found.items():
+            for name, own in r_squared.items():
                 explainer = create(name, baseline=baseline, budget=2_000)
                 scores = np.asarray(explainer.explain(model, data, seed=at).node_scores)
                 own.append(_r_squared(truth, (2.0 * sets - 1.0) @ scores))
-        rows.append((setup, *(float(np.mean(own)) for own in found.values())))
+        rows.append((setup, *(float(np.mean(own)) for own in r_squared.values())))
     return Grid("claim_fits", ("setup", *names.values()), tuple(rows))
 
 
@@ -131,12 +131,12 @@ def _task(name: str) -> tuple[Any, list[Data], Any]:
     return model, graphs, expected_output(model, data.split("train")[:500])
 
 
-def _r_squared(truth: NDArray[np.float64], guess: NDArray[np.float64]) -> float:
-    """Share of the variance that the guess, scaled as fits best, explains."""
-    if not guess.any() or not truth.any():
+def _r_squared(truth: NDArray[np.float64], predicted: NDArray[np.float64]) -> float:
+    """Share of the variance that the prediction explains after scaling it to fit best."""
+    if not predicted.any() or not truth.any():
         return 0.0
-    scale = float(truth @ guess / (guess @ guess))
-    return 1.0 - float(((truth - scale * guess) ** 2).sum() / (truth**2).sum())
+    scale = float(truth @ predicted / (predicted @ predicted))
+    return 1.0 - float(((truth - scale * predicted) ** 2).sum() / (truth**2).sum())
 
 
 def _path(n: int) -> CommunicationGraph:
@@ -148,7 +148,7 @@ def _ring(n: int) -> CommunicationGraph:
 
 
 def _distances(graph: CommunicationGraph) -> NDArray[np.int64]:
-    """Hops between any two nodes; 19 where there is no way."""
+    """Hops between any two nodes; 19 where there is no path."""
     n = graph.num_nodes
     hops = np.full((n, n), 19)
     for start in range(n):

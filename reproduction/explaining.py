@@ -1,11 +1,11 @@
-"""Explaining the graphs of all setups by all methods, on the run engine, as far as is not done."""
+"""Explain the graphs of all setups with all methods on the run engine, skipping what is done."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -13,10 +13,10 @@ from gstarx._internal.atomic_write import write_whole
 from gstarx.gnn import expected_output
 from reproduction import RESULTS
 from reproduction.methods import METHODS, STAGES, Method
-from reproduction.results import Results
+from reproduction.results import RowStore
 from reproduction.setups import SETUPS, Missing, Setup, load_weights
 
-#: Rows are added to the results after so many graphs, so that little is lost.
+#: Rows are stored after so many graphs, so that an interruption loses little.
 _AT_A_TIME = 120
 
 
@@ -28,9 +28,9 @@ def explain_all(
     workers: int | None = None,
     engine: str = "local",
 ) -> None:
-    """Explain what is still to be explained, and keep rows as they come.
+    """Explain what has not been explained yet, and store rows as they come.
 
-    A setup whose data or weights are not here is said so and passed over.
+    A setup whose data or weights are missing is skipped with a message.
 
     Parameters
     ----------
@@ -39,56 +39,57 @@ def explain_all(
     stages
         Names of :data:`STAGES`, in this order; all by default.
     results
-        The folder of the results; ``work`` in it holds what is under way.
+        The directory of the results; ``work`` in it holds unfinished runs.
     workers, engine
         As for :func:`gstarx.runs.run`.
     """
-    for stage in stages or STAGES:
+    for stage in _known("stage", stages, STAGES):
         for method in STAGES[stage]:
-            for setup in _chosen(setups):
+            for setup in map(SETUPS.__getitem__, _known("setup", setups, SETUPS)):
                 if method.only and setup.name not in method.only:
                     continue
                 try:
                     _explain(setup, method, results, workers, engine)
                 except Missing as error:
                     print(f"{setup.name}: {error}", file=sys.stderr)
-                    Results(results, setup.name).note_missing(str(error))
+                    RowStore(results, setup.name).note_missing(str(error))
 
 
-def asked(setup: Setup, method: Method, split: str) -> tuple[int, ...]:
-    """The graphs of a split that a method is to explain."""
+def graphs_to_explain(setup: Setup, method: Method, split: str) -> tuple[int, ...]:
+    """The graphs of a split that a method explains."""
     graphs = setup.graphs(split)
     return setup.few_graphs(graphs, split) if method.slow else graphs
 
 
-def _chosen(setups: Sequence[str]) -> Iterable[Setup]:
-    for name in setups:
-        if name not in SETUPS:
-            raise ValueError(f"there is no setup {name!r}; valid are {', '.join(SETUPS)}")
-    return [SETUPS[name] for name in setups or SETUPS]
+def _known(kind: str, names: Sequence[str], valid: Collection[str]) -> Sequence[str]:
+    """The names, or all valid ones if there are none."""
+    for name in names:
+        if name not in valid:
+            raise ValueError(f"there is no {kind} {name!r}; valid are {', '.join(valid)}")
+    return names or list(valid)
 
 
 def _explain(setup: Setup, method: Method, results: Path, workers: int | None, engine: str) -> None:
     from gstarx import runs
 
-    found = Results(results, setup.name)
-    found.note_graphs({split: setup.graphs(split) for split in ("val", "test")})
+    stored = RowStore(results, setup.name)
+    stored.note_graphs({split: setup.graphs(split) for split in ("val", "test")})
     todo = [
         graph
         for split in method.splits
-        for graph in asked(setup, method, split)
-        if graph not in found.done(method, split)
+        for graph in graphs_to_explain(setup, method, split)
+        if graph not in stored.done(method, split)
     ]
     store = results / "work" / setup.name
     for first in range(0, len(todo), _AT_A_TIME):
-        some = todo[first : first + _AT_A_TIME]
+        batch = todo[first : first + _AT_A_TIME]
         start, cpu = time.perf_counter(), time.process_time()
         spec = runs.RunSpec(
             dataset=setup.dataset,
             model=str(setup.weights()),
             explainer={"name": method.explainer, "options": method.options},
             split="all",
-            graphs=some,
+            graphs=batch,
             baseline=_baseline(setup, method),
             seed=method.seed,
         )
@@ -96,19 +97,21 @@ def _explain(setup: Setup, method: Method, results: Path, workers: int | None, e
             spec, store, workers=workers, engine=engine, progress=False, dataset=setup.data()
         )
         rows = runs.read(store, run=report.run)
-        here = set(some)
+        here = set(batch)
         own = rows.filter([graph in here for graph in rows["graph"].to_pylist()])
-        found.add(method, own, set(setup.graphs("test")))
+        stored.add(method, own, set(setup.graphs("test")))
         if report.done and first == 0 and workers == 1:
             explaining = sum(own["cpu_seconds"].to_pylist())
             _note_training(results, setup, method, time.process_time() - cpu - explaining)
         spent = time.perf_counter() - start
         failed = f", {report.failed} failed" if report.failed else ""
-        print(f"{setup.name}, {method.name}: {len(some)} graphs, {spent:.0f} s{failed}", flush=True)
+        print(
+            f"{setup.name}, {method.name}: {len(batch)} graphs, {spent:.0f} s{failed}", flush=True
+        )
 
 
 def _note_training(results: Path, setup: Setup, method: Method, seconds: float) -> None:
-    """Write down what training took: what a run took beyond its graphs, to a second or so."""
+    """Record the training time: what a run took beyond explaining, to about a second."""
     if METHODS[method.name].explainer not in ("pgexplainer", "orphicx"):
         return
     known = training_seconds(results)
@@ -118,14 +121,14 @@ def _note_training(results: Path, setup: Setup, method: Method, seconds: float) 
 
 
 def training_seconds(results: Path) -> dict[str, dict[str, float]]:
-    """CPU seconds that explainers took to train, by setup and method."""
+    """CPU seconds of training explainers, by setup and method."""
     path = results / "training_seconds.json"
-    found: dict[str, dict[str, float]] = json.loads(path.read_text()) if path.exists() else {}
-    return found
+    seconds: dict[str, dict[str, float]] = json.loads(path.read_text()) if path.exists() else {}
+    return seconds
 
 
 def _baseline(setup: Setup, method: Method) -> tuple[float, ...] | None:
-    """The baseline as numbers: the mean over a split of a large dataset takes a while."""
+    """The baseline as numbers, because the mean over a large split takes a while."""
     if not isinstance(method.baseline, str):
         return method.baseline
     return _mean_output(setup, method.baseline)
@@ -137,4 +140,4 @@ def _mean_output(setup: Setup, split: str) -> tuple[float, ...]:
     return tuple(round(float(p), 6) for p in expected_output(model, setup.data().split(split)))
 
 
-__all__ = ["asked", "explain_all", "training_seconds"]
+__all__ = ["explain_all", "graphs_to_explain", "training_seconds"]

@@ -1,4 +1,4 @@
-"""Figures 1 to 3 and appendix F.2 again, as numbers and pictures."""
+"""Figures 1 to 3 and appendix F.2, as numbers and drawings."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from reproduction.setups import SETUPS, load_weights
 
 #: The sentence of Figures 1b and 2, which is part of one in SST-2's training file.
 SENTENCE = "is still quite good-natured and not a bad way to spend an hour"
-#: The molecule of Figure 3, by its place in MUTAG.
+#: The molecule of Figure 3, by its position in MUTAG.
 MOLECULE = 28
 _PATH = CommunicationGraph(3, [(0, 1), (1, 2)])
-#: Coalitions that node 0 of the path joins: nobody, 1, 2, both.
+#: Coalitions that node 0 of the path joins: the empty one, node 1, node 2, both.
 _JOINED = ((), (1,), (2,), (1, 2))
 
 
@@ -39,10 +39,10 @@ class Figure:
 
 
 def marginal_weights(value: Callable[..., Any]) -> NDArray[np.float64]:
-    """What a value gives an end of the three-node path for what it adds to each coalition.
+    """Weights of the marginal contributions of an end of the three-node path in its value.
 
-    The weight of ``m(S) = v(S + 0) - v(S)``, found by games in which one coalition is worth
-    something. The values of this path give a coalition without the node exactly the opposite.
+    The weight of ``m(S) = v(S + 0) - v(S)``, read off games in which a single coalition has worth
+    one. On this path a coalition without the node has exactly the opposite weight.
     """
     weights = []
     for joined in _JOINED:
@@ -55,17 +55,17 @@ def marginal_weights(value: Callable[..., Any]) -> NDArray[np.float64]:
 
 def small_weights() -> Figure:
     """Figure 1a and the coefficients of appendix F.2."""
-    said = paper()
+    printed_weights = paper()
 
     def shapley(game: Any, graph: CommunicationGraph) -> Any:
         return shapley_value(game, graph.num_nodes)
 
     rows: list[tuple[Cell, ...]] = []
     for label, value, printed in (
-        ("HN", hn_value, said["figure_1a"]["HN"]),
-        ("Shapley", shapley, said["figure_1a"]["Shapley"]),
-        ("Myerson", myerson_value, said["appendix_f2"]["Myerson"]),
-        ("C-Shapley, corrected", c_shapley_value, said["appendix_f2"]["Myerson"]),
+        ("HN", hn_value, printed_weights["figure_1a"]["HN"]),
+        ("Shapley", shapley, printed_weights["figure_1a"]["Shapley"]),
+        ("Myerson", myerson_value, printed_weights["appendix_f2"]["Myerson"]),
+        ("C-Shapley, corrected", c_shapley_value, printed_weights["appendix_f2"]["Myerson"]),
     ):
         own = marginal_weights(value)
         rows.append((label, *(f"{a:.4f} ({b:.4f})" for a, b in zip(own, printed, strict=True))))
@@ -74,30 +74,30 @@ def small_weights() -> Figure:
 
 
 def sentence() -> Figure:
-    """Figures 1b and 2: the sentence, and how much of the scores "good" gets."""
+    """Figures 1b and 2: the sentence, and the share of "good" in the scores."""
     setup = SETUPS["sst2-gcn"]
     model = load_weights(setup.weights())
     graph = sentence_graph(SENTENCE)
     baseline = expected_output(model, setup.data().split("train"))
     good = list(graph.words).index("good")
-    said = paper()["figure_2"]["good"]
+    printed_shares = paper()["figure_2"]["good"]
     rows: list[tuple[Cell, ...]] = []
     pictures = []
     for label, value in (("HN", "hn"), ("Myerson", "myerson"), ("Shapley", "shapley")):
-        scores = explain(model, graph, value=value, baseline=baseline, seed=0)
-        own = scores.node_mask[:, 0].double().numpy()
+        explanation = explain(model, graph, value=value, baseline=baseline, seed=0)
+        own = explanation.node_mask[:, 0].double().numpy()
         share = float(own[good] / np.abs(own).sum())
         rank = int((own > own[good]).sum()) + 1
-        printed = said.get(label)
-        rows.append((label, share, printed, rank, "exact" if scores.exact else "estimated"))
+        printed = printed_shares.get(label)
+        rows.append((label, share, printed, rank, "exact" if explanation.exact else "estimated"))
         picture = draw_sentence(graph.words, graph.edge_index, own, title=label)
         pictures.append((f"sentence-{value}", picture))
-    header = ("value", 'share of "good"', "paper", "rank among words", "how")
+    header = ("value", 'share of "good"', "paper", "rank among words", "computation")
     return Figure(Grid("figure_2", header, tuple(rows)), tuple(pictures))
 
 
 def molecule() -> Figure:
-    """Figure 3: MUTAG's graph 28, the nitro groups, their oxygens, and the explainers' choices."""
+    """Figure 3: MUTAG's graph 28, its nitro groups, their oxygens, and selections of explainers."""
     setup = SETUPS["mutag-gcn"]
     model = load_weights(setup.weights())
     dataset = setup.data()
@@ -114,7 +114,7 @@ def molecule() -> Figure:
         "oxygens of NO₂": np.sort(oxygens),
     }
     size = len(oxygens)
-    scores: dict[str, Any] = {}
+    explanations: dict[str, Any] = {}
     for label, name, options in (
         ("GStarX, as published", "gstarx_published", {"baseline": baseline}),
         ("HN", "gstarx", {"baseline": baseline, "budget": 1_000_000}),
@@ -123,14 +123,14 @@ def molecule() -> Figure:
         ("GNNExplainer", "gnnexplainer", {}),
         ("GraphSVX", "graphsvx", {}),
     ):
-        found = create(name, dataset="mutag", **options).explain(model, data, seed=0)
-        chosen[label] = found.select(size)
-        scores[label] = found
+        explanation = create(name, dataset="mutag", **options).explain(model, data, seed=0)
+        chosen[label] = explanation.select(size)
+        explanations[label] = explanation
     rows: list[tuple[Cell, ...]] = []
-    said = paper()["figure_3"]["inverse_fidelity"]
+    printed_fidelity = paper()["figure_3"]["inverse_fidelity"]
     for label, nodes in chosen.items():
         judged = evaluate(model, data, nodes)
-        printed = said.get(
+        printed = printed_fidelity.get(
             {"ground truth (NO₂)": "ground truth", "oxygens of NO₂": "GStarX"}.get(label, "")
         )
         rows.append(
@@ -144,7 +144,7 @@ def molecule() -> Figure:
             )
         )
     header = ("selection", "atoms", "H-fidelity", "fidelity", "inverse fidelity", "paper")
-    shown = {label: found for label, found in scores.items() if found.node_scores is not None}
+    shown = {label: one for label, one in explanations.items() if one.node_scores is not None}
     picture = compare(
         data, shown, model=model, sparsity=1 - size / int(data.num_nodes), scale="own"
     )
@@ -155,5 +155,5 @@ def _oxygens(
     nitrogen: int, links: NDArray[np.int64], atoms: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     near = links[1, links[0] == nitrogen]
-    found: NDArray[np.int64] = near[atoms[near] == 2]
-    return found
+    oxygens: NDArray[np.int64] = near[atoms[near] == 2]
+    return oxygens

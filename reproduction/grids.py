@@ -1,4 +1,4 @@
-"""Tables that are written as Markdown for the page and as CSV for other programs."""
+"""Tables, written as Markdown for the page and as CSV for other programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Cell = str | float | int | None
 
 @dataclass(frozen=True)
 class Grid:
-    """A table with a name; a number is shown with four digits, what is not there as a dash."""
+    """A table with a name; numbers are shown with four digits, missing cells as a dash."""
 
     name: str
     header: tuple[str, ...]
@@ -36,7 +36,7 @@ class Grid:
 
     @classmethod
     def read(cls, folder: Path, name: str) -> Grid | None:
-        """The table that was written under a name, if there is one."""
+        """The table stored under a name; None if there is none."""
         path = folder / "tables" / f"{name}.csv"
         if not path.exists():
             return None
@@ -69,12 +69,12 @@ def percent(share: float | None) -> str | None:
 
 def mean_of(cells: Sequence[float | None]) -> float | None:
     """The mean, or None where one is missing."""
-    there = [cell for cell in cells if cell is not None]
-    return sum(there) / len(there) if len(there) == len(cells) and there else None
+    values = [cell for cell in cells if cell is not None]
+    return sum(values) / len(values) if len(values) == len(cells) and values else None
 
 
 def _number(cell: str) -> Cell:
-    """A cell of a CSV file as what it was."""
+    """A cell of a CSV file with its type restored."""
     if not cell:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Who explains: every method of the tables and ablations, with all its settings."""
+"""Methods: every explainer of the tables and ablations, with all its settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Evaluations of values that are estimated; where all coalitions fit, values are exact.
+#: Evaluations of estimated values; where all coalitions fit into them, values are exact.
 BUDGET = 2_000
 
 
@@ -18,20 +18,22 @@ class Method:
     Attributes
     ----------
     name
-        What it is called here.
+        Its name in the tables, and its key in the stored rows.
     explainer, options
         As :func:`gstarx.explainers.create` takes them.
     role
-        ``"ours"`` (what this library would have you use; settings are chosen among these),
-        ``"rival"`` of the paper, ``"control"``, ``"ablation"``, ``"yardstick"``, ``"refined"``.
+        ``"ours"`` (variants of this library, among which one is chosen on validation),
+        ``"compared"`` (the other methods of the paper), ``"control"``, ``"ablation"``,
+        ``"oracle"`` (optimizes the metric itself), ``"refined"`` (an oracle search from an
+        explanation).
     baseline
-        The split whose mean output is the baseline of the payoff, a number, or nothing.
+        The split whose mean output is the baseline of the payoff, numbers, or None.
     slow
-        Whether it only gets the few graphs of a setup.
+        Whether it explains only the small subset of a setup's graphs.
     splits
         The splits it explains.
     only
-        The setups it is for; all if none is named.
+        The setups it explains; all if empty.
     seed
         Of the run.
     """
@@ -48,7 +50,7 @@ class Method:
 
     @property
     def digest(self) -> str:
-        """Of everything that is set here, so that a changed setting is another method."""
+        """A digest of all settings, so that a changed setting makes another method."""
         text = json.dumps([self.explainer, self.options, self.baseline, self.seed], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -70,13 +72,13 @@ def _subsets(name: str, role: str = "ablation", *, slow: bool = False, **options
     return Method(name, "gstarx", chosen, role, slow=slow, splits=splits)
 
 
-#: What is compared first: values, the published procedure, and what they are held against.
+#: The main comparison: values, the published procedure, controls and the oracle.
 HEADLINE = (
     Method("as published", "gstarx_published", role="ours", baseline="test", splits=_BOTH),
     *(Method(f"random {i}", "random", role="control", seed=i, splits=_BOTH) for i in range(5)),
     Method("leave one out", "leave_one_out", role="control", splits=_BOTH),
     Method("single nodes", "single_node", role="control", splits=_BOTH),
-    Method("GraphSVX", "graphsvx", role="rival", splits=_BOTH),
+    Method("GraphSVX", "graphsvx", role="compared", splits=_BOTH),
     _subsets("HN, subsets of 6", "ours", max_sample_size=6),
     _value("Shapley", "shapley"),
     _value("Banzhaf", "banzhaf"),
@@ -84,7 +86,7 @@ HEADLINE = (
     _value("Banzhaf, presence 0.7", "banzhaf", presence=0.7),
     _value("Banzhaf of logarithms", "banzhaf", payoff="log_prob"),
     _value("Banzhaf of logarithms, presence 0.7", "banzhaf", payoff="log_prob", presence=0.7),
-    # as many as a few seconds allow; SubgraphX takes ten times as many
+    # as many as fit into a few seconds; SubgraphX takes ten times as many
     _value("Banzhaf, 10,000 evaluations", "banzhaf", budget=10_000),
     _value(
         "Banzhaf of logarithms, 10,000 evaluations",
@@ -92,27 +94,27 @@ HEADLINE = (
         budget=10_000,
         payoff="log_prob",
     ),
-    Method("best found", "best_found", role="yardstick", baseline=None),
+    Method("best found", "best_found", role="oracle", baseline=None),
     _value("Myerson", "myerson"),
     _subsets("Shapley, subsets of 6", "ours", value="shapley", max_sample_size=6),
     _subsets("HN, subsets of 10, cover", "ours", superadditive=True),
 )
-#: The other rivals: slow ones, and those that train.
-RIVALS = (
-    Method("GNNExplainer", "gnnexplainer", role="rival", slow=True, splits=_BOTH),
-    Method("PGExplainer", "pgexplainer", role="rival", splits=_BOTH),
-    Method("SubgraphX", "subgraphx", role="rival", slow=True, splits=_BOTH),
+#: The other methods of the paper: slow ones, and those that train; and gradients.
+COMPARED = (
+    Method("GNNExplainer", "gnnexplainer", role="compared", slow=True, splits=_BOTH),
+    Method("PGExplainer", "pgexplainer", role="compared", splits=_BOTH),
+    Method("SubgraphX", "subgraphx", role="compared", slow=True, splits=_BOTH),
     Method("gradient × input", "gradient_x_input", role="control", splits=_BOTH),
     Method("integrated gradients", "integrated_gradients", role="control", splits=_BOTH),
 )
-#: Trains for hours by its published settings, so by shorter ones, and by its own where that is
-#: minutes, to see what it costs.
+#: Its published settings train for hours: shorter ones everywhere, and the published ones where
+#: they take minutes, to see what the difference costs.
 ORPHICX = (
     Method(
         "OrphicX",
         "orphicx",
         {"max_graphs": 1_000, "epochs": 100, "patience": 30, "alphas": 10, "betas": 20},
-        role="rival",
+        role="compared",
         splits=_BOTH,
     ),
     Method(
@@ -133,7 +135,7 @@ REFINED = (
     ),
     Method("random, refined", "refined", {"of": "random"}, "refined"),
 )
-#: One thing changed at a time, from the published procedure and from the values.
+#: One setting changed at a time, from the published procedure and from the values.
 ABLATION = (
     *(_subsets(f"HN, subsets of {size}", max_sample_size=size) for size in (4, 8, 10, 12)),
     *(
@@ -174,7 +176,7 @@ ABLATION = (
     _value("HN of logits", "hn", "ablation", payoff="raw"),
     _value("HN of logarithms", "hn", "ablation", payoff="log_prob"),
 )
-#: The same number of evaluations for everybody.
+#: The same number of evaluations for every method.
 EQUAL = tuple(
     Method(
         f"{label}, {budget:,} evaluations",
@@ -201,10 +203,15 @@ EQUAL = tuple(
 
 STAGES = {
     "headline": HEADLINE,
-    "rivals": RIVALS,
+    "compared": COMPARED,
     "ablation": ABLATION,
     "refined": REFINED,
     "equal": EQUAL,
     "orphicx": ORPHICX,
 }
 METHODS = {method.name: method for stage in STAGES.values() for method in stage}
+
+
+def of_role(role: str) -> tuple[str, ...]:
+    """Names of the methods with a role."""
+    return tuple(name for name, method in METHODS.items() if method.role == role)

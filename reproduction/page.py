@@ -1,4 +1,4 @@
-"""The page of results, written from what was found and nothing else; its words are in page.md."""
+"""The page of results, ``docs/results.md``, written from the stored results and ``page.md``."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ import numpy as np
 from gstarx._internal.atomic_write import write_whole
 from gstarx.drawing import plot_curves, plot_intervals
 from reproduction.ablation import changes, equal_evaluations
-from reproduction.analysis import Found, of_role
-from reproduction.costs import seconds
 from reproduction.faithfulness import (
+    COMPARED,
     OURS,
-    against_rivals,
+    below_share,
     chosen_on_validation,
+    gains_over_compared,
     gap_shares,
     headline,
-    leads,
+    paired_gains,
     refined,
-    short_of,
+    significance,
 )
 from reproduction.grids import Grid, mean_of, shown
 from reproduction.paper import PRINTED_NAMES, TABLE_1, TABLE_2, paper, printed_mean
+from reproduction.results import SetupResults
 from reproduction.setups import SETUPS
-from reproduction.tables import accuracy_table
+from reproduction.tables import accuracy_table, seconds
 
-#: What the curves show, by the field that holds it, and PyG-style name of the metric.
+#: Titles and metric names of the curves, by the field of the metric.
 _CURVES = {
     "harmonic": ("H-fidelity", "harmonic_fidelity"),
     "fidelity": ("Fidelity", "fidelity"),
     "inverse": ("1 − inverse fidelity", "inverse_fidelity"),
 }
 _DRAWN = ("as published", "HN", "Shapley", "Banzhaf", "GraphSVX", "SubgraphX", "GNNExplainer")
-#: Tables that were measured, where the data was.
+#: Tables that ``python -m reproduction measure`` stored, because they need the data.
 _MEASURED = (
     "table_4",
     "figure_1a",
@@ -50,47 +51,56 @@ _MEASURED = (
 )
 
 
-def write_page(results: Path, to: Path) -> Path:
-    """Write the page, its tables as CSV files beside the rows, and its plots beside the page."""
-    found = {name: Found(setup, results) for name, setup in SETUPS.items()}
+def write_page(folder: Path, to: Path) -> Path:
+    """Write the page, its tables as CSV files beside the rows, and its plots beside the page.
+
+    Parameters
+    ----------
+    folder
+        The directory of the stored results.
+    to
+        The file of the page.
+    """
+    results = {name: SetupResults(setup, folder) for name, setup in SETUPS.items()}
     names = list(SETUPS)
+    gains = gains_over_compared(results, names)
     grids = [
-        headline(found, TABLE_1, "table_1", few=False),
-        headline(found, TABLE_1, "table_1_few", few=True),
-        headline(found, TABLE_2, "table_2", few=False),
-        headline(found, TABLE_2, "table_2_few", few=True),
-        gap_shares(found, names),
-        chosen_on_validation(found, names),
-        against_rivals(found, names),
-        refined(found, names),
-        equal_evaluations(found, ["mutag-gcn", "bbbp-gcn", "ba_2motifs-gcn"]),
-        seconds(found["bbbp-gcn"], results),
-        changes(found, names),
+        headline(results, TABLE_1, "table_1", few=False),
+        headline(results, TABLE_1, "table_1_few", few=True),
+        headline(results, TABLE_2, "table_2", few=False),
+        headline(results, TABLE_2, "table_2_few", few=True),
+        gap_shares(results, names),
+        chosen_on_validation(results, names),
+        paired_gains(gains),
+        refined(results, names),
+        equal_evaluations(results, ["mutag-gcn", "bbbp-gcn", "ba_2motifs-gcn"]),
+        seconds(results["bbbp-gcn"], folder),
+        changes(results, names),
     ]
     words = {grid.name: grid.markdown().strip() for grid in grids}
     for grid in grids:
-        grid.write(results)
+        grid.write(folder)
     for name in _MEASURED:
-        measured = Grid.read(results, name)
+        measured = Grid.read(folder, name)
         words[name] = "Not measured yet." if measured is None else measured.markdown().strip()
-    words |= _figures(found) | _averages(found) | _orphicx() | _cost_growth(results)
-    words["curves"] = _curves(found, to.parent / "figures")
-    words["intervals"] = _intervals(found, to.parent / "figures")
-    words["accuracies"] = accuracy_table(results).strip()
-    words |= {"count_ours": str(len(OURS)), "ours": "; ".join(OURS), "lead": leads(found, names)}
-    words["short"] = short_of(found, names)
+    words |= _totals(results) | _averages(results) | _orphicx() | _cost_growth(folder)
+    words["curves"] = _curves(results, to.parent / "figures")
+    words["intervals"] = _intervals(results, to.parent / "figures")
+    words["accuracies"] = accuracy_table(folder).strip()
+    words |= {"count_ours": str(len(OURS)), "ours": "; ".join(OURS)}
+    words |= {"significance": significance(gains), "below": below_share(results, names)}
     template = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
     write_whole(to, Template(template).substitute(words).encode())
     return to
 
 
-def _figures(found: Mapping[str, Found]) -> dict[str, str]:
-    """Sums over all rows, and who is ahead."""
+def _totals(results: Mapping[str, SetupResults]) -> dict[str, str]:
+    """Sums over all rows, and comparisons of HN with Shapley."""
     spent = rows = failed = 0.0
     behind, of = [], 0
     sparse = []
-    for name, one in found.items():
-        table = one.results.table
+    for name, one in results.items():
+        table = one.store.table
         rows += table.num_rows
         spent += float(np.nansum(np.array(table["cpu_seconds"].to_pylist(), dtype=float)))
         failed += sum(error is not None for error in table["error"].to_pylist())
@@ -116,14 +126,14 @@ def _figures(found: Mapping[str, Found]) -> dict[str, str]:
     }
 
 
-def _averages(found: Mapping[str, Found]) -> dict[str, str]:
-    """Averages over Table 1 of the methods that the summary names, and the paper's."""
+def _averages(results: Mapping[str, SetupResults]) -> dict[str, str]:
+    """Averages over Table 1 of the methods in the summary, and the paper's."""
     table = paper()["table_1"]
     printed = dict(zip(table["methods"], table["average"], strict=True))
     words = {
         "average_paper": f"{printed['GStarX']:.4f}",
         "gin_paper": f"{paper()['table_2']['mutag-gin'][-1]:.4f}",
-        "gin_published": shown(found["mutag-gin"].best("as published")),
+        "gin_published": shown(results["mutag-gin"].best("as published")),
     }
     for key, method in (
         ("published", "as published"),
@@ -132,12 +142,12 @@ def _averages(found: Mapping[str, Found]) -> dict[str, str]:
         ("banzhaf", "Banzhaf"),
         ("logarithms", "Banzhaf of logarithms"),
     ):
-        words[f"average_{key}"] = shown(mean_of([found[name].best(method) for name in TABLE_1]))
-    rivals = []
-    for method in of_role("rival"):
-        own = mean_of([found[name].best(method, few=True) for name in TABLE_1])
-        rivals.append(f"{method} {shown(own)} ({printed[PRINTED_NAMES[method]]:.4f})")
-    words["rivals"] = ", ".join(rivals)
+        words[f"average_{key}"] = shown(mean_of([results[name].best(method) for name in TABLE_1]))
+    compared = []
+    for method in COMPARED:
+        own = mean_of([results[name].best(method, few=True) for name in TABLE_1])
+        compared.append(f"{method} {shown(own)} ({printed[PRINTED_NAMES[method]]:.4f})")
+    words["compared"] = ", ".join(compared)
     return words
 
 
@@ -149,19 +159,19 @@ def _orphicx() -> dict[str, str]:
     return {"orphicx_printed": str(table["average"][at]), "orphicx_mean": f"{mean:.4f}"}
 
 
-def _cost_growth(results: Path) -> dict[str, str]:
-    grid = Grid.read(results, "claim_cost")
+def _cost_growth(folder: Path) -> dict[str, str]:
+    grid = Grid.read(folder, "claim_cost")
     if grid is None:
         return {"cost_growth": "?"}
     first, last = (float(str(row[1]).removesuffix(" ms")) for row in (grid.rows[0], grid.rows[-1]))
     return {"cost_growth": f"{last / first:.1f}"}
 
 
-def _curves(found: Mapping[str, Found], pictures: Path) -> str:
+def _curves(results: Mapping[str, SetupResults], pictures: Path) -> str:
     pictures.mkdir(parents=True, exist_ok=True)
     parts = []
-    for name, one in found.items():
-        shown = []
+    for name, one in results.items():
+        images = []
         for field, (title, metric) in _CURVES.items():
             lines = _lines(one, field)
             if len(lines) < 3:
@@ -169,21 +179,21 @@ def _curves(found: Mapping[str, Found], pictures: Path) -> str:
             file = pictures / f"curves-{name}-{field}.svg"
             muted = ("random", "best found")
             plot_curves(lines, metric=metric, title=f"{title}, {name}", muted=muted).save(file)
-            shown.append(f"![{title} against sparsity, {name}](figures/{file.name})")
-        if shown:
-            parts.append(f"### {name}\n\n" + "\n".join(shown))
+            images.append(f"![{title} against sparsity, {name}](figures/{file.name})")
+        if images:
+            parts.append(f"### {name}\n\n" + "\n".join(images))
     return "\n\n".join(parts) or "Not measured yet."
 
 
-def _intervals(found: Mapping[str, Found], pictures: Path) -> str:
+def _intervals(results: Mapping[str, SetupResults], pictures: Path) -> str:
     pictures.mkdir(parents=True, exist_ok=True)
-    shown = []
-    for name, one in found.items():
+    images = []
+    for name, one in results.items():
         values = {}
-        for method in (*OURS, *of_role("rival")):
+        for method in (*OURS, *COMPARED):
             chosen = one.choose([method]) or one.choose([method], few=True)
             if chosen is not None:
-                few = "" if len(chosen.test) == len(one.graphs("test")) else ", few graphs"
+                few = "" if len(chosen.test) == len(one.graphs("test")) else ", subset"
                 values[method + few] = chosen.test
         random, best = one.random(), one.best("best found")
         if not values or random is None or best is None:
@@ -191,19 +201,19 @@ def _intervals(found: Mapping[str, Found], pictures: Path) -> str:
         ends = {"random": float(random.max()), "best found": best}
         file = pictures / f"intervals-{name}.svg"
         plot_intervals(values, references=ends, title=f"H-fidelity, {name}").save(file)
-        shown.append(f"![H-fidelity with intervals, {name}](figures/{file.name})")
-    return "\n\n".join(shown) or "Not measured yet."
+        images.append(f"![H-fidelity with intervals, {name}](figures/{file.name})")
+    return "\n\n".join(images) or "Not measured yet."
 
 
-def _lines(found: Found, field: str) -> dict[str, tuple[object, object]]:
+def _lines(results: SetupResults, field: str) -> dict[str, tuple[object, object]]:
     lines: dict[str, tuple[object, object]] = {}
     for method in (*_DRAWN, "random 0", "best found"):
-        curves = found.curves(method) or found.curves(method, few=True)
+        curves = results.curves(method) or results.curves(method, few=True)
         if curves is None:
             continue
         values = getattr(curves, field).mean(axis=0)
         if method == "best found" and "random" in lines:
-            # its sets may be smaller than asked for: drawn where others have as many nodes to take
+            # its sets may be smaller than requested: drawn at the sparsity of the others
             lines[method] = (lines["random"][0], 1 - values if field == "inverse" else values)
             continue
         label = "random" if method == "random 0" else method

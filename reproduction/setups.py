@@ -1,4 +1,4 @@
-"""What is explained: the paper's datasets with its networks, and which of their graphs."""
+"""Setups: the paper's datasets with its networks, and which of their graphs are explained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gstarx.models import Network, load_model, load_published_checkpoint
 
 
 class Missing(FileNotFoundError):
-    """Data or weights of a setup are not here; the rest can be made without them."""
+    """Data or weights of a setup are missing; the other setups do not need them."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Setup:
     dataset, network
         By name.
     published
-        The file of published weights; without one the weights are those that ship.
+        The file of published weights; None for the weights that ship with the package.
     test, val
-        The most graphs of each split: all, or so many drawn once and for all.
+        At most so many graphs of each split, a fixed random subset; None for all.
     few
-        How many of the test graphs the slow explainers get: the first of them.
+        How many of the test graphs, the first ones, slow methods explain.
     """
 
     dataset: str
@@ -68,26 +68,26 @@ class Setup:
         return _load(self.dataset)
 
     def graphs(self, split: str) -> tuple[int, ...]:
-        """Positions of the graphs of a split, in an order drawn once and for all.
+        """Positions of the graphs of a split, in a fixed random order.
 
-        Where the validation split has too few, graphs of the training split are added.
+        If the validation split has too few, graphs of the training split are added.
         """
         splits = self.data().split_indices
         if split == "test":
             return chosen(splits["test"], self.test)
-        found = chosen(splits["val"], self.val)
-        return found + chosen(splits["train"], max(0, (self.val or 0) - len(found)))
+        graphs = chosen(splits["val"], self.val)
+        return graphs + chosen(splits["train"], max(0, (self.val or 0) - len(graphs)))
 
     def few_graphs(self, graphs: Sequence[int], split: str) -> tuple[int, ...]:
-        """Those of the graphs of a split that slow methods get.
+        """The graphs of a split that slow methods explain.
 
-        The sparsity is chosen on the validation split, for which half as many will do.
+        Half as many of the validation split, which only serves to choose a sparsity.
         """
         return tuple(graphs[: self.few if split == "test" else self.few // 2])
 
 
 def chosen(positions: Sequence[int], most: int | None) -> tuple[int, ...]:
-    """Some of the positions, always the same ones; more of them begin with the same.
+    """A fixed random subset of the positions; a larger subset starts with the smaller one.
 
     >>> chosen((4, 5, 6, 7), 2) == chosen((4, 5, 6, 7), 3)[:2]
     True
@@ -97,7 +97,7 @@ def chosen(positions: Sequence[int], most: int | None) -> tuple[int, ...]:
 
 
 def load_weights(path: Path) -> Network:
-    """The network of a file of published or our own weights."""
+    """The network in a file of published weights or of weights trained here."""
     return load_published_checkpoint(path) if path.suffix == ".pth" else load_model(path)[0]
 
 

@@ -1,4 +1,4 @@
-"""Training from scratch, several seeds each, and the networks that ship with the package."""
+"""Train the networks from scratch with several seeds, and those that ship with the package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gstarx.datasets.cache import cache_directory
 from gstarx.models import TrainingResult, digest, save_model, train
 from reproduction import RESULTS
 
-#: The trainings of the paper's Tables 6 and 7, the text ones on graphs made anew.
+#: The trainings of the paper's Tables 6 and 7, for text on rebuilt graphs.
 TRAININGS = (
     "mutag-gcn",
     "mutag-gin",
@@ -28,13 +28,13 @@ TRAININGS = (
     "sst2-gat",
     "tweets-gcn",
 )
-#: What ships with the package; of the text networks the seed that did best on validation.
+#: Trained for the package; text networks ship with the seed that is best on validation.
 SHIPPED = ("motifs-gcn", "nitro-gcn")
 
 
 @dataclass(frozen=True)
 class Trained:
-    """One training, as it is kept in ``training.json``."""
+    """One training, a row of ``training.json``."""
 
     dataset: str
     network: str
@@ -48,34 +48,34 @@ class Trained:
 
     @property
     def key(self) -> str:
-        """What tells one training from another."""
+        """The unique name of the training."""
         return f"{self.dataset}-{self.network}-{self.seed}"
 
 
 def train_all(
     only: Sequence[str] = (), *, seeds: Iterable[int] = range(3), results: Path = RESULTS
 ) -> list[Trained]:
-    """Train every network with every seed, and keep the results as they come.
+    """Train every network with every seed, and store the results as they come.
 
-    What is in ``training.json`` already is not done again, and a training that was interrupted goes
-    on. Weights go to ``weights`` among the processed datasets.
+    Trainings in ``training.json`` are not repeated, and interrupted ones are resumed. Weights are
+    written to ``weights`` in the cache directory.
     """
     wanted = _wanted(only, TRAININGS + SHIPPED, default=TRAININGS)
-    found = {one.key: one for one in read(results)}
+    finished = {one.key: one for one in read(results)}
     numbers = list(seeds)
     for name in wanted:
         dataset_name, network = name.rsplit("-", 1)
-        if all(f"{name}-{seed}" in found for seed in numbers):
+        if all(f"{name}-{seed}" in finished for seed in numbers):
             continue
         dataset = datasets.load(dataset_name)
         for seed in numbers:
-            if f"{name}-{seed}" in found:
+            if f"{name}-{seed}" in finished:
                 continue
             done = _trained(dataset, network, seed, _weights_place() / f"{name}-{seed}.safetensors")
-            found[done.key] = done
-            _write(results, found.values())
+            finished[done.key] = done
+            _write(results, finished.values())
             print(f"{done.key}: {_shares(done.accuracy)} after {done.seconds:.0f} s", flush=True)
-    return [found[f"{name}-{seed}"] for name in wanted for seed in numbers]
+    return [finished[f"{name}-{seed}"] for name in wanted for seed in numbers]
 
 
 def pretrain(only: Sequence[str] = (), *, to: Path) -> None:
@@ -88,7 +88,7 @@ def pretrain(only: Sequence[str] = (), *, to: Path) -> None:
 
 
 def read(results: Path) -> list[Trained]:
-    """The trainings in ``training.json``; none where there is no such file."""
+    """The trainings in ``training.json``; an empty list if there is no such file."""
     path = results / "training.json"
     if not path.is_file():
         return []
@@ -99,7 +99,7 @@ def read(results: Path) -> list[Trained]:
 
 
 def _trained(dataset: Any, network: str, seed: int, path: Path) -> Trained:
-    torch.set_num_threads(1)  # the number of threads is part of what makes weights the same
+    torch.set_num_threads(1)  # the weights depend on the number of threads
     path.parent.mkdir(parents=True, exist_ok=True)
     checkpoint = path.with_suffix(".training")
     result: TrainingResult = train(network, dataset, seed=seed, checkpoint=checkpoint)

@@ -17,6 +17,8 @@ def test_the_page_is_made_of_the_rows_that_are_here(tmp_path: Path) -> None:
     shutil.copytree(RESULTS, tmp_path / "results", ignore=shutil.ignore_patterns("work"))
     made = write_page(tmp_path / "results", tmp_path / "docs" / "results.md")
     assert made.read_text() == (ROOT / "docs" / "results.md").read_text()
+    for table in (RESULTS / "tables").iterdir():
+        assert (tmp_path / "results" / "tables" / table.name).read_text() == table.read_text()
     figures = {path.name for path in (tmp_path / "docs" / "figures").iterdir()}
     assert figures <= {path.name for path in (ROOT / "docs" / "figures").iterdir()}
 

@@ -12,12 +12,17 @@ import pytest
 
 from gstarx.runs.rows import SCHEMA as ROWS
 from reproduction.ablation import CHANGES
-from reproduction.analysis import RANDOM, Found, of_role
-from reproduction.faithfulness import OURS, headline, leads
+from reproduction.faithfulness import (
+    OURS,
+    chosen_on_validation,
+    gains_over_compared,
+    headline,
+    significance,
+)
 from reproduction.grids import Grid
-from reproduction.methods import METHODS, STAGES, Method
+from reproduction.methods import METHODS, STAGES, Method, of_role
 from reproduction.paper import TABLE_1, paper
-from reproduction.results import KEPT, SCHEMA, Results
+from reproduction.results import KEPT, RANDOM, SCHEMA, RowStore, SetupResults
 from reproduction.setups import SETUPS, Missing, Setup, chosen
 
 LEVELS = 8
@@ -47,10 +52,10 @@ def rows(graphs: list[int], level: float, peak: int = 3) -> pa.Table:
 
 def test_rows_come_back_in_the_order_asked_for(tmp_path: Path) -> None:
     method = METHODS["HN"]
-    results = Results(tmp_path, "mutag-gcn")
+    results = RowStore(tmp_path, "mutag-gcn")
     results.add(method, rows([5, 9], 0.6), TESTED)
     results.add(method, rows([2], 0.6), ())
-    again = Results(tmp_path, "mutag-gcn")
+    again = RowStore(tmp_path, "mutag-gcn")
     assert again.done(method, "test") == {5, 9}
     assert again.done(method, "val") == {2}
     found = again.rows(method, "test", [9, 5])
@@ -66,19 +71,19 @@ def test_a_changed_setting_is_another_method_and_replaces_the_old_one(tmp_path: 
     method = METHODS["HN"]
     other = replace(method, options={**method.options, "budget": 77})
     assert other.digest != method.digest
-    results = Results(tmp_path, "s")
+    results = RowStore(tmp_path, "s")
     results.add(method, rows([1, 2], 0.6), TESTED)
     results.add(METHODS["Shapley"], rows([1], 0.5), TESTED)
     assert results.done(other, "test") == set()
     results.add(other, rows([1], 0.7), TESTED)
-    assert Results(tmp_path, "s").done(method, "test") == set()
-    assert Results(tmp_path, "s").done(other, "test") == {1}
-    assert Results(tmp_path, "s").done(METHODS["Shapley"], "test") == {1}
+    assert RowStore(tmp_path, "s").done(method, "test") == set()
+    assert RowStore(tmp_path, "s").done(other, "test") == {1}
+    assert RowStore(tmp_path, "s").done(METHODS["Shapley"], "test") == {1}
 
 
 def test_newer_rows_of_a_graph_take_the_place_of_older_ones(tmp_path: Path) -> None:
     method = METHODS["HN"]
-    results = Results(tmp_path, "s")
+    results = RowStore(tmp_path, "s")
     results.add(method, rows([1, 2], 0.6), TESTED)
     results.add(method, rows([2], 0.9), TESTED)
     found = results.rows(method, "test", [1, 2])
@@ -92,23 +97,23 @@ def test_failed_graphs_make_no_figure(tmp_path: Path) -> None:
     broken = rows([1, 2], 0.6)
     at = broken.column_names.index("error")
     broken = broken.set_column(at, "error", pa.array([None, "ValueError: no"]))
-    results = Results(tmp_path, "s")
+    results = RowStore(tmp_path, "s")
     results.add(method, broken, TESTED)
     assert results.rows(method, "test", [1]) is not None
     assert results.rows(method, "test", [1, 2]) is None
 
 
-def store(folder: Path, peaks: dict[str, tuple[float, float, int]]) -> Found:
+def store(folder: Path, peaks: dict[str, tuple[float, float, int]]) -> SetupResults:
     """Results of a setup with given levels on validation and test, and where they peak there."""
-    results = Results(folder, SETUP.name)
+    results = RowStore(folder, SETUP.name)
     results.note_graphs({"val": [1, 2], "test": [3, 4, 5]})
     for name, (val, test, peak) in peaks.items():
         results.add(METHODS[name], rows([1, 2], val, peak), ())
         results.add(METHODS[name], rows([3, 4, 5], test, 6), TESTED)
-    return Found(SETUP, folder)
+    return SetupResults(SETUP, folder)
 
 
-def test_the_choice_is_made_on_validation_and_told_on_test(tmp_path: Path) -> None:
+def test_the_choice_is_made_on_validation_and_evaluated_on_test(tmp_path: Path) -> None:
     found = store(tmp_path, {"HN": (0.60, 0.7, 2), "Shapley": (0.65, 0.5, 1)})
     own = found.choose(OURS)
     assert own is not None
@@ -129,24 +134,23 @@ def test_shares_are_between_random_and_best_found(tmp_path: Path) -> None:
     assert found.share(0.5 + 0.001) == pytest.approx(0, abs=1e-6)
 
 
-def test_nothing_is_said_of_rivals_that_were_not_run(tmp_path: Path) -> None:
-    found = {name: Found(setup, tmp_path) for name, setup in SETUPS.items()}
+def test_methods_that_were_not_run_are_not_mentioned(tmp_path: Path) -> None:
+    found = {name: SetupResults(setup, tmp_path) for name, setup in SETUPS.items()}
     found[SETUP.name] = store(tmp_path, {"HN": (0.6, 0.7, 2)})
-    assert leads(found, list(SETUPS)) == ""
+    assert significance(gains_over_compared(found, list(SETUPS))) == ""
     found[SETUP.name] = store(tmp_path, {"GraphSVX": (0.6, 0.5, 2)})
-    assert (
-        leads(found, list(SETUPS))
-        == f"Beyond doubt ahead of every rival that was run: {SETUP.name}."
+    assert significance(gains_over_compared(found, list(SETUPS))) == (
+        f"Significantly ahead of every compared method that was run: {SETUP.name}."
     )
     found[SETUP.name] = store(tmp_path, {"PGExplainer": (0.6, 0.7, 2), "OrphicX": (0.6, 0.8, 2)})
-    assert leads(found, list(SETUPS)) == (
-        f"Not beyond doubt: {SETUP.name} (PGExplainer +0.0000). "
-        f"Behind beyond doubt: {SETUP.name} (OrphicX)."
+    assert significance(gains_over_compared(found, list(SETUPS))) == (
+        f"No significant difference: {SETUP.name} (PGExplainer +0.0000). "
+        f"Significantly behind: {SETUP.name} (OrphicX)."
     )
 
 
 def test_the_paper_stands_in_brackets_and_the_best_in_bold(tmp_path: Path) -> None:
-    found = {name: Found(setup, tmp_path) for name, setup in SETUPS.items()}
+    found = {name: SetupResults(setup, tmp_path) for name, setup in SETUPS.items()}
     found[SETUP.name] = store(tmp_path, {"as published": (0.6, 0.6, 2), "GraphSVX": (0.6, 0.5, 2)})
     grid = headline(found, TABLE_1, "table_1", few=False)
     cells = {row[0]: row[1] for row in grid.rows}
@@ -163,7 +167,7 @@ def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert grid.markdown().splitlines()[2] == "| x, y | 0.5000 |"
 
 
-def test_methods_are_told_apart_and_what_is_compared_exists() -> None:
+def test_methods_are_distinct_and_what_is_compared_exists() -> None:
     named = [method.name for stage in STAGES.values() for method in stage]
     assert len(named) == len(set(named))
     digests = [method.digest for method in METHODS.values()]
@@ -171,14 +175,14 @@ def test_methods_are_told_apart_and_what_is_compared_exists() -> None:
     for change in CHANGES:
         assert {change.reference, *change.others} <= set(METHODS)
     assert len(RANDOM) == 5
-    assert of_role("rival") == (
+    assert of_role("compared") == (
         "GraphSVX",
         "GNNExplainer",
         "PGExplainer",
         "SubgraphX",
         "OrphicX",
     )
-    assert all("val" in METHODS[name].splits for name in (*OURS, *of_role("rival")))
+    assert all("val" in METHODS[name].splits for name in (*OURS, *of_role("compared")))
 
 
 def test_every_method_makes_a_valid_run() -> None:
@@ -243,15 +247,18 @@ def test_weights_are_looked_for_where_the_environment_says_and_nowhere_else(
 
 
 def test_a_setup_without_its_data_says_why(tmp_path: Path) -> None:
-    results = Results(tmp_path, "bbbp-gcn")
+    results = RowStore(tmp_path, "bbbp-gcn")
     assert results.missing == "nothing yet"
     results.note_missing("the weights are not at nowhere.pth")
-    assert Found(SETUPS["bbbp-gcn"], tmp_path).missing == "the weights are not at nowhere.pth"
-    grid = headline(
-        {name: Found(SETUPS[name], tmp_path) for name in TABLE_1}, TABLE_1, "t", few=False
-    )
-    assert "the weights are not at nowhere.pth" in grid.markdown()
+    found = {name: SetupResults(SETUPS[name], tmp_path) for name in TABLE_1}
+    assert found["bbbp-gcn"].missing == "the weights are not at nowhere.pth"
+    for grid in (
+        headline(found, TABLE_1, "t", few=False),
+        chosen_on_validation(found, list(TABLE_1)),
+    ):
+        assert "the weights are not at nowhere.pth" in grid.markdown()
+        assert {len(row) for row in grid.rows} == {len(grid.header)}
     results.note_graphs({"val": [1], "test": [2, 3]})
     results.note_missing("gone again")
-    assert Results(tmp_path, "bbbp-gcn").missing is None
-    assert Results(tmp_path, "bbbp-gcn").graphs("test") == (2, 3)
+    assert RowStore(tmp_path, "bbbp-gcn").missing is None
+    assert RowStore(tmp_path, "bbbp-gcn").graphs("test") == (2, 3)

@@ -59,6 +59,10 @@ def test_what_ships_can_be_made_again(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_bad_names_and_files_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "nitro", "--results", str(tmp_path)]) == 1
     assert "there is no training 'nitro'; there are mutag-gcn" in capsys.readouterr().err
+    assert main(["explain", "--stages", "rivals", "--results", str(tmp_path)]) == 1
+    assert "there is no stage 'rivals'; valid are headline, compared" in capsys.readouterr().err
+    assert main(["explain", "mutag", "--results", str(tmp_path)]) == 1
+    assert "there is no setup 'mutag'; valid are mutag-gcn" in capsys.readouterr().err
     (tmp_path / "training.json").write_text('[{"dataset": "x"}]', encoding="utf-8")
     with pytest.raises(ValueError, match="is not a list of trainings"):
         training.read(tmp_path)
@@ -93,7 +97,7 @@ def test_a_missing_dataset_is_a_row_that_says_so(
 ) -> None:
     monkeypatch.setenv("GSTARX_DATA", str(tmp_path / "nothing"))
     table = statistics_table(["bace"])
-    assert "| bace | not here: " in table
+    assert "| bace | missing: " in table
 
 
 def test_the_committed_trainings_are_complete() -> None:

@@ -1,4 +1,4 @@
-"""What there is to find: how much selections differ, and whether pairs say more than sums."""
+"""Headroom: how much selections differ, and whether pairs predict more than sums."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _GRAPHS = 20
 _SETS = 200
 _SPARSITY = 0.75
 _EVALUATIONS = 2_000
-#: A probability this near to 0 or 1 no longer says how near.
+#: A probability this close to 0 or 1 is saturated.
 _SATURATED = 0.01
-#: H-fidelities that differ by less than this make no difference.
-_SAME = 0.005
+#: A smaller standard deviation of H-fidelity means that selections make no difference.
+_NEGLIGIBLE = 0.005
 
 Worths = NDArray[np.float64]
 Sets = NDArray[np.bool_]
 
 
 def differences() -> Grid:
-    """How much random selections of a quarter of the nodes differ, and how saturated parts are."""
+    """How much random selections of a quarter of the nodes differ, and how many are saturated."""
     rows: list[tuple[Cell, ...]] = []
     for name in SETUPS:
         try:
@@ -45,7 +45,7 @@ def differences() -> Grid:
             large.append(_saturated(np.asarray(game(~sets))))
             judged = evaluate_many(model, [data], [[np.flatnonzero(own) for own in sets]])[0]
             spreads.append(float(np.std([one.harmonic_fidelity for one in judged])))
-        alike = float(np.mean(np.array(spreads) < _SAME))
+        alike = float(np.mean(np.array(spreads) < _NEGLIGIBLE))
         rows.append(
             (
                 name,
@@ -57,18 +57,19 @@ def differences() -> Grid:
         )
     header = (
         "setup",
-        "saturated quarters",
-        "saturated rests",
-        "spread of H-fidelity",
-        f"graphs with less than {_SAME}",
+        "saturated selections",
+        "saturated complements",
+        "std. dev. of H-fidelity",
+        f"graphs below {_NEGLIGIBLE}",
     )
     return Grid("claim_differences", header, tuple(rows))
 
 
 def pairs() -> Grid:
-    """Would interactions of pairs help? A surrogate with them, and selections that are best by it.
+    """Would pairwise interactions help? Selections that are best for a surrogate with them.
 
-    The same coalitions for all, drawn with their complements; validation graphs.
+    All surrogates are fitted to the same coalitions, drawn with their complements, on validation
+    graphs.
     """
     rows: list[tuple[Cell, ...]] = []
     for name in ("mutag-gcn", "ba_2motifs-gcn", "bbbp-gcn", "bace-gcn", "mutag-gin"):
@@ -77,7 +78,7 @@ def pairs() -> Grid:
         except OSError as error:
             rows.append((name, str(error), None, None, None, None))
             continue
-        found: list[list[float]] = []
+        fidelities: list[list[float]] = []
         for at, data in enumerate(graphs):
             rng = np.random.default_rng([3, at])
             n = int(data.num_nodes or 0)
@@ -93,8 +94,8 @@ def pairs() -> Grid:
             ]
             judged = evaluate_many(model, [data], [chosen])[0]
             best = best_selection(model, data, size, seed=at).evaluation
-            found.append([one.harmonic_fidelity for one in (*judged, best)])
-        rows.append((name, *map(float, np.mean(found, axis=0))))
+            fidelities.append([one.harmonic_fidelity for one in (*judged, best)])
+        rows.append((name, *map(float, np.mean(fidelities, axis=0))))
     header = ("setup", "sums", "pairs", "sums of logarithms", "pairs of logarithms", "best found")
     return Grid("claim_pairs", header, tuple(rows))
 
@@ -102,22 +103,22 @@ def pairs() -> Grid:
 def selected(
     sets: Sets, worths: Worths, size: int, features: Callable[[Sets], Worths]
 ) -> NDArray[np.int64]:
-    """The selection of that size which a linear surrogate in the features thinks is best.
+    """The selection of that size with the best predicted score of a linear surrogate.
 
-    Best is what H-fidelity asks for in a first approximation: (1 - s) v(S) - s v(rest) at sparsity
-    s. Nodes are added one by one, then exchanged while that helps.
+    The score approximates H-fidelity to first order: (1 - s) v(S) - s v(rest) at sparsity s. Nodes
+    are added greedily, then exchanged as long as the score improves.
     """
-    guess = _fitted(features(sets), worths)
+    predict = _fitted(features(sets), worths)
     share = size / sets.shape[1]
 
-    def promise(candidates: Sets) -> Worths:
-        inside, outside = guess(features(candidates)), guess(features(~candidates))
+    def score(candidates: Sets) -> Worths:
+        inside, outside = predict(features(candidates)), predict(features(~candidates))
         return np.asarray(share * inside - (1 - share) * outside)
 
     kept = np.zeros(sets.shape[1], dtype=np.bool_)
     for _ in range(size):
         grown = np.array([_flipped(kept, node) for node in np.flatnonzero(~kept)])
-        kept = grown[promise(grown).argmax()]
+        kept = grown[score(grown).argmax()]
     while True:
         swaps = np.array(
             [
@@ -128,21 +129,21 @@ def selected(
         )
         if not len(swaps):
             break
-        promises = promise(swaps)
-        if promises.max() <= promise(kept[None])[0] + 1e-9:
+        scores = score(swaps)
+        if scores.max() <= score(kept[None])[0] + 1e-9:
             break
-        kept = swaps[promises.argmax()]
+        kept = swaps[scores.argmax()]
     return np.flatnonzero(kept)
 
 
 def _fitted(features: Worths, worths: Worths) -> Callable[[Worths], Worths]:
-    """A ridge fit; the penalty is light, a tenth of the variance of a coin."""
-    middle, level = features.mean(axis=0), worths.mean()
-    centered = features - middle
+    """A ridge regression; the light penalty is a tenth of the variance of a fair coin."""
+    mean, level = features.mean(axis=0), worths.mean()
+    centered = features - mean
     system = centered.T @ centered
     system[np.diag_indices_from(system)] += 0.025 * len(features)
     weights = np.linalg.solve(system, centered.T @ (worths - level))
-    return lambda asked: (asked - middle) @ weights + level
+    return lambda new: (new - mean) @ weights + level
 
 
 def _single(sets: Sets) -> Worths:

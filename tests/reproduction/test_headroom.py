@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from reproduction import possible
-from reproduction.possible import selected
+from reproduction import headroom
+from reproduction.headroom import selected
 
 EVERY = np.array(list(product([False, True], repeat=6)))
 
@@ -17,7 +17,7 @@ EVERY = np.array(list(product([False, True], repeat=6)))
 def test_of_sums_the_highest_are_selected() -> None:
     weights = np.array([0.1, -0.4, 0.9, 0.3, 0.8, -0.2])
     for size, best in ((1, {2}), (2, {2, 4}), (3, {2, 3, 4}), (0, set())):
-        assert set(selected(EVERY, EVERY @ weights, size, possible._single)) == best
+        assert set(selected(EVERY, EVERY @ weights, size, headroom._single)) == best
 
 
 def test_pairs_see_what_sums_do_not() -> None:
@@ -32,21 +32,21 @@ def test_pairs_see_what_sums_do_not() -> None:
 
     found = {
         name: selected(EVERY, worth(EVERY), 2, features)
-        for name, features in (("sums", possible._single), ("pairs", possible._with_pairs))
+        for name, features in (("sums", headroom._single), ("pairs", headroom._with_pairs))
     }
     pairs = [np.array(nodes) for nodes in product(range(6), repeat=2) if nodes[0] < nodes[1]]
     assert promise(found["pairs"]) == pytest.approx(max(map(promise, pairs)))
     assert promise(found["pairs"]) >= promise(found["sums"])
-    assert possible._with_pairs(EVERY).shape == (64, 6 + 15)
+    assert headroom._with_pairs(EVERY).shape == (64, 6 + 15)
 
 
 def test_random_selections_are_of_a_quarter() -> None:
-    sets = possible._selections(21, np.random.default_rng(0))
+    sets = headroom._selections(21, np.random.default_rng(0))
     assert set(sets.sum(axis=1)) == {5}
     share = sets.mean(axis=0)  # of 200 draws, each node in 5 of 21
     assert np.abs(share - 5 / 21).max() < 0.1
-    assert possible._selections(3, np.random.default_rng(0)).sum(axis=1).max() == 1
+    assert headroom._selections(3, np.random.default_rng(0)).sum(axis=1).max() == 1
 
 
 def test_saturation_is_being_near_an_end() -> None:
-    assert possible._saturated(np.array([0.0, 0.005, 0.5, 0.995])) == 0.75
+    assert headroom._saturated(np.array([0.0, 0.005, 0.5, 0.995])) == 0.75
