@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
-from reproduction import RESULTS, claims, figures, headroom, training
+from reproduction import RESULTS, checked, claims, figures, headroom, training
 from reproduction.explaining import explain_all
 from reproduction.grids import Grid
 from reproduction.methods import STAGES
@@ -21,7 +20,6 @@ _ROOT = Path(__file__).resolve().parents[1]
 _PAGE = _ROOT / "docs" / "results.md"
 _FIGURES = _ROOT / "docs" / "figures"
 _SHIPPED = _ROOT / "src" / "gstarx" / "models" / "trained"
-_Made = TypeVar("_Made")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 engine=chosen.engine,
             )
         elif chosen.command == "measure":
-            measure(tuple(chosen.only), results=chosen.results, pictures=chosen.pictures)
+            measure(chosen.only, results=chosen.results, pictures=chosen.pictures)
         elif chosen.command == "page":
             print(f"written: {write_page(chosen.results, chosen.to)}")
         else:
@@ -53,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def measure(only: tuple[str, ...] = (), *, results: Path, pictures: Path) -> None:
+def measure(only: Sequence[str] = (), *, results: Path, pictures: Path) -> None:
     """Compute what needs the data: figures, claims and statistics, stored beside the rows.
 
     Whatever lacks its data is skipped with a message.
@@ -65,29 +63,30 @@ def measure(only: tuple[str, ...] = (), *, results: Path, pictures: Path) -> Non
     results, pictures
         Directories for the tables and for the drawings.
     """
-    for make_figure in (figures.small_weights, figures.sentence, figures.molecule):
-        if only and make_figure.__name__ not in only:
-            continue
-        figure = _unless_missing(make_figure)
-        if figure is not None:
-            figure.grid.write(results)
-            pictures.mkdir(parents=True, exist_ok=True)
-            for name, picture in figure.pictures:
-                picture.save(pictures / f"{name}.svg")
 
     def entropy() -> Grid:
         return entropies({name: SetupResults(setup, results) for name, setup in SETUPS.items()})
 
-    for make_grid in (*claims.CLAIMS, headroom.differences, headroom.pairs, entropy):
-        if only and make_grid.__name__ not in only:
+    grids = (*claims.CLAIMS, headroom.differences, headroom.pairs, entropy)
+    makers = {make.__name__: make for make in (*figures.FIGURES, *grids)}
+    for chosen in checked("figure or claim", only, makers):
+        print(f"{chosen} ...", file=sys.stderr, flush=True)
+        try:
+            made = makers[chosen]()
+        except (Missing, ImportError, OSError) as error:
+            print(f"{chosen}: {error}", file=sys.stderr)
             continue
-        grid = _unless_missing(make_grid)
-        if grid is not None:
-            grid.write(results)
+        figure = made if isinstance(made, figures.Figure) else figures.Figure(made)
+        figure.grid.write(results)
+        pictures.mkdir(parents=True, exist_ok=True)
+        for name, picture in figure.pictures:
+            picture.save(pictures / f"{name}.svg")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m reproduction", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m reproduction", description=(__doc__ or "").partition(":")[0]
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     train = commands.add_parser("train", help="train networks from scratch with several seeds")
     train.add_argument("only", nargs="*", help="dataset-network, such as mutag-gcn (default: all)")
@@ -109,16 +108,6 @@ def _parser() -> argparse.ArgumentParser:
     for command in (train, tables, explain, measured, page):
         command.add_argument("--results", type=Path, default=RESULTS)
     return parser
-
-
-def _unless_missing(make: Callable[[], _Made]) -> _Made | None:
-    """What is made, or None with a message where its data or an extra is missing."""
-    print(f"{make.__name__} ...", file=sys.stderr, flush=True)
-    try:
-        return make()
-    except (Missing, ImportError, OSError) as error:
-        print(f"{make.__name__}: {error}", file=sys.stderr)
-        return None
 
 
 if __name__ == "__main__":

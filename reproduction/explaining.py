@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from gstarx._internal.atomic_write import write_whole
 from gstarx.gnn import expected_output
-from reproduction import RESULTS
+from reproduction import RESULTS, checked
 from reproduction.methods import METHODS, STAGES, Method
 from reproduction.results import RowStore
 from reproduction.setups import SETUPS, Missing, Setup, load_weights
@@ -43,9 +43,10 @@ def explain_all(
     workers, engine
         As for :func:`gstarx.runs.run`.
     """
-    for stage in _known("stage", stages, STAGES):
+    chosen = [SETUPS[name] for name in checked("setup", setups, SETUPS)]
+    for stage in checked("stage", stages, STAGES):
         for method in STAGES[stage]:
-            for setup in map(SETUPS.__getitem__, _known("setup", setups, SETUPS)):
+            for setup in chosen:
                 if method.only and setup.name not in method.only:
                     continue
                 try:
@@ -59,14 +60,6 @@ def graphs_to_explain(setup: Setup, method: Method, split: str) -> tuple[int, ..
     """The graphs of a split that a method explains."""
     graphs = setup.graphs(split)
     return setup.few_graphs(graphs, split) if method.slow else graphs
-
-
-def _known(kind: str, names: Sequence[str], valid: Collection[str]) -> Sequence[str]:
-    """The names, or all valid ones if there are none."""
-    for name in names:
-        if name not in valid:
-            raise ValueError(f"there is no {kind} {name!r}; valid are {', '.join(valid)}")
-    return names or list(valid)
 
 
 def _explain(setup: Setup, method: Method, results: Path, workers: int | None, engine: str) -> None:

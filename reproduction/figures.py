@@ -151,6 +151,9 @@ def molecule() -> Figure:
     return Figure(Grid("figure_3", header, tuple(rows)), (("molecule-28", picture),))
 
 
+FIGURES = (small_weights, sentence, molecule)
+
+
 def _oxygens(
     nitrogen: int, links: NDArray[np.int64], atoms: NDArray[np.int64]
 ) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from gstarx import datasets
 from gstarx._internal.atomic_write import write_whole
 from gstarx.datasets.cache import cache_directory
 from gstarx.models import TrainingResult, digest, save_model, train
-from reproduction import RESULTS
+from reproduction import RESULTS, checked
 
 #: The trainings of the paper's Tables 6 and 7, for text on rebuilt graphs.
 TRAININGS = (
@@ -60,7 +60,7 @@ def train_all(
     Trainings in ``training.json`` are not repeated, and interrupted ones are resumed. Weights are
     written to ``weights`` in the cache directory.
     """
-    wanted = _wanted(only, TRAININGS + SHIPPED, default=TRAININGS)
+    wanted = checked("training", only, TRAININGS + SHIPPED, default=TRAININGS)
     finished = {one.key: one for one in read(results)}
     numbers = list(seeds)
     for name in wanted:
@@ -81,7 +81,7 @@ def train_all(
 def pretrain(only: Sequence[str] = (), *, to: Path) -> None:
     """Train the networks that ship, seed 0, and store them in a directory."""
     to.mkdir(parents=True, exist_ok=True)
-    for name in _wanted(only, TRAININGS + SHIPPED, default=SHIPPED):
+    for name in checked("training", only, TRAININGS + SHIPPED, default=SHIPPED):
         dataset_name, network = name.rsplit("-", 1)
         done = _trained(datasets.load(dataset_name), network, 0, to / f"{name}.safetensors")
         print(f"{name}: {_shares(done.accuracy)} after {done.seconds:.0f} s", flush=True)
@@ -124,15 +124,6 @@ def _trained(dataset: Any, network: str, seed: int, path: Path) -> Trained:
         digest(result.model),
         dataset.digest,
     )
-
-
-def _wanted(
-    only: Sequence[str], known: tuple[str, ...], default: tuple[str, ...]
-) -> tuple[str, ...]:
-    for name in only:
-        if name not in known:
-            raise ValueError(f"there is no training {name!r}; there are {', '.join(known)}")
-    return tuple(only) or default
 
 
 def _write(results: Path, rows: Iterable[Trained]) -> None:

@@ -77,6 +77,8 @@ def violations(source: str, path: str) -> list[str]:
         top, _, rest = name.partition(".")
         if top in TORCH and room in WITHOUT_TORCH:
             found.append(f"{path}:{line}: {room} must run without {top}")
+        if top == "reproduction":
+            found.append(f"{path}:{line}: the package must run without {top}, which is beside it")
         if top != "gstarx":
             continue
         target = rest.partition(".")[0]
@@ -123,6 +125,7 @@ def test_imports_run_one_way(path: str) -> None:
         ("explainers/a.py", "from gstarx.datasets import molecules"),
         ("web/a.py", "from gstarx.cli import networks"),
         ("runs/a.py", "import gstarx.demo"),
+        ("cli/a.py", "from reproduction.page import write_page"),
     ],
 )
 def test_a_violation_is_caught(path: str, source: str) -> None:

@@ -6,7 +6,10 @@ import csv
 import shutil
 from pathlib import Path
 
+import pytest
+
 from reproduction import RESULTS
+from reproduction.__main__ import main
 from reproduction.page import write_page
 from reproduction.paper import TABLE_1
 
@@ -21,6 +24,18 @@ def test_the_page_is_made_of_the_rows_that_are_here(tmp_path: Path) -> None:
         assert (tmp_path / "results" / "tables" / table.name).read_text() == table.read_text()
     figures = {path.name for path in (tmp_path / "docs" / "figures").iterdir()}
     assert figures <= {path.name for path in (ROOT / "docs" / "figures").iterdir()}
+
+
+def test_what_needs_no_data_is_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GSTARX_CHECKPOINTS", raising=False)
+    folders = ["--results", str(tmp_path), "--pictures", str(tmp_path / "figures")]
+    assert main(["measure", "molecule", "zero_weight", "small_weights", *folders]) == 0
+    for name in ("claim_zero_weight.csv", "figure_1a.csv"):
+        assert (tmp_path / "tables" / name).read_text() == (RESULTS / "tables" / name).read_text()
+    assert "molecule: the published weights of mutag-gcn are missing" in capsys.readouterr().err
+    assert not (tmp_path / "tables" / "figure_3.csv").exists()
 
 
 def test_a_page_of_nothing_says_so(tmp_path: Path) -> None:

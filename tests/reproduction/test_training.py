@@ -60,9 +60,11 @@ def test_bad_names_and_files_are_said(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["train", "nitro", "--results", str(tmp_path)]) == 1
     assert "there is no training 'nitro'; there are mutag-gcn" in capsys.readouterr().err
     assert main(["explain", "--stages", "rivals", "--results", str(tmp_path)]) == 1
-    assert "there is no stage 'rivals'; valid are headline, compared" in capsys.readouterr().err
+    assert "there is no stage 'rivals'; there are headline, compared" in capsys.readouterr().err
     assert main(["explain", "mutag", "--results", str(tmp_path)]) == 1
-    assert "there is no setup 'mutag'; valid are mutag-gcn" in capsys.readouterr().err
+    assert "there is no setup 'mutag'; there are mutag-gcn" in capsys.readouterr().err
+    assert main(["measure", "fit", "--results", str(tmp_path)]) == 1
+    assert "there is no figure or claim 'fit'; there are small_weights" in capsys.readouterr().err
     (tmp_path / "training.json").write_text('[{"dataset": "x"}]', encoding="utf-8")
     with pytest.raises(ValueError, match="is not a list of trainings"):
         training.read(tmp_path)
