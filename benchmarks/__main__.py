@@ -22,7 +22,7 @@ NAMES = (
     "banzhaf_error",
     "metrics_on_mutag",
     "evaluation_speed",
-    "rivals_on_mutag",
+    "compared_on_mutag",
     "ground_truth",
     "explain_overhead",
     "self_check_cost",

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from gstarx import datasets
-from gstarx.explainers import NodeResult, create, names
+from gstarx.explainers import Explanation, create, names
 from gstarx.metrics import auroc
 from gstarx.models import pretrained
 
@@ -57,10 +57,10 @@ def main() -> None:
             )
 
 
-def _scores(answer: NodeResult, num_nodes: int) -> np.ndarray:
+def _scores(answer: Explanation, num_nodes: int) -> np.ndarray:
     if answer.node_scores is not None:
-        return answer.node_scores
+        return answer.node_scores.numpy()
     scores = np.zeros(num_nodes)
     for size in range(1, num_nodes):
-        scores[answer.select(size)] += 1
+        scores[answer.select(size=size)] += 1
     return scores

@@ -84,7 +84,7 @@ def _scores(model: object, graphs: list[Data], baseline: object) -> dict[str, li
     for seed in range(_SEEDS):
         name = f"as published, seed {seed}"
         found[name] = explain_many(model, graphs, seed=seed, progress=False, **options)
-    return {name: [e.node_mask for e in own] for name, own in found.items()}
+    return {name: [e.scores for e in own] for name, own in found.items()}
 
 
 def _random_curves(model: object, graphs: list[Data]) -> list[FidelityCurve]:

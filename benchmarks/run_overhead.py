@@ -113,7 +113,7 @@ def _plain(data: str, checkpoint: str) -> list:
     for position, graph in enumerate(dataset):
         found = explainer.explain(model, graph, seed=position)
         sizes = [selection_size(graph.num_nodes, level) for level in SPARSITIES]
-        sets = [found.select(size, positive_only=rule) for rule in (False, True) for size in sizes]
+        sets = [found.select(size=s, rule=rule) for rule in ("top", "positive") for s in sizes]
         rows.append((found, evaluate_many(model, [graph], [sets])))
     return rows
 

@@ -85,7 +85,7 @@ def main():
         graph = molecule(reactive=True)
         found = explainer(graph.x, graph.edge_index, edge_attr=graph.edge_attr)
         best = graph.edge_index[:, found.edge_mask.argmax()].tolist()
-        scores = " ".join(f"{score:+.2f}" for score in found.node_mask[:, 0])
+        scores = " ".join(f"{score:+.2f}" for score in found.node_scores)
         print(f"double bond {sorted(graph.double)}, highest edge {sorted(best)}, atoms {scores}")
 
 

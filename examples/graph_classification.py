@@ -61,9 +61,9 @@ def main():
     print(f"With a nitro group, toxic is {found.worth.item():+.3f} more probable than on average.")
     print(f"Exact scores from {found.evaluations} connected sets of atoms:")
     for atom in range(found.num_nodes):
-        score = found.node_mask[atom, 0].item()
+        score = found.node_scores[atom].item()
         print(f"  {found.atoms[atom]:2} {atom:2d}  {score:+.3f}  {'#' * round(100 * abs(score))}")
-    print(f"  sum    {found.node_mask.sum().item():+.3f}")
+    print(f"  sum    {found.scores.sum().item():+.3f}")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def main():
     found = {name: gstarx.explain(network, graph, value=value) for name, value in VALUES.items()}
     for name, explanation in found.items():
         print(f"{name}, exact from {explanation.evaluations:,} sets of atoms:")
-        for group in drawing.aggregate(explanation.node_mask[:, 0], GROUPS, SMILES):
+        for group in drawing.aggregate(explanation.node_scores, GROUPS, SMILES):
             print(f"  {group.name:6} {group.score:+.3f}  atoms {list(group.atoms)}")
     picture = drawing.compare(
         graph,

@@ -39,12 +39,12 @@ def main():
     group = found.explained[0]
     print(f"Member {member}, who knows members {friends}, is placed in group {group}:")
     print(f"{found.worth.item():+.2f} more probable than without acquaintances. By whom:")
-    scores, errors = found.node_mask[:, 0], found.node_std_error[:, 0]
-    for node in scores.argsort(descending=True)[:5].tolist():
+    errors = dict(zip(found.players.tolist(), found.std_errors.tolist(), strict=True))
+    for node in found.top(5).tolist():
         who = "himself" if node == member else "knows him" if node in friends else ""
         who = f"his group, {data.y[node]}, is known" if node in known else who
-        print(f"  member {node:2d}  {scores[node]:+.3f} +/- {errors[node]:.3f}  {who}")
-    print(f"(out of {len(found.nodes)} members who can matter, from {found.evaluations:,} sets)")
+        print(f"  member {node:2d}  {found.node_scores[node]:+.3f} +/- {errors[node]:.3f}  {who}")
+    print(f"(out of {len(found.players)} members who can matter, from {found.evaluations:,} sets)")
 
 
 if __name__ == "__main__":

@@ -75,8 +75,8 @@ def main():
     for atom, name in enumerate(graph.atoms):
         near = graph.edge_index[1, graph.edge_index[0] == atom].tolist()
         bonded = ", ".join(graph.atoms[other] for other in near)
-        print(f"  {name:2}  {found.node_mask[atom, 0].item():+.2f}  bonded to {bonded}")
-    print(f"  sum {found.node_mask.sum().item():+.2f}")
+        print(f"  {name:2}  {found.node_scores[atom].item():+.2f}  bonded to {bonded}")
+    print(f"  sum {found.scores.sum().item():+.2f}")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ SOURCE = Path(gstarx.__file__).parent
 #: From top to bottom. Rooms on one line are neighbors and do not use each other; rooms that are
 #: still to be built have their place already.
 STOREYS = (
-    ("_internal", "_version"),
+    ("_internal", "_version", "registry"),
     ("graphs",),
     ("games",),
     ("values",),

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from gstarx import datasets, explainers, models
-from gstarx.cli import main, names, options
+from gstarx import datasets, explainers, models, registry
+from gstarx.cli import main, options
 from tests.cli.commands import environment, found, gstarx, refused
 
 COMMANDS = [
@@ -73,18 +73,20 @@ def test_help_and_completion_load_no_torch() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_names_known_beforehand_are_those_of_the_rooms() -> None:
-    assert tuple(names.DATASETS) == datasets.names()
-    assert names.explainer_names() == explainers.names()
-    assert models.pretrained_names() == names.NETWORKS
-    for dataset in names.SHIPPED_DATASETS:
-        assert len(datasets.load(dataset)) > 0
-    for dataset, classes in names.TEXT_CLASSES.items():
-        assert models.pretrained(dataset)[0].config["out_channels"] == len(classes)
+def test_the_registry_is_true() -> None:
+    assert tuple(registry.DATASETS) == datasets.names()
+    assert registry.explainer_names() == explainers.names()
+    assert models.pretrained_names() == tuple(registry.NETWORKS)
+    for name, spec in registry.DATASETS.items():
+        assert callable(registry.resolve(spec.home))
+        if spec.shipped:
+            assert len(datasets.load(name)) > 0
+        if spec.classes:
+            assert models.pretrained(name)[0].config["out_channels"] == len(spec.classes)
 
 
 def test_completion_offers_names_with_a_word_on_each() -> None:
-    assert dict(options.complete_dataset("ni")) == {"nitro": names.DATASETS["nitro"]}
+    assert dict(options.complete_dataset("ni")) == {"nitro": registry.DATASETS["nitro"].about}
     assert {name for name, _ in options.complete_explainer("gst")} == {"gstarx", "gstarx_published"}
     assert [name for name, _ in options.complete_network("sst2")] == ["sst2-gat", "sst2-gcn"]
 

@@ -13,7 +13,14 @@ import torch
 from torch_geometric.data import Data
 
 from gstarx.web import Limits, LoadedModel, Settings, memory
-from gstarx.web.catalog import OFFER, OFFERS
+from gstarx.web.catalog import (
+    OFFER,
+    OFFERS,
+    checked_options,
+    counted_option,
+    most_coalitions,
+    within,
+)
 from gstarx.web.estimating import Estimate, check_memory
 from gstarx.web.explaining import Explaining
 from gstarx.web.interrupter import Interrupter
@@ -68,8 +75,8 @@ def test_a_graph_that_is_too_large_for_anything() -> None:
 @pytest.mark.parametrize("name", OFFER)
 def test_everything_at_its_most_fits_where_nothing_is_said(name: str) -> None:
     limits = Limits()
-    counted = OFFER[name].counted
-    options = {} if counted is None else {counted.name: counted.within(limits.budget).maximum}
+    counted = counted_option(OFFER[name])
+    options = {} if counted is None else {counted.name: within(counted, limits.budget).maximum}
     assert check(name, options, limits.nodes, default_memory(2)) is None
 
 
@@ -105,7 +112,7 @@ def test_no_explainer_holds_more_coalitions_than_it_is_said_to(
     explainer.explain(MODEL.model, data, seed=0)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < OFFER[name].coalitions(options, nodes) * each + (1 << 20)
+    assert peak < most_coalitions(OFFER[name], options, nodes) * each + (1 << 20)
 
 
 def test_both_kinds_of_workers_look_before_they_begin() -> None:
@@ -123,10 +130,10 @@ def test_both_kinds_of_workers_look_before_they_begin() -> None:
 
 
 def test_the_limit_on_evaluations_holds_for_defaults_too() -> None:
-    assert OFFER["shapley"].checked({}, 1_000, "") == {"budget": 1_000}
-    assert OFFER["shapley"].checked({"budget": 50}, 1_000, "") == {"budget": 50}
+    assert checked_options(OFFER["shapley"], {}, 1_000, "") == {"budget": 1_000}
+    assert checked_options(OFFER["shapley"], {"budget": 50}, 1_000, "") == {"budget": 50}
     for offer in OFFERS:
-        assert offer.checked({}, Limits().budget, "") == {}
+        assert checked_options(offer, {}, Limits().budget, "") == {}
 
 
 def test_the_default_is_a_part_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:

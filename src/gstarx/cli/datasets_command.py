@@ -8,8 +8,8 @@ from typing import Any
 import typer
 
 from gstarx.cli.console import only_json, out, print_json, table
-from gstarx.cli.names import DATASETS, NETWORKS, SHIPPED_DATASETS
 from gstarx.cli.options import AsJson, Data, DatasetName, examples
+from gstarx.registry import DATASETS, NETWORKS
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,11 +24,11 @@ def list_datasets(as_json: AsJson = False) -> None:
     rows = [
         {
             "name": name,
-            "about": about,
-            "shipped": name in SHIPPED_DATASETS,
-            "networks": [net for net in NETWORKS if net.rsplit("-", 1)[0] == name],
+            "about": spec.about + (" Comes with the package." if spec.shipped else ""),
+            "shipped": spec.shipped,
+            "networks": [net.name for net in NETWORKS.values() if net.dataset == name],
         }
-        for name, about in DATASETS.items()
+        for name, spec in DATASETS.items()
     ]
     if as_json:
         print_json(rows)

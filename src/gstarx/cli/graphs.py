@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from gstarx._internal.quoting import quoted
 from gstarx.cli.console import CommandError, WrongUse, show_progress
-from gstarx.cli.names import SHIPPED_DATASETS, TEXT_CLASSES
 from gstarx.cli.networks import ChosenNetwork, choose_network
+from gstarx.registry import DATASETS
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -77,9 +77,10 @@ class InputSelection:
     @property
     def class_names(self) -> tuple[str, ...]:
         """What the classes stand for, where that is known without reading much."""
-        if self.dataset is None and self.network.dataset in TEXT_CLASSES:
-            return TEXT_CLASSES[self.network.dataset]
-        if self.dataset is None and self.network.dataset not in SHIPPED_DATASETS:
+        trained_on = DATASETS.get(self.network.dataset or "")
+        if self.dataset is None and trained_on is not None and trained_on.classes:
+            return trained_on.classes
+        if self.dataset is None and (trained_on is None or not trained_on.shipped):
             return ()
         return () if self.loaded is None else self.loaded.class_names
 

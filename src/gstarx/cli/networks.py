@@ -12,7 +12,7 @@ from gstarx._internal.expanded_size import check_expanded_size
 from gstarx._internal.quoting import quoted, shortened
 from gstarx._internal.suggestions import unknown
 from gstarx.cli.console import CommandError, WrongUse
-from gstarx.cli.names import DATASETS, NETWORKS
+from gstarx.registry import DATASETS, NETWORKS
 
 if TYPE_CHECKING:
     from torch import nn

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from gstarx._internal.suggestions import unknown
-from gstarx.cli.names import DATASETS, EXPLAINERS, NETWORKS, explainer_names
+from gstarx.registry import DATASETS, EXPLAINERS, NETWORKS, explainer_names
 
 #: The sparsity at which explanations are shown and judged, unless something else is said.
 SPARSITY = 0.7
@@ -45,12 +45,12 @@ def _starting(known: dict[str, str], incomplete: str) -> Iterator[tuple[str, str
 
 def complete_dataset(incomplete: str) -> Iterator[tuple[str, str]]:
     """Datasets that begin so."""
-    return _starting(DATASETS, incomplete)
+    return _starting({name: spec.about for name, spec in DATASETS.items()}, incomplete)
 
 
 def complete_explainer(incomplete: str) -> Iterator[tuple[str, str]]:
     """Explainers that begin so."""
-    known = {name: EXPLAINERS.get(name, "") for name in explainer_names()}
+    known = {n: EXPLAINERS[n].about if n in EXPLAINERS else "" for n in explainer_names()}
     return _starting(known, incomplete)
 
 

@@ -15,8 +15,8 @@ import typer
 from gstarx._internal.optional import require
 from gstarx._internal.suggestions import unknown
 from gstarx.cli.console import WrongUse, note
-from gstarx.cli.names import DATASETS, NETWORKS, TEXT_CLASSES
 from gstarx.cli.options import Data, ReturnType, complete_network, examples
+from gstarx.registry import DATASETS, NETWORKS
 from gstarx.web import Limits, LoadedModel, ServedModel, ServedRun, Settings
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ def load_weights(path: Path) -> LoadedModel:
 
 
 def _loaded(found: ChosenNetwork, return_type: str) -> LoadedModel:
-    classes = TEXT_CLASSES.get(found.dataset or "", ())
+    trained_on = DATASETS.get(found.dataset or "")
+    classes = () if trained_on is None else trained_on.classes
     return LoadedModel(found.model, found.dataset, found.facts, classes, return_type)
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from gstarx._internal.quoting import quoted
 from gstarx._internal.suggestions import unknown
 from gstarx.cli.console import CommandError
-from gstarx.cli.names import explainer_names
+from gstarx.registry import explainer_names
 
 #: The file that is read when it lies in the working directory.
 FILE = Path("gstarx.toml")

@@ -19,8 +19,8 @@ from gstarx.cli.console import (
     table,
     writable,
 )
-from gstarx.cli.names import DATASETS
 from gstarx.cli.options import AsJson, Data, Seed, complete_dataset, examples
+from gstarx.registry import DATASETS
 
 if TYPE_CHECKING:
     from gstarx.datasets import GraphDataset

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import inspect
 import os
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from gstarx.datasets.dataset import GraphDataset, Statistics
 from gstarx.datasets.molecules import from_csv
 from gstarx.datasets.smiles import smiles_graph
+from gstarx.registry import DATASETS, resolve
 
 __all__ = ["GraphDataset", "Statistics", "from_csv", "load", "names", "smiles_graph"]
-
-#: Module of this folder and function that loads a dataset; imported when it is asked for.
-_LOADERS = {
-    "mutag": ("mutag", "load_mutag"),
-    "bbbp": ("molecules", "load_bbbp"),
-    "bace": ("molecules", "load_bace"),
-    "ba_2motifs": ("synthetic", "load_ba_2motifs"),
-    "ba_shapes": ("synthetic", "load_ba_shapes"),
-    "graph_sst2": ("sentigraph", "load_graph_sst2"),
-    "twitter": ("sentigraph", "load_twitter"),
-    "sst2": ("text", "load_sst2"),
-    "tweets": ("text", "load_tweets"),
-    "motifs": ("motifs", "load_motifs"),
-    "nitro": ("nitro", "load_nitro"),
-}
 
 
 def names() -> tuple[str, ...]:
@@ -36,7 +21,7 @@ def names() -> tuple[str, ...]:
     >>> names()
     ('mutag', 'bbbp', 'bace', 'ba_2motifs', ..., 'motifs', 'nitro')
     """
-    return tuple(_LOADERS)
+    return tuple(DATASETS)
 
 
 def load(name: str, root: str | os.PathLike[str] | None = None, **options: Any) -> GraphDataset:
@@ -60,11 +45,10 @@ def load(name: str, root: str | os.PathLike[str] | None = None, **options: Any) 
     >>> dataset[0].smiles
     'C1CCCN1Cc1cccc([N+](=O)[O-])c1'
     """
-    if name not in _LOADERS:
-        valid = ", ".join(map(repr, _LOADERS))
+    if name not in DATASETS:
+        valid = ", ".join(map(repr, DATASETS))
         raise ValueError(f"name must be one of {valid} (got {name!r})")
-    module, function = _LOADERS[name]
-    loader = getattr(import_module(f"gstarx.datasets.{module}"), function)
+    loader = resolve(DATASETS[name].home)
     known = [option for option in inspect.signature(loader).parameters if option != "root"]
     for option in options:
         if option not in known:

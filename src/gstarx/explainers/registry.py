@@ -4,41 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
 from gstarx._internal.suggestions import unknown
 from gstarx.explainers.base import NodeExplainer
 from gstarx.explainers.presets import PRESETS, options_for
-
-#: Third parties add explainers under this entry-point group: a name and a class or function.
-GROUP = "gstarx.explainers"
-
-#: Where every explainer lives.
-_HOME = {
-    "gstarx": "gstarx.explainers.gstarx:GStarX",
-    "gstarx_published": "gstarx.explainers.gstarx:GStarX.as_published",
-    "myerson": "gstarx.explainers.gstarx:GStarX",
-    "shapley": "gstarx.explainers.gstarx:GStarX",
-    "banzhaf": "gstarx.explainers.gstarx:GStarX",
-    "subgraphx": "gstarx.explainers.subgraphx:SubgraphX",
-    "graphsvx": "gstarx.explainers.graphsvx:GraphSVX",
-    "orphicx": "gstarx.explainers.orphicx:OrphicX",
-    "gnnexplainer": "gstarx.explainers.pyg:GNNExplainer",
-    "pgexplainer": "gstarx.explainers.pyg:PGExplainer",
-    "gradient_x_input": "gstarx.explainers.gradients:GradientXInput",
-    "integrated_gradients": "gstarx.explainers.gradients:IntegratedGradients",
-    "local_shapley": "gstarx.explainers.baselines:LocalShapley",
-    "leave_one_out": "gstarx.explainers.baselines:LeaveOneOut",
-    "single_node": "gstarx.explainers.baselines:SingleNode",
-    "random": "gstarx.explainers.baselines:RandomNodes",
-}
-#: Oracles: they optimize the metric itself, and are created and stored like explainers.
-_ORACLES = {
-    "best_found": "gstarx.explainers.oracles:BestFound",
-    "refined": "gstarx.explainers.oracles:Refined",
-}
+from gstarx.registry import EXPLAINERS, GROUP, explainer_names, resolve
 
 
 def names(*, oracles: bool = False) -> tuple[str, ...]:
@@ -49,8 +21,7 @@ def names(*, oracles: bool = False) -> tuple[str, ...]:
     >>> names()[:3]
     ('gstarx', 'gstarx_published', 'myerson')
     """
-    added = sorted({point.name for point in entry_points(group=GROUP)} - set(_HOME))
-    return (*_HOME, *added, *(_ORACLES if oracles else ()))
+    return explainer_names(oracles=oracles)
 
 
 def create(name: str, *, dataset: str | None = None, **overrides: Any) -> NodeExplainer:
@@ -96,12 +67,8 @@ def options_of(name: str) -> tuple[str, ...]:
 
 
 def _found(name: str) -> Callable[..., Any]:
-    if home := {**_HOME, **_ORACLES}.get(name):
-        module, _, path = home.partition(":")
-        found: Any = import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
-        return found  # type: ignore[no-any-return]
+    if name in EXPLAINERS:
+        return resolve(EXPLAINERS[name].home)  # type: ignore[no-any-return]
     for point in entry_points(group=GROUP):
         if point.name == name:
             return point.load()  # type: ignore[no-any-return]

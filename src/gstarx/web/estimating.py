@@ -9,7 +9,14 @@ from typing import Any
 import torch
 
 from gstarx.gnn.evaluator import default_batch_nodes
-from gstarx.web.catalog import OFFER, Offer
+from gstarx.registry import ExplainerSpec
+from gstarx.web.catalog import (
+    OFFER,
+    coalitions_each,
+    count_of,
+    counted_option,
+    most_coalitions,
+)
 from gstarx.web.memory import LARGER, in_gb
 from gstarx.web.problems import Refused
 from gstarx.web.settings import Limits, LoadedModel
@@ -72,26 +79,26 @@ def check_memory(
     )
     for at, one in enumerate(chosen):
         offer = OFFER[one["name"]]
-        coalitions = offer.coalitions(one["options"], subject.nodes)
+        coalitions = most_coalitions(offer, one["options"], subject.nodes)
         if estimate.total(coalitions) > limits.memory:
             _refuse(offer, one["options"], subject.nodes, estimate, limits.memory, at)
 
 
 def _refuse(
-    offer: Offer,
+    offer: ExplainerSpec,
     options: Mapping[str, Any],
     nodes: int,
     estimate: Estimate,
     memory: int,
     at: int,
 ) -> None:
-    counted = offer.counted
+    counted = counted_option(offer)
     field, asked, fits = f"explainers.{at}", "", 0
     if counted is not None:
-        value = counted.value(options, nodes)
+        value = count_of(counted, options, nodes)
         asked, field = f" with {counted.name} {value:,}", f"{field}.options.{counted.name}"
-        fits = estimate.most(memory) // counted.coalitions(nodes)
-    needed = in_gb(estimate.total(offer.coalitions(options, nodes)))
+        fits = estimate.most(memory) // coalitions_each(counted, nodes)
+    needed = in_gb(estimate.total(most_coalitions(offer, options, nodes)))
     if counted is not None and fits >= (counted.minimum or 1):
         valid = f"{counted.name} up to {fits:,} is accepted for this graph"
     else:

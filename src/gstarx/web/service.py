@@ -10,7 +10,7 @@ from typing import Any
 
 from gstarx._internal.suggestions import unknown
 from gstarx.web.asking import QueryClient
-from gstarx.web.catalog import OFFERS, listed_model, offered
+from gstarx.web.catalog import OFFERS, as_dict, checked_options, listed_model, offered
 from gstarx.web.job_runner import JobRunner
 from gstarx.web.jobs import Job, JobQueue
 from gstarx.web.messages import as_json
@@ -84,8 +84,9 @@ class ExplorerService:
             raise Refused("too_many_explainers", text, "explainers")
         for at, chosen in enumerate(request["explainers"]):
             field = f"explainers.{at}"
-            offer = offered(chosen["name"], f"{field}.name")
-            chosen["options"] = offer.checked(chosen["options"], limits.budget, f"{field}.options")
+            spec = offered(chosen["name"], f"{field}.name")
+            given = chosen["options"]
+            chosen["options"] = checked_options(spec, given, limits.budget, f"{field}.options")
         self.book.check_room()  # before the desk is bothered
         question = {name: request[name] for name in ("model", "input", "target", "explainers")}
         await self.desk.ask("check", **question)
@@ -142,7 +143,7 @@ class ExplorerService:
     async def _enquire(self) -> None:
         """Ask the desk about every model, one by one: one that kills it shall be known."""
         budget = self.settings.limits.budget
-        explainers = [offer.as_dict(budget) for offer in OFFERS]
+        explainers = [as_dict(spec, budget) for spec in OFFERS]
         names = [served.name for served in self.settings.models]
         run = None
         if self.settings.run is not None:

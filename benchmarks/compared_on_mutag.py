@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from benchmarks.forward import best_forward_seconds
 from benchmarks.published import mutag
 from gstarx import GNNGame, datasets, expected_output
-from gstarx.explainers import NodeResult, create, names
+from gstarx.explainers import Explanation, create, names
 from gstarx.gnn import game as games
 from gstarx.metrics import SPARSITIES, average, best_selection, evaluate_many, share_of_gap
 from gstarx.metrics.selection import selection_size
@@ -56,10 +56,10 @@ def main() -> None:
         [create("random").explain(model, data, seed=[turn, i]) for i, data in enumerate(graphs)]
         for turn in range(20)
     ]
-    random = float(np.mean([_means(model, graphs, own, False) for own in draws], axis=0).max())
+    random = float(np.mean([_means(model, graphs, own, "top") for own in draws], axis=0).max())
     print(f"\n{'explainer':22} {'top k':>7} {'positive':>9} {'paper':>7} {'gap':>5}  CPU s (train)")
     for name, answers, trained, spent in rows:
-        top, positive = (max(_means(model, graphs, answers, rule)) for rule in (False, True))
+        top, positive = (max(_means(model, graphs, answers, rule)) for rule in ("top", "positive"))
         share = share_of_gap(top, random=random, best=best)
         paper = f"{_PAPER[name]:.4f}" if name in _PAPER else ""
         train = f" ({trained:.0f})" if trained > 0.5 else ""
@@ -69,13 +69,9 @@ def main() -> None:
     _search_cost(model, graphs)
 
 
-def _means(model: object, graphs: list[Data], answers: list[NodeResult], rule: bool) -> list[float]:
+def _means(model: object, graphs: list[Data], answers: list[Explanation], rule: str) -> list[float]:
     selections = [
-        [
-            answer.select(selection_size(int(data.num_nodes or 0), level), positive_only=rule)
-            for level in SPARSITIES
-        ]
-        for data, answer in zip(graphs, answers, strict=True)
+        [answer.select(sparsity=level, rule=rule) for level in SPARSITIES] for answer in answers
     ]
     found = evaluate_many(model, graphs, selections)
     return [average(row[at] for row in found).harmonic_fidelity for at in range(len(SPARSITIES))]
@@ -101,7 +97,7 @@ def _search_cost(model: object, graphs: list[Data]) -> None:
             super().__init__(*arguments, **options)  # type: ignore[arg-type]
             kept.append(self)
 
-    import gstarx.explainers.model_task as module
+    import gstarx.explainers.base as module
 
     module.GNNGame = Kept  # type: ignore[misc]
     try:

@@ -1,0 +1,412 @@
+"""Explainers, datasets and networks by name: titles, what they are, options and their types.
+
+The one place that the library, the command, the explorer, runs and the documentation read. It loads
+nothing: what a name stands for is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+#: Other packages add explainers under this entry-point group: a name and a class or function.
+GROUP = "gstarx.explainers"
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of an explainer that people set most.
+
+    Attributes
+    ----------
+    name, about
+        What it is called, and what it does.
+    type
+        ``"integer"``, ``"number"``, ``"boolean"`` or ``"choice"``.
+    default
+        Its default; ``None`` if that depends on the graph or the dataset.
+    choices
+        Of a choice.
+    minimum, maximum
+        Of a number, as the explorer accepts it.
+    counted
+        How many coalitions are held in memory for each one that the option counts; 0 if it counts
+        none.
+    per_node
+        Whether that is for every node.
+    """
+
+    name: str
+    about: str
+    type: str
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    counted: int = 0
+    per_node: bool = False
+
+
+@dataclass(frozen=True)
+class ExplainerSpec:
+    """An explainer by name.
+
+    Attributes
+    ----------
+    name, home
+        Its name, and where it is: ``module:attribute``.
+    title, about
+        What people call it, and what it does in a sentence.
+    options
+        The options that people set most; :func:`gstarx.explainers.options_of` lists all.
+    trains
+        Whether it has to be trained on a dataset first.
+    default
+        Whether the explorer selects it.
+    oracle
+        Whether it optimizes the metric itself: a reference, not an explanation.
+    """
+
+    name: str
+    home: str
+    title: str
+    about: str
+    options: tuple[Option, ...] = ()
+    trains: bool = False
+    default: bool = False
+    oracle: bool = False
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """A dataset by name: title, what it is about, and where its loader is.
+
+    ``classes`` are named if they have to be known where the data is not.
+    """
+
+    name: str
+    title: str
+    about: str
+    home: str
+    shipped: bool = False
+    classes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NetworkSpec:
+    """A network that ships with the package."""
+
+    name: str
+    dataset: str
+    architecture: str
+
+
+def resolve(home: str) -> Any:
+    """What is at ``module:attribute``, imported."""
+    module, _, path = home.partition(":")
+    found: Any = import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def explainer_names(*, oracles: bool = False) -> tuple[str, ...]:
+    """All explainers, those of other packages last; with ``oracles`` these, too.
+
+    >>> explainer_names()[:3]
+    ('gstarx', 'gstarx_published', 'myerson')
+    """
+    own = tuple(name for name, spec in EXPLAINERS.items() if not spec.oracle)
+    added = sorted({point.name for point in entry_points(group=GROUP)} - set(EXPLAINERS))
+    last = tuple(name for name, spec in EXPLAINERS.items() if spec.oracle)
+    return (*own, *added, *(last if oracles else ()))
+
+
+def _integer(name: str, about: str, default: int | None, low: int, high: int) -> Option:
+    return Option(name, about, "integer", default, minimum=low, maximum=high)
+
+
+def _count(
+    name: str, about: str, default: int | None, low: int, high: int, *, each: int = 1
+) -> Option:
+    return replace(_integer(name, about, default, low, high), counted=each)
+
+
+def _number(name: str, about: str, default: float | None, low: float, high: float) -> Option:
+    return Option(name, about, "number", default, minimum=low, maximum=high)
+
+
+def _choice(name: str, about: str, default: str, *others: str) -> Option:
+    return Option(name, about, "choice", default, (default, *others))
+
+
+_BUDGET = _count("budget", "The most parts of the graph to evaluate.", 20_000, 10, 1_000_000)
+_PAYOFF = _choice(
+    "payoff", "What a part of the graph is worth.", "auto", "norm_prob", "prob", "log_prob", "raw"
+)
+_REMOVAL = _choice(
+    "removal", "What it means that a node is not there.", "remove", "split", "zero_filling"
+)
+_GAME = (_PAYOFF, _REMOVAL)
+
+
+def _estimator(*others: str) -> Option:
+    about = "How the value is found; by itself exact where that fits the budget."
+    return _choice("estimator", about, "auto", "exact", *others)
+
+
+def _epochs(default: int, high: int) -> Option:
+    return _integer("epochs", "Steps of training.", default, 1, high)
+
+
+_RATE = _number("lr", "Size of a step of training.", None, 1e-6, 1.0)
+
+_EXPLAINERS = (
+    ExplainerSpec(
+        "gstarx",
+        "gstarx.explainers.gstarx:GStarX",
+        "GStarX",
+        "What each node contributes within connected parts of the graph (HN value).",
+        (_estimator("growth", "subgraphs"), _BUDGET, *_GAME),
+        default=True,
+    ),
+    ExplainerSpec(
+        "gstarx_published",
+        "gstarx.explainers.gstarx:GStarX.as_published",
+        "GStarX as published",
+        "GStarX with the settings of the paper's experiments.",
+    ),
+    ExplainerSpec(
+        "myerson",
+        "gstarx.explainers.gstarx:GStarX",
+        "Myerson value",
+        "Shares among connected parts only: parts that do not touch add up.",
+        (_estimator("sampled", "subgraphs"), _BUDGET, *_GAME),
+    ),
+    ExplainerSpec(
+        "shapley",
+        "gstarx.explainers.gstarx:GStarX",
+        "Shapley value",
+        "The average contribution over all orders of nodes; edges are ignored.",
+        (_estimator("sampled", "subgraphs"), _BUDGET, *_GAME),
+    ),
+    ExplainerSpec(
+        "banzhaf",
+        "gstarx.explainers.gstarx:GStarX",
+        "Banzhaf value",
+        "The average contribution over all sets of nodes; edges are ignored.",
+        (
+            _estimator("sampled"),
+            _BUDGET,
+            _number("presence", "How likely another node is to be there.", 0.5, 0.01, 0.99),
+            *_GAME,
+        ),
+        default=True,
+    ),
+    ExplainerSpec(
+        "subgraphx",
+        "gstarx.explainers.subgraphx:SubgraphX",
+        "SubgraphX",
+        "A search for the connected part that matters most; it has no scores.",
+        (
+            _integer("rollouts", "Walks of the search.", 20, 1, 100),
+            _integer("min_atoms", "Size of a set at which a walk ends.", None, 1, 50),
+            _integer("expand_atoms", "Nodes considered at each step.", None, 1, 50),
+            _number("c_puct", "Weight of exploration.", None, 0.0, 100.0),
+            # a set comes and goes in each, and up to 50 sets are judged together
+            _count("sample_num", "Samples for the worth of a set.", 100, 1, 1_000, each=100),
+            _REMOVAL,
+        ),
+    ),
+    ExplainerSpec(
+        "graphsvx",
+        "gstarx.explainers.graphsvx:GraphSVX",
+        "GraphSVX",
+        "A linear surrogate fitted to parts of the graph, close to Shapley values.",
+        (
+            _count("num_samples", "Parts of the graph to evaluate.", None, 10, 50_000),
+            _integer("max_size", "Largest set taken systematically.", 3, 1, 5),
+            _choice("efficiency", "Whether scores add up.", "hard", "soft", "none"),
+            _REMOVAL,
+        ),
+        default=True,
+    ),
+    ExplainerSpec(
+        "orphicx",
+        "gstarx.explainers.orphicx:OrphicX",
+        "OrphicX",
+        "A generator of causal masks, trained on the dataset first.",
+        (_epochs(300, 300), _RATE),
+        trains=True,
+    ),
+    ExplainerSpec(
+        "gnnexplainer",
+        "gstarx.explainers.pyg:GNNExplainer",
+        "GNNExplainer",
+        "A mask of edges learned for this graph by gradient descent.",
+        (_epochs(1000, 2000), _RATE),
+    ),
+    ExplainerSpec(
+        "pgexplainer",
+        "gstarx.explainers.pyg:PGExplainer",
+        "PGExplainer",
+        "A small network of masks, trained on the dataset first.",
+        (_epochs(20, 100), _RATE),
+        trains=True,
+    ),
+    ExplainerSpec(
+        "gradient_x_input",
+        "gstarx.explainers.gradients:GradientXInput",
+        "Gradient × input",
+        "The gradient times the features of a node.",
+    ),
+    ExplainerSpec(
+        "integrated_gradients",
+        "gstarx.explainers.gradients:IntegratedGradients",
+        "Integrated gradients",
+        "Gradients along the way from no features to those of the node.",
+        (_integer("steps", "Points on the way.", 50, 1, 500),),
+    ),
+    ExplainerSpec(
+        "local_shapley",
+        "gstarx.explainers.baselines:LocalShapley",
+        "Local Shapley value",
+        "Shapley values among the nodes within some hops.",
+        (
+            _integer("hops", "How far around a node.", 3, 0, 10),
+            replace(
+                _count("sample_num", "Random orders for each node.", 50, 1, 1_000, each=2),
+                per_node=True,
+            ),
+            *_GAME,
+        ),
+    ),
+    ExplainerSpec(
+        "leave_one_out",
+        "gstarx.explainers.baselines:LeaveOneOut",
+        "Leave one out",
+        "What the prediction loses without the node.",
+        _GAME,
+    ),
+    ExplainerSpec(
+        "single_node",
+        "gstarx.explainers.baselines:SingleNode",
+        "Single node",
+        "What the node says alone.",
+        _GAME,
+    ),
+    ExplainerSpec(
+        "random",
+        "gstarx.explainers.baselines:RandomNodes",
+        "Random",
+        "A random order: what an explainer must do better than.",
+    ),
+    ExplainerSpec(
+        "best_found",
+        "gstarx.explainers.oracles:BestFound",
+        "Best selection found",
+        "The sets with the highest H-fidelity that a search finds.",
+        oracle=True,
+    ),
+    ExplainerSpec(
+        "refined",
+        "gstarx.explainers.oracles:Refined",
+        "Refined selection",
+        "Selections of another explainer after a search by the metric.",
+        oracle=True,
+    ),
+)
+
+#: All explainers of the package by name.
+EXPLAINERS = {spec.name: spec for spec in _EXPLAINERS}
+
+#: All datasets by name.
+DATASETS = {
+    spec.name: spec
+    for spec in (
+        DatasetSpec(
+            "mutag",
+            "MUTAG",
+            "188 nitroaromatic molecules: mutagenic?",
+            "gstarx.datasets.mutag:load_mutag",
+        ),
+        DatasetSpec(
+            "bbbp",
+            "BBBP",
+            "2,039 molecules: do they pass the blood-brain barrier?",
+            "gstarx.datasets.molecules:load_bbbp",
+        ),
+        DatasetSpec(
+            "bace",
+            "BACE",
+            "1,513 molecules: do they inhibit beta-secretase 1?",
+            "gstarx.datasets.molecules:load_bace",
+        ),
+        DatasetSpec(
+            "ba_2motifs",
+            "BA-2Motifs",
+            "1,000 random graphs: house or five-cycle?",
+            "gstarx.datasets.synthetic:load_ba_2motifs",
+        ),
+        DatasetSpec(
+            "ba_shapes",
+            "BA-Shapes",
+            "one graph of 700 nodes: which part of a house is a node?",
+            "gstarx.datasets.synthetic:load_ba_shapes",
+        ),
+        DatasetSpec(
+            "graph_sst2",
+            "Graph-SST2",
+            "the paper's graphs of film reviews: positive?",
+            "gstarx.datasets.sentigraph:load_graph_sst2",
+        ),
+        DatasetSpec(
+            "twitter",
+            "Graph-Twitter",
+            "the paper's graphs of tweets: negative, neutral or positive?",
+            "gstarx.datasets.sentigraph:load_twitter",
+        ),
+        DatasetSpec(
+            "sst2",
+            "SST-2",
+            "70,042 phrases of film reviews, parsed again: positive?",
+            "gstarx.datasets.text:load_sst2",
+            classes=("negative", "positive"),
+        ),
+        DatasetSpec(
+            "tweets",
+            "Tweets",
+            "6,940 tweets, parsed again: negative, neutral or positive?",
+            "gstarx.datasets.text:load_tweets",
+            classes=("negative", "neutral", "positive"),
+        ),
+        DatasetSpec(
+            "motifs",
+            "Motifs",
+            "400 random trees with a motif: house or five-cycle?",
+            "gstarx.datasets.motifs:load_motifs",
+            shipped=True,
+        ),
+        DatasetSpec(
+            "nitro",
+            "Nitro",
+            "500 molecules: an aromatic nitro group?",
+            "gstarx.datasets.nitro:load_nitro",
+            shipped=True,
+        ),
+    )
+}
+
+#: All networks that ship, by name; the name of a dataset alone stands for its GCN.
+NETWORKS = {
+    f"{dataset}-{architecture}": NetworkSpec(f"{dataset}-{architecture}", dataset, architecture)
+    for dataset, architecture in (
+        ("motifs", "gcn"),
+        ("nitro", "gcn"),
+        ("sst2", "gat"),
+        ("sst2", "gcn"),
+        ("tweets", "gcn"),
+    )
+}

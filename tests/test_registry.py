@@ -1,0 +1,31 @@
+"""The registry says what the constructors say."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from gstarx import registry
+from gstarx.explainers.presets import options_for
+
+
+@pytest.mark.parametrize("spec", registry.EXPLAINERS.values(), ids=lambda spec: spec.name)
+def test_options_have_the_defaults_of_the_constructor(spec: registry.ExplainerSpec) -> None:
+    parameters = inspect.signature(registry.resolve(spec.home)).parameters
+    preset = options_for(spec.name)
+    for option in spec.options:
+        assert option.name in parameters, option.name
+        default = preset.get(option.name, parameters[option.name].default)
+        if option.default is not None:
+            assert option.default == default, option.name
+        if option.type == "choice":
+            assert option.default in option.choices
+        if option.minimum is not None and option.maximum is not None:
+            assert option.minimum < option.maximum
+
+
+def test_everything_has_a_title_and_a_sentence() -> None:
+    for spec in (*registry.EXPLAINERS.values(), *registry.DATASETS.values()):
+        assert spec.title
+        assert spec.about[-1] in ".?", spec.name
