@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gstarx._internal.optional import require
 from gstarx._internal.quoting import quoted
 from gstarx.cli.console import CommandError, WrongUse, show_progress
 from gstarx.cli.networks import ChosenNetwork, choose_network
@@ -34,6 +35,17 @@ class Subject:
         """The name as part of a file name."""
         plain = re.sub(r"[^\w-]+", "_", self.name).strip("_")[:40]
         return plain if self.dataset else f"{self.position}-{plain}"
+
+
+def check_smiles(listed: Sequence[str]) -> None:
+    """Refuse what RDKit cannot read, before torch and PyG are loaded, which takes seconds."""
+    if not listed:
+        return
+    chem = require("rdkit.Chem", extra="molecules")
+    with require("rdkit.rdBase", extra="molecules").BlockLogs():
+        for smiles in listed:
+            if not smiles.strip() or chem.MolFromSmiles(smiles.strip()) is None:
+                raise CommandError(f"this is no molecule to RDKit: {quoted(smiles)}")
 
 
 @dataclass(frozen=True)
@@ -86,6 +98,8 @@ class InputSelection:
 
     def subjects(self) -> list[Subject]:
         """The graphs."""
+        self.check()
+        check_smiles(self.smiles or ())
         from gstarx.cli import own_graphs
 
         network = self.network
