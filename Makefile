@@ -5,7 +5,7 @@ READY  := $(VENV)/.installed
 EXTRAS := molecules,drawing,text,gradients,web,test,docs,dev
 
 .DEFAULT_GOAL := help
-.PHONY: help browser demo test check bench soak coverage docs lock clean
+.PHONY: help browser demo test check bench soak docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,7 @@ bench: $(READY) ## measure speed and accuracy
 soak: $(READY) browser ## slow tests too, and far more examples of properties
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --hypothesis-profile=soak -m ''
 
+.PHONY: coverage
 coverage: $(READY) ## lines that the tests run, as htmlcov/index.html; needs pytest-cov
 	@$(BIN)/python -c 'import pytest_cov' || { echo 'pytest-cov is not in the lock file: CONTRIBUTING.md says how to add it'; exit 1; }
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --cov=gstarx --cov-report=term --cov-report=html
