@@ -1,4 +1,4 @@
-"""Show me: explanations as pictures, curves, and one page that holds them all."""
+"""Drawings of explanations: molecules, sentences, graphs, curves, and an HTML report."""
 
 from gstarx.drawing.comparison import compare
 from gstarx.drawing.dispatch import draw

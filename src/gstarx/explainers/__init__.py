@@ -1,4 +1,4 @@
-"""Which nodes mattered: GStarX, the simpler scores and the rivals, all answering alike."""
+"""Explainers of graph neural networks: GStarX, compared methods and baselines, one interface."""
 
 from gstarx.explainers.base import NodeExplainer, NodeResult
 from gstarx.explainers.baselines import LeaveOneOut, LocalShapley, RandomNodes, SingleNode
