@@ -5,10 +5,10 @@ READY  := $(VENV)/.installed
 EXTRAS := molecules,drawing,text,gradients,web,test,docs,dev
 
 .DEFAULT_GOAL := help
-.PHONY: help browser demo test check bench soak docs lock clean
+.PHONY: help browser demo test check bench reproduce soak docs lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # First all that has a known SHA-256, the build backend included: an isolated build would fetch
 # whichever is newest. Then the project, with what is left: torch, and what it needs here alone.
@@ -36,10 +36,13 @@ test: $(READY) browser ## every test and doctest, on all cores
 check: $(READY) ## lint, formatting, types
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
-	$(BIN)/python -m mypy --strict src
+	$(BIN)/python -m mypy --strict src reproduction
 
 bench: $(READY) ## measure speed and accuracy
 	$(BIN)/python -m benchmarks
+
+reproduce: $(READY) ## write docs/results.md, its tables and plots from the stored rows
+	$(BIN)/python -m reproduction page
 
 soak: $(READY) browser ## slow tests too, and far more examples of properties
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --hypothesis-profile=soak -m ''

@@ -13,21 +13,30 @@ from gstarx import datasets
 from gstarx.gnn import expected_output
 from gstarx.models import GCN, load_published_checkpoint
 
-_SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+def mutag_files() -> tuple[Path, Path] | None:
+    """The directory ``GSTARX_DATA`` and the checkpoint in ``GSTARX_CHECKPOINTS``.
+
+    None, with a message, if either variable is unset or MUTAG or the checkpoint is missing.
+    """
+    data, weights = os.environ.get("GSTARX_DATA"), os.environ.get("GSTARX_CHECKPOINTS")
+    if data and weights and (Path(data) / "MUTAG" / "raw").is_dir():
+        checkpoint = Path(weights) / "mutag" / "gcn_3l_best.pth"
+        if checkpoint.is_file():
+            return Path(data), checkpoint
+    print("skipped: needs MUTAG in GSTARX_DATA and the published weights in GSTARX_CHECKPOINTS")
+    return None
 
 
 @cache
 def mutag() -> tuple[GCN, list[Data], torch.Tensor] | None:
     """The published GCN, the 20 test molecules, and the mean probabilities over the training split.
 
-    Data in ``GSTARX_DATA`` and weights in ``GSTARX_CHECKPOINTS``; by default beside the repository.
+    None if they are not there, see :func:`mutag_files`.
     """
-    data = Path(os.environ.get("GSTARX_DATA") or _SHARED / "data")
-    weights = Path(os.environ.get("GSTARX_CHECKPOINTS") or _SHARED / "checkpoints")
-    checkpoint = weights / "mutag" / "gcn_3l_best.pth"
-    if not (data / "MUTAG" / "raw").is_dir() or not checkpoint.is_file():
-        print("skipped: needs MUTAG in GSTARX_DATA and the published weights in GSTARX_CHECKPOINTS")
+    if (files := mutag_files()) is None:
         return None
+    data, checkpoint = files
     torch.set_num_threads(1)
     dataset = datasets.load("mutag", data)
     model = load_published_checkpoint(checkpoint)

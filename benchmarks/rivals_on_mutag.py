@@ -19,7 +19,7 @@ from gstarx.explainers import NodeResult, create, names
 from gstarx.gnn import game as games
 from gstarx.metrics import SPARSITIES, average, best_selection, evaluate_many, share_of_gap
 from gstarx.metrics.selection import selection_size
-from gstarx.paper import paper
+from reproduction.paper import paper
 
 #: Table 1 of the paper, the MUTAG row.
 _TABLE = paper()["table_1"]

@@ -9,7 +9,6 @@ Then a store of 100,000 rows: how long it takes to open it and see what is left,
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
@@ -18,9 +17,10 @@ from pathlib import Path
 
 import numpy as np
 import psutil
+import torch
 from numpy.typing import NDArray
 
-from benchmarks.published import mutag
+from benchmarks.published import mutag_files
 from gstarx import datasets, expected_output
 from gstarx.explainers import create
 from gstarx.metrics import SPARSITIES, evaluate_many
@@ -30,16 +30,14 @@ from gstarx.runs import RunSpec, read, resolution, run
 from gstarx.runs.store import Writer, open_store
 from gstarx.runs.task import Task
 
-_SHARED = Path(__file__).resolve().parents[2] / "shared"
 _TURNS = 9
 
 
 def main() -> None:
-    if mutag() is None:
+    if (files := mutag_files()) is None:
         return
-    data = os.environ.get("GSTARX_DATA") or str(_SHARED / "data")
-    weights = Path(os.environ.get("GSTARX_CHECKPOINTS") or _SHARED / "checkpoints")
-    checkpoint = str(weights / "mutag" / "gcn_3l_best.pth")
+    data, checkpoint = map(str, files)
+    torch.set_num_threads(1)
     spec = RunSpec(
         dataset={"name": "mutag", "root": data},
         model=checkpoint,

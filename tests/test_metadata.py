@@ -71,3 +71,8 @@ def test_license_and_notice_are_in_the_wheel_and_in_the_source(tmp_path: Path) -
         assert f"gstarx-{gstarx.__version__}/{name}" in in_source
     for name in ("datasets/packaged_models.sha256", "models/trained/sst2-gcn.safetensors"):
         assert f"gstarx/{name}" in in_wheel
+    assert {name.partition("/")[0] for name in in_wheel} == {
+        "gstarx",
+        f"gstarx-{gstarx.__version__}.dist-info",
+    }
+    assert f"gstarx-{gstarx.__version__}/reproduction/results/training.json" in in_source

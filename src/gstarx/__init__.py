@@ -7,6 +7,8 @@ program needs.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gstarx._version import __version__
+
 if TYPE_CHECKING:
     from gstarx import datasets as datasets
     from gstarx import drawing as drawing
@@ -16,20 +18,21 @@ if TYPE_CHECKING:
     from gstarx import graphs as graphs
     from gstarx import metrics as metrics
     from gstarx import models as models
+    from gstarx import report as report
     from gstarx import runs as runs
     from gstarx import values as values
-    from gstarx.explainers import GStarX, explain, explain_many
+    from gstarx.explainers import Explanation, GStarX, explain, explain_many
     from gstarx.games import TableGame
     from gstarx.gnn import Contrast, GNNGame, expected_output
     from gstarx.graphs import CommunicationGraph
     from gstarx.values import Allocation, hn_value, myerson_value, shapley_value
 
-__version__ = "0.1.0"
 
 __all__ = [
     "Allocation",
     "CommunicationGraph",
     "Contrast",
+    "Explanation",
     "GNNGame",
     "GStarX",
     "TableGame",
@@ -52,6 +55,7 @@ _PACKAGES = frozenset(
         "graphs",
         "metrics",
         "models",
+        "report",
         "runs",
         "values",
     }
@@ -61,6 +65,7 @@ _HOME = {
     "Allocation": "gstarx.values",
     "CommunicationGraph": "gstarx.graphs",
     "Contrast": "gstarx.gnn",
+    "Explanation": "gstarx.explainers",
     "GNNGame": "gstarx.gnn",
     "GStarX": "gstarx.explainers",
     "TableGame": "gstarx.games",

@@ -20,7 +20,6 @@ COMMANDS = [
     ("report",),
     ("serve",),
     ("train",),
-    ("reproduce",),
     ("version",),
     ("datasets",),
     ("datasets", "list"),
@@ -42,7 +41,7 @@ def test_every_command_has_help_with_examples_that_it_understands(command: tuple
     lines = " ".join(shown.split())
     known = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", text.partition("Examples")[0]))
     used = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", lines))
-    if command not in {("reproduce",), ("runs",), ("datasets",)}:
+    if command not in {("runs",), ("datasets",)}:
         assert used <= known
 
 
@@ -118,9 +117,3 @@ def test_main_returns_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["versoin"]) == 2
     assert main(["explain", "--file", "nowhere.pt", "--model", "nitro"]) == 1
     assert "error: there is no file nowhere.pt" in capsys.readouterr().err
-
-
-def test_the_experiments_are_passed_what_follows(capsys: pytest.CaptureFixture[str]) -> None:
-    done = gstarx("reproduce", "--help-all")
-    assert "tables" in done.stdout
-    assert "invalid choice: 'tabels'" in gstarx("reproduce", "tabels", code=2).stderr

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from gstarx.datasets import load
 from gstarx.drawing import compare
 from gstarx.drawing.colors import POSITIVE, score_color
-from gstarx.explainers import NodeResult
+from gstarx.explainers import Explanation
 from gstarx.metrics import Faithfulness, evaluate, select_nodes
 from gstarx.models import pretrained
 from tests.drawing.parsed import elements, parsed, texts, tips
@@ -50,7 +50,7 @@ def test_the_best_is_marked() -> None:
 
 
 def test_sets_of_nodes_are_drawn_where_there_are_no_scores() -> None:
-    result = NodeResult(None, sets=(np.array([1]), np.array([0, 1, 2])))
+    result = Explanation.from_scores(None, num_nodes=3, sets=[np.array([1]), np.array([0, 1, 2])])
     shown = tips(compare("CCO", {"search": result}, sparsity=0.6))
     assert {"C0 0", "C1 +1", "O2 0"} == set(shown)
 
@@ -86,7 +86,6 @@ def test_a_name_is_shown_as_text() -> None:
         ({"a": [1]}, {}, ValueError, r"shape \(2,\)"),
         ({"a": [1, 2]}, {"scale": "mine"}, ValueError, "'common', 'own'"),
         ({"a": [1, 2]}, {"columns": 0}, ValueError, "columns must be at least 1"),
-        ({"a": [1, 2]}, {"removal": "split"}, TypeError, "only matter with a model"),
         ({"a": [1, 2]}, {"model": torch.nn.Identity()}, TypeError, "not a SMILES"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gstarx.explainers import NodeExplainer, NodeResult
+from gstarx.explainers import Attribution, Explanation, NodeExplainer
 from gstarx.models import GCN
 
 
@@ -20,11 +20,11 @@ class Says(NodeExplainer):
         super().__init__()
         self.answer = answer
 
-    def _explain(self, model: Any, data: Any, seed: Any, target: Any, task: Any) -> Any:
+    def attribute(self, model: Any, data: Any, *, task: Any, seed: Any) -> Any:
         return self.answer
 
 
-def explained(answer: Any) -> NodeResult:
+def explained(answer: Any) -> Explanation:
     data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]))
     return Says(answer).explain(GCN(4, 4, 2), data)
 
@@ -42,36 +42,35 @@ def explained(answer: Any) -> NodeResult:
 )
 def test_scores_that_are_none(scores: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        explained(NodeResult(np.asarray(scores)))
+        explained(Attribution(np.asarray(scores)))
 
 
 @pytest.mark.parametrize("nodes", [[0, 4], [-1, 2], [1, 1], [0.5, 1.0], [[0, 1]]])
 def test_sets_of_what_are_no_nodes(nodes: Any) -> None:
-    with pytest.raises(ValueError, match=r"Says must find sets of distinct nodes in 0\.\.3 \(got"):
-        explained(NodeResult(None, sets=(np.array([0, 1]), np.array(nodes))))
+    with pytest.raises(ValueError, match=r"Says must name distinct nodes in 0\.\.3 \(got"):
+        explained(Attribution(None, sets=(np.array([0, 1]), np.array(nodes))))
 
 
 def test_standard_errors_for_other_nodes() -> None:
     with pytest.raises(ValueError, match="standard errors of Says must be one number per node"):
-        explained(NodeResult(np.zeros(4), details={"node_std_error": np.zeros(3)}))
+        explained(Attribution(np.zeros(4), std_errors=np.zeros(3)))
 
 
 def test_something_else() -> None:
-    with pytest.raises(TypeError, match=r"Says must answer with a NodeResult \(got list\)"):
+    with pytest.raises(TypeError, match=r"Says.attribute must return an Attribution \(got list\)"):
         explained([1, 2, 3, 4])
     with pytest.raises(TypeError, match="scores of Says must be numbers"):
-        explained(NodeResult(["a", "b", "c", "d"]))  # type: ignore[arg-type]
+        explained(Attribution(["a", "b", "c", "d"]))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", [list, torch.tensor, lambda s: np.array(s, dtype=np.float32)])
 def test_other_kinds_of_numbers_are_taken(kind: Any) -> None:
-    found = explained(NodeResult(kind([1, 2, 3, 4]))).node_scores
-    assert isinstance(found, np.ndarray)
-    assert found.dtype == np.float64
+    found = explained(Attribution(kind([1, 2, 3, 4]))).node_scores
+    assert found.dtype == torch.float64
     assert found.tolist() == [1, 2, 3, 4]
 
 
 def test_a_search_may_find_nothing() -> None:
     nothing = np.zeros(0, dtype=np.int64)
-    assert explained(NodeResult(None)).select(3).size == 0
-    assert explained(NodeResult(None, sets=(nothing,))).select(3).size == 0
+    assert explained(Attribution(None)).select(size=3).size == 0
+    assert explained(Attribution(None, sets=(nothing,))).select(size=3).size == 0

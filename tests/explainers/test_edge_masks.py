@@ -23,7 +23,7 @@ from gstarx.explainers.edge_masks import (
     seeded,
     weighable,
 )
-from gstarx.explainers.model_task import ModelTask
+from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.signature import Signature
 from tests.explainers.small import (
     CLASSES,
@@ -229,13 +229,13 @@ def test_a_task_that_does_not_fit(task: dict[str, Any], message: str) -> None:
     if task.get("task_level") != "graphs":
         model.readout = None
     with pytest.raises(ValueError, match=message):
-        Explained.of(model, graph("path"), None, ModelTask(**task), method="Some", kind="raw")
+        Explained.of(model, graph("path"), ModelTask(**task), method="Some", kind="raw")
 
 
 def test_features_are_needed() -> None:
     data = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)
     with pytest.raises(ValueError, match=r"Some needs features data\.x.*num_nodes"):
-        Explained.of(NETWORKS["gcn"](), data, None, ModelTask(), method="Some", kind="raw")
+        Explained.of(NETWORKS["gcn"](), data, ModelTask(), method="Some", kind="raw")
 
 
 def test_one_output_is_not_many_classes() -> None:
@@ -244,7 +244,7 @@ def test_one_output_is_not_many_classes() -> None:
             super().__init__()
             self.linear = nn.Linear(FEATURES, 1)
 
-    args = (Single(), graph("path"), None)
+    args = (Single(), graph("path"))
     with pytest.raises(ValueError, match="one output per graph"):
         Explained.of(*args, ModelTask(), method="Some", kind="raw")
     binary = ModelTask(mode="binary_classification")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -52,7 +51,7 @@ def test_integrated_gradients_add_up(name: str) -> None:
     with unchanged(model):
         found = IntegratedGradients(steps=200).explain(model, data, target=1)
         again = IntegratedGradients(steps=200).explain(model, data, target=1)
-    assert np.array_equal(found.node_scores, again.node_scores)
+    assert torch.equal(found.node_scores, again.node_scores)
     with torch.no_grad():
         ends = [model.eval()(x, data.edge_index)[0, 1] for x in (data.x, torch.zeros_like(data.x))]
     assert found.node_scores.sum() == pytest.approx(float(ends[0] - ends[1]), abs=2e-3)
@@ -90,7 +89,7 @@ def test_nodes_and_graphs_without_edges(kind: type) -> None:
     model = GCN(FEATURES, 8, CLASSES, num_layers=1, readout=None)
     found = kind().explain(model, graph("path"), task_level="node", index=4)
     assert found.node_scores[:3].tolist() == [0, 0, 0]
-    assert np.abs(found.node_scores[3:]).min() > 0
+    assert found.node_scores[3:].abs().min() > 0
     assert kind().explain(network("gcn"), without_edges(1)).node_scores.shape == (1,)
 
 

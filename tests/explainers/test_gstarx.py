@@ -148,9 +148,9 @@ def test_what_comes_with_the_scores() -> None:
     assert found.residual < 1e-9
     assert found.evaluations == count + 1  # the graph is disconnected: the whole is one more
     assert found.batch_nodes > 0
-    assert found.nodes.tolist() == list(range(7))
-    assert found.node_std_error.shape == (7, 1)
-    assert not found.node_std_error.any()
+    assert found.players.tolist() == list(range(7))
+    assert found.std_errors.shape == (7,)
+    assert not found.std_errors.any()
     assert found.worth.shape == found.component_worth.shape == (1,)
     assert found.worth.item() != pytest.approx(found.component_worth.item(), abs=1e-3)
     with torch.no_grad():
@@ -240,7 +240,7 @@ def test_the_subgraph_of_an_explanation(shape: str) -> None:
     kept = found.get_explanation_subgraph()
     positive = found.node_mask[:, 0] > 0
     assert torch.equal(kept.x, data.x[positive])
-    assert torch.equal(kept.nodes, found.nodes[positive])  # the ids they had
+    assert torch.equal(kept.players, found.players[positive])  # the ids they had
     assert kept.worth.shape == (1,)
     rest = found.get_complement_subgraph()
     assert len(rest.x) == int((found.node_mask[:, 0] == 0).sum())
@@ -252,15 +252,16 @@ def test_the_subgraph_where_numbers_coincide(target: Any) -> None:
     torch.manual_seed(0)
     data = Data(x=torch.randn(2, FEATURES), edge_index=torch.tensor([[0, 1], [1, 0]]))
     found = explain(GCN(FEATURES, 8, 2), data, target=target)
-    kept = found.get_explanation_subgraph()
-    assert kept.num_nodes == int((found.node_mask.sum(dim=-1) > 0).sum())
-    assert kept.explained == [0, 1]
-    assert kept.baseline == [0.5, 0.5]
-    assert kept.worth.shape == kept.component_worth.shape == kept.prediction.shape == (2,)
+    kept = found.for_target(0).get_explanation_subgraph()
+    assert kept.num_nodes == int((found.scores[:, 0] > 0).sum())
+    assert kept.explained == [0]
+    assert kept.baseline == [0.5]
+    assert kept.worth.shape == kept.component_worth.shape == (1,)
+    assert kept.prediction.shape == (1, 2)
     one = Data(x=torch.randn(2, FEATURES), edge_index=torch.tensor([[0], [1]]))
     kept = explain(GCN(FEATURES, 8, 2), one, edge_mask=True).get_explanation_subgraph()
     assert kept.worth.shape == (1,)
-    assert kept.prediction.shape == (2,)
+    assert kept.prediction.shape == (1, 2)
 
 
 @pytest.mark.parametrize("node_mask_type", [None, "attributes", "common_attributes"])
@@ -369,7 +370,7 @@ def test_scores_are_the_value_of_the_game(value: str) -> None:
     else:
         expected = {"hn": hn_value, "myerson": myerson_value}[value](game, game.graph).values
     found = explain(model, data, target="all", value=value)
-    np.testing.assert_allclose(found.node_mask.numpy(), expected, atol=1e-6)
+    np.testing.assert_allclose(found.scores.numpy(), expected, atol=1e-12)
 
 
 def test_a_fallback_reaches_the_game() -> None:
@@ -397,7 +398,7 @@ def test_hops_reach_the_game() -> None:
         data.x, data.edge_index, index=5
     )
     near = set(data.edge_index[:, data.edge_index[1] == 5].flatten().tolist())
-    assert set(found.nodes.tolist()) == near
+    assert set(found.players.tolist()) == near
 
 
 def test_a_progress_bar_on_request(capsys: pytest.CaptureFixture[str]) -> None:
@@ -417,7 +418,7 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
         first = algorithm(data.x, data.edge_index)
         assert first.estimator == "growth"
         assert not first.exact
-        assert first.node_std_error.any()
+        assert first.std_errors.any()
         assert torch.equal(first.node_mask, algorithm(data.x, data.edge_index).node_mask)
         return first.node_mask
 

@@ -20,7 +20,7 @@ def harmonic(model: Any, data: Any, nodes: Any) -> float:
 
 def test_they_are_no_explainers() -> None:
     assert not {"best_found", "refined"} & set(names())
-    assert set(names(yardsticks=True)) - set(names()) == {"best_found", "refined"}
+    assert set(names(oracles=True)) - set(names()) == {"best_found", "refined"}
 
 
 def test_the_best_of_every_size_is_that_of_one_by_one() -> None:
@@ -58,11 +58,11 @@ def test_best_found_selects_the_best_of_at_most_so_many_nodes() -> None:
     model, data = build("gcn"), graph("messy")
     result = create("best_found").explain(model, data, seed=0)
     assert result.node_scores is None
-    assert result.details["exact"]
+    assert result.exact
     for level in SPARSITIES:
         size = selection_size(7, level)
         best = best_selection(model, data, size).evaluation.harmonic_fidelity
-        assert harmonic(model, data, result.select(size)) == pytest.approx(best, abs=1e-7)
+        assert harmonic(model, data, result.select(size=size)) == pytest.approx(best, abs=1e-7)
 
 
 @pytest.mark.parametrize("of", ["gstarx", "random"])
@@ -74,9 +74,10 @@ def test_refined_selections_keep_their_size_and_get_better(of: str) -> None:
     gains = []
     for level in SPARSITIES:
         size = selection_size(int(data.num_nodes), level)
-        assert len(refined.select(size)) == size
+        assert len(refined.select(size=size)) == size
         gains.append(
-            harmonic(model, data, refined.select(size)) - harmonic(model, data, plain.select(size))
+            harmonic(model, data, refined.select(size=size))
+            - harmonic(model, data, plain.select(size=size))
         )
     assert min(gains) >= -1e-6
     assert max(gains) > 1e-4

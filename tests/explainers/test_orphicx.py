@@ -19,7 +19,6 @@ from torch_geometric import explain as pyg
 from torch_geometric.data import Data
 
 from gstarx.explainers.edge_masks import Inputs, isolated, seeded
-from gstarx.explainers.model_task import ModelTask
 from gstarx.explainers.orphicx import OrphicX
 from gstarx.explainers.orphicx_network import (
     Generator,
@@ -29,6 +28,7 @@ from gstarx.explainers.orphicx_network import (
     structural_labels,
 )
 from gstarx.explainers.orphicx_training import OrphicXSettings, Training, examples_of
+from gstarx.gnn.model_task import ModelTask
 from gstarx.models import GCN
 from tests.explainers.small import (
     CLASSES,
@@ -246,7 +246,7 @@ def test_every_network_and_graph(name: str, shape: str) -> None:
     assert np.array_equal(found.node_scores, again.node_scores)
     assert found.target == int(model.eval()(data.x, data.edge_index).argmax())
     loops = data.edge_index[0] == data.edge_index[1]
-    mask = found.details["edge_mask"]
+    mask = found.edge_mask
     assert (mask[loops] == 0).all()
     assert (mask[~loops] >= 0.5).all()
     joined = data.edge_index[:, ~loops].unique()

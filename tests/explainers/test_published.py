@@ -240,7 +240,7 @@ def test_a_node_of_ba_shapes_is_explained_by_its_house() -> None:
     assert correct.double().mean() > 0.98
     found = explain(model, data, task_level="node", index=512)
     assert found.exact
-    assert len(found.nodes) < 20 < data.num_nodes
+    assert len(found.players) < 20 < data.num_nodes
     assert found.node_mask.shape == (700, 1)
     # nodes 510 to 514 are its house, and the rest of the graph is not even looked at
     assert set(found.node_mask[:, 0].topk(4).indices.tolist()) <= {510, 511, 512, 513, 514}

@@ -52,7 +52,7 @@ def test_every_network_and_graph(kind: str, name: str, shape: str) -> None:
     assert found.node_scores.shape == (data.num_nodes,)
     assert np.array_equal(found.node_scores, again.node_scores)
     assert found.target == int(model.eval()(data.x, data.edge_index).argmax())
-    mask = found.details["edge_mask"]
+    mask = found.edge_mask
     loops = data.edge_index[0] == data.edge_index[1]
     assert mask.shape == (data.num_edges,)
     assert (mask[loops] == 0).all()
@@ -69,7 +69,7 @@ def test_a_graph_without_edges_scores_nothing(kind: str, n: int) -> None:
     model = network("gcn")
     found = brief(kind).fit(model, many(2)).explain(model, without_edges(n), seed=0)
     assert found.node_scores.tolist() == [0] * n
-    assert found.details["edge_mask"].shape == (0,)
+    assert found.edge_mask.shape == (0,)
     loop = Data(x=torch.ones(1, FEATURES), edge_index=torch.zeros(2, 1, dtype=torch.long))
     assert brief(kind).fit(model, many(2)).explain(model, loop).node_scores.tolist() == [0]
 
@@ -90,7 +90,7 @@ def test_inside_pygs_explainer(kind: str) -> None:
         found = explainer(data.x, data.edge_index)
     expected = algorithm.explain(model, data, seed=5)
     assert found.node_mask[:, 0].tolist() == pytest.approx(expected.node_scores.tolist())
-    assert torch.equal(found.edge_mask, expected.details["edge_mask"])
+    assert torch.equal(found.edge_mask, expected.edge_mask)
 
 
 @pytest.mark.parametrize("kind", ["gnn", "pg"])
@@ -115,7 +115,7 @@ def test_gnn_explainer_is_that_of_pyg(name: str) -> None:
         model_config=CONFIG,
     )
     mask = other(data.x, data.edge_index).edge_mask
-    assert torch.allclose(found.details["edge_mask"], mask, atol=1e-4)
+    assert torch.allclose(found.edge_mask, mask, atol=1e-4)
     expected = node_scores_from_edges(mask, data.edge_index, 6, reduce="mean")
     assert found.node_scores == pytest.approx(expected, abs=1e-4)
 
@@ -135,7 +135,7 @@ def test_gnn_explainer_with_a_mask_of_nodes() -> None:
     with unchanged(model):
         found = GNNExplainer(epochs=5, node_mask=True).explain(model, data, seed=0)
     assert ((found.node_scores > 0) & (found.node_scores < 1)).all()
-    assert found.details == {}
+    assert "edge_mask" not in found
     # no messages needed, integers taken
     whole = Data(x=torch.ones(3, FEATURES, dtype=torch.long), edge_index=torch.zeros(2, 0).long())
 

@@ -12,7 +12,7 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.explain import Explainer
 
-from gstarx.explainers import GStarX, NodeExplainer, NodeResult, create, names, registry
+from gstarx.explainers import Explanation, GStarX, NodeExplainer, create, names, registry
 from gstarx.explainers.presets import PRESETS, SAME_AS, options_for
 from gstarx.models import GAT, GCN, GIN
 from tests.gnn.networks import CLASSES, FEATURES
@@ -60,19 +60,19 @@ def test_all_answer_alike_and_leave_the_model_alone(name: str, kind: str) -> Non
         data = graph(shape)
         found = explainer.explain(model, data, seed=3)
         assert_unchanged(model, before)
-        assert isinstance(found, NodeResult)
+        assert type(found) is Explanation
         count = int(data.num_nodes)
         if found.node_scores is not None:
             assert found.node_scores.shape == (count,)
-            assert np.isfinite(found.node_scores).all()
+            assert found.node_scores.isfinite().all()
         for size in range(count + 1):
-            chosen = found.select(size)
+            chosen = found.select(size=size)
             assert len(chosen) <= size
             assert len(set(chosen.tolist())) == len(chosen)
             assert set(chosen.tolist()) <= set(range(count))
         again = explainer.explain(model, data, seed=3)
         if found.node_scores is not None:
-            assert np.array_equal(found.node_scores, again.node_scores)
+            assert torch.equal(found.node_scores, again.node_scores)
         assert [s.tolist() for s in found.sets] == [s.tolist() for s in again.sets]
 
 
@@ -96,28 +96,36 @@ def test_all_work_inside_pyg(name: str) -> None:
 
 
 def test_select_takes_the_best_scores() -> None:
-    found = NodeResult(np.array([0.5, -1.0, 0.5, 2.0]))
-    assert found.select(3).tolist() == [3, 0, 2]
-    assert found.select(4, positive_only=True).tolist() == [3, 0, 2]
-    assert found.select(9).tolist() == [3, 0, 2, 1]
+    found = Explanation.from_scores(np.array([0.5, -1.0, 0.5, 2.0]), num_nodes=4)
+    assert found.top(3).tolist() == [3, 0, 2]
+    assert found.select(size=2).tolist() == [0, 3]
+    assert found.select(size=4, rule="positive").tolist() == [0, 2, 3]
+    assert found.select(size=9).tolist() == [0, 1, 2, 3]
+    assert found.select(sparsity=0.5).tolist() == [0, 3]
+    assert found.select(size=2).dtype == np.int64
     with pytest.raises(ValueError, match="size must be at least 0"):
-        found.select(-1)
+        found.select(size=-1)
     with pytest.raises(TypeError, match="size must be an integer"):
-        found.select(1.5)  # type: ignore[arg-type]
+        found.select(size=1.5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"give sparsity or size \(got sparsity=0.5, size=2\)"):
+        found.select(sparsity=0.5, size=2)
+    with pytest.raises(ValueError, match="rule must be one of 'top', 'positive', 'connected'"):
+        found.select(size=2, rule="best")
 
 
 def test_select_takes_the_best_set_that_fits() -> None:
-    sets = (np.array([1, 2, 3]), np.array([0, 1]), np.array([4]))
-    found = NodeResult(None, sets)
-    assert [found.select(size).tolist() for size in range(5)] == [
+    sets = [np.array([1, 2, 3]), np.array([0, 1]), np.array([4])]
+    found = Explanation.from_scores(None, num_nodes=7, sets=sets)
+    assert [found.select(size=size).tolist() for size in range(5)] == [
         [],
         [4],
         [0, 1],
         [1, 2, 3],
         [1, 2, 3],
     ]
-    assert NodeResult(None, (np.array([5, 6]),)).select(1).tolist() == [5]
-    assert NodeResult(None).select(2).tolist() == []
+    larger = Explanation.from_scores(None, num_nodes=7, sets=[np.array([5, 6])])
+    assert larger.select(size=1).tolist() == [5]
+    assert Explanation.from_scores(None, num_nodes=7).select(size=2).tolist() == []
 
 
 def test_settings_of_a_dataset_apply_unless_overridden() -> None:
@@ -182,7 +190,7 @@ def test_the_target_may_be_chosen(name: str) -> None:
     explainer = ready(name, model)
     for target in range(CLASSES):
         assert explainer.explain(model, graph("ring"), seed=0, target=target).target == target
-    with pytest.raises(TypeError, match="there is no option 'modus'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'modus'"):
         explainer.explain(model, graph("ring"), modus="x")
 
 

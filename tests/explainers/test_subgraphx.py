@@ -169,23 +169,23 @@ def test_one_search_serves_all_sizes() -> None:
     data = graph("wide")
     found = SubgraphX(rollouts=5, sample_num=10).explain(model, data, seed=0)
     assert found.node_scores is None
-    rewards = found.details["rewards"]
+    rewards = found.rewards
     for size in range(int(data.num_nodes) + 1):
-        chosen = found.select(size)
+        chosen = found.select(size=size)
         assert len(chosen) <= size
         fitting = [r for r, nodes in zip(rewards, found.sets, strict=True) if len(nodes) <= size]
         if fitting:
-            place = [nodes is chosen for nodes in found.sets].index(True)
+            place = [nodes.tolist() for nodes in found.sets].index(chosen.tolist())
             assert rewards[place] == max(fitting)
-    assert len(found.select(1)) == 1
+    assert len(found.select(size=1)) == 1
 
 
 def test_the_same_seed_gives_the_same_search() -> None:
     model, data = GCN(FEATURES, 8, CLASSES), graph("wide")
     explainer = SubgraphX(rollouts=4, sample_num=8)
     runs = [explainer.explain(model, data, seed=seed) for seed in (0, 0, 1)]
-    assert runs[0].details == runs[1].details
-    assert runs[0].details != runs[2].details
+    assert runs[0].rewards == runs[1].rewards
+    assert runs[0].rewards != runs[2].rewards
 
 
 def test_nodes_are_classified_around_their_node() -> None:
@@ -201,10 +201,10 @@ def test_nodes_are_classified_around_their_node() -> None:
 def test_edge_cases() -> None:
     model = GCN(FEATURES, 8, CLASSES)
     alone = SubgraphX().explain(model, graph("one node"), seed=0)
-    assert alone.select(1).tolist() == [0]
-    assert alone.select(0).tolist() == []
+    assert alone.select(size=1).tolist() == [0]
+    assert alone.select(size=0).tolist() == []
     apart = SubgraphX(rollouts=3, sample_num=4).explain(model, graph("messy"), seed=0)
-    assert len(apart.select(2)) <= 2
+    assert len(apart.select(size=2)) <= 2
 
 
 @pytest.mark.parametrize(

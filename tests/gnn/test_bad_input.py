@@ -196,7 +196,7 @@ def test_a_link_out_of_range() -> None:
 
 
 def test_an_unknown_option_of_explain() -> None:
-    with pytest.raises(TypeError, match=r"there is no option 'bugdet'; valid are .*\bbudget\b"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'bugdet'"):
         explain(MODEL, graph("ring"), bugdet=3)
 
 

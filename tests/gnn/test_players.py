@@ -303,7 +303,7 @@ def test_all_nodes_play_where_all_of_them_matter() -> None:
         found = explain(
             lambda x, edge_index: x[:, :3] - x[:, :3].mean(dim=0), data, index=4, budget=500, **NODE
         )
-    assert found.nodes.tolist() == list(range(12))
+    assert found.players.tolist() == list(range(12))
 
 
 def test_what_only_counts_the_nodes_outside_is_evaluated_with_all_of_them() -> None:
@@ -366,7 +366,7 @@ def test_an_isolated_node_plays_alone() -> None:
     torch.manual_seed(0)
     model = GCN(FEATURES, 8, CLASSES, readout=None)
     found = explain(model, data, index=5, **NODE)
-    assert found.nodes.tolist() == [5]
+    assert found.players.tolist() == [5]
     assert found.node_mask.shape == (7, 1)
     assert found.node_mask.abs().sum() == 0  # alone it is its own baseline
 
@@ -382,7 +382,7 @@ def test_directed_edges_are_the_models_and_the_game_has_none() -> None:
         last = explain(model, data, index=3, **hops, **NODE).node_mask
         assert last.abs().min() > 1e-6
         first = explain(model, data, index=0, **hops, **NODE)
-        assert first.nodes.tolist() == [0]  # nobody else can reach it
+        assert first.players.tolist() == [0]  # nobody else can reach it
         assert first.node_mask.abs().max() < 1e-6
 
 
@@ -464,12 +464,12 @@ def test_a_node_of_a_large_graph_costs_its_surroundings() -> None:
     # the prediction itself, with other features outside, and with half of the players
     assert sum(nodes > 9_000 for nodes in model.nodes) == 3
     assert max(model.nodes[3:]) <= 100
-    assert found.nodes.tolist() == list(range(6_998, 7_003))
+    assert found.players.tolist() == list(range(6_998, 7_003))
     assert found.node_mask.shape == (10_000, 1)
     outside = torch.ones(10_000, dtype=torch.bool)
-    outside[found.nodes] = False
+    outside[found.players] = False
     assert not found.node_mask[outside].any()
-    assert found.node_mask[found.nodes].all()
+    assert found.node_mask[found.players].all()
     assert found.exact
     assert found.evaluations == 5 * 6 // 2
 
@@ -532,11 +532,11 @@ def test_explaining_a_link() -> None:
     data.edge_label_index = torch.tensor([[3, 10], [20, 12]])
     options = {"mode": "binary_classification", "task_level": "edge", "target": 1}
     found = explain(Links(), data, index=1, **options)
-    assert set(found.nodes.tolist()) == set(range(8, 15))
+    assert set(found.players.tolist()) == set(range(8, 15))
     assert found.baseline_source == "isolated target"
     assert found.node_mask.sum().item() == pytest.approx(found.worth.item(), abs=1e-5)
     far = explain(Links(), data, index=torch.tensor(0), num_hops=1, **options)
-    assert far.nodes.tolist() == [2, 3, 4, 19, 20, 21]
+    assert far.players.tolist() == [2, 3, 4, 19, 20, 21]
     assert far.worth.shape == far.component_worth.shape == (1,)
 
 

@@ -60,7 +60,7 @@ def test_a_batch_of_one_coalition_holds_one() -> None:
         found = explain(model, data, batch_nodes=1)
     assert set(model.shown) == {1}
     np.testing.assert_allclose(worths, alone(model, data, rows), atol=1e-6)
-    torch.testing.assert_close(found.prediction, model(data.x, data.edge_index)[0])
+    torch.testing.assert_close(found.prediction, model(data.x, data.edge_index))
 
 
 def test_a_batch_is_mended_and_that_is_said_once() -> None:

@@ -48,7 +48,7 @@ def test_sets_that_are_not_sets_of_nodes(nodes: Any, error: type[Exception], wor
         (
             {"color": 1},
             TypeError,
-            "no option 'color'; valid are batch_nodes, index, keyw",
+            "unexpected keyword argument 'color'",
         ),
         ({"target": 2}, ValueError, r"target must name a class in 0\.\.1 \(got 2\)"),
         ({"target": -1}, ValueError, r"0\.\.1"),

@@ -118,7 +118,7 @@ def test_bad_input() -> None:
         fidelity_curve(MODEL, path(3), [1, 2, float("nan")])
     with pytest.raises(ValueError, match=r"sparsity must lie in \[0, 1\]"):
         fidelity_curve(MODEL, path(3), [1, 2, 3], sparsities=[0.5, 1.5])
-    with pytest.raises(TypeError, match="no option 'color'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'color'"):
         fidelity_curve(MODEL, path(3), [1, 2, 3], color=1)
 
 

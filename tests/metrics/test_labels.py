@@ -103,7 +103,7 @@ def test_the_score_at_its_ends() -> None:
     [
         ({"positive_weight": 0.6}, ValueError, r"must sum to 1 \(got 0.6 and 0.5\)"),
         ({"mode": "regression"}, ValueError, "regression model"),
-        ({"color": 1}, TypeError, "no option 'color'"),
+        ({"color": 1}, TypeError, "unexpected keyword argument 'color'"),
         ({"removal": "burn"}, ValueError, "removal must be"),
     ],
 )

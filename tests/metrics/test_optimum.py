@@ -235,7 +235,7 @@ def test_a_budget_of_nothing_but_the_start() -> None:
         (1.5, {}, TypeError, r"size must be an integer \(got 1.5\)"),
         (True, {}, TypeError, "size must be an integer"),
         (1, {"mode": "regression"}, ValueError, "regression model"),
-        (1, {"color": 1}, TypeError, "no option 'color'"),
+        (1, {"color": 1}, TypeError, "unexpected keyword argument 'color'"),
         (1, {"target": "all"}, TypeError, "target must be one class"),
         (1, {"target": 7}, ValueError, r"0\.\.1 \(got 7\)"),
     ],

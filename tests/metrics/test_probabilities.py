@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gstarx.metrics import probabilities
-from gstarx.metrics.probabilities import Task, options_of, part_probabilities
+from gstarx.metrics.probabilities import PartTask, part_probabilities
 from tests.gnn.networks import CLASSES, NETWORKS, build
 from tests.gnn.one_by_one import coalitions, graph, outputs
 
@@ -39,7 +39,7 @@ def test_both_ways_give_what_the_model_says(name: str, monkeypatch: pytest.Monke
         return game(*arguments)
 
     monkeypatch.setattr(probabilities, "_from_game", watched)
-    found = part_probabilities(model, graphs, parts, [None] * 3, Task())
+    found = part_probabilities(model, graphs, parts, [None] * 3, PartTask())
     assert len(one_by_one) == (0 if name in SHARED else 3)
     for data, own, got in zip(graphs, parts, found, strict=True):
         everybody = np.ones(data.num_nodes, bool)
@@ -69,7 +69,7 @@ def test_parts_of_all_graphs_go_through_the_model_at_once() -> None:
     model, graphs = Counting(), [graph("ring"), graph("messy"), graph("no edges")]
     parts = [np.eye(data.num_nodes, dtype=bool)[:2] for data in graphs]
     parts[0] = np.concatenate([parts[0], np.zeros((1, 6), bool)])
-    found = part_probabilities(model, graphs, parts, [None] * 3, Task())
+    found = part_probabilities(model, graphs, parts, [None] * 3, PartTask())
     # three graphs and two parts of each; a part of nobody is not asked for
     # and the largest of them alone, the others once more without it
     assert model.graphs == [9, 1, 8]
@@ -78,11 +78,7 @@ def test_parts_of_all_graphs_go_through_the_model_at_once() -> None:
 
 
 def test_tasks() -> None:
-    assert options_of({}) == Task()
-    assert options_of({"mode": "binary_classification"}).mode == "binary_classification"
-    with pytest.raises(TypeError, match=r"no option 'color'; valid are batch_nodes, .*level"):
-        options_of({"color": 1})
     with pytest.raises(ValueError, match="fidelity is a difference of probabilities"):
-        Task(mode="regression")
+        PartTask(mode="regression")
     with pytest.raises(ValueError, match="batch_nodes must be at least 1"):
-        Task(batch_nodes=-1)
+        PartTask(batch_nodes=-1)

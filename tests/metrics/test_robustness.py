@@ -80,7 +80,7 @@ def test_one_deletion_has_no_standard_error() -> None:
         ({"delete_outside": -0.1}, ValueError, "delete_outside must lie in"),
         ({"samples": 0}, ValueError, "samples must be at least 1"),
         ({"mode": "regression"}, ValueError, "regression model"),
-        ({"color": 1}, TypeError, "no option 'color'"),
+        ({"color": 1}, TypeError, "unexpected keyword argument 'color'"),
     ],
 )
 def test_bad_options(options: dict[str, Any], error: type[Exception], words: str) -> None:

@@ -21,16 +21,16 @@ from gstarx.runs import RunSpec
 PLUGIN = '''
 import os, signal, time
 import numpy as np
-from gstarx.explainers import NodeResult, RandomNodes
+from gstarx.explainers import Attribution, RandomNodes
 
 
 class Fussy(RandomNodes):
     """Fails on graphs with an odd number of nodes, until somebody repairs it."""
 
-    def _explain(self, model, data, seed, target, task):
+    def attribute(self, model, data, *, task, seed):
         if data.num_nodes % 2 and not os.path.exists(os.environ.get("REPAIRED", "/nowhere")):
             raise ValueError(f"odd: {data.num_nodes} nodes")
-        return super()._explain(model, data, seed, target, task)
+        return super().attribute(model, data, task=task, seed=seed)
 
 
 class Deadly(RandomNodes):
@@ -40,10 +40,10 @@ class Deadly(RandomNodes):
         super().__init__(seed=seed)
         self.nodes = nodes
 
-    def _explain(self, model, data, seed, target, task):
+    def attribute(self, model, data, *, task, seed):
         if data.num_nodes == self.nodes:
             os.kill(os.getpid(), signal.SIGKILL)
-        return super()._explain(model, data, seed, target, task)
+        return super().attribute(model, data, task=task, seed=seed)
 
 
 class Unspeakable(Exception):
@@ -58,7 +58,7 @@ class Strange(RandomNodes):
         super().__init__(seed=seed)
         self.answer = answer
 
-    def _explain(self, model, data, seed, target, task):
+    def attribute(self, model, data, *, task, seed):
         if self.answer == "surrogate":
             raise ValueError(chr(0xD800))
         if self.answer == "unspeakable":
@@ -69,13 +69,13 @@ class Strange(RandomNodes):
         if self.answer == "long":
             scores = np.zeros(data.num_nodes + 1)
         if self.answer == "text":
-            return NodeResult(scores, target=0, evaluations="many")
-        details = {"estimator": chr(0xD800), "exact": np.bool_(True)}
-        return NodeResult(scores, target=np.int64(0), evaluations=np.int32(7), details=details)
+            return Attribution(scores, target=0, evaluations="many")
+        known = {"estimator": chr(0xD800), "exact": np.bool_(True)}
+        return Attribution(scores, target=np.int64(0), evaluations=np.int32(7), **known)
 
 
 class Hungry(RandomNodes):
-    def _explain(self, model, data, seed, target, task):
+    def attribute(self, model, data, *, task, seed):
         raise MemoryError("no more")
 
 
@@ -84,13 +84,13 @@ class Slow(RandomNodes):
         super().__init__(seed=seed)
         self.seconds = seconds
 
-    def _explain(self, model, data, seed, target, task):
+    def attribute(self, model, data, *, task, seed):
         if "COUNTED" in os.environ:
             with open(os.environ["COUNTED"], "ab") as file:
                 file.write(b".")
         time.sleep(self.seconds)
         print("somebody prints")
-        return super()._explain(model, data, seed, target, task)
+        return super().attribute(model, data, task=task, seed=seed)
 '''
 ENTRIES = """[gstarx.explainers]
 fussy = misbehaving:Fussy

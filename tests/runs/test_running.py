@@ -53,7 +53,7 @@ def test_a_row_is_what_a_plain_loop_finds(spec: Make, weights: Path, tmp_path: P
         assert found.node_scores is not None
         assert row["graph"] == position
         assert row["scores"] == found.node_scores.tolist()
-        assert row["std_errors"] == found.details["node_std_error"].tolist()
+        assert row["std_errors"] == found.std_errors.tolist()
         assert row["exact"] is True
         assert row["evaluations"] == found.evaluations
         assert row["target"] == found.target

@@ -103,8 +103,8 @@ def test_the_zoo(name: str) -> None:
         mixes = [w for w in said if "mixes the graphs" in str(w.message)]
         assert found.exact
         assert found.explained == [target]
-        scores = found.node_mask[:, 0].numpy()
-        assert scores.dtype == (np.float64 if case.dtype == torch.float64 else np.float32)
+        scores = found.scores.numpy()
+        assert scores.dtype == np.float64
         atol = 1e-8 if case.dtype == torch.float64 else 1e-6
         np.testing.assert_allclose(scores, by_brute_force(value, worths), rtol=0, atol=atol)
         assert (found.check["one_by_one"] == "") == (case.expected == BATCHES), found.check

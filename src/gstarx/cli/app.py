@@ -17,7 +17,6 @@ from gstarx.cli import (
     evaluate_command,
     explain_command,
     report_command,
-    reproduce_command,
     runs_command,
     serve_command,
     train_command,
@@ -62,8 +61,8 @@ app = typer.Typer(
 )
 
 
-def _add(name: str, command: Callable[..., None], epilog: str, **settings: Any) -> None:
-    app.command(name, help=help_of(command), epilog=epilog, **settings)(command)
+def _add(name: str, command: Callable[..., None], epilog: str) -> None:
+    app.command(name, help=help_of(command), epilog=epilog)(command)
 
 
 _add("demo", demo_command.demo, demo_command.EXAMPLES)
@@ -73,12 +72,6 @@ _add("evaluate", evaluate_command.evaluate, evaluate_command.EXAMPLES)
 _add("report", report_command.report, report_command.EXAMPLES)
 _add("serve", serve_command.serve, serve_command.EXAMPLES)
 _add("train", train_command.train, train_command.EXAMPLES)
-_add(
-    "reproduce",
-    reproduce_command.reproduce,
-    reproduce_command.EXAMPLES,
-    **reproduce_command.PASSED_ON,
-)
 _add("version", version_command.version, version_command.EXAMPLES)
 app.add_typer(datasets_command.app, name="datasets")
 app.add_typer(runs_command.app, name="runs")

@@ -50,8 +50,8 @@ from gstarx.cli.options import (
 
 if TYPE_CHECKING:
     from gstarx.cli.records import Judge, Record
-    from gstarx.drawing import ReportData
     from gstarx.explainers import NodeExplainer
+    from gstarx.report import ReportData
 
 EXAMPLES = examples(
     "gstarx compare nitro 15 -e gstarx,subgraphx,gnnexplainer --draw side-by-side.svg",
@@ -146,13 +146,13 @@ def _content(
     rows = []
     for name in names if done else ():
         own = [records[name] for records in done]
-        counted = [r.result.evaluations for r in own if r.result.evaluations is not None]
+        counted = [r.explanation.evaluations for r in own if r.explanation.evaluations is not None]
         rows.append(
             {
                 "explainer": name,
                 "metrics": asdict(average(record.metrics for record in own)),
                 "evaluations": sum(counted) / len(counted) if counted else None,
-                "cpu_seconds": sum(record.result.cpu_seconds for record in own) / len(own),
+                "cpu_seconds": sum(record.explanation.seconds for record in own) / len(own),
                 "graphs": [record.as_dict() for record in own],
             }
         )
@@ -213,7 +213,7 @@ def _draw(path: Path | None, records: Mapping[str, Record], *, several: bool) ->
     target = picture_path(path, first.subject, several=several)
     drawing.compare(
         first.subject.data,
-        {name: record.result for name, record in records.items()},
+        {name: record.explanation for name, record in records.items()},
         metrics={name: record.metrics for name, record in records.items()},
         sparsity=first.sparsity,
         title=first.subject.name,

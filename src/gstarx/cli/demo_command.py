@@ -56,7 +56,7 @@ def demo(
     from gstarx.cli.methods import OptionsOf, create_explainers
     from gstarx.cli.pages import together
     from gstarx.cli.report_command import gathered, summary
-    from gstarx.drawing import report_page
+    from gstarx.report import report_page
 
     # said now and not after a minute of work
     for package in ("rdkit", "networkx"):

@@ -16,7 +16,7 @@ from gstarx.cli.methods import OptionsOf
 from gstarx.datasets.describing import label_of
 
 if TYPE_CHECKING:
-    from gstarx.explainers import NodeExplainer, NodeResult
+    from gstarx.explainers import Explanation, NodeExplainer
     from gstarx.metrics import Faithfulness
 
 #: Cells of the longest bar, and the colors of scores for and against; color-blind people can
@@ -31,7 +31,7 @@ class Record:
 
     subject: Subject
     explainer: str
-    result: NodeResult
+    explanation: Explanation
     selected: list[int]
     metrics: Faithfulness
     probabilities: list[float]
@@ -43,8 +43,9 @@ class Record:
     @property
     def drawn_scores(self) -> NDArray[np.float64]:
         """The scores; of a search, which has none, ones for the nodes it selects."""
-        if self.result.node_scores is not None:
-            return self.result.node_scores
+        if self.explanation.node_scores is not None:
+            scores: NDArray[np.float64] = self.explanation.node_scores.numpy()
+            return scores
         marked = np.zeros(int(self.subject.data.num_nodes or 0))
         marked[self.selected] = 1.0
         return marked
@@ -62,7 +63,9 @@ class Record:
 
     def as_dict(self) -> dict[str, Any]:
         """What ``--json`` prints."""
-        data, found = self.subject.data, self.result
+        from gstarx.evaluation import recorded
+
+        kept = recorded(self.explanation)
         return {
             "graph": self.subject.name,
             "dataset": self.subject.dataset,
@@ -72,23 +75,26 @@ class Record:
                 "name": self.class_name(self.predicted),
                 "probabilities": self.probabilities,
             },
-            "target": found.target,
-            "label": label_of(data),
+            "target": kept["target"],
+            "label": label_of(self.subject.data),
             "nodes": self._nodes(),
             "metrics": asdict(self.metrics),
             "sparsity": self.sparsity,
             "explainer": self.explainer,
             "options": self.options,
-            "exact": None if found.details.get("exact") is None else bool(found.details["exact"]),
-            "estimator": found.details.get("estimator"),
-            "evaluations": found.evaluations,
-            "cpu_seconds": found.cpu_seconds,
+            "exact": kept["exact"],
+            "estimator": kept["estimator"],
+            "evaluations": kept["evaluations"],
+            "cpu_seconds": kept["cpu_seconds"],
             "seed": self.seed,
         }
 
     def _nodes(self) -> list[dict[str, Any]]:
+        from gstarx.evaluation import recorded
+
         labels = node_labels(self.subject.data)
-        scores, errors = self.result.node_scores, self.result.details.get("node_std_error")
+        kept = recorded(self.explanation)
+        scores, errors = kept["scores"], kept["std_errors"]
         chosen = set(self.selected)
         return [
             {
@@ -103,7 +109,7 @@ class Record:
 
     def show(self) -> None:
         """Print the explanation for the eye."""
-        console, found = out(), self.result
+        console, found = out(), self.explanation
         title = Text(self.subject.name, style="bold")
         if self.subject.dataset and isinstance(self.subject.data.get("smiles"), str):
             title.append(f"  {self.subject.data.smiles}", style="dim")
@@ -121,11 +127,11 @@ class Record:
         )
         console.print(f"* {kept} kept at sparsity {self.sparsity:g}: {shown}")
         how = [self.explainer]
-        if found.details.get("exact") is not None:
-            how.append("exact" if found.details["exact"] else "estimated")
+        if found.exact is not None:
+            how.append("exact" if found.exact else "estimated")
         if found.evaluations is not None:
             how.append(f"{counted(found.evaluations, 'part')} of the graph evaluated")
-        how.append(f"{found.cpu_seconds:.2f} s of CPU")
+        how.append(f"{found.seconds:.2f} s of CPU")
         console.print(", ".join(how) + "\n", style="dim")
 
     def _prediction(self) -> Text:
@@ -138,8 +144,8 @@ class Record:
         label = label_of(self.subject.data)
         if label is not None and label != self.predicted:
             said.append(f"; its label is {named(label)}")
-        if self.result.target not in (None, self.predicted):
-            said.append(f". Explained: {named(int(self.result.target))}")
+        if self.explanation.target_class != self.predicted:
+            said.append(f". Explained: {named(self.explanation.target_class)}")
         return said
 
 
@@ -160,42 +166,33 @@ class Judge:
 
         A graph of a dataset gets the same random numbers here and in a run with the same seed.
         """
-        from gstarx.metrics import evaluate
-        from gstarx.metrics.selection import selection_size
+        from gstarx.evaluation import Pipeline
 
         model, data = self.asked.network.model, subject.data
-        generator = np.random.default_rng(np.random.SeedSequence([self.seed, subject.position]))
-        probabilities = self._probabilities(subject)
-        if self.target is not None and self.target >= len(probabilities):
-            raise CommandError(
-                f"--target must be a class in 0..{len(probabilities) - 1} (got {self.target})"
-            )
-        found = explainer.explain(
-            model, data, seed=generator, target=self.target, return_type=self.return_type
-        )
-        nodes = found.select(selection_size(int(data.num_nodes or 0), self.sparsity))
-        metrics = evaluate(model, data, nodes, target=found.target, return_type=self.return_type)
+        pipeline = Pipeline(model, seed=self.seed, target=self.target, return_type=self.return_type)
+        if self.target is not None:
+            self._check_target(model, data)
+        explanation = pipeline.explain(explainer, data, subject.position)
+        evaluated = pipeline.evaluate(data, explanation, sparsities=[self.sparsity])["top"]
         return Record(
             subject=subject,
             explainer=name,
-            result=found,
-            selected=[int(node) for node in nodes],
-            metrics=metrics,
-            probabilities=probabilities,
+            explanation=explanation,
+            selected=evaluated.selections[0].tolist(),
+            metrics=evaluated.metrics[0],
+            probabilities=pipeline.probabilities(explanation.prediction),
             class_names=self.asked.class_names,
             sparsity=self.sparsity,
             seed=self.seed,
             options=dict(options[name]),
         )
 
-    def _probabilities(self, subject: Subject) -> list[float]:
-        from gstarx.metrics.probabilities import options_of, part_probabilities
+    def _check_target(self, model: Any, data: Any) -> None:
+        from gstarx.gnn.model_task import ModelTask
 
-        nothing = np.zeros((0, int(subject.data.num_nodes or 0)), dtype=np.bool_)
-        task = options_of({"return_type": self.return_type})
-        model = self.asked.network.model
-        (parts,) = part_probabilities(model, [subject.data], [nothing], [None], task)
-        return [float(share) for share in parts.whole]
+        classes = ModelTask(return_type=self.return_type).output(model, data).shape[1]
+        if self.target is not None and self.target >= classes:
+            raise CommandError(f"--target must be a class in 0..{classes - 1} (got {self.target})")
 
 
 def counted(number: int, what: str) -> str:

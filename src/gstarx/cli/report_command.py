@@ -35,7 +35,7 @@ from gstarx.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from gstarx.drawing import ReportData
+    from gstarx.report import ReportData
 
 EXAMPLES = examples(
     "gstarx report nitro --split test --limit 20",
@@ -79,9 +79,9 @@ def report(
 
     The page needs no network and can be sent to others as it is.
     """
-    from gstarx import drawing
     from gstarx.cli.methods import create_explainers, parse_options
     from gstarx.cli.stored_results import stored_results
+    from gstarx.report import write_report
 
     writable(output, ".html")
     asked = InputSelection(
@@ -99,7 +99,7 @@ def report(
         found = gathered(
             asked, methods, title=title, sparsity=sparsity, seed=seed, return_type=return_type
         )
-        drawing.report(output, found)
+        write_report(output, found)
     if as_json:
         print_json(summary(found, output), stream)
     else:
@@ -126,18 +126,19 @@ def gathered(
     title, sparsity, seed
         Of the page.
     **more
-        Options of :func:`gstarx.drawing.gather`.
+        Options of :func:`gstarx.report.build_report`.
     """
-    from gstarx import drawing
+    from gstarx.report import build_report
 
     subjects = asked.subjects()
-    return drawing.gather(
+    return build_report(
         asked.network.model,
         [subject.data for subject in subjects],
         methods,
         title=title or f"{asked.network.name} explained",
         class_names=asked.class_names,
         names=[subject.name for subject in subjects],
+        positions=[subject.position for subject in subjects],
         model_facts={"name": asked.network.name, **asked.network.facts},
         dataset_facts=_dataset_facts(asked, subjects),
         sparsity=sparsity,

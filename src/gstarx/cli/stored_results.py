@@ -12,12 +12,12 @@ from gstarx.cli.graphs import InputSelection
 from gstarx.cli.runs_command import runs_of
 
 if TYPE_CHECKING:
-    from gstarx.explainers import NodeResult
+    from gstarx.explainers import Explanation
 
 
 def stored_results(
     store: Path, asked: InputSelection
-) -> tuple[InputSelection, dict[str, list[NodeResult]]]:
+) -> tuple[InputSelection, dict[str, list[Explanation]]]:
     """The graphs that all runs of a store have explained, and what each of them found.
 
     Parameters
@@ -30,7 +30,7 @@ def stored_results(
     if asked.dataset or asked.smiles or asked.sentences or asked.files or asked.model:
         raise WrongUse("--store knows its graphs and network: say nothing else about them")
     from gstarx.runs import StoreError
-    from gstarx.runs.rows import node_result
+    from gstarx.runs.rows import explanation_of
 
     runs = runs_of(store)
     for field in ("dataset", "weights"):
@@ -54,7 +54,7 @@ def stored_results(
         weights=Path(runs[0]["weights"]),
         limit=None,
     )
-    found = {name: [node_result(own[graph]) for graph in common] for name, own in rows.items()}
+    found = {name: [explanation_of(own[graph]) for graph in common] for name, own in rows.items()}
     return chosen, found
 
 

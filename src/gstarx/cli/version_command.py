@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import platform
-import sys
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 
+from gstarx._version import __version__
 from gstarx.cli.console import out, print_json, table
 from gstarx.cli.options import AsJson, examples
 
@@ -17,10 +17,9 @@ _PACKAGES = ("torch", "torch_geometric", "numpy", "numba", "rdkit", "spacy", "tr
 
 
 def version(as_json: AsJson = False) -> None:
-    """The versions of GStarX and of what it stands on."""
-    # the front door is loaded already: everybody came through it
+    """The versions of GStarX and of the packages it depends on."""
     found: dict[str, str | None] = {
-        "gstarx": sys.modules["gstarx"].__version__,
+        "gstarx": __version__,
         "python": platform.python_version(),
     }
     for package in _PACKAGES:

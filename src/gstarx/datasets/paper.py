@@ -6,7 +6,6 @@ import warnings
 from dataclasses import dataclass
 
 from gstarx.datasets.dataset import GraphDataset
-from gstarx.paper import paper
 
 
 class UnlikeThePaperWarning(UserWarning):
@@ -38,7 +37,14 @@ class PaperRow:
 
 
 #: The paper's Table 5.
-TABLE_5 = {name: PaperRow(*row) for name, row in paper()["table_5"].items() if name != "columns"}
+TABLE_5 = {
+    "mutag": PaperRow(188, 20, 17.93, 19.79, 7, 2),
+    "bace": PaperRow(1513, 152, 34.01, 73.72, 9, 2),
+    "bbbp": PaperRow(2039, 200, 24.06, 25.95, 9, 2),
+    "graph_sst2": PaperRow(70042, 1821, 9.20, 10.19, 768, 2),
+    "twitter": PaperRow(6940, 692, 21.10, 40.20, 768, 3),
+    "ba_2motifs": PaperRow(1000, 100, 25, 25.48, 10, 2),
+}
 
 # The printed mean of BACE differs from that of its 1,513 molecules in the second digit.
 _NODES_TOLERANCE = 0.1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,8 @@ from gstarx.drawing.frame import Scene, card, color_bar
 from gstarx.drawing.painted import Painted, color_limit
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.svg import INK, MUTED, decimal, element, fitted, group, label, moved, number
-from gstarx.explainers import NodeResult
 from gstarx.metrics import Faithfulness, evaluate_many
-from gstarx.metrics.selection import as_scores, selection_size
+from gstarx.metrics.selection import as_scores, select_best, selection_size
 
 SCALES = ("common", "own")
 _ROOM = 1180.0
@@ -39,7 +38,11 @@ def compare(
     title: str | None = None,
     legend: bool = True,
     seed: int = 0,
-    **options: Any,
+    target: int | None = None,
+    removal: Any = "remove",
+    mode: str = "multiclass_classification",
+    return_type: str = "raw",
+    keywords: Sequence[str] | None = None,
 ) -> Picture:
     """Several explanations of one graph side by side.
 
@@ -51,7 +54,7 @@ def compare(
     data
         The graph, or a SMILES.
     results
-        By name, a score per node or a :class:`gstarx.explainers.NodeResult`. A result that only
+        By name, a score per node or a :class:`gstarx.Explanation`. An explanation that only
         has sets of nodes is drawn as 1 on the set it selects, else 0.
     model
         Where it is given, metrics are computed with it.
@@ -68,8 +71,8 @@ def compare(
         As for :func:`draw_molecule`.
     seed
         Of the layout of a graph.
-    **options
-        As for :func:`gstarx.metrics.evaluate`.
+    target, removal, mode, return_type, keywords
+        For the metrics, as for :func:`gstarx.metrics.evaluate`.
 
     Examples
     --------
@@ -90,9 +93,19 @@ def compare(
     }
     known = dict(metrics or {})
     if model is not None:
-        known |= _judged(model, data, drawn, options)
-    elif options:
-        raise TypeError(f"{', '.join(options)} only matter with a model, which was not given")
+        if isinstance(data, str):
+            raise TypeError("metrics need the graph that the model reads, not a SMILES")
+        (found,) = evaluate_many(
+            model,
+            [data],
+            [[own.selected for own in drawn.values()]],
+            target=target,
+            removal=removal,
+            mode=mode,
+            return_type=return_type,
+            keywords=keywords,
+        )
+        known |= dict(zip(drawn, found, strict=True))
     common = color_limit([own.scores for own in drawn.values()], None)
     cells = [
         _Cell(name, Painted.of(own.scores, own.selected, limit, subject.names), known.get(name))
@@ -119,9 +132,10 @@ class Scored:
 def scored(result: Any, count: int, sparsity: float) -> Scored:
     """What to draw of a result for a graph of so many nodes; sets become scores of 1 and 0."""
     size = selection_size(count, sparsity)
-    if not isinstance(result, NodeResult):
-        result = NodeResult(as_scores(getattr(result, "node_mask", result), count))
-    selected = result.select(size)
+    if not hasattr(result, "select"):
+        plain = as_scores(getattr(result, "node_mask", result), count)
+        return Scored(plain, np.sort(select_best(plain, size)))
+    selected = result.select(size=size)
     if result.node_scores is not None:
         return Scored(as_scores(result.node_scores, count), selected)
     scores = np.zeros(count)
@@ -148,15 +162,6 @@ def _figures(found: Faithfulness) -> list[tuple[str, str]]:
         ("inverse", decimal(found.inverse_fidelity)),
         ("H-fidelity", decimal(found.harmonic_fidelity)),
     ]
-
-
-def _judged(
-    model: Any, data: Data | str, drawn: Mapping[str, Scored], options: dict[str, Any]
-) -> dict[str, Faithfulness]:
-    if isinstance(data, str):
-        raise TypeError("metrics need the graph that the model reads, not a SMILES")
-    (found,) = evaluate_many(model, [data], [[own.selected for own in drawn.values()]], **options)
-    return dict(zip(drawn, found, strict=True))
 
 
 def _grid(subject: Subject, cells: list[_Cell], columns: int | None) -> Scene:

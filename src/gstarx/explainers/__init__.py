@@ -1,22 +1,25 @@
-"""Explainers of graph neural networks: GStarX, compared methods and baselines, one interface."""
+"""Explainers of graph neural networks: GStarX, compared methods and baselines, one result type."""
 
-from gstarx.explainers.base import NodeExplainer, NodeResult
+from gstarx.explainers.base import NodeExplainer
 from gstarx.explainers.baselines import LeaveOneOut, LocalShapley, RandomNodes, SingleNode
+from gstarx.explainers.explanation import Attribution, Explanation
 from gstarx.explainers.graphsvx import GraphSVX
 from gstarx.explainers.gstarx import GStarX, explain
 from gstarx.explainers.many import FailedExplanation, explain_many
 from gstarx.explainers.registry import create, names
+from gstarx.explainers.seeds import graph_generator
 from gstarx.explainers.settings import ValueSettings
 from gstarx.explainers.subgraphx import SubgraphX
 
 __all__ = [
+    "Attribution",
+    "Explanation",
     "FailedExplanation",
     "GStarX",
     "GraphSVX",
     "LeaveOneOut",
     "LocalShapley",
     "NodeExplainer",
-    "NodeResult",
     "RandomNodes",
     "SingleNode",
     "SubgraphX",
@@ -24,5 +27,6 @@ __all__ = [
     "create",
     "explain",
     "explain_many",
+    "graph_generator",
     "names",
 ]

@@ -1,11 +1,12 @@
-"""What every explainer answers, whatever its method: scores of nodes, or sets of them."""
+"""The base class of all explainers: subclass it and implement :meth:`NodeExplainer.attribute`."""
 
 from __future__ import annotations
 
+import logging
 import time
 from abc import abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,77 +14,71 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.explain import ExplainerAlgorithm, Explanation
-from torch_geometric.explain.config import MaskType
+from torch_geometric.explain import ExplainerAlgorithm
+from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
 
-from gstarx.explainers.explanation import NodeExplanation
-from gstarx.explainers.model_task import ModelTask, Seed, log, target_of
+from gstarx.explainers.explanation import Attribution, Explanation
+from gstarx.gnn.game import GNNGame
+from gstarx.gnn.model_task import ModelTask
+from gstarx.gnn.payoff import TargetLike
 from gstarx.gnn.players import check_data
 
-
-@dataclass(frozen=True)
-class NodeResult:
-    """The answer of an explainer for one graph.
-
-    Attributes
-    ----------
-    node_scores
-        A score per node, (n,); ``None`` where the method only finds sets of nodes.
-    sets
-        Sets of nodes that a search found, best first, each as ascending node ids; empty where there
-        are scores.
-    target
-        The class that was explained.
-    evaluations
-        Distinct parts of the graph that went through the model, where that is counted.
-    cpu_seconds
-        CPU time of the explanation.
-    details
-        What else the method has to say, by name: standard errors, whether it is exact ...
-    """
-
-    node_scores: NDArray[np.float64] | None
-    sets: tuple[NDArray[np.int64], ...] = ()
-    target: int | None = None
-    evaluations: int | None = None
-    cpu_seconds: float = 0.0
-    details: dict[str, Any] = field(default_factory=dict)
-
-    def select(self, size: int, *, positive_only: bool = False) -> NDArray[np.int64]:
-        """At most ``size`` nodes: those with the highest scores, or the best set that is found.
-
-        Ties go to the smaller id. A search may only have found larger sets: then it is the smallest
-        of them, cut to its first nodes, and an empty selection where it found none at all.
-        """
-        if isinstance(size, bool) or not isinstance(size, int | np.integer):
-            raise TypeError(f"size must be an integer (got {size!r})")
-        if size < 0:
-            raise ValueError(f"size must be at least 0 (got {size})")
-        if self.node_scores is not None:
-            wanted = int(size)
-            if positive_only:
-                wanted = min(wanted, int((self.node_scores > 0).sum()))
-            return np.argsort(-self.node_scores, kind="stable")[:wanted]
-        small = [nodes for nodes in self.sets if len(nodes) <= size]
-        if small:
-            return small[0]
-        return min(self.sets, key=len)[:size] if self.sets else np.zeros(0, dtype=np.int64)
+#: What everything random takes.
+Seed = int | np.random.Generator | None
+log = logging.getLogger("gstarx")
 
 
 class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
     """An explainer of nodes: on its own by :meth:`explain`, or inside PyG's ``Explainer``.
 
-    Methods that train do so once, by :meth:`fit` on the training graphs.
+    A subclass implements :meth:`attribute`. Methods that train do so once, by :meth:`fit` on the
+    training graphs. :func:`gstarx.testing.check_explainer` tests a subclass.
     """
 
+    #: What :attr:`gstarx.Explanation.method` says; by default the name of the class in lower case.
+    #: :func:`gstarx.explainers.create` sets it to the name that was asked for.
+    method: str = ""
+    #: The seed if :meth:`explain` gets none, as inside PyG's ``Explainer``.
+    seed: int | None = None
     #: Whether :meth:`fit` has to come first.
     requires_training: bool = False
-    #: Packages whose versions can change the scores, beside the explainer's own and those that
+    #: Packages whose versions can change the scores, besides the explainer's own and those that
     #: GStarX always needs.
     needed_packages: tuple[str, ...] = ()
 
-    def fit(self, model: Any, graphs: Iterable[Data], **task: Any) -> Self:
-        """Train on graphs, where the method does; nothing otherwise."""
+    @abstractmethod
+    def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
+        """Compute scores of the nodes of one graph: the method itself.
+
+        Parameters
+        ----------
+        model
+            The model. Leave it exactly as it is; :func:`gstarx.gnn.restored` helps.
+        data
+            One graph, checked.
+        task
+            What the model does, and which output to explain.
+        seed
+            Everything random follows from it.
+
+        Returns
+        -------
+        Attribution
+            Scores of all nodes, scores of some with ``players``, or sets of nodes.
+        """
+
+    def fit(
+        self,
+        model: Any,
+        graphs: Iterable[Data],
+        *,
+        seed: int | None = None,
+        mode: str = "multiclass_classification",
+        task_level: str = "graph",
+        return_type: str = "raw",
+        keywords: Sequence[str] | None = None,
+    ) -> Self:
+        """Train on graphs, if the method does; do nothing otherwise."""
         return self
 
     def explain(
@@ -91,44 +86,60 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         model: Any,
         data: Data,
         *,
-        seed: int | np.random.Generator | None = None,
-        target: int | None = None,
-        **task: Any,
-    ) -> NodeResult:
-        """Explain what the model says of one graph.
+        target: TargetLike = None,
+        mode: str = "multiclass_classification",
+        task_level: str = "graph",
+        return_type: str = "raw",
+        index: int | Tensor | None = None,
+        keywords: Sequence[str] | None = None,
+        seed: Seed = None,
+        edge_mask: bool = False,
+    ) -> Explanation:
+        """Explain the model's output for one graph.
 
         Parameters
         ----------
         model
-            The model; left exactly as it was.
+            Any PyG model or callable; left exactly as it was.
         data
             One graph.
-        seed
-            The same seed gives the same answer.
         target
             The class to explain; by default the predicted one.
-        **task
-            ``mode``, ``task_level``, ``return_type`` and ``index`` as in PyG, ``keywords`` as in
-            :class:`gstarx.GNNGame`.
+        mode, task_level, return_type
+            As in PyG's ``ModelConfig``.
+        index
+            The node, or the column of ``edge_label_index``, for node and edge tasks.
+        keywords
+            Names of the fields to pass to the model by keyword, as in :class:`gstarx.GNNGame`.
+        seed
+            The same seed gives the same scores; by default the explainer's own ``seed``.
+        edge_mask
+            Also score edges: by the mean of their two ends, unless the method scores edges itself.
 
         Raises
         ------
         TypeError, ValueError
-            When the method's answer is none for this graph: scores that are not finite or not one
-            per node, sets of what are no nodes.
+            If the method's result is not valid for this graph: scores that are not finite or not
+            one per player, sets of anything but nodes.
         """
+        task = ModelTask(mode, task_level, return_type, target, index, keywords)  # type: ignore[arg-type]
+        return self._explanation(model, data, task, seed, edge_mask)
+
+    def _explanation(
+        self, model: Any, data: Data, task: ModelTask, seed: Seed, edge_mask: bool
+    ) -> Explanation:
         checked = check_data(data)
         start = time.process_time()
-        found = self._explain(model, checked, seed, target, ModelTask.of(task))
+        computed = self.attribute(
+            model, checked, task=task, seed=self.seed if seed is None else seed
+        )
         seconds = time.process_time() - start
-        answer = _checked(found, type(self).__name__, int(checked.num_nodes or 0))
-        return replace(answer, cpu_seconds=seconds)
-
-    @abstractmethod
-    def _explain(
-        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
-    ) -> NodeResult:
-        """The method itself."""
+        attribution = _checked(computed, type(self).__name__, int(checked.num_nodes or 0))
+        method = self.method or type(self).__name__.lower()
+        made = Explanation.of(attribution, model, checked, task, method=method, seconds=seconds)
+        if edge_mask and made.get("edge_mask") is None:
+            made.score_edges()
+        return made
 
     def forward(
         self,
@@ -145,28 +156,21 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             raise ValueError(
                 f"{type(self).__name__} takes homogeneous graphs: x and edge_index must be tensors"
             )
+        data = check_data(Data(x=x, edge_index=edge_index, **kwargs))
         config = self.model_config
-        found = self.explain(
-            model,
-            Data(x=x, edge_index=edge_index, **kwargs),
-            seed=getattr(self, "seed", None),
-            target=target_of(target, index, config),
-            mode=config.mode.value,
-            task_level=config.task_level.value,
-            return_type=config.return_type.value,
-            index=index if index is None else int(index),
-            keywords=[name for name, given in kwargs.items() if given is not None],
+        level = config.task_level.value
+        if kwargs.get("edge_label_index") is None and level == "edge":
+            raise ValueError("task_level='edge' needs edge_label_index=...")
+        task = ModelTask(
+            config.mode.value,
+            level,
+            config.return_type.value,
+            target_of(target, index, config),
+            index,  # type: ignore[arg-type]
+            [name for name, given in kwargs.items() if given is not None],
         )
-        scores = found.node_scores
-        if scores is None:
-            scores = np.zeros(len(x))
-            scores[found.select(self._size_in_pyg(len(x)))] = 1.0
-        mask = torch.from_numpy(np.ascontiguousarray(scores)).float()[:, None]
-        return NodeExplanation(node_mask=mask, **found.details)
-
-    def _size_in_pyg(self, num_nodes: int) -> int:
-        """How many nodes a search marks where PyG wants a mask: a quarter of them."""
-        return max(1, num_nodes // 4)
+        wanted = self.explainer_config.edge_mask_type is not None
+        return self._explanation(model, data, task, None, wanted)
 
     def supports(self) -> bool:
         """Whether PyG's settings are supported; logs the reason if not."""
@@ -182,41 +186,85 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         return True
 
 
-def _checked(found: Any, explainer: str, num_nodes: int) -> NodeResult:
-    """What an explainer answered, or an error where that is no answer for so many nodes."""
-    if not isinstance(found, NodeResult):
-        raise TypeError(f"{explainer} must answer with a NodeResult (got {type(found).__name__})")
-    errors = found.details.get("node_std_error")
-    if errors is not None:
-        _one_each(errors, num_nodes, f"standard errors of {explainer}")
-    for nodes in found.sets:
+def one_target_game(model: Any, data: Data, task: ModelTask, **options: Any) -> GNNGame:
+    """The game of one graph for methods that explain one target; ``options`` are GNNGame's."""
+    return GNNGame.for_task(model, data, replace(task, target=task.one_target), **options)
+
+
+def output_payoff(task: ModelTask) -> str:
+    """The payoff of methods that play for the model's output: a probability, or a raw number."""
+    return "raw" if task.mode == "regression" else "prob"
+
+
+def game_attribution(
+    game: GNNGame, scores: NDArray[np.float64] | None, **fields: Any
+) -> Attribution:
+    """What a method computed from a game, with what the game knows; ``fields`` are the others."""
+    return Attribution(
+        scores,
+        players=game.nodes,
+        target=list(game.payoff.columns),
+        prediction=game.model_output,
+        evaluations=game.evaluations,
+        **fields,
+    )
+
+
+def target_of(target: Tensor, index: int | Tensor | None, config: Any) -> int | None:
+    """The class to explain, from PyG's target tensor; which output, for regression, by itself."""
+    if config.mode == ModelMode.regression:
+        return None
+    flat = target.reshape(-1)
+    if config.task_level != ModelTaskLevel.graph and index is not None and flat.numel() > 1:
+        flat = flat[int(index)].reshape(-1)
+    if flat.numel() != 1:
+        raise ValueError(f"explain one target at a time (got {flat.numel()})")
+    return int(flat[0])
+
+
+def _checked(computed: Any, explainer: str, num_nodes: int) -> Attribution:
+    """What an explainer computed, or an error if it is not valid for so many nodes."""
+    if not isinstance(computed, Attribution):
+        raise TypeError(
+            f"{explainer}.attribute must return an Attribution (got {type(computed).__name__})"
+        )
+    for nodes in (*computed.sets, *(() if computed.players is None else (computed.players,))):
         ids = np.asarray(nodes)
         distinct = set(ids.reshape(-1).tolist())
         known = ids.dtype.kind in "iu" and all(0 <= node < num_nodes for node in distinct)
         if ids.ndim != 1 or len(distinct) < ids.size or not (known or ids.size == 0):
             raise ValueError(
-                f"{explainer} must find sets of distinct nodes in 0..{num_nodes - 1} "
-                f"(got {ids.tolist()})"
+                f"{explainer} must name distinct nodes in 0..{num_nodes - 1} (got {ids.tolist()})"
             )
-    if found.node_scores is None:
-        return found
-    scores = _one_each(found.node_scores, num_nodes, f"scores of {explainer}")
-    wrong = np.flatnonzero(~np.isfinite(scores))
+    if computed.scores is None:
+        return computed
+    count = num_nodes if computed.players is None else len(computed.players)
+    scores = _one_each(computed.scores, count, f"scores of {explainer}")
+    wrong = np.argwhere(~np.isfinite(scores))
     if wrong.size:
+        at = tuple(wrong[0])
         raise ValueError(
-            f"scores of {explainer} must be finite (got {scores[wrong[0]]} for node {wrong[0]}, "
-            f"{wrong.size} of {num_nodes} are not)"
+            f"scores of {explainer} must be finite (got {scores[at]} for node {at[0]}, "
+            f"{len(wrong)} of {scores.size} are not)"
         )
-    return replace(found, node_scores=scores)
+    errors = computed.std_errors
+    if errors is not None:
+        errors = _one_each(errors, count, f"standard errors of {explainer}")
+        if errors.shape != scores.shape:
+            raise ValueError(
+                f"standard errors of {explainer} must have the shape of the scores, "
+                f"{scores.shape} (got {errors.shape})"
+            )
+    return replace(computed, scores=scores, std_errors=errors)
 
 
-def _one_each(given: Any, num_nodes: int, what: str) -> NDArray[np.float64]:
+def _one_each(given: Any, count: int, what: str) -> NDArray[np.float64]:
     try:
         numbers = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{what} must be numbers ({error})") from error
-    if numbers.shape != (num_nodes,):
+    if numbers.ndim not in (1, 2) or len(numbers) != count or numbers.shape[1:] == (1,):
         raise ValueError(
-            f"{what} must be one number per node, of shape ({num_nodes},) (got {numbers.shape})"
+            f"{what} must be one number per node, of shape ({count},) (got {numbers.shape})"
         )
     return numbers

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from gstarx.explainers.base import NodeExplainer, NodeResult
-from gstarx.explainers.model_task import ModelTask, Seed
+from gstarx.explainers.base import NodeExplainer, Seed, game_attribution, one_target_game
+from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.rewards import Reward
 from gstarx.gnn.game import GNNGame
 from gstarx.gnn.model_state import restored
+from gstarx.gnn.model_task import ModelTask
 
 
 class RandomNodes(NodeExplainer):
@@ -28,11 +29,10 @@ class RandomNodes(NodeExplainer):
         super().__init__()
         self.seed = seed
 
-    def _explain(
-        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
-    ) -> NodeResult:
+    def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
+        """Random numbers as scores."""
         scores = np.random.default_rng(seed).random(int(data.num_nodes or 0))
-        return NodeResult(scores, target=target, evaluations=0)
+        return Attribution(scores, evaluations=0)
 
 
 class _OneNode(NodeExplainer):
@@ -44,14 +44,12 @@ class _OneNode(NodeExplainer):
         super().__init__()
         self.game_options = {"payoff": payoff, "baseline": baseline, "removal": removal}
 
-    def _explain(
-        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
-    ) -> NodeResult:
+    def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
+        """Scores from coalitions that are one node, or all but one."""
         with restored(model):
-            game = task.game(model, data, target, **self.game_options)
-            scores = np.zeros(game.num_nodes)
-            scores[game.nodes] = self._scores(game)
-        return NodeResult(scores, target=game.payoff.columns[0], evaluations=game.evaluations)
+            game = one_target_game(model, data, task, **self.game_options)
+            scores = np.asarray(self._scores(game), dtype=np.float64)
+        return game_attribution(game, scores, std_errors=np.zeros_like(scores), exact=True)
 
     @abstractmethod
     def _scores(self, game: GNNGame) -> Any:
@@ -117,11 +115,10 @@ class LocalShapley(NodeExplainer):
         self.hops, self.sample_num = hops, sample_num
         self.game_options = {"payoff": payoff, "baseline": baseline, "removal": removal}
 
-    def _explain(
-        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
-    ) -> NodeResult:
+    def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
+        """Shapley values among the nodes nearby."""
         with restored(model):
-            game = task.game(model, data, target, **self.game_options)
+            game = one_target_game(model, data, task, **self.game_options)
             reward = Reward(
                 "mc_l_shapley",
                 game,
@@ -129,7 +126,6 @@ class LocalShapley(NodeExplainer):
                 local_radius=self.hops + 1,
                 sample_num=self.sample_num,
             )
-            scores = np.zeros(game.num_nodes)
             alone = np.eye(game.n, dtype=np.bool_)
-            scores[game.nodes] = reward.of(alone, np.random.default_rng(seed))
-        return NodeResult(scores, target=game.payoff.columns[0], evaluations=game.evaluations)
+            scores = reward.of(alone, np.random.default_rng(seed))
+        return game_attribution(game, scores)

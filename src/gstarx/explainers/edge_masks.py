@@ -23,11 +23,11 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.nn import MessagePassing
 
-from gstarx.explainers.model_task import ModelTask, Seed
+from gstarx.explainers.base import Seed
 from gstarx.gnn.batching import UnionBatch
 from gstarx.gnn.model_state import restored
-from gstarx.gnn.payoff import check_task, choose_columns, class_scores, outputs_matrix
-from gstarx.gnn.players import TASK_LEVELS
+from gstarx.gnn.model_task import ModelTask
+from gstarx.gnn.payoff import choose_columns, class_scores, outputs_matrix
 from gstarx.gnn.signature import (
     GraphTensors,
     Signature,
@@ -303,7 +303,6 @@ class Explained:
         cls,
         network: Any,
         data: Data,
-        target: int | None,
         task: ModelTask,
         *,
         method: str,
@@ -321,7 +320,7 @@ class Explained:
         check_width(model)
         row = _row(task, len(scores))
         single = task.mode == "binary_classification" and model.width == 1
-        column = choose_columns(target, scores[[row]], task.mode, single)[0]
+        column = choose_columns(task.one_target, scores[[row]], task.mode, single)[0]
         index = None if task.task_level == "graph" else torch.tensor([row], device=device)
         if task.mode == "regression":
             model.column = column
@@ -340,11 +339,7 @@ class Explained:
 
 
 def check_model_task(task: ModelTask, data: Data) -> None:
-    """Raise unless mode, return type and level of a task are known and fit the data."""
-    check_task(task.mode, task.return_type)
-    if task.task_level not in TASK_LEVELS:
-        valid = ", ".join(map(repr, TASK_LEVELS))
-        raise ValueError(f"task_level must be one of {valid} (got {task.task_level!r})")
+    """Raise unless the data has what the level of the task needs."""
     if task.task_level == "edge" and not isinstance(data.get("edge_label_index"), Tensor):
         raise ValueError("task_level='edge' needs data.edge_label_index of shape (2, K)")
 

@@ -1,26 +1,524 @@
-"""A PyG explanation that knows which of its fields are the game's."""
+"""The one result of every explainer: a PyG explanation with scores of players."""
 
 from __future__ import annotations
 
-from torch_geometric.explain import Explanation
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
 
-#: Fields that are never one number per node or edge, however many there happen to be.
-_OF_THE_GAME = frozenset({"worth", "component_worth", "explained", "baseline"})
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.explain import Explanation as PyGExplanation
+
+from gstarx._internal.optional import require
+from gstarx.gnn.model_task import ModelTask, model_arguments
+from gstarx.graphs.communication import CommunicationGraph
+from gstarx.metrics.selection import select_best, selection_size
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
+    from gstarx.drawing import Picture
+
+#: How :meth:`Explanation.select` chooses players.
+RULES = ("top", "positive", "connected")
+#: Fields that hold one row per player, which are rows of nodes where all nodes play.
+_PER_PLAYER = frozenset({"scores", "std_errors", "players"})
+_PER_NODE = frozenset({"node_mask", "node_scores"})
+#: Fields of the explanation as a whole, however many entries they happen to have.
+_PER_EXPLANATION = frozenset(
+    {"worth", "component_worth", "baseline", "prediction", "target", "index", "explained"}
+    | {"sets", "rewards"}
+)
 
 
-class NodeExplanation(Explanation):  # type: ignore[misc]
-    """A PyG explanation whose subgraphs keep what belongs to the whole game.
+@dataclass(frozen=True)
+class Attribution:
+    """What a method computes for one graph: scores of players, or sets of nodes.
 
-    PyG goes by sizes, and would take the two worths of two targets for those of two nodes.
+    :meth:`NodeExplainer.attribute` returns one of these, and :meth:`NodeExplainer.explain` makes an
+    :class:`Explanation` of it.
+
+    Attributes
+    ----------
+    scores
+        A score per player, (P,), or (P, q) for q targets; ``None`` if the method finds sets only.
+    std_errors
+        Standard errors of the scores, same shape: zero where they are exact, ``None`` or ``nan``
+        where they are unknown.
+    players
+        The nodes behind the players, ascending; by default all nodes.
+    sets
+        Sets of nodes that a search found, best first; empty if there are scores.
+    target
+        The class or output that was explained, or several of them; ``None`` for the prediction.
+    edge_mask
+        A score per edge (E,), if the method scores edges.
+    prediction
+        The model's output (1, C) for the whole graph, if the method has computed it.
+    exact
+        Whether the scores are exact for what they define; ``None`` if that has no meaning.
+    estimator
+        How they were computed, if there is more than one way.
+    evaluations
+        Distinct parts of the graph that went through the model, if that is counted.
+    details
+        Further fields of the explanation by name.
     """
+
+    scores: NDArray[np.float64] | None = None
+    std_errors: NDArray[np.float64] | None = None
+    players: NDArray[np.int64] | None = None
+    sets: tuple[NDArray[np.int64], ...] = ()
+    target: int | Sequence[int] | None = None
+    edge_mask: Tensor | None = None
+    prediction: Tensor | None = None
+    exact: bool | None = None
+    estimator: str | None = None
+    evaluations: int | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Explanation(PyGExplanation):  # type: ignore[misc]
+    """Why a model decided as it did about one graph.
+
+    A PyG explanation: it holds the fields of the graph that was explained, has the masks that PyG's
+    metrics and pictures take, and passes ``validate()``.
+
+    Attributes
+    ----------
+    scores
+        A score per player in double precision, (P,), or (P, q) for q targets; ``None`` if the
+        method finds sets of nodes instead.
+    std_errors
+        Standard errors of the scores, same shape: zero where exact, ``nan`` where unknown.
+    players
+        The node behind every player, (P,).
+    node_scores
+        A score per node, (N,) or (N, q): zero for nodes that are not players.
+    node_mask
+        The scores as PyG takes them, [N, 1] in single precision; of one target only, see
+        :meth:`for_target`. Of a method that finds sets, 1 for the nodes of the best set.
+    edge_mask
+        A score per edge [E], if edges were scored or asked for.
+    sets
+        Sets of nodes, best first, if the method finds sets.
+    method, exact, estimator, evaluations, seconds
+        Which method computed it and how: ``exact`` is ``None`` if that has no meaning for it,
+        ``evaluations`` counts distinct parts of the graph that went through the model, ``seconds``
+        are CPU seconds.
+    prediction, target, index
+        The model's output (1, C) for the graph, or (N, C) for node tasks; the class explained, as a
+        tensor as PyG has it; the node or edge explained.
+    explained
+        The classes or outputs that were explained, a list of integers.
+    worth, component_worth, baseline
+        Of methods that play the game: the worth of the whole graph (what Shapley values sum to),
+        the worths of its components (what HN and Myerson values sum to), and what was subtracted.
+    """
+
+    @classmethod
+    def of(
+        cls,
+        attribution: Attribution,
+        model: Any,
+        data: Data,
+        task: ModelTask,
+        *,
+        method: str,
+        seconds: float,
+    ) -> Explanation:
+        """An explanation of a graph from what a method computed."""
+        count = int(data.num_nodes or 0)
+        players = attribution.players
+        players = np.arange(count) if players is None else np.asarray(players, dtype=np.int64)
+        fields = _score_fields(attribution, players, count)
+        output = attribution.prediction
+        if output is None or len(output) != task.rows(data):
+            output = task.output(model, data)
+        explained = _explained(attribution.target, task, output)
+        made = cls(
+            **fields,
+            players=torch.from_numpy(players),
+            prediction=output.detach().clone(),
+            target=_pyg_target(explained, task, output),
+            explained=explained,
+            method=method,
+            seconds=seconds,
+        )
+        made.exact, made.estimator = attribution.exact, attribution.estimator
+        made.evaluations = attribution.evaluations
+        if attribution.edge_mask is not None:
+            made.edge_mask = attribution.edge_mask.detach().float().cpu()
+        if task.index is not None:
+            made.index = torch.tensor([task.index])
+        for key, value in attribution.details.items():
+            made[key] = value
+        # an edge mask of the data, as PyG's datasets with a ground truth have, is not a result
+        known = {*made.keys(), "edge_mask", "node_mask"}
+        for key, value in data:
+            if key not in known:
+                made[key] = value
+        arguments = model_arguments(model, data, task.keywords)
+        if "batch" in arguments and "batch" not in made:
+            made.batch = torch.zeros(count, dtype=torch.long)
+        made._model_args = [name for name in arguments if name in made]
+        return made
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: NDArray[np.float64] | None,
+        *,
+        num_nodes: int,
+        std_errors: NDArray[np.float64] | None = None,
+        sets: Sequence[NDArray[np.int64]] = (),
+        method: str = "",
+        target: int | None = None,
+        exact: bool | None = None,
+        estimator: str | None = None,
+        evaluations: int | None = None,
+        seconds: float = 0.0,
+    ) -> Explanation:
+        """An explanation without its graph, from scores of all nodes or sets that were kept.
+
+        >>> Explanation.from_scores(np.array([0.2, 0.7, 0.1]), num_nodes=3).top(2)
+        array([1, 0])
+        """
+        attribution = Attribution(scores, std_errors, sets=tuple(sets))
+        players = np.arange(num_nodes)
+        made = cls(
+            **_score_fields(attribution, players, num_nodes),
+            players=torch.from_numpy(players),
+            num_nodes=num_nodes,
+            explained=[] if target is None else [target],
+            method=method,
+            seconds=seconds,
+        )
+        made.exact, made.estimator, made.evaluations = exact, estimator, evaluations
+        return made
+
+    scores = property(lambda self: self._store.get("scores"))
+    std_errors = property(lambda self: self._store.get("std_errors"))
+    node_scores = property(lambda self: self._store.get("node_scores"))
+    exact = property(lambda self: self._store.get("exact"))
+    estimator = property(lambda self: self._store.get("estimator"))
+    evaluations = property(lambda self: self._store.get("evaluations"))
+    worth = property(lambda self: self._store.get("worth"))
+    component_worth = property(lambda self: self._store.get("component_worth"))
+    baseline = property(lambda self: self._store.get("baseline"))
+
+    @property
+    def sets(self) -> list[NDArray[np.int64]]:
+        """Sets of nodes that a search found, best first."""
+        return self._store.get("sets") or []
+
+    @property
+    def target_class(self) -> int:
+        """The class or output that was explained, if it is one."""
+        if len(self.explained) != 1:
+            raise ValueError(f"the explanation has {len(self.explained)} targets: {self.explained}")
+        return int(self.explained[0])
+
+    def for_target(self, target: int) -> Explanation:
+        """The explanation of one of several targets, with PyG's masks."""
+        if target not in self.explained:
+            raise ValueError(f"target must be one of {self.explained} (got {target!r})")
+        one = copy.copy(self)
+        column = self.explained.index(target)
+        for key in ("scores", "std_errors", "node_scores"):
+            value = self._store.get(key)
+            if value is not None and value.dim() == 2:
+                one[key] = value[:, column]
+        for key in ("worth", "component_worth", "baseline"):
+            value = self._store.get(key)
+            if value is not None and len(value) == len(self.explained):
+                one[key] = value[column : column + 1]
+        one.explained = [target]
+        one.node_mask = one.node_scores.float()[:, None]
+        if self.get("edge_scores") is not None:
+            one.edge_mask = self.edge_scores[:, column].float()
+        if self.prediction.shape[1] > 1 and self.target.numel() == len(self.prediction):
+            one.target = self.target.clone()
+            one.target[self.index if self.get("index") is not None else 0] = target
+        return one
+
+    def score_edges(self) -> None:
+        """Add a score for every edge, the mean of its two ends: PyG's ``edge_mask``.
+
+        With several targets it is ``edge_scores``, a column for each of them, because PyG has no
+        mask of several columns.
+        """
+        scores = self.node_mask if self.node_scores is None else self.node_scores
+        means = edge_scores(scores, self.edge_index)
+        if means.dim() == 1:
+            self.edge_mask = means.float()
+        else:
+            self.edge_scores = means
+
+    def select(
+        self, *, sparsity: float | None = None, size: int | None = None, rule: str = "top"
+    ) -> NDArray[np.int64]:
+        """The players an explanation keeps, as ascending ids.
+
+        Parameters
+        ----------
+        sparsity
+            The share of players that is left out: ``floor((1 - sparsity) P)`` are kept.
+        size
+            How many players to keep instead.
+        rule
+            ``"top"``: those with the highest scores, ties go to the smaller id (Algorithm 1).
+            ``"positive"``: the same, but never a player without a positive score, as the published
+            code does. ``"connected"``: grown along the edges from the best player.
+
+        Returns
+        -------
+        ndarray
+            Ids of nodes. Of a method that finds sets, the best set of at most that size; if all
+            are larger, the first nodes of the smallest.
+        """
+        if (sparsity is None) == (size is None):
+            raise TypeError(f"give sparsity or size (got sparsity={sparsity!r}, size={size!r})")
+        if rule not in RULES:
+            raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))} (got {rule!r})")
+        if size is None:
+            assert sparsity is not None
+            size = selection_size(len(self.players), sparsity)
+        size = _checked_size(size, "size")
+        if self.scores is None:
+            return _from_sets(self.sets, size)
+        graph = self._player_graph() if rule == "connected" else None
+        chosen = select_best(
+            self._one_column(), size, positive_only=rule == "positive", graph=graph
+        )
+        return np.sort(self.players.numpy()[chosen])
+
+    def top(self, k: int) -> NDArray[np.int64]:
+        """The ``k`` best players, best first; of a method that finds sets, its best set."""
+        if self.scores is None:
+            return self.select(size=k)
+        order = np.argsort(-self._one_column(), kind="stable")[: _checked_size(k, "k")]
+        return np.asarray(self.players.numpy()[order])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the graph, ready for JSON; what is not finite becomes ``None``."""
+        names = (
+            *("method", "scores", "std_errors", "players", "node_scores", "sets", "edge_mask"),
+            *("explained", "prediction", "index", "worth", "component_worth", "baseline"),
+            *("value", "payoff", "exact", "estimator", "evaluations", "seconds", "check"),
+        )
+        return {name: _plain(self._store.get(name)) for name in names}
+
+    def to_frame(self) -> pd.DataFrame:
+        """A pandas table with a row per player, best first."""
+        pandas = require("pandas", extra="pandas")
+        if self.scores is None:
+            members = [{"rank": at, "node": int(n)} for at, s in enumerate(self.sets) for n in s]
+            return pandas.DataFrame(members, columns=["rank", "node"])
+        columns: dict[str, Any] = {"node": self.players.numpy()}
+        for name, values in (("score", self.scores), ("std_error", self.std_errors)):
+            for at, target in enumerate(self.explained):
+                label = name if values.dim() == 1 else f"{name}_{target}"
+                columns[label] = (values if values.dim() == 1 else values[:, at]).numpy()
+        first = next(name for name in columns if name.startswith("score"))
+        frame = pandas.DataFrame(columns)
+        return frame.sort_values(first, ascending=False, kind="stable", ignore_index=True)
+
+    def to_networkx(self) -> nx.Graph:
+        """The graph for networkx, with the scores of nodes and, if there are any, of edges."""
+        networkx = require("networkx", extra="drawing")
+        graph = networkx.Graph()
+        scores = self.node_scores
+        errors = dict(zip(self.players.tolist(), _plain(self.std_errors) or (), strict=False))
+        for node in range(int(self.num_nodes or 0)):
+            graph.add_node(node)
+            if scores is not None:
+                graph.nodes[node].update(score=_plain(scores[node]), std_error=errors.get(node))
+        mask = self.get("edge_mask")
+        for at, (a, b) in enumerate(self.edge_index.t().tolist()):
+            graph.add_edge(a, b, **({} if mask is None else {"score": _plain(mask[at])}))
+        return graph
+
+    def draw(self, *, sparsity: float = 0.7, title: str | None = None) -> Picture:
+        """A picture of the graph with its scores: a molecule, a sentence, or nodes and edges.
+
+        The nodes that :meth:`select` keeps at the sparsity are outlined.
+        """
+        from gstarx.drawing import draw
+
+        selected = self.select(sparsity=sparsity)
+        return draw(self, self._drawn_scores(selected), selected=selected, title=title)
+
+    def _repr_html_(self) -> str:
+        """The picture for notebooks, or a table where something it needs is not installed."""
+        try:
+            picture = self.draw().svg
+        except Exception:
+            picture = ""
+        errors = _plain(self.std_errors)
+        rows = "".join(
+            f"<tr><td>{int(node)}</td><td>{_number(self._score_of(node))}</td></tr>"
+            for node in self.top(5)
+        )
+        how = {True: "exact", False: "estimated"}.get(self.exact, "")
+        told = [self.method, how, f"target {self.explained}"]
+        if errors is not None and self.exact is False and self.scores.dim() == 1:
+            finite = [error for error in errors if error is not None]
+            told.append(f"largest standard error {max(finite, default=math.nan):.2g}")
+        caption = escape(", ".join(str(part) for part in told if part))
+        header = "<tr><th>node</th><th>score</th></tr>"
+        figure = f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
+        return f"{figure}<table>{header}{rows}</table>"
+
+    def visualize_graph(
+        self,
+        path: str | None = None,
+        backend: str | None = None,
+        node_labels: list[str] | None = None,
+    ) -> None:
+        """PyG's picture of the graph; edges that were not scored show the mean of their ends."""
+        if self.get("edge_mask") is None and self.node_scores is not None:
+            shown = copy.copy(self)
+            shown.edge_mask = edge_scores(self.node_mask, self.edge_index).clamp(min=0)
+            shown.visualize_graph(path, backend, node_labels)
+        else:
+            super().visualize_graph(path, backend, node_labels)
 
     def is_node_attr(self, key: str) -> bool:
         """Whether a field holds something for every node."""
-        return not self._of_the_game(key) and super().is_node_attr(key)
+        if key in _PER_PLAYER:
+            return bool(len(self.players) == self.num_nodes)
+        if key in _PER_NODE:
+            return True
+        return key not in _PER_EXPLANATION and super().is_node_attr(key)
 
     def is_edge_attr(self, key: str) -> bool:
         """Whether a field holds something for every edge."""
-        return not self._of_the_game(key) and super().is_edge_attr(key)
+        game = _PER_PLAYER | _PER_NODE | _PER_EXPLANATION
+        return key not in game and super().is_edge_attr(key)
 
-    def _of_the_game(self, key: str) -> bool:
-        return key in _OF_THE_GAME or (key == "prediction" and self[key].dim() == 1)
+    def _one_column(self) -> NDArray[np.float64]:
+        if self.scores.dim() == 2:
+            raise ValueError(
+                f"there are scores for {self.scores.shape[1]} targets: choose one with "
+                f"for_target(target), one of {self.explained}"
+            )
+        column: NDArray[np.float64] = self.scores.numpy()
+        return column
+
+    def _player_graph(self) -> CommunicationGraph:
+        count = int(self.num_nodes or 0)
+        whole = CommunicationGraph.from_edge_index(self.edge_index, count)
+        return whole.subgraph(self.players.numpy())
+
+    def _drawn_scores(self, selected: NDArray[np.int64]) -> NDArray[np.float64]:
+        if self.node_scores is not None:
+            self._one_column()
+            drawn: NDArray[np.float64] = self.node_scores.numpy()
+            return drawn
+        marked = np.zeros(int(self.num_nodes or 0))
+        marked[selected] = 1.0
+        return marked
+
+    def _score_of(self, node: int) -> float | None:
+        return None if self.node_scores is None else float(self.node_scores[int(node)])
+
+
+def edge_scores(node_scores: Tensor, edge_index: Tensor) -> Tensor:
+    """A score per edge, the mean of those of its two ends; a column per target for several."""
+    scores = (
+        node_scores[:, 0] if node_scores.dim() == 2 and node_scores.shape[1] == 1 else node_scores
+    )
+    ends = edge_index.to(scores.device)
+    return (scores[ends[0]] + scores[ends[1]]) / 2
+
+
+def _score_fields(
+    attribution: Attribution, players: NDArray[np.int64], count: int
+) -> dict[str, Any]:
+    """Scores and masks for players and for all nodes."""
+    if attribution.scores is None:
+        marked = torch.zeros(count, 1)
+        if attribution.sets:
+            # how many nodes a search marks where PyG wants a mask: a quarter of them
+            best = _from_sets(attribution.sets, max(1, count // 4))
+            marked[torch.from_numpy(best)] = 1.0
+        sets = [np.sort(np.asarray(nodes, dtype=np.int64)) for nodes in attribution.sets]
+        return {"sets": sets, "node_mask": marked}
+    scores = np.asarray(attribution.scores, dtype=np.float64)
+    errors = attribution.std_errors
+    errors = np.full_like(scores, np.nan) if errors is None else np.asarray(errors, np.float64)
+    everywhere = np.zeros((count, *scores.shape[1:]))
+    everywhere[players] = scores
+    fields = {"scores": scores, "std_errors": errors, "node_scores": everywhere}
+    made: dict[str, Any] = {
+        name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in fields.items()
+    }
+    if scores.ndim == 1:
+        made["node_mask"] = made["node_scores"].float()[:, None]
+    return made
+
+
+def _explained(target: int | Sequence[int] | None, task: ModelTask, output: Tensor) -> list[int]:
+    """The classes or outputs explained; the predicted class if nothing else is said."""
+    if target is None:
+        target = task.one_target
+    if target is not None:
+        return [int(target)] if isinstance(target, int | np.integer) else [int(t) for t in target]
+    row = output[0 if task.index is None else task.index]
+    if task.mode == "multiclass_classification":
+        return [int(row.argmax())]
+    if task.mode == "binary_classification" and len(row) == 1:
+        return [int(task.label(row)[0])]
+    return [0]
+
+
+def _pyg_target(explained: list[int], task: ModelTask, output: Tensor) -> Tensor:
+    """The target as PyG has it, with the class that was explained in its place."""
+    labels = task.label(output).clone()
+    per_row = task.mode != "regression" and labels.numel() == len(output)
+    if per_row and len(explained) == 1:
+        labels[0 if task.index is None else task.index] = explained[0]
+    return labels
+
+
+def _from_sets(sets: Sequence[NDArray[np.int64]], size: int) -> NDArray[np.int64]:
+    """The best set of at most ``size`` nodes, or the first nodes of the smallest."""
+    small = [nodes for nodes in sets if len(nodes) <= size]
+    if small:
+        return np.sort(np.asarray(small[0], dtype=np.int64))
+    smallest = min(sets, key=len) if sets else np.zeros(0, dtype=np.int64)
+    return np.sort(np.asarray(smallest, dtype=np.int64)[:size])
+
+
+def _checked_size(size: Any, name: str) -> int:
+    if isinstance(size, bool) or not isinstance(size, int | np.integer):
+        raise TypeError(f"{name} must be an integer (got {size!r})")
+    if size < 0:
+        raise ValueError(f"{name} must be at least 0 (got {size})")
+    return int(size)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    if isinstance(value, Tensor | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:+.4f}"

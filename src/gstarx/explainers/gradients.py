@@ -9,9 +9,10 @@ from torch_geometric.explain import CaptumExplainer
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 
 from gstarx._internal.optional import require
-from gstarx.explainers.base import NodeExplainer, NodeResult
+from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import Explained, isolated, seeded
-from gstarx.explainers.model_task import ModelTask, Seed
+from gstarx.explainers.explanation import Attribution
+from gstarx.gnn.model_task import ModelTask
 
 
 class _CaptumNodeExplainer(NodeExplainer):
@@ -30,14 +31,13 @@ class _CaptumNodeExplainer(NodeExplainer):
         """What Captum's ``attribute`` is given."""
         return {}
 
-    def _explain(
-        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
-    ) -> NodeResult:
+    def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
+        """Attributions of Captum, summed over the features of a node."""
         require("captum", extra="gradients")
         method = type(self).__name__
         network = isolated(model)
         with seeded(network, seed):
-            asked = Explained.of(network, data, target, task, method=method, kind="raw")
+            asked = Explained.of(network, data, task, method=method, kind="raw")
             if not asked.x.is_floating_point():
                 raise TypeError(
                     f"{method} differentiates by the features: data.x must be floating point "
@@ -54,7 +54,7 @@ class _CaptumNodeExplainer(NodeExplainer):
                 index=asked.index,
             )
         scores = found.node_mask.detach().double().sum(dim=1)
-        return NodeResult(node_scores=scores.cpu().numpy(), target=asked.column)
+        return Attribution(scores=scores.cpu().numpy(), target=asked.column)
 
 
 class GradientXInput(_CaptumNodeExplainer):

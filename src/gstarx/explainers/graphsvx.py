@@ -15,10 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.explainers.base import NodeExplainer, NodeResult
-from gstarx.explainers.model_task import ModelTask, Seed
+from gstarx.explainers.base import (
+    NodeExplainer,
+    Seed,
+    game_attribution,
+    one_target_game,
+    output_payoff,
+)
+from gstarx.explainers.explanation import Attribution
 from gstarx.games.protocol import Game, evaluate
 from gstarx.gnn.model_state import restored
+from gstarx.gnn.model_task import ModelTask
 from gstarx.graphs.bitmasks import Coalitions, unpack
 
 MASKS = ("Smarter", "SmarterSeparate")
@@ -84,15 +91,18 @@ class GraphSVX(NodeExplainer):
         self.batch_nodes = batch_nodes
         self.seed = seed
 
-    def _explain(
-        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
-    ) -> NodeResult:
+    def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
+        """Shapley values by a weighted regression."""
         with restored(model):
-            game = task.outputs_game(
-                model, data, target, removal=self.removal, batch_nodes=self.batch_nodes
+            game = one_target_game(
+                model,
+                data,
+                task,
+                payoff=output_payoff(task),
+                removal=self.removal,
+                batch_nodes=self.batch_nodes,
             )
-            scores = np.zeros(game.num_nodes)
-            scores[game.nodes] = kernel_shapley(
+            scores = kernel_shapley(
                 game,
                 game.n,
                 num_samples=self.num_samples,
@@ -101,7 +111,7 @@ class GraphSVX(NodeExplainer):
                 efficiency=self.efficiency,
                 seed=seed,
             )
-        return NodeResult(scores, target=game.payoff.columns[0], evaluations=game.evaluations)
+        return game_attribution(game, scores)
 
 
 def kernel_shapley(

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch_geometric.data import Batch, Data
-from torch_geometric.explain import Explanation
 from tqdm import tqdm
 
-from gstarx.explainers.gstarx import Options
-from gstarx.explainers.model_task import log
+from gstarx.explainers.base import log
+from gstarx.explainers.explanation import Explanation
+from gstarx.explainers.gstarx import GStarX
+from gstarx.explainers.seeds import graph_generator
 from gstarx.gnn.game import GNNGame
 from gstarx.gnn.model_state import restored
+from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.multi_graph import ManyGraphs, shared_outputs
+from gstarx.gnn.payoff import PayoffLike, TargetLike
+from gstarx.gnn.removal import RemovalLike
 from gstarx.graphs.bitmasks import Coalitions, unpack
 from gstarx.values.subgraph_sampling import SubgraphPlan
 
@@ -38,51 +44,98 @@ def explain_many(
     model: Any,
     dataset: Iterable[Data],
     *,
-    on_error: str = "raise",
-    progress: bool = True,
+    target: TargetLike = None,
+    mode: str = "multiclass_classification",
+    task_level: str = "graph",
+    return_type: str = "raw",
+    index: int | Tensor | None = None,
+    keywords: Sequence[str] | None = None,
+    value: str = "hn",
+    estimator: str = "auto",
+    budget: int = 20_000,
+    max_sample_size: int = 10,
+    num_samples: int | None = None,
+    sampling: str = "random",
+    inner: str = "exact",
+    tau: float = 0.01,
+    superadditive: bool = False,
+    presence: float = 0.5,
+    payoff: PayoffLike = "auto",
+    baseline: Any = None,
+    removal: RemovalLike = "remove",
+    num_hops: int | None = None,
+    batch_nodes: int | None = None,
+    fallback: float | None = None,
+    check: bool = True,
+    edge_mask: bool = False,
     seed: int | None = None,
-    **options: Any,
+    progress: bool = True,
+    on_error: str = "raise",
 ) -> list[Explanation | FailedExplanation]:
     """Explain every graph of a dataset, with a progress bar.
 
-    Where the coalitions of a graph are few and known beforehand, as with ``estimator="subgraphs"``,
+    If the coalitions of a graph are few and known beforehand, as with ``estimator="subgraphs"``,
     those of several graphs go through the model together. That is faster and changes no more than
     the last digits.
 
     Parameters
     ----------
     model
-        Any PyG model or callable.
+        Any PyG model or callable; left exactly as it was.
     dataset
         Graphs: a PyG dataset or list of ``Data``, a ``DataLoader``, or a ``Batch``.
-    on_error
-        ``"raise"``, or ``"record"`` to put a :class:`FailedExplanation` in the list and go on.
+    target, mode, task_level, return_type, index, keywords
+        As for :func:`explain`.
+    value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
+    presence
+        As for :func:`explain`.
+    payoff, baseline, removal, num_hops, batch_nodes, fallback, check, edge_mask
+        As for :func:`explain`.
+    seed
+        Every graph gets random numbers of its own from the seed and its position, the same as in
+        the command, in runs and in the explorer (see :func:`graph_generator`).
     progress
         Show a bar.
-    seed
-        Every graph gets a seed of its own from it, by its position.
-    **options
-        As for :func:`explain`.
+    on_error
+        ``"raise"``, or ``"record"`` to put a :class:`FailedExplanation` in the list and go on.
     """
     if on_error not in ("raise", "record"):
         raise ValueError(f"on_error must be 'raise' or 'record' (got {on_error!r})")
-    asked = Options.of(options)
+    explainer = GStarX(
+        value=value,
+        estimator=estimator,
+        budget=budget,
+        max_sample_size=max_sample_size,
+        num_samples=num_samples,
+        sampling=sampling,
+        inner=inner,
+        tau=tau,
+        superadditive=superadditive,
+        presence=presence,
+        payoff=payoff,
+        baseline=baseline,
+        removal=removal,
+        num_hops=num_hops,
+        batch_nodes=batch_nodes,
+        fallback=fallback,
+        check=check,
+    )
+    task = ModelTask(mode, task_level, return_type, target, index, keywords)  # type: ignore[arg-type]
     graphs = _single_graphs(dataset)
-    seeds = np.random.SeedSequence(seed).spawn(len(graphs))
     results: list[Explanation | FailedExplanation] = []
-    together = _GRAPHS_TOGETHER if asked.settings.estimator == "subgraphs" else 1
+    together = _GRAPHS_TOGETHER if estimator == "subgraphs" else 1
     with restored(model), tqdm(total=len(graphs), desc="explaining", disable=not progress) as bar:
         for first in range(0, len(graphs), together):
             some = range(first, min(first + together, len(graphs)))
             cases = [
-                _Case.of(model, graphs[at], replace(asked, seed=np.random.default_rng(seeds[at])))
+                _Case.of(explainer, model, graphs[at], task, graph_generator(seed, at))
                 for at in some
             ]
             if together > 1:
-                _run_together(model, cases, asked)
+                _run_together(model, cases, explainer, task)
             for position, case in zip(some, cases, strict=True):
                 try:
-                    results.append(case.explanation())
+                    results.append(case.explanation(edge_mask))
                 except Exception as error:
                     if on_error == "raise":
                         error.add_note(f"while explaining graph {position} of {len(graphs)}")
@@ -108,26 +161,49 @@ def _single_graphs(dataset: Any) -> list[Any]:
 class _Case:
     """One graph to explain: its game with what will be asked of it, or why there is none."""
 
+    explainer: GStarX
+    model: Any
     data: Data
-    options: Options
+    task: ModelTask
+    generator: np.random.Generator
     game: GNNGame | None = None
     plan: SubgraphPlan | None = None
     error: Exception | None = None
 
     @classmethod
-    def of(cls, model: Any, data: Data, options: Options) -> _Case:
+    def of(
+        cls,
+        explainer: GStarX,
+        model: Any,
+        data: Data,
+        task: ModelTask,
+        generator: np.random.Generator,
+    ) -> _Case:
+        bare = cls(explainer, model, data, task, generator)
         try:
-            game = GNNGame(model, data, lazy=True, **options.game)
-            plan = options.settings.plan(game.graph, seed=options.seed)
+            game = GNNGame.for_task(model, data, task, **explainer.game_options)
+            plan = explainer.settings.plan(game.graph, seed=generator)
         except Exception as error:
-            return cls(data, options, error=error)
-        return cls(data, options, game, plan)
+            return replace(bare, error=error)
+        return replace(bare, game=game, plan=plan)
 
-    def explanation(self) -> Explanation:
+    def explanation(self, edge_mask: bool) -> Explanation:
         if self.error is not None:
             raise self.error
         assert self.game is not None
-        return self.options.explanation(self.data, self.game, self.plan)
+        start = time.process_time()
+        attribution = self.explainer.attribute_game(self.game, self.generator, self.plan)
+        made = Explanation.of(
+            attribution,
+            self.model,
+            self.data,
+            self.task,
+            method="gstarx",
+            seconds=time.process_time() - start,
+        )
+        if edge_mask:
+            made.score_edges()
+        return made
 
     def can_share(self) -> bool:
         """Whether its coalitions are known, few, and those of a whole graph."""
@@ -146,18 +222,18 @@ class _Case:
         return np.concatenate([np.ones((1, n), dtype=np.bool_), wanted[~wanted.all(axis=1)]])
 
 
-def _run_together(model: Any, cases: list[_Case], options: Options) -> None:
+def _run_together(model: Any, cases: list[_Case], explainer: GStarX, task: ModelTask) -> None:
     """Let games know their worths from shared passes; where that fails they ask for themselves."""
     cases = [case for case in cases if case.can_share()]
-    removal = options.game.get("removal", "remove")
+    options = explainer.game_options
+    removal, check = options["removal"], options["check"]
     try:
-        keywords = options.game.get("keywords")
-        sharing = ManyGraphs.sharing(model, [case.data for case in cases], removal, keywords)
+        graphs = [case.data for case in cases]
+        sharing = ManyGraphs.sharing(model, graphs, removal, task.keywords)
         if sharing is None:
             return
         parts = [case.coalitions() for case in cases]
-        room = options.game.get("batch_nodes")
-        check = options.game.get("check", True)
+        room = options["batch_nodes"]
         outputs = shared_outputs(model, *sharing, parts, removal, room, check=check)
         for case, own, found in zip(
             cases, parts, torch.split(outputs, [len(p) for p in parts]), strict=True

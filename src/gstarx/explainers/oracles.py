@@ -1,4 +1,4 @@
-"""Selections that were told the metric: yardsticks to hold explanations against, not explanations.
+"""Oracles: selections that optimize the metric itself, as references for explanations.
 
 They answer like explainers so that runs can make and keep them.
 """
@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from gstarx.explainers.base import NodeExplainer, NodeResult
-from gstarx.explainers.model_task import ModelTask, Seed
+from gstarx.explainers.base import NodeExplainer, Seed
+from gstarx.explainers.explanation import Attribution
 from gstarx.gnn.model_state import restored
+from gstarx.gnn.model_task import ModelTask
 from gstarx.metrics import SPARSITIES, best_selections, refine
 from gstarx.metrics.selection import selection_size
 
@@ -44,9 +45,8 @@ class BestFound(NodeExplainer):
         self.starts, self.exhaustive_up_to = starts, exhaustive_up_to
         self.removal = removal
 
-    def _explain(
-        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
-    ) -> NodeResult:
+    def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
+        """The best sets that a search finds."""
         found = best_selections(
             model,
             data,
@@ -54,17 +54,15 @@ class BestFound(NodeExplainer):
             starts=self.starts,
             exhaustive_up_to=self.exhaustive_up_to,
             seed=seed,
-            target=target,
             removal=self.removal,
             **vars(task),
         )
         best_first = sorted(found.values(), key=lambda one: -one.evaluation.harmonic_fidelity)
-        return NodeResult(
+        return Attribution(
             None,
             sets=tuple(one.nodes for one in best_first),
-            target=target,
             evaluations=max((one.evaluations for one in found.values()), default=0),
-            details={"exact": all(one.optimal for one in found.values())},
+            exact=all(one.optimal for one in found.values()),
         )
 
 
@@ -107,25 +105,23 @@ class Refined(NodeExplainer):
             raise ValueError(f"refined takes explainers that need no training (got {of!r})")
         self.budget, self.sparsities, self.removal = budget, tuple(sparsities), removal
 
-    def _explain(
-        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
-    ) -> NodeResult:
+    def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
+        """The other explainer's selections, refined."""
         with restored(model):
-            before = self.of.explain(model, data, seed=seed, target=target, **vars(task))
+            before = self.of.explain(model, data, seed=seed, **vars(task))
             sizes = {selection_size(int(data.num_nodes or 0), level) for level in self.sparsities}
             found = [
                 refine(
                     model,
                     data,
-                    before.select(size),
+                    before.select(size=size),
                     budget=self.budget,
-                    target=before.target if target is None else target,
                     removal=self.removal,
-                    **vars(task),
+                    **{**vars(task), "target": before.target_class},
                 )
                 for size in sorted(sizes, reverse=True)
             ]
         spent = (before.evaluations or 0) + sum(one.evaluations for one in found)
         # largest first, so that every size gets its own
         sets: tuple[np.ndarray[Any, np.dtype[np.int64]], ...] = tuple(one.nodes for one in found)
-        return NodeResult(None, sets=sets, target=before.target, evaluations=spent)
+        return Attribution(None, sets=sets, target=before.target_class, evaluations=spent)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Self
 
 import torch
 from torch_geometric.data import Data
 
-from gstarx.explainers.base import NodeExplainer, NodeResult
+from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import (
     Explained,
     check_weighable,
@@ -18,7 +18,7 @@ from gstarx.explainers.edge_masks import (
     node_scores,
     seeded,
 )
-from gstarx.explainers.model_task import ModelTask, Seed
+from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.orphicx_network import Generator, GeneratorGraphs
 from gstarx.explainers.orphicx_training import (
     OrphicXEpoch,
@@ -28,6 +28,7 @@ from gstarx.explainers.orphicx_training import (
     examples_of,
 )
 from gstarx.explainers.trained_files import read_trained, write_trained
+from gstarx.gnn.model_task import ModelTask
 
 #: Of the training graphs, held out where no validation graphs are given.
 _HELD_OUT = 0.2
@@ -142,7 +143,10 @@ class OrphicX(NodeExplainer):
         validation: Iterable[Data] | None = None,
         seed: Seed = 0,
         progress: bool = False,
-        **task: Any,
+        mode: str = "multiclass_classification",
+        task_level: str = "graph",
+        return_type: str = "raw",
+        keywords: Sequence[str] | None = None,
     ) -> Self:
         """Train on graphs and what the model says of them; earlier training is forgotten.
 
@@ -159,10 +163,10 @@ class OrphicX(NodeExplainer):
             The same seed gives the same weights.
         progress
             Show a bar.
-        **task
-            ``mode`` and ``return_type`` as in PyG.
+        mode, task_level, return_type, keywords
+            As for :meth:`explain`.
         """
-        asked = ModelTask.of(task)
+        asked = ModelTask(mode, task_level, return_type, keywords=keywords)
         network = isolated(model)
         check_weighable(network, "OrphicX")
         with seeded(network, seed):
@@ -188,9 +192,8 @@ class OrphicX(NodeExplainer):
             return listed
         return [listed[i] for i in torch.randperm(len(listed))[:most].tolist()]
 
-    def _explain(
-        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
-    ) -> NodeResult:
+    def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
+        """Weights of edges from the trained generator."""
         if self.generator is None:
             raise RuntimeError(
                 "OrphicX has to be trained before it can explain: call fit(model, graphs), or "
@@ -199,7 +202,7 @@ class OrphicX(NodeExplainer):
         check_graph_classes(task)
         network = isolated(model)
         with seeded(network, seed):
-            asked = Explained.of(network, data, target, task, method="OrphicX", kind="log_prob")
+            asked = Explained.of(network, data, task, method="OrphicX", kind="log_prob")
         settings, inputs, device = self.settings, asked.model.inputs, asked.x.device
         width = self.generator.first.in_features - settings.colors
         if asked.x.shape[1] != width:
@@ -213,7 +216,7 @@ class OrphicX(NodeExplainer):
             # in double precision, because weights close to 1 would be tied otherwise
             weights = logits.double().sigmoid()
         scores, edge_mask = node_scores(weights, inputs, settings.reduce)
-        return NodeResult(node_scores=scores, target=asked.column, details={"edge_mask": edge_mask})
+        return Attribution(scores=scores, target=asked.column, edge_mask=edge_mask)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Store the trained generator and all settings in one ``.safetensors`` file."""

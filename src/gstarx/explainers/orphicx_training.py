@@ -24,13 +24,13 @@ from gstarx.explainers.edge_masks import (
     check_reduce,
     check_width,
 )
-from gstarx.explainers.model_task import ModelTask
 from gstarx.explainers.orphicx_network import (
     Generator,
     GeneratorGraphs,
     elbo_loss,
     information_flow,
 )
+from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.players import check_data
 from gstarx.gnn.signature import Signature, model_device
 

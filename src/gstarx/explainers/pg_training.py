@@ -18,7 +18,7 @@ from gstarx.explainers.edge_masks import (
     check_model_task,
     check_width,
 )
-from gstarx.explainers.model_task import ModelTask
+from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.signature import Signature, model_device
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -16,7 +16,7 @@ from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 from torch_geometric.utils import get_embeddings
 from tqdm import tqdm
 
-from gstarx.explainers.base import NodeExplainer, NodeResult
+from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import (
     Explained,
     Inputs,
@@ -26,9 +26,10 @@ from gstarx.explainers.edge_masks import (
     node_scores,
     seeded,
 )
-from gstarx.explainers.model_task import ModelTask, Seed
+from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.pg_training import OneStepPerEpoch, check_classes, examples_of
 from gstarx.explainers.trained_files import read_trained, write_trained
+from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.players import check_data
 
 
@@ -94,25 +95,22 @@ class GNNExplainer(NodeExplainer):
         self.reduce = check_reduce(reduce)
         self.seed = seed
 
-    def _explain(
-        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
-    ) -> NodeResult:
+    def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
+        """Weights of edges or nodes, learned for this graph."""
         network = isolated(model)
         if not self.node_mask:
             check_weighable(network, "GNNExplainer")
         with seeded(network, seed):
-            asked = Explained.of(
-                network, data, target, task, method="GNNExplainer", kind="log_prob"
-            )
+            asked = Explained.of(network, data, task, method="GNNExplainer", kind="log_prob")
             inputs = asked.model.inputs
             if self.node_mask:
                 mask = self._learn(asked, "node_mask")
                 scores = mask.reshape(-1).double().cpu().numpy()
-                return NodeResult(node_scores=scores, target=asked.column)
+                return Attribution(scores=scores, target=asked.column)
             if not inputs.joining.any():
                 return no_edges(inputs, asked.column)
             scores, edge_mask = node_scores(self._learn(asked, "edge_mask"), inputs, self.reduce)
-        return NodeResult(node_scores=scores, target=asked.column, details={"edge_mask": edge_mask})
+        return Attribution(scores=scores, target=asked.column, edge_mask=edge_mask)
 
     def _learn(self, asked: Explained, which: str) -> Tensor:
         algorithm = pyg.GNNExplainer(epochs=self.epochs, lr=self.lr, **self.coefficients)
@@ -222,7 +220,10 @@ class PGExplainer(NodeExplainer):
         *,
         seed: Seed = 0,
         progress: bool = False,
-        **task: Any,
+        mode: str = "multiclass_classification",
+        task_level: str = "graph",
+        return_type: str = "raw",
+        keywords: Sequence[str] | None = None,
     ) -> Self:
         """Train on graphs and what the model predicts for them; earlier training is forgotten.
 
@@ -237,10 +238,10 @@ class PGExplainer(NodeExplainer):
             The same seed gives the same weights.
         progress
             Show a bar.
-        **task
-            ``mode``, ``task_level`` and ``return_type`` as in PyG.
+        mode, task_level, return_type, keywords
+            As for :meth:`explain`.
         """
-        asked = ModelTask.of(task)
+        asked = ModelTask(mode, task_level, return_type, keywords=keywords)
         listed = [check_data(graph) for graph in graphs]
         network = isolated(model)
         check_weighable(network, "PGExplainer")
@@ -284,9 +285,8 @@ class PGExplainer(NodeExplainer):
         )
         return algorithm
 
-    def _explain(
-        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
-    ) -> NodeResult:
+    def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
+        """Weights of edges from the trained network."""
         if self.mlp is None:
             raise RuntimeError(
                 "PGExplainer has to be trained before it can explain: call fit(model, graphs), or "
@@ -296,7 +296,7 @@ class PGExplainer(NodeExplainer):
         network = isolated(model)
         check_weighable(network, "PGExplainer")
         with seeded(network, seed):
-            asked = Explained.of(network, data, target, task, method="PGExplainer", kind="log_prob")
+            asked = Explained.of(network, data, task, method="PGExplainer", kind="log_prob")
             inputs = asked.model.inputs
             if not inputs.joining.any():
                 return no_edges(inputs, asked.column)
@@ -317,7 +317,7 @@ class PGExplainer(NodeExplainer):
             weights = weights * reached
         scores, _ = node_scores(weights, inputs, self.settings.reduce)
         _, edge_mask = node_scores(found.edge_mask, inputs, self.settings.reduce)
-        return NodeResult(node_scores=scores, target=asked.column, details={"edge_mask": edge_mask})
+        return Attribution(scores=scores, target=asked.column, edge_mask=edge_mask)
 
     def _check_fit(self, asked: Explained, task: ModelTask) -> None:
         """Raise unless the embeddings are as wide as those that the network was trained on."""
@@ -364,12 +364,12 @@ def spread(logits: Tensor) -> Tensor:
     return 0.5 + 0.5 * precise / (1 + precise.abs())
 
 
-def no_edges(inputs: Inputs, column: int) -> NodeResult:
+def no_edges(inputs: Inputs, column: int) -> Attribution:
     """The answer where there are no edges to weigh: nothing scores."""
-    return NodeResult(
-        node_scores=np.zeros(int(inputs.fields["num_nodes"])),
+    return Attribution(
+        scores=np.zeros(int(inputs.fields["num_nodes"])),
         target=column,
-        details={"edge_mask": torch.zeros(len(inputs.joining))},
+        edge_mask=torch.zeros(len(inputs.joining)),
     )
 
 

@@ -34,23 +34,23 @@ _HOME = {
     "single_node": "gstarx.explainers.baselines:SingleNode",
     "random": "gstarx.explainers.baselines:RandomNodes",
 }
-#: Not explainers, because they are told the metric, but made and kept like them.
-_YARDSTICKS = {
+#: Oracles: they optimize the metric itself, and are created and stored like explainers.
+_ORACLES = {
     "best_found": "gstarx.explainers.oracles:BestFound",
     "refined": "gstarx.explainers.oracles:Refined",
 }
 
 
-def names(*, yardsticks: bool = False) -> tuple[str, ...]:
+def names(*, oracles: bool = False) -> tuple[str, ...]:
     """All explainers that :func:`create` knows, those of other packages last.
 
-    With ``yardsticks`` also what is told the metric: ``"best_found"`` and ``"refined"``.
+    With ``oracles`` also those that optimize the metric itself: ``"best_found"`` and ``"refined"``.
 
     >>> names()[:3]
     ('gstarx', 'gstarx_published', 'myerson')
     """
     added = sorted({point.name for point in entry_points(group=GROUP)} - set(_HOME))
-    return (*_HOME, *added, *(_YARDSTICKS if yardsticks else ()))
+    return (*_HOME, *added, *(_ORACLES if oracles else ()))
 
 
 def create(name: str, *, dataset: str | None = None, **overrides: Any) -> NodeExplainer:
@@ -82,6 +82,7 @@ def create(name: str, *, dataset: str | None = None, **overrides: Any) -> NodeEx
             f"explainer {name!r} must be a gstarx.explainers.NodeExplainer "
             f"(got {type(made).__name__})"
         )
+    made.method = name
     return made
 
 
@@ -95,7 +96,7 @@ def options_of(name: str) -> tuple[str, ...]:
 
 
 def _found(name: str) -> Callable[..., Any]:
-    if home := {**_HOME, **_YARDSTICKS}.get(name):
+    if home := {**_HOME, **_ORACLES}.get(name):
         module, _, path = home.partition(":")
         found: Any = import_module(module)
         for part in path.split("."):

@@ -15,10 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.explainers.base import NodeExplainer, NodeResult
-from gstarx.explainers.model_task import ModelTask, Seed
+from gstarx.explainers.base import (
+    NodeExplainer,
+    Seed,
+    game_attribution,
+    one_target_game,
+    output_payoff,
+)
+from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.rewards import REWARDS, Reward
 from gstarx.gnn.model_state import restored
+from gstarx.gnn.model_task import ModelTask
 from gstarx.graphs.bitmasks import Coalitions
 from gstarx.graphs.communication import CommunicationGraph
 
@@ -84,12 +91,16 @@ class SubgraphX(NodeExplainer):
         self.batch_nodes = batch_nodes
         self.seed = seed
 
-    def _explain(
-        self, model: Any, data: Data, seed: Seed, target: int | None, task: ModelTask
-    ) -> NodeResult:
+    def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
+        """Connected sets of nodes, found by tree search."""
         with restored(model):
-            game = task.outputs_game(
-                model, data, target, removal=self.removal, batch_nodes=self.batch_nodes
+            game = one_target_game(
+                model,
+                data,
+                task,
+                payoff=output_payoff(task),
+                removal=self.removal,
+                batch_nodes=self.batch_nodes,
             )
             anchor = None
             if task.task_level == "node":
@@ -98,11 +109,10 @@ class SubgraphX(NodeExplainer):
                 self.reward, game, game.graph, self.local_radius, self.sample_num, anchor
             )
             states = search_subgraphs(reward, self.search, np.random.default_rng(seed))
-        return NodeResult(
+        return game_attribution(
+            game,
             None,
-            tuple(game.nodes[state.members] for state in states),
-            target=game.payoff.columns[0],
-            evaluations=game.evaluations,
+            sets=tuple(game.nodes[state.members] for state in states),
             details={"rewards": [state.reward for state in states]},
         )
 

@@ -114,16 +114,25 @@ class Evaluator:
 
         ``change`` is applied to the model's inputs before it is called.
         """
+        found, anchors, nodes = self._run(masks, change)
+        if self.task_level == "node":
+            found = outputs_matrix(found, nodes)[anchors[0]]
+        return outputs_matrix(found, len(masks))
+
+    def node_outputs(self) -> Tensor:
+        """Outputs (N, columns) of a node-level model for all nodes, with everybody present."""
+        found, _, nodes = self._run(self.everybody, None)
+        return outputs_matrix(found, nodes)
+
+    def _run(self, masks: Masks, change: Change | None) -> tuple[Any, Tensor, int]:
+        """What the model returns for a batch, the places of the targets, the number of nodes."""
         fields, places = self.removal.fields(self._nodes_of(masks))
         anchors = torch.from_numpy(places.T.copy()).to(self.removal.tensors.device)
         if self.task_level == "edge":
             fields["edge_label_index"] = anchors
         if change is not None:
             fields = change(fields)
-        found = call_model(self.model, self.signature, fields)
-        if self.task_level == "node":
-            found = outputs_matrix(found, fields["num_nodes"])[anchors[0]]
-        return outputs_matrix(found, len(masks))
+        return call_model(self.model, self.signature, fields), anchors, fields["num_nodes"]
 
     def _nodes_of(self, masks: Masks) -> Masks:
         """Packed coalitions of nodes from those of players: all who do not play are in them."""

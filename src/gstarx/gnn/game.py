@@ -6,7 +6,8 @@ import logging
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -20,15 +21,15 @@ from gstarx.gnn.batching import coalition_sizes
 from gstarx.gnn.cache import WorthCache
 from gstarx.gnn.evaluator import Evaluator, default_batch_nodes
 from gstarx.gnn.model_state import masked_layers, untouched
+from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.payoff import (
     Payoff,
     PayoffLike,
     TargetLike,
-    check_task,
     looks_like_probabilities,
     resolve_payoff,
 )
-from gstarx.gnn.players import check_data, check_level, choose_players
+from gstarx.gnn.players import check_data, choose_players
 from gstarx.gnn.removal import RemovalLike, resolve_removal
 from gstarx.gnn.self_check import (
     BatchMixing,
@@ -139,9 +140,10 @@ class GNNGame:
     ) -> None:
         if not callable(model):
             raise TypeError(f"model must be callable (got {type(model).__name__})")
-        mode, return_type = check_task(mode, return_type)
-        task_level = check_level(task_level)
         data = check_data(data)
+        # the index is checked against the graph by whoever finds the players
+        task = ModelTask(mode, task_level, return_type, target)
+        task_level = task.task_level
         signature = Signature.of(model, data, keywords)
         roles = roles_of(data)
         device = model_device(model, data.edge_index.device)
@@ -151,7 +153,7 @@ class GNNGame:
         self.task_level = task_level
         self.num_nodes = int(data.num_nodes or 0)
         self._show = False
-        self._question = _Question(target, payoff, baseline, mode, return_type)
+        self._task, self._payoff, self._baseline = task, payoff, baseline
         self._settled: tuple[Tensor, Payoff] | None = None
 
         def evaluator(
@@ -171,6 +173,7 @@ class GNNGame:
             log.warning("the model carries edge masks of another explainer: they are set aside")
         chosen = choose_players(model, data, task_level, index, num_hops, roles, evaluator)
         self._evaluator, self.nodes = chosen.evaluator, chosen.nodes
+        self._node_outputs = chosen.node_outputs
         self.data = self._evaluator.removal.data
         self.n = len(self.nodes)
         self.graph = self._communication()
@@ -185,6 +188,13 @@ class GNNGame:
             log.info("the model does not keep coalitions apart: they are evaluated one by one")
         if chosen.prediction is not None or not lazy:
             self.settle(chosen.prediction)
+
+    @classmethod
+    def for_task(
+        cls, model: Model, data: Data, task: ModelTask, *, lazy: bool = True, **options: Any
+    ) -> Self:
+        """The game of a task; ``options`` are those of the class that the task does not say."""
+        return cls(model, data, lazy=lazy, **options, **vars(task))
 
     def _communication(self) -> CommunicationGraph:
         """Who can talk to whom: the edges of the graph between players."""
@@ -210,6 +220,14 @@ class GNNGame:
         return self.settle()[0]
 
     @property
+    def model_output(self) -> Tensor:
+        """The output for the whole graph as the model returns it: a row, or one for every node."""
+        if self._node_outputs is None:
+            return self.prediction[None]
+        with torch.inference_mode(False):
+            return self._node_outputs.clone()
+
+    @property
     def payoff(self) -> Payoff:
         """The payoff in force, with its columns and baseline."""
         return self.settle()[1]
@@ -217,7 +235,7 @@ class GNNGame:
     @property
     def single(self) -> bool:
         """Whether worths come as (k,) rather than (k, q)."""
-        target = self._question.target
+        target = self._task.target
         return not (
             isinstance(target, str | Sequence)
             or (isinstance(target, Tensor) and target.numel() > 1)
@@ -262,16 +280,16 @@ class GNNGame:
             if whole is None:
                 with untouched(self.model):
                     whole = self._evaluator.outputs(self._evaluator.everybody)
-            asked = self._question
+            task = self._task
             payoff = resolve_payoff(
-                asked.payoff,
-                asked.target,
+                self._payoff,
+                task.target,
                 whole,
-                mode=asked.mode,
-                return_type=asked.return_type,
+                mode=task.mode,
+                return_type=task.return_type,
             )
-            if asked.return_type == "raw" and self._seem_probabilities(whole, asked.mode):
-                multiclass = asked.mode == "multiclass_classification"
+            if task.return_type == "raw" and self._seem_probabilities(whole, task.mode):
+                multiclass = task.mode == "multiclass_classification"
                 together = ", with a sum of 1" if multiclass else ""
                 warnings.warn(
                     # without the numbers, so that a whole dataset gives one warning
@@ -279,7 +297,7 @@ class GNNGame:
                     f"1{together}): if they are, say return_type='probs'",
                     stacklevel=3,
                 )
-            payoff = self._with_baseline(payoff, asked.baseline, whole)
+            payoff = self._with_baseline(payoff, self._baseline, whole)
             with torch.inference_mode(False):
                 # so that it is a tensor like any other
                 self._settled = whole[0].clone(), payoff
@@ -477,17 +495,6 @@ class GNNGame:
             f"GNNGame({self.n} players, payoff={self.payoff.name!r}, "
             f"columns={list(self.payoff.columns)}, {self.evaluations:,} evaluations)"
         )
-
-
-@dataclass(frozen=True)
-class _Question:
-    """What is to be explained, as it was asked for."""
-
-    target: TargetLike
-    payoff: PayoffLike
-    baseline: float | ArrayLike | Tensor | None
-    mode: str
-    return_type: str
 
 
 def _checked_batch_nodes(batch_nodes: int | None, model: Model, device: torch.device) -> int:

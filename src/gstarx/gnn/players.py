@@ -116,11 +116,14 @@ class Players:
         Node of the graph behind every player, ascending.
     prediction
         Output (1, columns) for the whole graph, where it had to be found out already.
+    node_outputs
+        Outputs (N, columns) for all nodes of the whole graph, for node tasks.
     """
 
     evaluator: Evaluator
     nodes: NDArray[np.int64]
     prediction: Tensor | None = None
+    node_outputs: Tensor | None = None
 
 
 def choose_players(
@@ -166,7 +169,11 @@ class _Surroundings:
         self.edges = data.edge_index.cpu().numpy()
         self.num_nodes = int(data.num_nodes or 0)
         with watch_propagation(model) as self.seen:
-            self.prediction = on_all.outputs(on_all.everybody)
+            if on_all.task_level == "node":
+                self.node_outputs: Tensor | None = on_all.node_outputs()
+                self.prediction = self.node_outputs[torch.from_numpy(anchors)]
+            else:
+                self.node_outputs, self.prediction = None, on_all.outputs(on_all.everybody)
         self.scale = size_of(self.prediction)
 
     def players(self, num_hops: int | None) -> Players:
@@ -191,8 +198,8 @@ class _Surroundings:
                 np.searchsorted(inside, nodes),
             )
             if all(self._same(found.outputs(mask), expected) for mask, expected in known):
-                return Players(found, nodes, self.prediction)
-        return Players(on_all, nodes, self.prediction)
+                return Players(found, nodes, self.prediction, self.node_outputs)
+        return Players(on_all, nodes, self.prediction, self.node_outputs)
 
     def _contexts(self, start: NDArray[np.bool_]) -> Iterator[NDArray[np.bool_]]:
         """Parts of the graph that may decide the output: the start, and one and two hops more.

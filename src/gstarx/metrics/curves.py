@@ -63,7 +63,15 @@ def fidelity_curve(
     *,
     sparsities: Sequence[float] = SPARSITIES,
     positive_only: bool = False,
-    **options: Any,
+    target: int | Sequence[int | None] | None = None,
+    removal: Any = "remove",
+    mode: str = "multiclass_classification",
+    task_level: str = "graph",
+    return_type: str = "raw",
+    index: int | None = None,
+    num_hops: int | None = None,
+    batch_nodes: int | None = None,
+    keywords: Sequence[str] | None = None,
 ) -> FidelityCurve:
     """The metrics of scores at many sparsities, for one graph or averaged over many.
 
@@ -79,8 +87,8 @@ def fidelity_curve(
         Where to cut, each once; by default the paper's eight.
     positive_only
         The rule of :func:`select_nodes`.
-    **options
-        As for :func:`gstarx.metrics.evaluate`.
+    target, removal, mode, task_level, return_type, index, num_hops, batch_nodes, keywords
+        As for :func:`gstarx.metrics.evaluate_many`.
     """
     if not len(sparsities):
         raise ValueError("sparsities must name at least one (got none)")
@@ -100,6 +108,19 @@ def fidelity_curve(
         selections.append(
             [select_nodes(checked, level, positive_only=positive_only) for level in levels]
         )
-    found = evaluate_many(model, graphs, selections, **options)
+    found = evaluate_many(
+        model,
+        graphs,
+        selections,
+        target=target,
+        removal=removal,
+        mode=mode,
+        task_level=task_level,
+        return_type=return_type,
+        index=index,
+        num_hops=num_hops,
+        batch_nodes=batch_nodes,
+        keywords=keywords,
+    )
     by_level = tuple(tuple(column) for column in zip(*found, strict=True))
     return FidelityCurve(levels, tuple(average(column) for column in by_level), by_level)

@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 
 from gstarx.gnn.players import check_data
 from gstarx.gnn.signature import Model
-from gstarx.metrics.probabilities import Parts, Task, options_of, part_probabilities
+from gstarx.metrics.probabilities import Parts, PartTask, part_probabilities
 from gstarx.metrics.selection import as_mask
 
 #: One set of nodes: ids, or a boolean mask.
@@ -91,7 +91,13 @@ def evaluate(
     *,
     target: int | None = None,
     removal: Any = "remove",
-    **task: Any,
+    mode: str = "multiclass_classification",
+    task_level: str = "graph",
+    return_type: str = "raw",
+    index: int | None = None,
+    num_hops: int | None = None,
+    batch_nodes: int | None = None,
+    keywords: Sequence[str] | None = None,
 ) -> Faithfulness:
     """All metrics of a set of nodes.
 
@@ -108,10 +114,13 @@ def evaluate(
     removal
         What it means that a node is not there: ``"remove"``, ``"split"``, ``"zero_filling"``, or a
         function. One and the same for all explainers that are compared.
-    **task
-        ``mode``, ``task_level``, ``return_type`` as in PyG's ``ModelConfig``; ``index`` and
-        ``num_hops`` for node and edge tasks, where the nodes around the target are what can be
-        selected and sparsity is the share of them; ``batch_nodes``.
+    mode, task_level, return_type, keywords
+        What the model does, as for :func:`gstarx.explain`.
+    index, num_hops
+        For node and edge tasks, where the nodes around the target are what can be selected and
+        sparsity is the share of them.
+    batch_nodes
+        Nodes per forward pass.
 
     Notes
     -----
@@ -130,7 +139,10 @@ def evaluate(
     >>> round(found.fidelity, 6), round(found.inverse_fidelity, 6), found.sparsity
     (0.25, -0.25, 0.5)
     """
-    return _evaluated(model, [data], [[nodes]], [target], _task(removal, task))[0][0]
+    task = PartTask(
+        mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+    )
+    return _evaluated(model, [data], [[nodes]], [target], task)[0][0]
 
 
 def evaluate_many(
@@ -140,13 +152,19 @@ def evaluate_many(
     *,
     target: int | Sequence[int | None] | None = None,
     removal: Any = "remove",
-    **task: Any,
+    mode: str = "multiclass_classification",
+    task_level: str = "graph",
+    return_type: str = "raw",
+    index: int | None = None,
+    num_hops: int | None = None,
+    batch_nodes: int | None = None,
+    keywords: Sequence[str] | None = None,
 ) -> list[Any]:
     """All metrics of many sets of nodes of many graphs, in few forward passes.
 
     Parameters
     ----------
-    model, removal, **task
+    model, removal, mode, task_level, return_type, index, num_hops, batch_nodes, keywords
         As for :func:`evaluate`.
     graphs
         The graphs.
@@ -168,7 +186,10 @@ def evaluate_many(
     targets = _one_for_each(target, len(listed))
     several = [_are_sets(entry) for entry in chosen]
     sets = [list(e) if many else [e] for e, many in zip(chosen, several, strict=True)]
-    found = _evaluated(model, listed, sets, targets, _task(removal, task))
+    task = PartTask(
+        mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+    )
+    found = _evaluated(model, listed, sets, targets, task)
     return [own if many else own[0] for own, many in zip(found, several, strict=True)]
 
 
@@ -184,17 +205,71 @@ def average(results: Iterable[Faithfulness]) -> Faithfulness:
     return Faithfulness(*(float(mean) for mean in np.mean(rows, axis=0)))
 
 
-def fidelity(model: Model, data: Data, nodes: NodesLike, **options: Any) -> float:
+def fidelity(
+    model: Model,
+    data: Data,
+    nodes: NodesLike,
+    *,
+    target: int | None = None,
+    removal: Any = "remove",
+    mode: str = "multiclass_classification",
+    task_level: str = "graph",
+    return_type: str = "raw",
+    index: int | None = None,
+    num_hops: int | None = None,
+    batch_nodes: int | None = None,
+    keywords: Sequence[str] | None = None,
+) -> float:
     """What the prediction loses without the nodes: ``p(G) - p(G without S)`` (section 5.1).
 
-    Options are those of :func:`evaluate`, here and below.
+    Parameters are those of :func:`evaluate`, here and below.
     """
-    return evaluate(model, data, nodes, **options).fidelity
+    return evaluate(
+        model,
+        data,
+        nodes,
+        target=target,
+        removal=removal,
+        mode=mode,
+        task_level=task_level,
+        return_type=return_type,
+        index=index,
+        num_hops=num_hops,
+        batch_nodes=batch_nodes,
+        keywords=keywords,
+    ).fidelity
 
 
-def inverse_fidelity(model: Model, data: Data, nodes: NodesLike, **options: Any) -> float:
+def inverse_fidelity(
+    model: Model,
+    data: Data,
+    nodes: NodesLike,
+    *,
+    target: int | None = None,
+    removal: Any = "remove",
+    mode: str = "multiclass_classification",
+    task_level: str = "graph",
+    return_type: str = "raw",
+    index: int | None = None,
+    num_hops: int | None = None,
+    batch_nodes: int | None = None,
+    keywords: Sequence[str] | None = None,
+) -> float:
     """What the prediction loses with nothing but the nodes: ``p(G) - p(S)`` (section 5.1)."""
-    return evaluate(model, data, nodes, **options).inverse_fidelity
+    return evaluate(
+        model,
+        data,
+        nodes,
+        target=target,
+        removal=removal,
+        mode=mode,
+        task_level=task_level,
+        return_type=return_type,
+        index=index,
+        num_hops=num_hops,
+        batch_nodes=batch_nodes,
+        keywords=keywords,
+    ).inverse_fidelity
 
 
 def sparsity(data: Data, nodes: NodesLike) -> float:
@@ -207,21 +282,100 @@ def sparsity(data: Data, nodes: NodesLike) -> float:
     return 1 - int(as_mask(nodes, count).sum()) / max(count, 1)
 
 
-def normalized_fidelity(model: Model, data: Data, nodes: NodesLike, **options: Any) -> float:
+def normalized_fidelity(
+    model: Model,
+    data: Data,
+    nodes: NodesLike,
+    *,
+    target: int | None = None,
+    removal: Any = "remove",
+    mode: str = "multiclass_classification",
+    task_level: str = "graph",
+    return_type: str = "raw",
+    index: int | None = None,
+    num_hops: int | None = None,
+    batch_nodes: int | None = None,
+    keywords: Sequence[str] | None = None,
+) -> float:
     """Fidelity times sparsity (Appendix A.3)."""
-    return evaluate(model, data, nodes, **options).normalized_fidelity
+    return evaluate(
+        model,
+        data,
+        nodes,
+        target=target,
+        removal=removal,
+        mode=mode,
+        task_level=task_level,
+        return_type=return_type,
+        index=index,
+        num_hops=num_hops,
+        batch_nodes=batch_nodes,
+        keywords=keywords,
+    ).normalized_fidelity
 
 
 def normalized_inverse_fidelity(
-    model: Model, data: Data, nodes: NodesLike, **options: Any
+    model: Model,
+    data: Data,
+    nodes: NodesLike,
+    *,
+    target: int | None = None,
+    removal: Any = "remove",
+    mode: str = "multiclass_classification",
+    task_level: str = "graph",
+    return_type: str = "raw",
+    index: int | None = None,
+    num_hops: int | None = None,
+    batch_nodes: int | None = None,
+    keywords: Sequence[str] | None = None,
 ) -> float:
     """Inverse fidelity times one less sparsity (Appendix A.3)."""
-    return evaluate(model, data, nodes, **options).normalized_inverse_fidelity
+    return evaluate(
+        model,
+        data,
+        nodes,
+        target=target,
+        removal=removal,
+        mode=mode,
+        task_level=task_level,
+        return_type=return_type,
+        index=index,
+        num_hops=num_hops,
+        batch_nodes=batch_nodes,
+        keywords=keywords,
+    ).normalized_inverse_fidelity
 
 
-def harmonic_fidelity(model: Model, data: Data, nodes: NodesLike, **options: Any) -> float:
+def harmonic_fidelity(
+    model: Model,
+    data: Data,
+    nodes: NodesLike,
+    *,
+    target: int | None = None,
+    removal: Any = "remove",
+    mode: str = "multiclass_classification",
+    task_level: str = "graph",
+    return_type: str = "raw",
+    index: int | None = None,
+    num_hops: int | None = None,
+    batch_nodes: int | None = None,
+    keywords: Sequence[str] | None = None,
+) -> float:
     """Both fidelities, weighed by sparsity, in one number between 0 and 1 (Appendix A.3)."""
-    return evaluate(model, data, nodes, **options).harmonic_fidelity
+    return evaluate(
+        model,
+        data,
+        nodes,
+        target=target,
+        removal=removal,
+        mode=mode,
+        task_level=task_level,
+        return_type=return_type,
+        index=index,
+        num_hops=num_hops,
+        batch_nodes=batch_nodes,
+        keywords=keywords,
+    ).harmonic_fidelity
 
 
 def as_parts(data: Data, sets: Sequence[NodesLike]) -> NDArray[np.bool_]:
@@ -245,16 +399,12 @@ def _evaluated(
     graphs: list[Data],
     sets: list[list[NodesLike]],
     targets: Sequence[int | None],
-    task: Task,
+    task: PartTask,
 ) -> list[list[Faithfulness]]:
     inside = [as_parts(data, own) for data, own in zip(graphs, sets, strict=True)]
     both = [np.concatenate([rows, ~rows]) for rows in inside]
     found = part_probabilities(model, graphs, both, targets, task)
     return [judged(parts, rows) for parts, rows in zip(found, inside, strict=True)]
-
-
-def _task(removal: Any, task: dict[str, Any]) -> Task:
-    return options_of({"removal": removal, **task})
 
 
 def _one_for_each(target: Any, count: int) -> list[Any]:

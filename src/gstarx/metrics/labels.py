@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from torch_geometric.data import Data
 
 from gstarx.gnn.signature import Model
 from gstarx.metrics.faithfulness import NodesLike, as_parts
-from gstarx.metrics.probabilities import options_of, part_probabilities
+from gstarx.metrics.probabilities import PartTask, part_probabilities
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,13 @@ def label_fidelity(
     removal: Any = "remove",
     positive_weight: float = 0.5,
     negative_weight: float = 0.5,
-    **task: Any,
+    mode: str = "multiclass_classification",
+    task_level: str = "graph",
+    return_type: str = "raw",
+    index: int | None = None,
+    num_hops: int | None = None,
+    batch_nodes: int | None = None,
+    keywords: Sequence[str] | None = None,
 ) -> LabelFidelity:
     """PyG's fidelity of a set of nodes: it counts labels that flip, not probabilities.
 
@@ -49,12 +56,15 @@ def label_fidelity(
 
     Parameters
     ----------
-    model, data, nodes, removal, **task
+    model, data, nodes, removal,
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords
         As for :func:`gstarx.metrics.evaluate`.
     positive_weight, negative_weight
         Of the characterization score; they sum to 1.
     """
-    asked = options_of({"removal": removal, **task})
+    asked = PartTask(
+        mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+    )
     inside = as_parts(data, [nodes])
     (found,) = part_probabilities(model, [data], [np.concatenate([inside, ~inside])], [None], asked)
     kept = inside[:, found.players]

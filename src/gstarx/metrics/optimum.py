@@ -1,12 +1,12 @@
 """The best that any explanation could do: node sets searched for by the metric itself.
 
-A yardstick, not an explanation: the search is told the metric. An explainer stands between a random
-selection below and this above.
+A reference, not an explanation: the search optimizes the metric itself. An explainer lies between a
+random selection and this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from gstarx.gnn.game import GNNGame
 from gstarx.gnn.signature import Model
 from gstarx.metrics.faithfulness import Faithfulness, NodesLike, harmonic_mean_of
-from gstarx.metrics.probabilities import Task, as_target, options_of
+from gstarx.metrics.probabilities import PartTask, as_target
 from gstarx.metrics.selection import as_mask
 
 _SETS_PER_CALL = 1 << 14
@@ -86,7 +86,13 @@ def best_selection(
     seed: int | np.random.Generator | None = None,
     target: int | None = None,
     removal: Any = "remove",
-    **task: Any,
+    mode: str = "multiclass_classification",
+    task_level: str = "graph",
+    return_type: str = "raw",
+    index: int | None = None,
+    num_hops: int | None = None,
+    batch_nodes: int | None = None,
+    keywords: Sequence[str] | None = None,
 ) -> BestSelection:
     """The set of at most ``size`` nodes with the highest harmonic fidelity.
 
@@ -95,7 +101,8 @@ def best_selection(
 
     Parameters
     ----------
-    model, data, target, removal, **task
+    model, data, target, removal,
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords
         As for :func:`gstarx.metrics.evaluate`.
     size
         The most nodes.
@@ -116,7 +123,14 @@ def best_selection(
     >>> best_selection(GCN(5, 8, 2), ring, 2).status
     'optimal'
     """
-    judge = _Judge(model, data, target, options_of({"removal": removal, **task}))
+    judge = _Judge(
+        model,
+        data,
+        target,
+        PartTask(
+            mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+        ),
+    )
     n = judge.game.n
     if isinstance(size, bool) or not isinstance(size, int | np.integer):
         raise TypeError(f"size must be an integer (got {size!r})")
@@ -147,7 +161,13 @@ def best_selections(
     seed: int | np.random.Generator | None = None,
     target: int | None = None,
     removal: Any = "remove",
-    **task: Any,
+    mode: str = "multiclass_classification",
+    task_level: str = "graph",
+    return_type: str = "raw",
+    index: int | None = None,
+    num_hops: int | None = None,
+    batch_nodes: int | None = None,
+    keywords: Sequence[str] | None = None,
 ) -> dict[int, BestSelection]:
     """The sets of at most so many nodes with the highest harmonic fidelity, for several sizes.
 
@@ -157,7 +177,8 @@ def best_selections(
 
     Parameters
     ----------
-    model, data, exhaustive_up_to, starts, seed, target, removal, **task
+    model, data, exhaustive_up_to, starts, seed, target, removal,
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords
         As for :func:`best_selection`.
     sizes
         The most nodes, any number of times over.
@@ -176,7 +197,13 @@ def best_selections(
         seed=seed,
         target=target,
         removal=removal,
-        **task,
+        mode=mode,
+        task_level=task_level,
+        return_type=return_type,
+        index=index,
+        num_hops=num_hops,
+        batch_nodes=batch_nodes,
+        keywords=keywords,
     )
     return dict(found)
 
@@ -191,13 +218,26 @@ def best_selections_in_turn(
     seed: int | np.random.Generator | None = None,
     target: int | None = None,
     removal: Any = "remove",
-    **task: Any,
+    mode: str = "multiclass_classification",
+    task_level: str = "graph",
+    return_type: str = "raw",
+    index: int | None = None,
+    num_hops: int | None = None,
+    batch_nodes: int | None = None,
+    keywords: Sequence[str] | None = None,
 ) -> Iterator[tuple[int, BestSelection]]:
     """What :func:`best_selections` finds, size by size, small ones first.
 
     For those who may have to stop before the last of them.
     """
-    judge = _Judge(model, data, target, options_of({"removal": removal, **task}))
+    judge = _Judge(
+        model,
+        data,
+        target,
+        PartTask(
+            mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+        ),
+    )
     generator = np.random.default_rng(seed)
     best = np.zeros(judge.game.n, dtype=np.bool_)
     score = float(judge.scores(best[None])[0])
@@ -225,7 +265,13 @@ def refine(
     budget: int = 2_000,
     target: int | None = None,
     removal: Any = "remove",
-    **task: Any,
+    mode: str = "multiclass_classification",
+    task_level: str = "graph",
+    return_type: str = "raw",
+    index: int | None = None,
+    num_hops: int | None = None,
+    batch_nodes: int | None = None,
+    keywords: Sequence[str] | None = None,
 ) -> RefinedSelection:
     """Improve a selection by swapping nodes, best swap first, within a budget of evaluations.
 
@@ -235,7 +281,8 @@ def refine(
 
     Parameters
     ----------
-    model, data, target, removal, **task
+    model, data, target, removal,
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords
         As for :func:`gstarx.metrics.evaluate`.
     nodes
         The selection to start from; its size stays.
@@ -246,7 +293,15 @@ def refine(
         raise ValueError(
             f"budget must be at least 3: the graph, the nodes and the rest (got {budget!r})"
         )
-    judge = _Judge(model, data, target, options_of({"removal": removal, **task}), budget)
+    judge = _Judge(
+        model,
+        data,
+        target,
+        PartTask(
+            mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+        ),
+        budget,
+    )
     start = as_mask(nodes, int(data.num_nodes or 0))[judge.game.nodes]
     best, _ = _climb(judge, start, int(start.sum()), exact_size=True)
     return RefinedSelection(
@@ -265,7 +320,7 @@ class _Judge:
         model: Model,
         data: Data,
         target: int | None,
-        task: Task,
+        task: PartTask,
         budget: int | None = None,
     ) -> None:
         self.game = GNNGame(

@@ -17,9 +17,9 @@ from torch_geometric.data import Data
 
 from gstarx.gnn.game import GNNGame
 from gstarx.gnn.model_state import restored
+from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.multi_graph import ManyGraphs, shared_outputs
 from gstarx.gnn.payoff import (
-    check_task,
     choose_columns,
     class_scores,
     looks_like_probabilities,
@@ -31,23 +31,16 @@ from gstarx.graphs.bitmasks import Coalitions
 
 
 @dataclass(frozen=True)
-class Task:
-    """What the model does, in the words of PyG's ``ModelConfig``, and how nodes are removed."""
+class PartTask(ModelTask):
+    """What the model does, and how parts of a graph are made and evaluated."""
 
     removal: RemovalLike = "remove"
-    mode: str = "multiclass_classification"
-    task_level: str = "graph"
-    return_type: str = "raw"
-    index: int | None = None
     num_hops: int | None = None
     batch_nodes: int | None = None
-    keywords: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        mode, return_type = check_task(self.mode, self.return_type)
-        object.__setattr__(self, "mode", mode)
-        object.__setattr__(self, "return_type", return_type)
-        if mode == "regression":
+        super().__post_init__()
+        if self.mode == "regression":
             raise ValueError(
                 "fidelity is a difference of probabilities of a class, which a regression model "
                 "does not have; compare its outputs for parts of the graph with "
@@ -84,7 +77,7 @@ def part_probabilities(
     graphs: Sequence[Data],
     parts: Sequence[Coalitions],
     targets: Sequence[int | None],
-    task: Task,
+    task: PartTask,
 ) -> list[Parts]:
     """Probabilities of graphs and of boolean parts (k, n) of them, in few forward passes."""
     with restored(model):
@@ -106,7 +99,7 @@ def _shared(
     signature: Signature,
     parts: Sequence[Coalitions],
     targets: Sequence[int | None],
-    task: Task,
+    task: PartTask,
 ) -> list[Parts]:
     # the whole graph goes in front of its parts; a part without nodes is not asked for
     asked = [np.concatenate([np.ones((1, p.shape[1]), bool), p[p.any(axis=1)]]) for p in parts]
@@ -132,7 +125,7 @@ def _from_rows(rows: NDArray[np.float64], part: Coalitions, target: int) -> Part
 
 
 def _from_game(
-    model: Model, graph: Data, part: Coalitions, target: int | None, task: Task
+    model: Model, graph: Data, part: Coalitions, target: int | None, task: PartTask
 ) -> Parts:
     game = GNNGame(
         model,
@@ -173,7 +166,7 @@ def as_target(target: Any) -> int | None:
         raise TypeError(f"target must be one class (got {target!r})") from None
 
 
-def _check_outputs(outputs: Tensor, task: Task) -> None:
+def _check_outputs(outputs: Tensor, task: PartTask) -> None:
     """Outputs of classes that are not probabilities already, as a game would want them."""
     if task.mode != "multiclass_classification":
         return
@@ -197,12 +190,3 @@ def _check_finite(probabilities: NDArray[np.float64]) -> None:
             f"the model's output gives probabilities {probabilities[row].tolist()}: they must be "
             "finite"
         )
-
-
-def options_of(task: dict[str, Any]) -> Task:
-    """The task from keyword arguments, or an error that lists them."""
-    valid = Task.__dataclass_fields__
-    for name in task:
-        if name not in valid:
-            raise TypeError(f"there is no option {name!r}; valid are {', '.join(sorted(valid))}")
-    return Task(**task)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 
 from gstarx.gnn.signature import Model
 from gstarx.metrics.faithfulness import NodesLike, as_parts
-from gstarx.metrics.probabilities import options_of, part_probabilities
+from gstarx.metrics.probabilities import PartTask, part_probabilities
 from gstarx.metrics.selection import as_scores
 
 #: From a graph to a score per node.
@@ -52,7 +52,13 @@ def robust_fidelity(
     seed: int | np.random.Generator | None = None,
     target: int | None = None,
     removal: Any = "remove",
-    **task: Any,
+    mode: str = "multiclass_classification",
+    task_level: str = "graph",
+    return_type: str = "raw",
+    index: int | None = None,
+    num_hops: int | None = None,
+    batch_nodes: int | None = None,
+    keywords: Sequence[str] | None = None,
 ) -> RobustFidelity:
     """Fidelity under random partial deletion, which stays nearer to graphs the model has seen.
 
@@ -63,7 +69,8 @@ def robust_fidelity(
 
     Parameters
     ----------
-    model, data, nodes, target, removal, **task
+    model, data, nodes, target, removal,
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords
         As for :func:`gstarx.metrics.evaluate`.
     delete_inside, delete_outside
         Chances of deletion, in [0, 1].
@@ -82,7 +89,9 @@ def robust_fidelity(
     shape = (samples, len(inside))
     without = ~(inside & (generator.random(shape) < delete_inside))
     alone = inside | (generator.random(shape) >= delete_outside)
-    asked = options_of({"removal": removal, **task})
+    asked = PartTask(
+        mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+    )
     parts = np.concatenate([without, alone])
     (found,) = part_probabilities(model, [data], [parts], [target], asked)
     lost = found.whole[found.target] - found.parts[:, found.target]

@@ -68,13 +68,23 @@ def select_nodes(
     array([0, 1])
     """
     ranked = as_scores(scores)
+    graph = None if connected is None else _as_graph(connected, len(ranked))
     size = selection_size(len(ranked), sparsity)
+    return select_best(ranked, size, positive_only=positive_only, graph=graph)
+
+
+def select_best(
+    scores: NDArray[np.float64],
+    size: int,
+    *,
+    positive_only: bool = False,
+    graph: CommunicationGraph | None = None,
+) -> NDArray[np.int64]:
+    """The ``size`` nodes with the highest scores, best first, as :func:`select_nodes` has them."""
     if positive_only:
-        size = min(size, int((ranked > 0).sum()))
-    order = np.argsort(-ranked, kind="stable")
-    if connected is None:
-        return order[:size]
-    return _grown(_as_graph(connected, len(ranked)), order, size)
+        size = min(size, int((scores > 0).sum()))
+    order = np.argsort(-scores, kind="stable")
+    return order[:size] if graph is None else _grown(graph, order, size)
 
 
 def node_scores_from_edges(

@@ -23,7 +23,7 @@ def pretrained_names() -> tuple[str, ...]:
 def pretrained(name: str) -> tuple[Network, ModelFacts]:
     """A network that ships with the package, in evaluation mode, and what is known of it.
 
-    How it was trained, and how to train it again: ``python -m gstarx.experiments pretrain``.
+    How it was trained, and how to train it again: ``python -m reproduction pretrain``.
 
     Parameters
     ----------

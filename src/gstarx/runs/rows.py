@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic_core import from_json, to_json
 
-from gstarx.explainers import NodeResult
+from gstarx.explainers import Explanation
 from gstarx.metrics import METRICS
 
 #: Changes whenever rows written before would mean something else.
@@ -19,7 +19,7 @@ FORMAT = 1
 #: Columns that may differ between two runs of one specification.
 VOLATILE = ("cpu_seconds", "wall_seconds", "finished", "host", "versions")
 #: How nodes are selected at a sparsity, and what the columns of the rule begin with.
-RULES = {"": False, "positive_": True}
+RULES = {"top": "", "positive": "positive_"}
 
 _NUMBERS = pa.list_(pa.float64())
 SCHEMA = pa.schema(
@@ -40,7 +40,7 @@ SCHEMA = pa.schema(
         pa.field("sparsities", _NUMBERS),
         *(
             pa.field(name, kind)
-            for rule in RULES
+            for rule in RULES.values()
             for name, kind in [
                 (f"{rule}selected", pa.list_(pa.list_(pa.int64()))),
                 *((f"{rule}{metric}", _NUMBERS) for metric in METRICS),
@@ -83,29 +83,29 @@ def identity_in(request: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in request.items() if k not in ("name", "spec", "spec_digest")}
 
 
-#: Columns that :func:`node_result` reads.
+#: Columns that :func:`explanation_of` reads.
 OF_A_RESULT = (
     *("scores", "selected", "target", "evaluations", "cpu_seconds"),
-    *("std_errors", "exact", "estimator"),
+    *("std_errors", "exact", "estimator", "explainer", "num_nodes"),
 )
 
 
-def node_result(row: Mapping[str, Any]) -> NodeResult:
+def explanation_of(row: Mapping[str, Any]) -> Explanation:
     """What the explainer answered, from the row that was kept of it."""
     scores, errors = row["scores"], row["std_errors"]
     # a search without scores has left what it selected at every sparsity
     sets = {tuple(nodes) for nodes in row["selected"]} if scores is None else set()
-    return NodeResult(
+    return Explanation.from_scores(
         None if scores is None else np.array(scores, dtype=np.float64),
-        sets=tuple(np.array(nodes, dtype=np.int64) for nodes in sorted(sets, key=len)[::-1]),
+        num_nodes=row["num_nodes"],
+        std_errors=None if errors is None else np.array(errors, dtype=np.float64),
+        sets=[np.array(nodes, dtype=np.int64) for nodes in sorted(sets, key=len)[::-1]],
+        method=row["explainer"],
         target=row["target"],
+        exact=row["exact"],
+        estimator=row["estimator"],
         evaluations=row["evaluations"],
-        cpu_seconds=row["cpu_seconds"],
-        details={
-            "exact": row["exact"],
-            "estimator": row["estimator"],
-            **({"node_std_error": np.array(errors)} if errors is not None else {}),
-        },
+        seconds=row["cpu_seconds"],
     )
 
 

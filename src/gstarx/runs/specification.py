@@ -113,7 +113,7 @@ class ExplainerSpec(_Checked):
     @field_validator("name")
     @classmethod
     def _known(cls, name: str) -> str:
-        valid = explainers.names(yardsticks=True)
+        valid = explainers.names(oracles=True)
         if name not in valid:
             raise ValueError(unknown("explainer", name, valid))
         return name

@@ -1,4 +1,4 @@
-"""One graph, one row: explained, judged at every sparsity, timed, and failures written down."""
+"""One graph, one row: explained, evaluated at every sparsity, timed, with failures recorded."""
 
 from __future__ import annotations
 
@@ -6,24 +6,22 @@ import copy
 import json
 import platform
 import socket
-import sys
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from operator import index
 from typing import Any, NamedTuple
 
-import numpy as np
 from torch_geometric.data import Data
 
-from gstarx.explainers import NodeExplainer, NodeResult
+from gstarx._version import __version__
+from gstarx.evaluation import Pipeline, recorded
+from gstarx.explainers import NodeExplainer
 from gstarx.explainers.packages import versions_of
 from gstarx.gnn.model_state import restored
-from gstarx.metrics import METRICS, evaluate_many
-from gstarx.metrics.selection import selection_size
+from gstarx.metrics import METRICS
 from gstarx.models import Network
 from gstarx.runs.rows import RULES, encoded, row_key
 
@@ -88,50 +86,19 @@ class Task:
         }
 
     def _explained(self, position: int, data: Data) -> dict[str, Any]:
-        generator = np.random.default_rng(np.random.SeedSequence([self.seed, position]))
+        pipeline = Pipeline(self.model, seed=self.seed, removal=self.removal)
         with restored(self.model):
             start = time.perf_counter()
-            found = self.explainer.explain(self.model, data, seed=generator)
+            explanation = pipeline.explain(self.explainer, data, position)
             wall = time.perf_counter() - start
-            judged = self._judged(data, found)
-        scores, errors = found.node_scores, found.details.get("node_std_error")
-        exact, estimator = found.details.get("exact"), found.details.get("estimator")
-        return {
-            # of the types that the store has, whatever an explainer of somebody else says
-            "target": None if found.target is None else index(found.target),
-            "scores": None if scores is None else scores.tolist(),
-            "std_errors": None if errors is None else np.asarray(errors, np.float64).tolist(),
-            "exact": None if exact is None else bool(exact),
-            "estimator": None if estimator is None else str(estimator),
-            "evaluations": None if found.evaluations is None else index(found.evaluations),
-            "cpu_seconds": found.cpu_seconds,
-            "wall_seconds": wall,
-            **judged,
-        }
-
-    def _judged(self, data: Data, found: NodeResult) -> dict[str, Any]:
-        """Selected nodes and all metrics at every sparsity, under both rules, in one pass."""
-        count = int(data.num_nodes or 0)
-        sizes = [selection_size(count, level) for level in self.sparsities]
-        chosen = {
-            rule: [found.select(size, positive_only=positive) for size in sizes]
-            for rule, positive in RULES.items()
-        }
-        # most selections of the two rules are the same nodes, and are asked for once
-        distinct = {nodes.tobytes(): nodes for sets in chosen.values() for nodes in sets}
-        (judged,) = evaluate_many(
-            self.model,
-            [data],
-            [list(distinct.values())],
-            target=found.target,
-            removal=self.removal,
-        )
-        metrics = {key: asdict(one) for key, one in zip(distinct, judged, strict=True)}
-        row: dict[str, Any] = {}
-        for rule, sets in chosen.items():
-            row[f"{rule}selected"] = [nodes.tolist() for nodes in sets]
+            evaluated = pipeline.evaluate(
+                data, explanation, sparsities=self.sparsities, rules=list(RULES)
+            )
+        row: dict[str, Any] = {**recorded(explanation), "wall_seconds": wall}
+        for rule, prefix in RULES.items():
+            row[f"{prefix}selected"] = [nodes.tolist() for nodes in evaluated[rule].selections]
             for metric in METRICS:
-                row[rule + metric] = [metrics[nodes.tobytes()][metric] for nodes in sets]
+                row[prefix + metric] = [getattr(one, metric) for one in evaluated[rule].metrics]
         return row
 
 
@@ -143,10 +110,8 @@ def on_device(data: Data, device: str) -> Data:
 @cache
 def package_versions() -> dict[str, str]:
     """Versions of the packages that can change a number, where this is called."""
-    # not imported: a room does not use the front door, through which everybody came
-    own = sys.modules["gstarx"].__version__
     others = ("numba", "numpy", "torch", "torch_geometric")
-    return {"gstarx": own, **{name: version(name) for name in others}}
+    return {"gstarx": __version__, **{name: version(name) for name in others}}
 
 
 @cache

@@ -15,7 +15,7 @@ import numpy as np
 from gstarx import runs
 from gstarx._internal.suggestions import unknown
 from gstarx.datasets.describing import label_of, title_of
-from gstarx.runs.rows import OF_A_RESULT, node_result
+from gstarx.runs.rows import OF_A_RESULT, explanation_of
 from gstarx.runs.store import Store, check_format
 from gstarx.web.catalog import METRICS, OFFER
 from gstarx.web.problems import Refused
@@ -24,7 +24,7 @@ from gstarx.web.settings import LoadedModel, ServedModel, ServedRun
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from gstarx.explainers import NodeResult
+    from gstarx.explainers import Explanation
     from gstarx.web.networks import Networks
 
 _COLUMNS = (
@@ -193,13 +193,13 @@ class Browsed:
         found: Data = self._data[position]
         return found
 
-    def results(self, position: int) -> list[tuple[StoredRun, NodeResult | None, str | None]]:
+    def results(self, position: int) -> list[tuple[StoredRun, Explanation | None, str | None]]:
         """What each run found of a graph, or why it failed."""
         listed = []
         for run in self.runs.values():
             row = run.rows.get(position)
             error = "this run has not come to the graph yet" if row is None else row["error"]
-            found = node_result(row) if row is not None and error is None else None
+            found = explanation_of(row) if row is not None and error is None else None
             listed.append((run, found, _first_line(error)))
         return listed
 

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gstarx import explainers
+from gstarx.evaluation import Pipeline, class_probabilities, recorded
 from gstarx.explainers.presets import with_settings
+from gstarx.gnn.model_task import ModelTask
 from gstarx.metrics import Faithfulness, evaluate_many
 from gstarx.metrics.optimum import best_selections_in_turn
-from gstarx.metrics.probabilities import options_of, part_probabilities
 from gstarx.web.catalog import METRICS, OFFER
 from gstarx.web.estimating import check_memory
 from gstarx.web.interrupter import Interrupter
@@ -25,7 +24,7 @@ from gstarx.web.settings import LoadedModel, Settings
 from gstarx.web.subjects import Subject, Subjects, drawn
 
 if TYPE_CHECKING:
-    from gstarx.explainers import NodeExplainer, NodeResult
+    from gstarx.explainers import Explanation, NodeExplainer
 
 #: Tells the server something: what kind of thing, and the thing itself.
 Say = Callable[[str, Any], None]
@@ -48,13 +47,15 @@ class _Question:
     removal: str = "remove"
 
     @property
-    def judging(self) -> dict[str, Any]:
-        """How metrics are to be taken."""
-        return {"removal": self.removal, "return_type": self.model.return_type}
-
-    def generator(self) -> np.random.Generator:
-        """Random numbers as runs and the command line have them for a graph of this position."""
-        return np.random.default_rng(np.random.SeedSequence([self.seed, self.subject.position]))
+    def pipeline(self) -> Pipeline:
+        """How the graph is explained and evaluated."""
+        return Pipeline(
+            self.model.model,
+            seed=self.seed,
+            target=self.target,
+            removal=self.removal,
+            return_type=self.model.return_type,
+        )
 
 
 class Explaining:
@@ -143,13 +144,8 @@ class Explaining:
         result = _empty(name, title, options)
         try:
             explainer = self._explainer(asked, name, options)
-            found = explainer.explain(
-                asked.model.model,
-                asked.subject.data,
-                seed=asked.generator(),
-                target=asked.target,
-                return_type=asked.model.return_type,
-            )
+            subject = asked.subject
+            found = asked.pipeline.explain(explainer, subject.data, subject.position)
             result |= _judged(asked, found)
         except Refused:
             raise
@@ -199,9 +195,10 @@ class Explaining:
                     asked.model.model,
                     asked.subject.data,
                     sizes,
-                    seed=asked.generator(),
+                    seed=explainers.graph_generator(asked.seed, asked.subject.position),
                     target=asked.target,
-                    **asked.judging,
+                    removal=asked.removal,
+                    return_type=asked.model.return_type,
                 )
             )
         listed = [found.get(size) for size in sizes]
@@ -215,16 +212,15 @@ class Explaining:
 
 def probabilities_of(model: LoadedModel, subject: Subject) -> list[float]:
     """What the model says of the whole graph, by class."""
-    nothing = np.zeros((0, subject.nodes), dtype=np.bool_)
-    task = options_of({"return_type": model.return_type})
+    task = ModelTask(return_type=model.return_type)
     try:
-        (parts,) = part_probabilities(model.model, [subject.data], [nothing], [None], task)
+        output = task.output(model.model, subject.data)
+        return class_probabilities(output, task.mode, task.return_type)
     except Exception as error:
         if ran_out(error):
             raise
         text = f"the model cannot read this graph: {said(error) or type(error).__name__}"
         raise Refused("failed", text) from error
-    return [float(share) for share in parts.whole]
 
 
 def checked_target(target: int | None, probabilities: Sequence[float]) -> int | None:
@@ -262,28 +258,21 @@ def _empty(name: str, title: str, options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _judged(asked: _Question, found: NodeResult) -> dict[str, Any]:
+def _judged(asked: _Question, found: Explanation) -> dict[str, Any]:
     """Scores, and the selections of all sizes with their metrics."""
-    selections = [found.select(size) for size in range(asked.subject.nodes + 1)]
-    target = asked.target if found.target is None else found.target
-    (metrics,) = evaluate_many(
-        asked.model.model,
-        [asked.subject.data],
-        [selections],
-        target=target,
-        **asked.judging,
-    )
-    exact, errors = found.details.get("exact"), found.details.get("node_std_error")
+    sizes = range(asked.subject.nodes + 1)
+    evaluated = asked.pipeline.evaluate(asked.subject.data, found, sizes=sizes)["top"]
+    kept = recorded(found)
     return {
-        "target": target,
-        "scores": _numbers(found.node_scores),
-        "std_errors": _numbers(errors),
-        "selections": [_ids(nodes) for nodes in selections],
-        "metrics": _columns(metrics),
-        "exact": None if exact is None else bool(exact),
-        "estimator": found.details.get("estimator"),
-        "evaluations": found.evaluations,
-        "seconds": found.cpu_seconds,
+        "target": asked.target if kept["target"] is None else kept["target"],
+        "scores": _numbers(kept["scores"]),
+        "std_errors": _numbers(kept["std_errors"]),
+        "selections": [_ids(nodes) for nodes in evaluated.selections],
+        "metrics": _columns(evaluated.metrics),
+        "exact": kept["exact"],
+        "estimator": kept["estimator"],
+        "evaluations": kept["evaluations"],
+        "seconds": kept["cpu_seconds"],
     }
 
 

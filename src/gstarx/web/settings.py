@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gstarx._version import __version__
+
 #: Of the package.
-VERSION: str = sys.modules["gstarx"].__version__
+VERSION: str = __version__
 
 
 @dataclass(frozen=True)

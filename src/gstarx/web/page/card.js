@@ -158,7 +158,7 @@ export class ExplainerCard extends Card {
   }
 }
 
-/** The yardstick: a search that is told the metric. */
+/** The oracle: a search that optimizes the metric itself. */
 export class BestCard extends Card {
   answer(subject, best, point) {
     this.subject = subject;
@@ -200,6 +200,6 @@ export class BestCard extends Card {
   #words(found) {
     if (!found) return 'Not searched for at this size. Keep fewer.';
     const used = counted(this.subject.kind, found.length);
-    return `A yardstick and no explanation: the search is told the metric. It uses ${used}.`;
+    return `A reference and no explanation: the search optimizes the metric itself. It uses ${used}.`;
   }
 }

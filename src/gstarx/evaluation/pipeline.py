@@ -1,0 +1,148 @@
+"""Explain a graph, select nodes, evaluate the selections, and record what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gstarx.explainers import Explanation, NodeExplainer, graph_generator
+from gstarx.gnn.payoff import class_scores
+from gstarx.metrics import Faithfulness, evaluate_many
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Selections of an explanation and their metrics, in the same order."""
+
+    selections: list[NDArray[np.int64]]
+    metrics: list[Faithfulness]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """How the graphs of one model are explained and evaluated.
+
+    Attributes
+    ----------
+    model
+        Any PyG model or callable that classifies graphs.
+    seed
+        Random numbers follow from it and a graph's position, see :func:`graph_generator`.
+    target
+        The class to explain; by default the predicted one of every graph.
+    removal
+        How nodes are removed when selections are evaluated.
+    mode, return_type, keywords
+        What the model does, as for :func:`gstarx.explain`.
+    """
+
+    model: Any
+    seed: int | None = None
+    target: int | None = None
+    removal: Any = "remove"
+    mode: str = "multiclass_classification"
+    return_type: str = "raw"
+    keywords: Sequence[str] | None = None
+
+    def explain(self, explainer: NodeExplainer, data: Data, position: int) -> Explanation:
+        """Explain the graph at a position of its dataset."""
+        return explainer.explain(
+            self.model,
+            data,
+            target=self.target,
+            mode=self.mode,
+            return_type=self.return_type,
+            keywords=self.keywords,
+            seed=graph_generator(self.seed, position),
+        )
+
+    def evaluate(
+        self,
+        data: Data,
+        explanation: Explanation,
+        *,
+        sparsities: Sequence[float] | None = None,
+        sizes: Sequence[int] | None = None,
+        rules: Sequence[str] = ("top",),
+    ) -> dict[str, Evaluated]:
+        """Select nodes at sparsities or of sizes and evaluate them, by the rule of selection.
+
+        Selections that are the same set of nodes are evaluated once.
+        """
+        wanted: list[dict[str, Any]] = [{"sparsity": level} for level in sparsities or ()]
+        wanted += [{"size": size} for size in sizes or ()]
+        chosen = {rule: [explanation.select(**one, rule=rule) for one in wanted] for rule in rules}
+        distinct = {nodes.tobytes(): nodes for sets in chosen.values() for nodes in sets}
+        (metrics,) = self.evaluate_selections([data], [list(distinct.values())], [explanation])
+        known = dict(zip(distinct, metrics, strict=True))
+        return {
+            rule: Evaluated(sets, [known[nodes.tobytes()] for nodes in sets])
+            for rule, sets in chosen.items()
+        }
+
+    def evaluate_selections(
+        self,
+        graphs: Sequence[Data],
+        selections: Sequence[Sequence[Any]],
+        explanations: Sequence[Explanation | None] | None = None,
+    ) -> list[list[Faithfulness]]:
+        """Metrics of several sets of nodes of every graph, for the classes that were explained."""
+        targets = [self.target] * len(graphs)
+        for at, explanation in enumerate(explanations or ()):
+            if explanation is not None and explanation.explained:
+                targets[at] = explanation.target_class
+        return evaluate_many(
+            self.model,
+            graphs,
+            [list(sets) for sets in selections],
+            target=targets,
+            removal=self.removal,
+            mode=self.mode,
+            return_type=self.return_type,
+            keywords=self.keywords,
+        )
+
+    def probabilities(self, output: Tensor) -> list[float]:
+        """Probabilities of all classes from the model's output (1, C) for a graph."""
+        return class_probabilities(output, self.mode, self.return_type)
+
+
+def class_probabilities(output: Tensor, mode: str, return_type: str) -> list[float]:
+    """Probabilities of all classes from a model's output (1, C).
+
+    >>> import torch
+    >>> class_probabilities(torch.tensor([[0.0, 0.0]]), "multiclass_classification", "raw")
+    [0.5, 0.5]
+    """
+    shares = class_scores(output, mode, return_type, "prob")[0].double()
+    return [float(share) for share in shares]
+
+
+def recorded(explanation: Explanation) -> dict[str, Any]:
+    """What is kept of an explanation: the fields that files, pages and the command line share.
+
+    Numbers are plain Python ones; ``std_errors`` is ``None`` where no error is known.
+    """
+    scores, errors = explanation.node_scores, None
+    if explanation.scores is not None and not explanation.std_errors.isnan().all():
+        everywhere = np.zeros(int(explanation.num_nodes or 0))
+        everywhere[explanation.players.numpy()] = explanation.std_errors.numpy()
+        errors = everywhere.tolist()
+    exact, estimator = explanation.exact, explanation.estimator
+    evaluations = explanation.evaluations
+    return {
+        "target": explanation.target_class if explanation.explained else None,
+        "scores": None if scores is None else scores.tolist(),
+        "std_errors": errors,
+        "exact": None if exact is None else bool(exact),
+        "estimator": None if estimator is None else str(estimator),
+        "evaluations": None if evaluations is None else index(evaluations),
+        "cpu_seconds": float(explanation.seconds),
+    }

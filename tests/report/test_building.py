@@ -1,0 +1,180 @@
+"""What a report shows is what the metrics say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gstarx.datasets import load
+from gstarx.explainers import Attribution, Explanation, create
+from gstarx.metrics import SPARSITIES, best_selection, evaluate, fidelity_curve
+from gstarx.models import accuracy, pretrained
+from gstarx.report import ReportData, build_report
+
+COUNT = 4
+
+
+@pytest.fixture(scope="module")
+def model() -> torch.nn.Module:
+    return pretrained("nitro")[0]
+
+
+@pytest.fixture(scope="module")
+def graphs() -> list[Data]:
+    # small ones, for which the search for the best selection is short
+    found = [graph for graph in load("nitro") if graph.num_nodes <= 10]
+    return found[:COUNT]
+
+
+@pytest.fixture(scope="module")
+def found(model: torch.nn.Module, graphs: list[Data]) -> ReportData:
+    sets = [
+        Explanation.from_scores(None, num_nodes=g.num_nodes, sets=[np.array([0, 1])], evaluations=7)
+        for g in graphs
+    ]
+    scores = [np.linspace(1, -1, graph.num_nodes) for graph in graphs]
+    explainers = {"loo": create("leave_one_out"), "sets": sets, "given": scores}
+    return build_report(model, graphs, explainers, title="T", names=list("abcd"), progress=False)
+
+
+def test_the_rows_are_the_explainers_and_what_they_are_held_against(found: ReportData) -> None:
+    assert [(row.name, row.kind) for row in found.rows] == [
+        ("loo", "explainer"),
+        ("sets", "explainer"),
+        ("given", "explainer"),
+        ("random selection", "random"),
+        ("best selection found", "optimum"),
+    ]
+    assert [len(row.graphs) for row in found.rows] == [COUNT] * 5
+    assert found.rows[1].note == "finds sets, gives no scores"
+    assert found.rows[1].evaluations == 7
+
+
+def test_curves_and_metrics_are_those_of_the_metrics(
+    found: ReportData, model: torch.nn.Module, graphs: list[Data]
+) -> None:
+    scores = [np.linspace(1, -1, graph.num_nodes) for graph in graphs]
+    curve = fidelity_curve(model, graphs, scores)
+    row = found.rows[2]
+    assert row.curve is not None
+    assert row.curve.sparsities == SPARSITIES
+    assert row.curve["harmonic_fidelity"] == pytest.approx(curve["harmonic_fidelity"], abs=1e-6)
+    for place, graph in enumerate(graphs):
+        shown = found.graphs[place]
+        assert shown.name == "abcd"[place]
+        own = evaluate(model, graph, shown.selected["given"])
+        assert shown.metrics["given"].harmonic_fidelity == pytest.approx(own.harmonic_fidelity)
+        assert shown.metrics["given"] == row.graphs[place]
+
+
+def test_random_selections_are_as_large_as_those_of_explainers(found: ReportData) -> None:
+    given, random = found.rows[2].curve, found.rows[3].curve
+    assert given is not None
+    assert random is not None
+    assert random.sparsities == given.sparsities
+    assert random["sparsity"] == pytest.approx(given["sparsity"])
+    assert random["harmonic_fidelity"] != pytest.approx(given["harmonic_fidelity"])
+
+
+def test_predictions_and_accuracy_are_the_models(
+    found: ReportData, model: torch.nn.Module, graphs: list[Data]
+) -> None:
+    assert found.accuracy == accuracy(model, graphs)
+    for shown, graph in zip(found.graphs, graphs, strict=True):
+        with torch.no_grad():
+            logits = model(graph.x, graph.edge_index, torch.zeros(len(graph.x), dtype=torch.long))
+        assert shown.predicted == int(logits.argmax())
+        assert shown.probability == pytest.approx(float(logits.softmax(1).max()), abs=1e-5)
+        assert shown.label == int(graph.y)
+
+
+def test_the_optimum_is_above_everything(
+    found: ReportData, model: torch.nn.Module, graphs: list[Data]
+) -> None:
+    best = found.rows[-1]
+    assert best.note.endswith(f"certain for {COUNT} of {COUNT} graphs")
+    for row in found.rows[:-1]:
+        for own, ceiling in zip(row.graphs, best.graphs, strict=True):
+            assert own.harmonic_fidelity <= ceiling.harmonic_fidelity + 1e-6
+    size = int(0.3 * graphs[0].num_nodes + 1e-9)
+    again = best_selection(model, graphs[0], size)
+    assert best.graphs[0].harmonic_fidelity == pytest.approx(again.evaluation.harmonic_fidelity)
+
+
+def test_truth_is_found_by_leaving_one_out(found: ReportData) -> None:
+    assert found.rows[0].auroc is not None
+    assert found.rows[0].auroc > 0.8
+    assert found.rows[1].auroc is None
+
+
+def test_same_seed_same_numbers(model: torch.nn.Module, graphs: list[Data]) -> None:
+    def random_row(seed: int) -> ReportData:
+        explainers = {"random": create("random")}
+        return build_report(
+            model, graphs, explainers, title="T", seed=seed, optimum=False, progress=False
+        )
+
+    one, same, other = (random_row(seed) for seed in (1, 1, 2))
+    assert one.rows[1].graphs == same.rows[1].graphs != other.rows[1].graphs
+    assert one.rows[0].graphs == same.rows[0].graphs
+    assert (one.graphs[0].scores["random"] == same.graphs[0].scores["random"]).all()
+
+
+def test_the_gallery_can_be_short_and_baselines_left_out(
+    model: torch.nn.Module, graphs: list[Data]
+) -> None:
+    options = {"gallery": 1, "random_draws": 0, "optimum": False, "progress": False}
+    found = build_report(
+        model, graphs, {"a": create("leave_one_out")}, title="T", sparsities=[0.6], **options
+    )
+    assert [row.name for row in found.rows] == ["a"]
+    assert len(found.graphs) == 1
+    assert found.graphs[0].name == graphs[0].smiles
+    assert found.rows[0].curve is not None
+    assert found.rows[0].curve.sparsities == (0.6, 0.7)
+
+
+def test_another_class_can_be_explained(model: torch.nn.Module, graphs: list[Data]) -> None:
+    options = {"random_draws": 0, "optimum": False, "progress": False}
+    explainers = {"a": create("leave_one_out")}
+    zero, one = (
+        build_report(model, graphs, explainers, title="T", target=target, **options)
+        for target in (0, 1)
+    )
+    assert [g.predicted for g in zero.graphs] == [g.predicted for g in one.graphs]
+    scores = zip(zero.graphs, one.graphs, strict=True)
+    assert all(np.allclose(a.scores["a"], -b.scores["a"], atol=1e-5) for a, b in scores)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"explainers": {}}, "explainers must name at least one"),
+        ({"graphs": []}, "graphs must be at least one"),
+        ({"names": ["a"]}, "names must be one for each of 4"),
+        ({"labels": [1]}, "labels must be one for each of 4"),
+        ({"explainers": {"x": [[1]]}}, "results of 'x' must be one for each of 4"),
+        ({"explainers": {"random selection": []}}, "no explainer may be called"),
+        ({"sparsity": 1.5}, r"sparsity must lie in \[0, 1\]"),
+    ],
+)
+def test_bad_input_is_refused(
+    model: torch.nn.Module, graphs: list[Data], options: dict[str, object], message: str
+) -> None:
+    asked: dict[str, Any] = {"graphs": graphs, "explainers": {"a": create("leave_one_out")}}
+    with pytest.raises(ValueError, match=message):
+        build_report(model, title="T", progress=False, **(asked | options))
+
+
+def test_an_explainer_that_fails_says_where(model: torch.nn.Module, graphs: list[Data]) -> None:
+    class Broken(type(create("leave_one_out"))):  # type: ignore[misc]
+        def attribute(self, *args: object, **more: object) -> Attribution:
+            raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no") as caught:
+        build_report(model, graphs, {"b": Broken()}, title="T", progress=False)
+    assert caught.value.__notes__ == ["while explaining graph 0 by 'b'"]
