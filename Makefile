@@ -44,8 +44,13 @@ bench: $(READY) ## measure speed and accuracy
 reproduce: $(READY) ## write docs/results.md, its tables and plots from the stored rows
 	$(BIN)/python -m reproduction page
 
-soak: $(READY) ## far more examples of properties, runs killed ten times, the explorer under load
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --hypothesis-profile=soak
+soak: $(READY) browser ## slow tests too, and far more examples of properties
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --hypothesis-profile=soak -m ''
+
+.PHONY: coverage
+coverage: $(READY) ## lines that the tests run, as htmlcov/index.html; needs pytest-cov
+	@$(BIN)/python -c 'import pytest_cov' || { echo 'pytest-cov is not in the lock file: CONTRIBUTING.md says how to add it'; exit 1; }
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --cov=gstarx --cov-report=term --cov-report=html
 
 docs: $(READY) ## build the site into site/, readable offline
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

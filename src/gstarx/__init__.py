@@ -1,7 +1,7 @@
 """Cooperative games on graphs, and structure-aware explanations of graph neural networks.
 
-The names below are loaded when first used, so that ``import gstarx`` costs nothing and brings in
-only what a program asks for.
+Names are imported when they are first used, so ``import gstarx`` is fast and loads only what a
+program needs.
 """
 
 from importlib import import_module

@@ -19,6 +19,7 @@ def test_names_and_pages_are_escaped() -> None:
     assert "<title>&lt;b&gt;</title>" in text
 
 
+@pytest.mark.browser
 def test_tabs_in_a_browser() -> None:
     browsers = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
     chromium = shutil.which("chromium")

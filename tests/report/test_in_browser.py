@@ -12,6 +12,8 @@ from gstarx.report import write_report
 from tests.browser import started_browser
 from tests.report.made import SCRIPT, report_data
 
+pytestmark = pytest.mark.browser
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:

@@ -19,6 +19,8 @@ from tests.runs.same_rows import assert_same_rows
 
 pytest.importorskip("ray", reason="needs the ray extra")
 
+pytestmark = pytest.mark.ray
+
 Make = Callable[..., RunSpec]
 
 

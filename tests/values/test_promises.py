@@ -1,9 +1,8 @@
-"""What the documentation promises of estimates, at full size. Only with the soak profile."""
+"""What the documentation promises of estimates, at full size."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import settings
 
 from benchmarks.coverage import GRAPHS, PER_PLAYER, PLAYERS, SEEDS, VALUES, share_covered
 from benchmarks.interactions import sparse_graph
@@ -11,9 +10,7 @@ from gstarx.values import banzhaf_value_sampled, myerson_value_sampled, shapley_
 from tests.values.definitions import first_players_game, peak_memory
 
 pytestmark = [
-    pytest.mark.skipif(
-        settings.default is not settings.get_profile("soak"), reason="takes minutes: make soak"
-    ),
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning"),
 ]
 

@@ -20,6 +20,8 @@ from tests.browser import started_browser
 from tests.web import made_answers
 from tests.web.served import Served, wait_for
 
+pytestmark = pytest.mark.browser
+
 #: Nitrobenzene, and its nitrogen and oxygens.
 SMILES, NITRO = "c1ccccc1[N+](=O)[O-]", [6, 7, 8]
 ASKED = f"#ask?model=nitro&smiles={quote(SMILES)}&explainer=gstarx&explainer=leave_one_out"

@@ -1,7 +1,4 @@
-"""Fifty people at once for a minute: everybody is answered, and the memory comes back.
-
-Only with the soak profile.
-"""
+"""Fifty people at once for a minute: everybody is answered, and the memory comes back."""
 
 from __future__ import annotations
 
@@ -15,14 +12,11 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from hypothesis import settings
 
 from tests.web.served import MOLECULE
 from tests.web.test_serving import ready, serving
 
-pytestmark = pytest.mark.skipif(
-    settings.default is not settings.get_profile("soak"), reason="takes minutes: make soak"
-)
+pytestmark = pytest.mark.slow
 CLIENTS, SECONDS, WARM_UP = 50, 60.0, 30.0
 MOLECULES = (
     MOLECULE,

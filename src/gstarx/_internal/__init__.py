@@ -1,1 +1,1 @@
-"""Helpers without a home of their own; not part of the public interface."""
+"""Small helpers that are shared by several packages; not part of the public API."""

@@ -1,6 +1,6 @@
-"""The command ``gstarx``. No science in here: every command calls the other rooms.
+"""The command line interface ``gstarx``; every command calls the other packages.
 
-Nothing heavy is loaded until a command needs it, so that help and completion answer at once.
+Heavy modules are imported only when a command needs them, so help and completion are fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Graphs of the paper and of your own: ``load``, ``from_csv``, ``smiles_graph``."""
+"""Datasets of graphs with splits: those of the paper, and your own molecules and sentences."""
 
 from __future__ import annotations
 

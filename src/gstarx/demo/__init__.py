@@ -1,4 +1,4 @@
-"""See it work: ``python -m gstarx.demo``, the same as ``gstarx demo``."""
+"""The demo, ``python -m gstarx.demo``; the same as ``gstarx demo``."""
 
 from __future__ import annotations
 

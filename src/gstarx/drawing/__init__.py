@@ -1,4 +1,4 @@
-"""Pictures of explanations: molecules, sentences, graphs, curves and intervals."""
+"""Drawings of explanations: molecules, sentences, graphs, curves and intervals."""
 
 from gstarx.drawing.comparison import compare
 from gstarx.drawing.dispatch import draw

@@ -1,4 +1,4 @@
-"""Which nodes mattered: GStarX, simple baselines and the compared methods, with one result type."""
+"""Explainers of graph neural networks: GStarX, compared methods and baselines, one result type."""
 
 from gstarx.explainers.base import NodeExplainer
 from gstarx.explainers.baselines import LeaveOneOut, LocalShapley, RandomNodes, SingleNode

@@ -1,4 +1,4 @@
-"""What is a coalition worth: games as callables, a gallery of them, and transforms."""
+"""Cooperative games as functions of coalitions: table games, textbook games and transforms."""
 
 from gstarx.games.gallery import (
     additive_game,

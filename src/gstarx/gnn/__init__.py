@@ -1,4 +1,4 @@
-"""The network as a game: coalitions of nodes, evaluated in batches."""
+"""A graph neural network as a cooperative game on nodes, evaluated in batches."""
 
 from gstarx.gnn.baseline import expected_output
 from gstarx.gnn.game import GNNGame

@@ -1,4 +1,4 @@
-"""Who can talk to whom: communication graphs and their connected coalitions."""
+"""Communication graphs and their connected coalitions."""
 
 from gstarx.graphs.communication import CommunicationGraph, TooManyCoalitions
 from gstarx.graphs.lattice import CoalitionLattice

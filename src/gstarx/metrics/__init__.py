@@ -1,4 +1,4 @@
-"""Is the explanation true: one evaluator for every method, with random below and the best above."""
+"""Metrics of explanations: fidelity, sparsity, ground truth, robustness and comparison."""
 
 from gstarx.metrics.comparison import Difference, paired_bootstrap, share_of_gap
 from gstarx.metrics.curves import FidelityCurve, fidelity_curve

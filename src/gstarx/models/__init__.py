@@ -1,4 +1,4 @@
-"""The networks of the paper, its published weights, and training of one's own."""
+"""The paper's graph neural networks, their published weights, training and saved models."""
 
 from gstarx.models.checkpoints import load_published_checkpoint
 from gstarx.models.evaluation import accuracy

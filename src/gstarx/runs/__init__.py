@@ -1,4 +1,4 @@
-"""Many graphs: runs that can be stopped at any moment, and a store that never mixes them up."""
+"""Resumable runs that explain many graphs, in parallel, and store the results."""
 
 from gstarx._internal.optional import require
 

@@ -1,4 +1,4 @@
-"""How the worth is shared: the Hamiache-Navarro, Myerson, C-Shapley, Shapley and Banzhaf values."""
+"""Values of cooperative games: Hamiache-Navarro, Myerson, C-Shapley, Shapley and Banzhaf."""
 
 from gstarx.values import axioms
 from gstarx.values.allocation import (

@@ -1,7 +1,7 @@
-"""The explorer: a page to ask a model why, and the HTTP API behind it.
+"""The explorer: a web page that explains predictions, and its HTTP API.
 
-No science in here. The server moves JSON between browsers and worker processes and never loads a
-deep-learning framework; the workers call the rooms above.
+The server passes JSON between browsers and worker processes and never imports torch; the workers
+call the other packages.
 """
 
 from gstarx.web.settings import Limits, LoadedModel, ServedModel, ServedRun, Settings

@@ -1,1 +1,1 @@
-"""The Hamiache-Navarro value: closed form, the paper's iteration, and a consistent sampler."""
+"""The Hamiache-Navarro value: closed form, the paper's iteration, and a consistent estimator."""
