@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,7 @@ from gstarx.cli.own_graphs import molecule, read_file
 from gstarx.datasets import load
 from gstarx.datasets.molecules import molecule_graph
 from gstarx.models import pretrained, save_model
-from tests.cli.commands import MOLECULE, found, gstarx, refused
+from tests.cli.commands import MOLECULE, environment, found, gstarx, refused
 from tests.shared import checkpoint
 
 FACTORY = """
@@ -287,3 +289,18 @@ def test_a_network_that_does_not_do_is_explained(
 ) -> None:
     save_nitro("weights.pt")
     assert message in refused("explain", "nitro", "0", *arguments, code=code)
+
+
+@pytest.mark.parametrize("command", ["explain", "compare", "report"])
+def test_a_wrong_smiles_is_refused_before_torch_is_loaded(command: str) -> None:
+    code = (
+        "import sys\nfrom gstarx.cli import main\n"
+        f"sys.argv = ['gstarx', {command!r}, '--smiles', 'C(C']\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert end.code == 1, end.code\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment()
+    )
+    assert done.returncode == 0, done.stderr
+    assert "no molecule" in done.stderr

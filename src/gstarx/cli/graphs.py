@@ -99,7 +99,6 @@ class InputSelection:
     def subjects(self) -> list[Subject]:
         """The graphs."""
         self.check()
-        check_smiles(self.smiles or ())
         from gstarx.cli import own_graphs
 
         network = self.network
@@ -134,6 +133,7 @@ class InputSelection:
             raise WrongUse(
                 f"say which graphs of {self.dataset!r}: positions such as 15 44, or --split test"
             )
+        check_smiles(self.smiles or ())
 
     def _of_the_dataset(self) -> Iterator[Subject]:
         assert self.dataset is not None

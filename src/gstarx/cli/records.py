@@ -13,7 +13,6 @@ from rich.text import Text
 from gstarx.cli.console import CommandError, note, out, table
 from gstarx.cli.graphs import InputSelection, Subject, node_labels
 from gstarx.cli.methods import OptionsOf
-from gstarx.datasets.describing import label_of
 
 if TYPE_CHECKING:
     from gstarx.explainers import Explanation, NodeExplainer
@@ -63,6 +62,7 @@ class Record:
 
     def as_dict(self) -> dict[str, Any]:
         """What ``--json`` prints."""
+        from gstarx.datasets.describing import label_of
         from gstarx.evaluation import recorded
 
         kept = recorded(self.explanation)
@@ -135,6 +135,8 @@ class Record:
         console.print(", ".join(how) + "\n", style="dim")
 
     def _prediction(self) -> Text:
+        from gstarx.datasets.describing import label_of
+
         def named(number: int) -> str:
             name = self.class_name(number)
             return f"class {number}" + (f" ({name})" if name else "")

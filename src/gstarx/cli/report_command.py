@@ -81,7 +81,6 @@ def report(
     """
     from gstarx.cli.methods import create_explainers, parse_options
     from gstarx.cli.stored_results import stored_results
-    from gstarx.report import write_report
 
     writable(output, ".html")
     asked = InputSelection(
@@ -99,6 +98,8 @@ def report(
         found = gathered(
             asked, methods, title=title, sparsity=sparsity, seed=seed, return_type=return_type
         )
+        from gstarx.report import write_report
+
         write_report(output, found)
     if as_json:
         print_json(summary(found, output), stream)
