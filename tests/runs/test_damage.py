@@ -23,7 +23,7 @@ from gstarx.runs import (
     RunSpec,
     StoreError,
     lock,
-    pieces,
+    parquet_parts,
     read,
     resolution,
     resume,
@@ -346,7 +346,7 @@ def test_requests_of_older_stores_are_read(filled: Path) -> None:
 
 def test_pieces_ignore_what_is_hidden(tmp_path: Path) -> None:
     (tmp_path / ".rows-00000000-00000000.parquet").touch()
-    assert pieces.pieces(tmp_path) == ([], [])
+    assert parquet_parts.pieces(tmp_path) == ([], [])
 
 
 @pytest.mark.parametrize("name", ["rows", "runs"])

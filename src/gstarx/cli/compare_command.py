@@ -98,6 +98,7 @@ def compare(
     asked = InputSelection(
         dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
     )
+    asked.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
         subjects = asked.subjects()
         methods = create_explainers(asked, options, baseline=baseline, seed=seed)

@@ -133,6 +133,7 @@ def explain(
     asked = InputSelection(
         dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
     )
+    asked.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
         subjects = asked.subjects()
         (method,) = create_explainers(asked, options, baseline=baseline, seed=seed).values()

@@ -86,6 +86,8 @@ def report(
     asked = InputSelection(
         dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
     )
+    if from_store is None:
+        asked.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
         methods: Mapping[str, Any]
         if from_store is not None:
@@ -93,7 +95,6 @@ def report(
         else:
             known = getattr(ctx.obj, "explainers", {})
             options = parse_options(option or (), explainer, known)
-            asked.check()
             methods = create_explainers(asked, options, baseline=baseline, seed=seed)
         found = gathered(
             asked, methods, title=title, sparsity=sparsity, seed=seed, return_type=return_type

@@ -6,7 +6,7 @@ from gstarx.explainers.explanation import Attribution, Explanation
 from gstarx.explainers.graphsvx import GraphSVX
 from gstarx.explainers.gstarx import GStarX, explain
 from gstarx.explainers.many import FailedExplanation, explain_many
-from gstarx.explainers.registry import create, names
+from gstarx.explainers.registry import create, names, options_of
 from gstarx.explainers.seeds import graph_generator
 from gstarx.explainers.settings import ValueSettings
 from gstarx.explainers.subgraphx import SubgraphX
@@ -29,4 +29,5 @@ __all__ = [
     "explain_many",
     "graph_generator",
     "names",
+    "options_of",
 ]

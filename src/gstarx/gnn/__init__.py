@@ -2,6 +2,8 @@
 
 from gstarx.gnn.baseline import expected_output
 from gstarx.gnn.game import GNNGame
+from gstarx.gnn.model_state import restored
+from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.payoff import Contrast
 
-__all__ = ["Contrast", "GNNGame", "expected_output"]
+__all__ = ["Contrast", "GNNGame", "ModelTask", "expected_output", "restored"]
