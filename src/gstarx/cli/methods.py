@@ -60,8 +60,7 @@ def create_explainers(
 ) -> dict[str, NodeExplainer]:
     """The explainers by name, set up for the dataset in question and trained where need be."""
     from gstarx import explainers
-    from gstarx.explainers.presets import with_settings
-    from gstarx.explainers.registry import options_of
+    from gstarx.explainers import options_of, with_settings
 
     made = {}
     mean = None if baseline is None else _mean_output(asked, baseline)

@@ -105,7 +105,7 @@ def _molecules(path: Path, dataset: str | None) -> Iterator[tuple[str, Data]]:
 
 
 def _smiles_rows(path: Path) -> Iterator[tuple[int, str]]:
-    from gstarx.datasets.smiles_tables import read_text, table_rows
+    from gstarx.datasets import read_text, table_rows
 
     if path.suffix == ".smi":
         for line, text in enumerate(io.StringIO(read_text(path), newline=None), start=1):
@@ -135,7 +135,7 @@ def _torch_file(path: Path) -> list[Any]:
 
 
 def _npz_file(path: Path) -> list[Any]:
-    from gstarx.datasets.raw_files import archive
+    from gstarx.datasets import archive
 
     return [{name: torch.from_numpy(array) for name, array in archive(path).items()}]
 

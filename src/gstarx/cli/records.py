@@ -62,7 +62,7 @@ class Record:
 
     def as_dict(self) -> dict[str, Any]:
         """What ``--json`` prints."""
-        from gstarx.datasets.describing import label_of
+        from gstarx.datasets import label_of
         from gstarx.evaluation import recorded
 
         kept = recorded(self.explanation)
@@ -135,7 +135,7 @@ class Record:
         console.print(", ".join(how) + "\n", style="dim")
 
     def _prediction(self) -> Text:
-        from gstarx.datasets.describing import label_of
+        from gstarx.datasets import label_of
 
         def named(number: int) -> str:
             name = self.class_name(number)
@@ -190,7 +190,7 @@ class Judge:
         )
 
     def _check_target(self, model: Any, data: Any) -> None:
-        from gstarx.gnn.model_task import ModelTask
+        from gstarx.gnn import ModelTask
 
         classes = ModelTask(return_type=self.return_type).output(model, data).shape[1]
         if self.target is not None and self.target >= classes:

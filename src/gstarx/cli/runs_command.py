@@ -98,7 +98,7 @@ def resume(
 ) -> None:
     """Go on with the runs of a store that were stopped."""
     from gstarx import runs
-    from gstarx.runs.store import Store, check_format
+    from gstarx.runs import Store, check_format
 
     again = runs.retry_failed if failed else runs.resume
     check_format(store)
@@ -171,7 +171,7 @@ def runs_of(store: Path) -> list[dict[str, Any]]:
 
 def _listed(store: Path) -> tuple[list[dict[str, Any]], dict[str, StoreError]]:
     """Every run, and what is wrong with files of the store, by run."""
-    from gstarx.runs.store import Store, StoreError, check_format
+    from gstarx.runs import Store, StoreError, check_format
 
     check_format(store)
     requests, problems = Store(store).read_requests()

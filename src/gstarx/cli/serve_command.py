@@ -185,8 +185,7 @@ def serve(
     for package in ("fastapi", "uvicorn"):
         if find_spec(package) is None:
             require(package, extra="web")
-    from gstarx.web.memory import default_memory
-    from gstarx.web.security import is_loopback
+    from gstarx.web import default_memory, is_loopback
     from gstarx.web.serving import serve as listen
 
     if token is not None and len(token) < _SHORTEST_TOKEN:

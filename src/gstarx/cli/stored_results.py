@@ -29,8 +29,7 @@ def stored_results(
     """
     if asked.dataset or asked.smiles or asked.sentences or asked.files or asked.model:
         raise WrongUse("--store knows its graphs and network: say nothing else about them")
-    from gstarx.runs import StoreError
-    from gstarx.runs.rows import explanation_of
+    from gstarx.runs import StoreError, explanation_of
 
     runs = runs_of(store)
     for field in ("dataset", "weights"):
@@ -66,7 +65,7 @@ def _name(run: Mapping[str, Any], runs: list[dict[str, Any]]) -> str:
 
 def _rows(store: Path, run: str) -> dict[int, dict[str, Any]]:
     from gstarx import runs
-    from gstarx.runs.rows import OF_A_RESULT
+    from gstarx.runs import OF_A_RESULT
 
     found = runs.read(store, run=run, columns=["graph", "error", *OF_A_RESULT]).to_pylist()
     return {row["graph"]: row for row in found if row["error"] is None}

@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from gstarx.datasets.dataset import GraphDataset, Statistics
+from gstarx.datasets.describing import label_of as label_of
+from gstarx.datasets.describing import title_of as title_of
 from gstarx.datasets.molecules import from_csv
+from gstarx.datasets.raw_files import archive as archive
 from gstarx.datasets.smiles import smiles_graph
+from gstarx.datasets.smiles_tables import read_text as read_text
+from gstarx.datasets.smiles_tables import table_rows as table_rows
 from gstarx.registry import DATASETS, resolve
 
 __all__ = ["GraphDataset", "Statistics", "from_csv", "load", "names", "smiles_graph"]

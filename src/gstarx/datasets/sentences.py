@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from gstarx._internal.optional import require
 from gstarx.datasets.packaged_models import model_directory
-from gstarx.gnn.model_state import untouched
+from gstarx.gnn import untouched
 
 #: A spaCy pipeline by name, by path or itself; ``None`` is the packaged one.
 ParserLike = Any

@@ -1,14 +1,25 @@
 """Drawings of explanations: molecules, sentences, graphs, curves and intervals."""
 
 from gstarx.drawing.comparison import compare
+from gstarx.drawing.comparison import scored as scored
+from gstarx.drawing.dispatch import Subject as Subject
 from gstarx.drawing.dispatch import draw
+from gstarx.drawing.frame import card as card
+from gstarx.drawing.frame import color_bar as color_bar
 from gstarx.drawing.geometry import Geometry, geometry
 from gstarx.drawing.graph import draw_graph
 from gstarx.drawing.groups import GroupScore, aggregate
 from gstarx.drawing.molecule import draw_molecule
+from gstarx.drawing.painted import Painted as Painted
 from gstarx.drawing.picture import Picture
+from gstarx.drawing.picture import write_file as write_file
+from gstarx.drawing.plots import NAMES as NAMES
 from gstarx.drawing.plots import plot_curves, plot_intervals
 from gstarx.drawing.sentence import draw_sentence
+from gstarx.drawing.svg import decimal as decimal
+from gstarx.drawing.svg import element as element
+from gstarx.drawing.svg import escaped as escaped
+from gstarx.drawing.svg import signed as signed
 
 __all__ = [
     "Geometry",

@@ -15,8 +15,7 @@ from gstarx.drawing.frame import Scene, card, color_bar
 from gstarx.drawing.painted import Painted, color_limit
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.svg import INK, MUTED, decimal, element, fitted, group, label, moved, number
-from gstarx.metrics import Faithfulness, evaluate_many
-from gstarx.metrics.selection import as_scores, select_best, selection_size
+from gstarx.metrics import Faithfulness, as_scores, evaluate_many, select_best, selection_size
 
 SCALES = ("common", "own")
 _ROOM = 1180.0

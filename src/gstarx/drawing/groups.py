@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from gstarx._internal.optional import require
 from gstarx.drawing.atoms import as_molecule
-from gstarx.metrics.selection import as_scores
+from gstarx.metrics import as_scores
 
 
 @dataclass(frozen=True)

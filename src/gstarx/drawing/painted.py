@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gstarx.drawing.colors import score_color
 from gstarx.drawing.svg import signed
-from gstarx.metrics.selection import as_mask, as_scores
+from gstarx.metrics import as_mask, as_scores
 
 _NAMED = 5
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gstarx.explainers import Explanation, NodeExplainer, graph_generator
-from gstarx.gnn.payoff import class_scores
+from gstarx.gnn import class_scores
 from gstarx.metrics import Faithfulness, evaluate_many
 
 

@@ -18,10 +18,7 @@ from torch_geometric.explain import ExplainerAlgorithm
 from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
 
 from gstarx.explainers.explanation import Attribution, Explanation
-from gstarx.gnn.game import GNNGame
-from gstarx.gnn.model_task import ModelTask
-from gstarx.gnn.payoff import TargetLike
-from gstarx.gnn.players import check_data
+from gstarx.gnn import GNNGame, ModelTask, TargetLike, check_data
 
 #: What everything random takes.
 Seed = int | np.random.Generator | None

@@ -11,9 +11,7 @@ from torch_geometric.data import Data
 from gstarx.explainers.base import NodeExplainer, Seed, game_attribution, one_target_game
 from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.rewards import Reward
-from gstarx.gnn.game import GNNGame
-from gstarx.gnn.model_state import restored
-from gstarx.gnn.model_task import ModelTask
+from gstarx.gnn import GNNGame, ModelTask, restored
 
 
 class RandomNodes(NodeExplainer):

@@ -24,18 +24,20 @@ from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.nn import MessagePassing
 
 from gstarx.explainers.base import Seed
-from gstarx.gnn.batching import UnionBatch
-from gstarx.gnn.model_state import restored
-from gstarx.gnn.model_task import ModelTask
-from gstarx.gnn.payoff import choose_columns, class_scores, outputs_matrix
-from gstarx.gnn.signature import (
+from gstarx.gnn import (
     GraphTensors,
+    ModelTask,
     Signature,
+    UnionBatch,
     call_model,
+    choose_columns,
+    class_scores,
     model_device,
+    outputs_matrix,
+    restored,
     roles_of,
 )
-from gstarx.metrics.selection import node_scores_from_edges
+from gstarx.metrics import node_scores_from_edges
 
 REDUCTIONS = ("max", "mean", "sum")
 

@@ -17,9 +17,9 @@ from torch_geometric.data import Data
 from torch_geometric.explain import Explanation as PyGExplanation
 
 from gstarx._internal.optional import require
-from gstarx.gnn.model_task import ModelTask, model_arguments
-from gstarx.graphs.communication import CommunicationGraph
-from gstarx.metrics.selection import select_best, selection_size
+from gstarx.gnn import ModelTask, model_arguments
+from gstarx.graphs import CommunicationGraph
+from gstarx.metrics import select_best, selection_size
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -12,7 +12,7 @@ from gstarx._internal.optional import require
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import Explained, isolated, seeded
 from gstarx.explainers.explanation import Attribution
-from gstarx.gnn.model_task import ModelTask
+from gstarx.gnn import ModelTask
 
 
 class _CaptumNodeExplainer(NodeExplainer):

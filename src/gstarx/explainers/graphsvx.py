@@ -23,10 +23,9 @@ from gstarx.explainers.base import (
     output_payoff,
 )
 from gstarx.explainers.explanation import Attribution
-from gstarx.games.protocol import Game, evaluate
-from gstarx.gnn.model_state import restored
-from gstarx.gnn.model_task import ModelTask
-from gstarx.graphs.bitmasks import Coalitions, unpack
+from gstarx.games import Game, evaluate
+from gstarx.gnn import ModelTask, restored
+from gstarx.graphs import Coalitions, unpack
 
 MASKS = ("Smarter", "SmarterSeparate")
 EFFICIENCIES = ("hard", "soft", "none")

@@ -13,12 +13,8 @@ from torch_geometric.data import Data
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.explanation import Attribution, Explanation
 from gstarx.explainers.settings import ValueSettings
-from gstarx.gnn.game import GNNGame
-from gstarx.gnn.model_state import restored
-from gstarx.gnn.model_task import ModelTask
-from gstarx.gnn.payoff import PayoffLike, TargetLike
-from gstarx.gnn.removal import RemovalLike
-from gstarx.values.subgraph_sampling import SubgraphPlan
+from gstarx.gnn import GNNGame, ModelTask, PayoffLike, RemovalLike, TargetLike, restored
+from gstarx.values import SubgraphPlan
 
 
 class GStarX(NodeExplainer):

@@ -17,14 +17,18 @@ from gstarx.explainers.base import log
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.gstarx import GStarX
 from gstarx.explainers.seeds import graph_generator
-from gstarx.gnn.game import GNNGame
-from gstarx.gnn.model_state import restored
-from gstarx.gnn.model_task import ModelTask
-from gstarx.gnn.multi_graph import ManyGraphs, shared_outputs
-from gstarx.gnn.payoff import PayoffLike, TargetLike
-from gstarx.gnn.removal import RemovalLike
-from gstarx.graphs.bitmasks import Coalitions, unpack
-from gstarx.values.subgraph_sampling import SubgraphPlan
+from gstarx.gnn import (
+    GNNGame,
+    ManyGraphs,
+    ModelTask,
+    PayoffLike,
+    RemovalLike,
+    TargetLike,
+    restored,
+    shared_outputs,
+)
+from gstarx.graphs import Coalitions, unpack
+from gstarx.values import SubgraphPlan
 
 #: Graphs that share passes, and the most cells (coalitions times nodes) that one of them may bring:
 #: beyond that its own passes are full.

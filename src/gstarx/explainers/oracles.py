@@ -13,10 +13,8 @@ from torch_geometric.data import Data
 
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.explanation import Attribution
-from gstarx.gnn.model_state import restored
-from gstarx.gnn.model_task import ModelTask
-from gstarx.metrics import SPARSITIES, best_selections, refine
-from gstarx.metrics.selection import selection_size
+from gstarx.gnn import ModelTask, restored
+from gstarx.metrics import SPARSITIES, best_selections, refine, selection_size
 
 
 class BestFound(NodeExplainer):

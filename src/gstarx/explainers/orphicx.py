@@ -28,7 +28,7 @@ from gstarx.explainers.orphicx_training import (
     examples_of,
 )
 from gstarx.explainers.trained_files import read_trained, write_trained
-from gstarx.gnn.model_task import ModelTask
+from gstarx.gnn import ModelTask
 
 #: Of the training graphs, held out where no validation graphs are given.
 _HELD_OUT = 0.2

@@ -30,9 +30,7 @@ from gstarx.explainers.orphicx_network import (
     elbo_loss,
     information_flow,
 )
-from gstarx.gnn.model_task import ModelTask
-from gstarx.gnn.players import check_data
-from gstarx.gnn.signature import Signature, model_device
+from gstarx.gnn import ModelTask, Signature, check_data, model_device
 
 
 @dataclass(frozen=True)

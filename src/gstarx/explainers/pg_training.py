@@ -18,8 +18,7 @@ from gstarx.explainers.edge_masks import (
     check_model_task,
     check_width,
 )
-from gstarx.gnn.model_task import ModelTask
-from gstarx.gnn.signature import Signature, model_device
+from gstarx.gnn import ModelTask, Signature, model_device
 
 
 class OneStepPerEpoch:

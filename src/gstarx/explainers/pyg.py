@@ -29,8 +29,7 @@ from gstarx.explainers.edge_masks import (
 from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.pg_training import OneStepPerEpoch, check_classes, examples_of
 from gstarx.explainers.trained_files import read_trained, write_trained
-from gstarx.gnn.model_task import ModelTask
-from gstarx.gnn.players import check_data
+from gstarx.gnn import ModelTask, check_data
 
 
 class GNNExplainer(NodeExplainer):

@@ -12,9 +12,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.games.protocol import Game, evaluate
-from gstarx.graphs.bitmasks import Coalitions, unpack
-from gstarx.graphs.communication import CommunicationGraph
+from gstarx.games import Game, evaluate
+from gstarx.graphs import Coalitions, CommunicationGraph, unpack
 
 REWARDS = ("gnn_score", "l_shapley", "mc_l_shapley", "mc_shapley", "nc_mc_l_shapley")
 #: The most nodes around a candidate whose subsets are all listed on request.

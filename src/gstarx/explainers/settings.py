@@ -7,21 +7,23 @@ from typing import ClassVar
 
 import numpy as np
 
-from gstarx.games.protocol import Game
-from gstarx.graphs.communication import CommunicationGraph, TooManyCoalitions, as_size
+from gstarx.games import Game
+from gstarx.graphs import CommunicationGraph, TooManyCoalitions, as_size
 from gstarx.values import (
     Allocation,
+    SubgraphPlan,
+    SubgraphSampling,
     banzhaf_value,
     banzhaf_value_sampled,
+    check_presence,
     hn_value,
     hn_value_growth_sampled,
     myerson_value,
     myerson_value_sampled,
+    sample_subgraphs,
     shapley_value,
     shapley_value_sampled,
 )
-from gstarx.values.banzhaf import check_presence
-from gstarx.values.subgraph_sampling import SubgraphPlan, SubgraphSampling, sample_subgraphs
 
 #: Estimators of each value; the last one is what ``"auto"`` turns to beyond the budget.
 ESTIMATORS = {

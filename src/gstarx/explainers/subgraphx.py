@@ -24,10 +24,8 @@ from gstarx.explainers.base import (
 )
 from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.rewards import REWARDS, Reward
-from gstarx.gnn.model_state import restored
-from gstarx.gnn.model_task import ModelTask
-from gstarx.graphs.bitmasks import Coalitions
-from gstarx.graphs.communication import CommunicationGraph
+from gstarx.gnn import ModelTask, restored
+from gstarx.graphs import Coalitions, CommunicationGraph
 
 #: Rewards guide exploration, but none is so low (and Shapley values may be negative) that a state
 #: would never be looked at again.

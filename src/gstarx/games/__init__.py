@@ -9,6 +9,8 @@ from gstarx.games.gallery import (
     voting_game,
 )
 from gstarx.games.protocol import Game, Worths, evaluate
+from gstarx.games.protocol import describe as describe
+from gstarx.games.protocol import evaluate_masks as evaluate_masks
 from gstarx.games.table import TableGame
 from gstarx.games.transforms import restricted_game, superadditive_cover
 

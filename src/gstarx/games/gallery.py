@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gstarx.games.protocol import Game, Worths
-from gstarx.graphs.bitmasks import Coalitions, pack
-from gstarx.graphs.communication import as_coalitions, as_nodes, as_size
+from gstarx.graphs import Coalitions, as_coalitions, as_nodes, as_size, pack
 
 
 def unanimity_game(n: int, carrier: Iterable[int]) -> Game:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.graphs.bitmasks import Coalitions, Masks, unpack
+from gstarx.graphs import Coalitions, Masks, unpack
 
 #: Worths of k coalitions: shape (k,), or (k, q) for q games at once.
 Worths = NDArray[np.float64]

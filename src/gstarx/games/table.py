@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gstarx.games.protocol import Worths, describe
-from gstarx.graphs.bitmasks import Coalitions, pack, unpack
-from gstarx.graphs.communication import as_coalitions, as_nodes, as_size
+from gstarx.graphs import Coalitions, as_coalitions, as_nodes, as_size, pack, unpack
 
 #: An array of worths has 2^n rows; beyond this many players it would not fit in memory.
 MAX_PLAYERS = 26

@@ -6,9 +6,7 @@ import numpy as np
 
 from gstarx.games.protocol import Game, Worths, evaluate
 from gstarx.games.table import TableGame
-from gstarx.graphs.bitmasks import Coalitions, unpack
-from gstarx.graphs.communication import CommunicationGraph, as_coalitions, as_size
-from gstarx.graphs.compiled import compiled
+from gstarx.graphs import Coalitions, CommunicationGraph, as_coalitions, as_size, compiled, unpack
 
 #: The cover costs 3^n; 14 players are five million steps.
 MAX_COVER_PLAYERS = 14

@@ -1,9 +1,30 @@
 """A graph neural network as a cooperative game on nodes, evaluated in batches."""
 
 from gstarx.gnn.baseline import expected_output
+from gstarx.gnn.batching import UnionBatch as UnionBatch
+from gstarx.gnn.evaluator import default_batch_nodes as default_batch_nodes
 from gstarx.gnn.game import GNNGame
 from gstarx.gnn.model_state import restored
+from gstarx.gnn.model_state import untouched as untouched
 from gstarx.gnn.model_task import ModelTask
+from gstarx.gnn.model_task import model_arguments as model_arguments
+from gstarx.gnn.multi_graph import ManyGraphs as ManyGraphs
+from gstarx.gnn.multi_graph import shared_outputs as shared_outputs
 from gstarx.gnn.payoff import Contrast
+from gstarx.gnn.payoff import PayoffLike as PayoffLike
+from gstarx.gnn.payoff import TargetLike as TargetLike
+from gstarx.gnn.payoff import choose_columns as choose_columns
+from gstarx.gnn.payoff import class_scores as class_scores
+from gstarx.gnn.payoff import looks_like_probabilities as looks_like_probabilities
+from gstarx.gnn.payoff import outputs_matrix as outputs_matrix
+from gstarx.gnn.players import check_data as check_data
+from gstarx.gnn.removal import RemovalLike as RemovalLike
+from gstarx.gnn.self_check import BatchMixing as BatchMixing
+from gstarx.gnn.signature import GraphTensors as GraphTensors
+from gstarx.gnn.signature import Model as Model
+from gstarx.gnn.signature import Signature as Signature
+from gstarx.gnn.signature import call_model as call_model
+from gstarx.gnn.signature import model_device as model_device
+from gstarx.gnn.signature import roles_of as roles_of
 
 __all__ = ["Contrast", "GNNGame", "ModelTask", "expected_output", "restored"]

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.graphs.bitmasks import Masks
-from gstarx.graphs.compiled import WORD, bit_count, compiled
+from gstarx.graphs import WORD, Masks, bit_count, compiled
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.graphs.bitmasks import Masks
-from gstarx.graphs.compiled import compiled
-from gstarx.graphs.index import same_mask, slot_of
+from gstarx.graphs import Masks, compiled, same_mask, slot_of
 
 _FIRST_ROOM = 1024
 

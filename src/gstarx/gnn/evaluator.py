@@ -16,7 +16,7 @@ from gstarx.gnn.model_state import remembered
 from gstarx.gnn.payoff import outputs_matrix
 from gstarx.gnn.removal import Removal
 from gstarx.gnn.signature import Model, Signature, call_model, submodules
-from gstarx.graphs.bitmasks import Masks, pack, unpack
+from gstarx.graphs import Masks, pack, unpack
 
 #: Numbers of one activation that stay in a core's cache; more nodes per batch cost, fewer too.
 _CPU_ACTIVATION = 3 << 16

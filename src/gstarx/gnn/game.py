@@ -16,7 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from tqdm import tqdm
 
-from gstarx.games.protocol import Worths, describe
+from gstarx.games import Worths, describe
 from gstarx.gnn.batching import coalition_sizes
 from gstarx.gnn.cache import WorthCache
 from gstarx.gnn.evaluator import Evaluator, default_batch_nodes
@@ -40,8 +40,15 @@ from gstarx.gnn.self_check import (
     size_of,
 )
 from gstarx.gnn.signature import GraphTensors, Model, Signature, model_device, roles_of
-from gstarx.graphs.bitmasks import Coalitions, Masks, pack, unpack, words_for
-from gstarx.graphs.communication import CommunicationGraph, as_coalitions
+from gstarx.graphs import (
+    Coalitions,
+    CommunicationGraph,
+    Masks,
+    as_coalitions,
+    pack,
+    unpack,
+    words_for,
+)
 
 log = logging.getLogger("gstarx")
 

@@ -24,8 +24,7 @@ from gstarx.gnn.payoff import outputs_matrix
 from gstarx.gnn.removal import REMOVALS, RemovalLike
 from gstarx.gnn.self_check import SelfCheck, require_apart
 from gstarx.gnn.signature import Model, Signature, call_model, model_device, roles_of
-from gstarx.graphs.bitmasks import Coalitions
-from gstarx.graphs.compiled import compiled
+from gstarx.graphs import Coalitions, compiled
 
 _FROM_THE_BATCH = frozenset({"edge_index", "batch", "batch_size", "num_nodes", "ptr"})
 

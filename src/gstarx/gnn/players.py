@@ -21,8 +21,7 @@ from gstarx.gnn.k_hop import grow_hops, induced, watch_propagation
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.self_check import difference, refuse_random, rounding, size_of
 from gstarx.gnn.signature import Model, Roles
-from gstarx.graphs.bitmasks import pack
-from gstarx.graphs.communication import as_size
+from gstarx.graphs import as_size, pack
 
 TASK_LEVELS = ("graph", "node", "edge")
 #: From a part of the graph, the target's places in it, and those of the players.

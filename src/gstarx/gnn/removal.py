@@ -22,7 +22,7 @@ from torch_geometric.data import Batch, Data
 
 from gstarx.gnn.batching import UnionBatch
 from gstarx.gnn.signature import GraphTensors
-from gstarx.graphs.bitmasks import Masks, pack, unpack
+from gstarx.graphs import Masks, pack, unpack
 
 REMOVALS = ("remove", "split", "zero_filling")
 #: A name, or a function from a graph and a boolean coalition (n,) to the graph it leaves.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.graphs.compiled import WORD, compiled, trailing_zeros
+from gstarx.graphs.compilation import WORD, compiled, trailing_zeros
 
 #: Boolean coalitions, one a row: shape (k, n).
 Coalitions = NDArray[np.bool_]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gstarx.graphs.bitmasks import Coalitions, Masks, unpack, words_for
-from gstarx.graphs.compiled import WORD
+from gstarx.graphs.compilation import WORD
 from gstarx.graphs.components import label_components, label_parts
 from gstarx.graphs.enumeration import MAX_COUNT, count_by_size, list_by_size
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.graphs.compiled import compiled
+from gstarx.graphs.compilation import compiled
 
 
 @compiled

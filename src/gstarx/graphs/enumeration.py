@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gstarx.graphs.bitmasks import Masks
-from gstarx.graphs.compiled import WORD, bit_count, compiled, trailing_zeros
+from gstarx.graphs.compilation import WORD, bit_count, compiled, trailing_zeros
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gstarx.graphs.bitmasks import Masks
-from gstarx.graphs.compiled import compiled
+from gstarx.graphs.compilation import compiled
 
 _ZERO = np.uint64(0)
 

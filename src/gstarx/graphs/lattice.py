@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gstarx.graphs.bitmasks import Coalitions, Masks, unpack
 from gstarx.graphs.communication import CommunicationGraph
-from gstarx.graphs.compiled import WORD, bit_count, compiled, trailing_zeros
+from gstarx.graphs.compilation import WORD, bit_count, compiled, trailing_zeros
 from gstarx.graphs.index import same_mask, slot_of
 
 _ONE = np.uint64(1)

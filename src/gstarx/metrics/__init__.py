@@ -25,6 +25,10 @@ from gstarx.metrics.optimum import (
     best_selections,
     refine,
 )
+from gstarx.metrics.optimum import best_selections_in_turn as best_selections_in_turn
+from gstarx.metrics.probabilities import Parts as Parts
+from gstarx.metrics.probabilities import PartTask as PartTask
+from gstarx.metrics.probabilities import part_probabilities as part_probabilities
 from gstarx.metrics.robustness import (
     RobustFidelity,
     Stability,
@@ -35,6 +39,10 @@ from gstarx.metrics.robustness import (
     seed_stability,
 )
 from gstarx.metrics.selection import SPARSITIES, node_scores_from_edges, select_nodes
+from gstarx.metrics.selection import as_mask as as_mask
+from gstarx.metrics.selection import as_scores as as_scores
+from gstarx.metrics.selection import select_best as select_best
+from gstarx.metrics.selection import selection_size as selection_size
 
 __all__ = [
     "METRICS",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.gnn.signature import Model
+from gstarx.gnn import Model
 from gstarx.metrics.faithfulness import METRICS, Faithfulness, average, evaluate_many
 from gstarx.metrics.selection import SPARSITIES, as_scores, select_nodes
 

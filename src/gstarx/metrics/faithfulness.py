@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
-from gstarx.gnn.players import check_data
-from gstarx.gnn.signature import Model
+from gstarx.gnn import Model, check_data
 from gstarx.metrics.probabilities import Parts, PartTask, part_probabilities
 from gstarx.metrics.selection import as_mask
 

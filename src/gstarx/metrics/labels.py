@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from gstarx.gnn.signature import Model
+from gstarx.gnn import Model
 from gstarx.metrics.faithfulness import NodesLike, as_parts
 from gstarx.metrics.probabilities import PartTask, part_probabilities
 

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.gnn.game import GNNGame
-from gstarx.gnn.signature import Model
+from gstarx.gnn import GNNGame, Model
 from gstarx.metrics.faithfulness import Faithfulness, NodesLike, harmonic_mean_of
 from gstarx.metrics.probabilities import PartTask, as_target
 from gstarx.metrics.selection import as_mask

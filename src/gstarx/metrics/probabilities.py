@@ -15,19 +15,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx.gnn.game import GNNGame
-from gstarx.gnn.model_state import restored
-from gstarx.gnn.model_task import ModelTask
-from gstarx.gnn.multi_graph import ManyGraphs, shared_outputs
-from gstarx.gnn.payoff import (
+from gstarx.gnn import (
+    BatchMixing,
+    GNNGame,
+    ManyGraphs,
+    Model,
+    ModelTask,
+    RemovalLike,
+    Signature,
     choose_columns,
     class_scores,
     looks_like_probabilities,
+    restored,
+    shared_outputs,
 )
-from gstarx.gnn.removal import RemovalLike
-from gstarx.gnn.self_check import BatchMixing
-from gstarx.gnn.signature import Model, Signature
-from gstarx.graphs.bitmasks import Coalitions
+from gstarx.graphs import Coalitions
 
 
 @dataclass(frozen=True)

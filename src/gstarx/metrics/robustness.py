@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 from torch_geometric.data import Data
 
-from gstarx.gnn.signature import Model
+from gstarx.gnn import Model
 from gstarx.metrics.faithfulness import NodesLike, as_parts
 from gstarx.metrics.probabilities import PartTask, part_probabilities
 from gstarx.metrics.selection import as_scores

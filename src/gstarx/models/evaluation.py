@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.data import Data
 
-from gstarx.gnn.model_state import untouched
-from gstarx.gnn.signature import model_device
+from gstarx.gnn import model_device, untouched
 from gstarx.models.collation import CollatedGraphs, GraphBatch
 
 #: Graphs that are evaluated at once.

@@ -21,7 +21,7 @@ from torch.nn.utils import clip_grad_value_
 from torch_geometric.data import Data
 from tqdm import tqdm
 
-from gstarx.gnn.signature import model_device
+from gstarx.gnn import model_device
 from gstarx.models.collation import CollatedGraphs
 from gstarx.models.evaluation import evaluate, float_type, predict
 from gstarx.models.network import Network

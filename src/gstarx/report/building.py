@@ -10,21 +10,24 @@ import numpy as np
 from torch_geometric.data import Data
 from tqdm import tqdm
 
-from gstarx.datasets.describing import label_of, title_of
-from gstarx.drawing.comparison import scored
+from gstarx.datasets import label_of, title_of
+from gstarx.drawing import scored
 from gstarx.evaluation import Pipeline
 from gstarx.explainers import Explanation, NodeExplainer, graph_generator
-from gstarx.gnn.players import check_data
+from gstarx.gnn import check_data
 from gstarx.metrics import (
     SPARSITIES,
     Faithfulness,
     FidelityCurve,
+    Parts,
+    PartTask,
+    as_scores,
     auroc,
     average,
     best_selection,
+    part_probabilities,
+    selection_size,
 )
-from gstarx.metrics.probabilities import Parts, PartTask, part_probabilities
-from gstarx.metrics.selection import as_scores, selection_size
 from gstarx.report.data import Explained, ExplainerRow, ReportData
 
 _RANDOM, _OPTIMUM = "random selection", "best selection found"

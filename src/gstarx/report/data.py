@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from gstarx._version import __version__
 from gstarx.metrics import Faithfulness, FidelityCurve, average
 
 KINDS = ("explainer", "random", "optimum")
@@ -21,7 +21,7 @@ _PACKAGES = ("numpy", "torch", "torch_geometric", "rdkit")
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that numbers and pictures depend on."""
     # the package need not be installed to run, so that its own word counts
-    found = {"gstarx": sys.modules["gstarx"].__version__, "python": platform.python_version()}
+    found = {"gstarx": __version__, "python": platform.python_version()}
     for package in _PACKAGES:
         try:
             found[package] = version(package)

@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from gstarx.drawing.dispatch import Subject
-from gstarx.drawing.frame import card, color_bar
-from gstarx.drawing.painted import Painted
-from gstarx.drawing.plots import NAMES
-from gstarx.drawing.svg import decimal, element, escaped, signed
+from gstarx.drawing import (
+    NAMES,
+    Painted,
+    Subject,
+    card,
+    color_bar,
+    decimal,
+    element,
+    escaped,
+    signed,
+)
 from gstarx.report.data import Explained, ReportData
 
 _ORDERS = {

@@ -6,8 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from gstarx.drawing.plots import plot_curves, plot_intervals
-from gstarx.drawing.svg import decimal, element, escaped
+from gstarx.drawing import decimal, element, escaped, plot_curves, plot_intervals
 from gstarx.metrics import share_of_gap
 from gstarx.report.data import ExplainerRow, ReportData
 

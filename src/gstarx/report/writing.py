@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from gstarx.drawing.picture import write_file
-from gstarx.drawing.svg import escaped
+from gstarx.drawing import escaped, write_file
 from gstarx.report.data import ReportData
 from gstarx.report.gallery import gallery
 from gstarx.report.table import curves, summary, table, tiles

@@ -7,7 +7,9 @@ for _package in ("pyarrow", "pydantic"):
 
 from gstarx.runs.lock import StoreInUse  # noqa: E402
 from gstarx.runs.resolution import ChangedInput  # noqa: E402
+from gstarx.runs.rows import OF_A_RESULT as OF_A_RESULT  # noqa: E402
 from gstarx.runs.rows import VOLATILE  # noqa: E402
+from gstarx.runs.rows import explanation_of as explanation_of  # noqa: E402
 from gstarx.runs.running import RunReport, resume, retry_failed, run  # noqa: E402
 from gstarx.runs.specification import (  # noqa: E402
     DatasetSpec,
@@ -17,7 +19,9 @@ from gstarx.runs.specification import (  # noqa: E402
     read_spec,
     write_spec,
 )
+from gstarx.runs.store import Store as Store  # noqa: E402
 from gstarx.runs.store import StoreError, read  # noqa: E402
+from gstarx.runs.store import check_format as check_format  # noqa: E402
 
 __all__ = [
     "VOLATILE",

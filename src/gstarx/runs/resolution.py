@@ -15,9 +15,7 @@ from torch_geometric.data import Data
 from gstarx import datasets
 from gstarx._internal.atomic_write import written_aside
 from gstarx.datasets import GraphDataset
-from gstarx.explainers import NodeExplainer
-from gstarx.explainers.packages import packages_of, versions_of
-from gstarx.explainers.presets import options_for
+from gstarx.explainers import NodeExplainer, options_for, packages_of, versions_of
 from gstarx.gnn import expected_output
 from gstarx.models import Network, digest, load_model, load_published_checkpoint
 from gstarx.runs.parquet_parts import of_the_system, set_aside

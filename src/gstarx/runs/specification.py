@@ -22,7 +22,7 @@ from pydantic import (
 from gstarx import datasets, explainers
 from gstarx._internal.atomic_write import write_whole
 from gstarx._internal.suggestions import unknown
-from gstarx.explainers.registry import options_of
+from gstarx.explainers import options_of
 from gstarx.metrics import SPARSITIES
 
 SPLITS = ("train", "val", "test", "all")

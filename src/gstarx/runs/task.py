@@ -18,9 +18,8 @@ from torch_geometric.data import Data
 
 from gstarx._version import __version__
 from gstarx.evaluation import Pipeline, recorded
-from gstarx.explainers import NodeExplainer
-from gstarx.explainers.packages import versions_of
-from gstarx.gnn.model_state import restored
+from gstarx.explainers import NodeExplainer, versions_of
+from gstarx.gnn import restored
 from gstarx.metrics import METRICS
 from gstarx.models import Network
 from gstarx.runs.rows import RULES, encoded, row_key

@@ -8,6 +8,7 @@ from gstarx.values.allocation import (
     PrecisionWarning,
 )
 from gstarx.values.banzhaf import banzhaf_value, banzhaf_value_sampled
+from gstarx.values.banzhaf import check_presence as check_presence
 from gstarx.values.c_shapley import c_shapley_value
 from gstarx.values.consistency import associated_game, limit_game, surplus
 from gstarx.values.hn.closed_form import hn_value
@@ -17,7 +18,10 @@ from gstarx.values.myerson import myerson_value
 from gstarx.values.permutation_sampling import myerson_value_sampled
 from gstarx.values.shapley import shapley_value
 from gstarx.values.shapley_sampling import shapley_value_sampled
+from gstarx.values.subgraph_sampling import SubgraphPlan as SubgraphPlan
+from gstarx.values.subgraph_sampling import SubgraphSampling as SubgraphSampling
 from gstarx.values.subgraph_sampling import hn_value_subgraph_sampled, subgraph_sampled
+from gstarx.values.subgraph_sampling import sample_subgraphs as sample_subgraphs
 from gstarx.values.weights import coalition_weights
 
 __all__ = [

@@ -28,11 +28,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gstarx.games.gallery import additive_game, random_game
-from gstarx.games.protocol import Game, Worths, evaluate
-from gstarx.games.transforms import restricted_game
-from gstarx.graphs.bitmasks import Coalitions, unpack
-from gstarx.graphs.communication import CommunicationGraph
+from gstarx.games import Game, Worths, additive_game, evaluate, random_game, restricted_game
+from gstarx.graphs import Coalitions, CommunicationGraph, unpack
 from gstarx.values.allocation import Allocation
 from gstarx.values.consistency import associated_game
 

@@ -10,9 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from gstarx.games.protocol import Game, evaluate_masks
-from gstarx.graphs.bitmasks import Masks, pack, unpack
-from gstarx.graphs.communication import TooManyCoalitions
+from gstarx.games import Game, evaluate_masks
+from gstarx.graphs import Masks, TooManyCoalitions, pack, unpack
 from gstarx.values.allocation import Allocation, warn_if_noisy, warn_if_unknown, within_range
 from gstarx.values.budget import check_budget
 from gstarx.values.coalition_sampling import small_sample_factor

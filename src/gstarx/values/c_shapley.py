@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gstarx.games.protocol import Game
-from gstarx.graphs.bitmasks import pack
-from gstarx.graphs.communication import CommunicationGraph
-from gstarx.graphs.components import label_parts
-from gstarx.graphs.index import find_rows
+from gstarx.games import Game
+from gstarx.graphs import CommunicationGraph, find_rows, label_parts, pack
 from gstarx.values.allocation import Allocation
 from gstarx.values.hn.closed_form import lattice_within
 from gstarx.values.myerson import component_chance

@@ -21,9 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.games.protocol import Game, Worths, evaluate_masks
-from gstarx.graphs.bitmasks import Masks, unpack
-from gstarx.graphs.communication import CommunicationGraph
+from gstarx.games import Game, Worths, evaluate_masks
+from gstarx.graphs import CommunicationGraph, Masks, unpack
 from gstarx.values.surrogate import Features, Surrogate
 from gstarx.values.worths import in_columns, worth_span
 

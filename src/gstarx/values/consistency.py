@@ -6,11 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gstarx.games.gallery import additive_game
-from gstarx.games.protocol import Game, Worths, evaluate
-from gstarx.games.transforms import restricted_game
-from gstarx.graphs.bitmasks import Coalitions
-from gstarx.graphs.communication import CommunicationGraph, as_nodes
+from gstarx.games import Game, Worths, additive_game, evaluate, restricted_game
+from gstarx.graphs import Coalitions, CommunicationGraph, as_nodes
 from gstarx.values.hn.closed_form import hn_value
 
 

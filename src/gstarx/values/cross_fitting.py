@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.graphs.bitmasks import Masks, unpack
+from gstarx.graphs import Masks, unpack
 
 _FOLDS = 10
 #: Members that are written out as numbers at once (2 MB).

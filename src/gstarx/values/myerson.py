@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.games.protocol import Game, Worths
-from gstarx.graphs.communication import CommunicationGraph
-from gstarx.graphs.compiled import WORD, compiled, trailing_zeros
-from gstarx.graphs.lattice import CoalitionLattice
+from gstarx.games import Game, Worths
+from gstarx.graphs import WORD, CoalitionLattice, CommunicationGraph, compiled, trailing_zeros
 from gstarx.values.allocation import Allocation
 from gstarx.values.hn.closed_form import lattice_within
 from gstarx.values.worths import component_gap, in_columns, worths_of

@@ -14,12 +14,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.games.protocol import Game, evaluate_masks
-from gstarx.graphs.bitmasks import Masks, pack
-from gstarx.graphs.communication import CommunicationGraph
-from gstarx.graphs.compiled import WORD, compiled, trailing_zeros
-from gstarx.graphs.index import distinct_rows, find_rows
-from gstarx.graphs.lattice import CoalitionLattice
+from gstarx.games import Game, evaluate_masks
+from gstarx.graphs import (
+    WORD,
+    CoalitionLattice,
+    CommunicationGraph,
+    Masks,
+    compiled,
+    distinct_rows,
+    find_rows,
+    pack,
+    trailing_zeros,
+)
 from gstarx.values.allocation import Allocation, warn_if_noisy, warn_if_unknown
 from gstarx.values.budget import check_budget, listing_limit
 from gstarx.values.coalition_sampling import certain_rows, estimate_sum, small_sample_factor

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from gstarx.games.protocol import Game, evaluate_masks
-from gstarx.graphs.bitmasks import unpack
-from gstarx.graphs.communication import TooManyCoalitions
+from gstarx.games import Game, evaluate_masks
+from gstarx.graphs import TooManyCoalitions, unpack
 from gstarx.values.allocation import Allocation
 from gstarx.values.worths import in_columns
 

@@ -17,10 +17,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.games.protocol import Game
-from gstarx.graphs.bitmasks import Masks, words_for
-from gstarx.graphs.communication import CommunicationGraph
-from gstarx.graphs.compiled import WORD, compiled
+from gstarx.games import Game
+from gstarx.graphs import WORD, CommunicationGraph, Masks, compiled, words_for
 from gstarx.values.allocation import Allocation, warn_if_noisy, warn_if_unknown, within_range
 from gstarx.values.budget import check_budget, listing_limit
 from gstarx.values.coalition_sampling import small_sample_factor

@@ -10,13 +10,20 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gstarx.games.protocol import Game, Worths, evaluate_masks
-from gstarx.games.transforms import restricted_game, superadditive_cover
-from gstarx.graphs.bitmasks import Coalitions, Masks, first_nodes, pack, renumber
-from gstarx.graphs.communication import CommunicationGraph, as_nodes
-from gstarx.graphs.compiled import WORD
-from gstarx.graphs.index import distinct_rows, find_rows
-from gstarx.graphs.lattice import CoalitionLattice
+from gstarx.games import Game, Worths, evaluate_masks, restricted_game, superadditive_cover
+from gstarx.graphs import (
+    WORD,
+    CoalitionLattice,
+    Coalitions,
+    CommunicationGraph,
+    Masks,
+    as_nodes,
+    distinct_rows,
+    find_rows,
+    first_nodes,
+    pack,
+    renumber,
+)
 from gstarx.values.allocation import Allocation, ConvergenceWarning
 from gstarx.values.hn.closed_form import lattice_within, solve
 from gstarx.values.hn.iteration import check_iteration, iterate, iterate_parts

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.games.protocol import Worths
-from gstarx.graphs.bitmasks import Masks, unpack
-from gstarx.graphs.communication import CommunicationGraph
+from gstarx.games import Worths
+from gstarx.graphs import CommunicationGraph, Masks, unpack
 
 _PENALTY = 1e-3
 #: Features that are written out at once (16 MB), and those that are kept for the next pass (64 MB).

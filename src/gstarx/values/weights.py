@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.graphs.communication import CommunicationGraph
+from gstarx.graphs import CommunicationGraph
 from gstarx.values.hn.closed_form import hn_weights, lattice_within
 from gstarx.values.myerson import myerson_weights
 

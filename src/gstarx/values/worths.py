@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.games.protocol import Game, Worths, evaluate_masks
-from gstarx.graphs.bitmasks import Masks, pack
-from gstarx.graphs.index import distinct_rows
-from gstarx.graphs.lattice import CoalitionLattice
+from gstarx.games import Game, Worths, evaluate_masks
+from gstarx.graphs import CoalitionLattice, Masks, distinct_rows, pack
 
 
 def worths_of(v: Game, lattice: CoalitionLattice) -> Worths:

@@ -4,6 +4,8 @@ The server passes JSON between browsers and worker processes and never imports t
 call the other packages.
 """
 
+from gstarx.web.memory import default_memory as default_memory
+from gstarx.web.security import is_loopback as is_loopback
 from gstarx.web.settings import Limits, LoadedModel, ServedModel, ServedRun, Settings
 
 __all__ = ["Limits", "LoadedModel", "ServedModel", "ServedRun", "Settings"]

@@ -14,9 +14,8 @@ import numpy as np
 
 from gstarx import runs
 from gstarx._internal.suggestions import unknown
-from gstarx.datasets.describing import label_of, title_of
-from gstarx.runs.rows import OF_A_RESULT, explanation_of
-from gstarx.runs.store import Store, check_format
+from gstarx.datasets import label_of, title_of
+from gstarx.runs import OF_A_RESULT, Store, check_format, explanation_of
 from gstarx.web.catalog import METRICS, OFFER
 from gstarx.web.problems import Refused
 from gstarx.web.settings import LoadedModel, ServedModel, ServedRun

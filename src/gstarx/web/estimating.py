@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from gstarx.gnn.evaluator import default_batch_nodes
+from gstarx.gnn import default_batch_nodes
 from gstarx.registry import ExplainerSpec
 from gstarx.web.catalog import (
     OFFER,

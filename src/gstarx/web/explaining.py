@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from gstarx import explainers
 from gstarx.evaluation import Pipeline, class_probabilities, recorded
-from gstarx.explainers.presets import with_settings
-from gstarx.gnn.model_task import ModelTask
-from gstarx.metrics import Faithfulness, evaluate_many
-from gstarx.metrics.optimum import best_selections_in_turn
+from gstarx.explainers import with_settings
+from gstarx.gnn import ModelTask
+from gstarx.metrics import Faithfulness, best_selections_in_turn, evaluate_many
 from gstarx.web.catalog import METRICS, OFFER
 from gstarx.web.estimating import check_memory
 from gstarx.web.interrupter import Interrupter

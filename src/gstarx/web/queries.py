@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gstarx._internal.suggestions import unknown
-from gstarx.datasets.describing import label_of, title_of
+from gstarx.datasets import label_of, title_of
 from gstarx.web.catalog import listed_model
 from gstarx.web.estimating import check_memory
 from gstarx.web.examples import examples_for

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from gstarx.datasets.describing import label_of
+from gstarx.datasets import label_of
 from gstarx.drawing import geometry
 from gstarx.web.networks import Networks, features_of
 from gstarx.web.problems import Refused, said

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.graphs.communication import CommunicationGraph
-from gstarx.graphs.compiled import compiled
+from gstarx.graphs import CommunicationGraph, compiled
 from gstarx.values.coalition_sampling import small_sample_factor
 from gstarx.values.hn.closed_form import system_of
 from gstarx.values.surrogate import Surrogate

@@ -20,11 +20,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.games.protocol import Game, Worths
-from gstarx.graphs.bitmasks import Coalitions
-from gstarx.graphs.communication import CommunicationGraph, TooManyCoalitions
-from gstarx.graphs.compiled import WORD, compiled
-from gstarx.graphs.lattice import CoalitionLattice
+from gstarx.games import Game, Worths
+from gstarx.graphs import (
+    WORD,
+    CoalitionLattice,
+    Coalitions,
+    CommunicationGraph,
+    TooManyCoalitions,
+    compiled,
+)
 from gstarx.values.allocation import Allocation
 from gstarx.values.worths import component_gap, in_columns, worths_of
 

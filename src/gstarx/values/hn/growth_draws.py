@@ -14,10 +14,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.graphs.bitmasks import Masks, words_for
-from gstarx.graphs.communication import CommunicationGraph
-from gstarx.graphs.compiled import WORD, bit_count, compiled
-from gstarx.graphs.index import same_mask, slot_of, table_of
+from gstarx.graphs import (
+    WORD,
+    CommunicationGraph,
+    Masks,
+    bit_count,
+    compiled,
+    same_mask,
+    slot_of,
+    table_of,
+    words_for,
+)
 from gstarx.values.hn.arrival_times import neighbor_lists
 from gstarx.values.hn.small_coalitions import SmallCoalitions
 

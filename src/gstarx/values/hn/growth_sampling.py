@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.games.protocol import Game
-from gstarx.graphs.bitmasks import Masks, pack, renumber, unpack
-from gstarx.graphs.communication import CommunicationGraph
-from gstarx.graphs.index import distinct_rows
+from gstarx.games import Game
+from gstarx.graphs import CommunicationGraph, Masks, distinct_rows, pack, renumber, unpack
 from gstarx.values.allocation import Allocation, PrecisionError, warn_if_noisy, warn_if_unknown
 from gstarx.values.budget import check_budget, listing_limit
 from gstarx.values.coalition_sampling import Weights, certain_rows, estimate_sum

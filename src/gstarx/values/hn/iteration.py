@@ -14,10 +14,8 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.games.protocol import Game, Worths
-from gstarx.graphs.communication import CommunicationGraph
-from gstarx.graphs.compiled import compiled
-from gstarx.graphs.lattice import CoalitionLattice
+from gstarx.games import Game, Worths
+from gstarx.graphs import CoalitionLattice, CommunicationGraph, compiled
 from gstarx.values.allocation import Allocation, ConvergenceWarning
 from gstarx.values.hn.closed_form import lattice_within
 from gstarx.values.worths import component_gap, in_columns, worths_of

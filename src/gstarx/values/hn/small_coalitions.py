@@ -11,11 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.graphs.bitmasks import Masks
-from gstarx.graphs.communication import CommunicationGraph
-from gstarx.graphs.compiled import compiled
-from gstarx.graphs.index import same_mask, slot_of
-from gstarx.graphs.lattice import boundary_of
+from gstarx.graphs import CommunicationGraph, Masks, boundary_of, compiled, same_mask, slot_of
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)

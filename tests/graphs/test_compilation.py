@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba.core.caching import IndexDataCacheFile
 
-from gstarx.graphs import compiled as kernels
-from gstarx.graphs.compiled import bit_count, compiled, trailing_zeros
+from gstarx.graphs import compilation as kernels
+from gstarx.graphs.compilation import bit_count, compiled, trailing_zeros
 
 
 @compiled
@@ -51,7 +51,7 @@ def test_a_function_that_cannot_be_cached_is_compiled_all_the_same() -> None:
 
 
 SOURCE = """
-from gstarx.graphs.compiled import compiled
+from gstarx.graphs.compilation import compiled
 
 
 @compiled
