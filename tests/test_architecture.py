@@ -94,9 +94,11 @@ def violations(source: str, path: str) -> list[str]:
             found.append(f"{path}:{line}: {own} must not import {target}, which is not below it")
         elif target != own and not through_interface(rest.split(".")):
             found.append(f"{path}:{line}: import from gstarx.{target}, its interface ({name})")
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.modules":
-            found.append(f"{path}:{node.lineno}: sys.modules hides an import")
+    found += [
+        f"{path}:{node.lineno}: sys.modules hides an import"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.modules"
+    ]
     return found
 
 
@@ -166,3 +168,16 @@ def test_a_violation_is_caught(path: str, source: str) -> None:
 )
 def test_a_proper_import_is_let_through(path: str, source: str) -> None:
     assert violations(source, path) == []
+
+
+def test_the_explorers_workers_do_without_the_command_line() -> None:
+    """What is sent to a worker process is plain data: nothing of ``gstarx.cli`` is unpickled."""
+    import pickle
+
+    from gstarx.cli.serve_command import served_models
+    from gstarx.web import ServedRun, Settings
+
+    models = served_models(["nitro", "my_module:factory"], None, "raw")
+    content = pickle.dumps(Settings(models=models, run=ServedRun(Path("store"))))
+    assert b"gstarx.web.settings" in content
+    assert b"gstarx.cli" not in content

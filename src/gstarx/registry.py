@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 #: Other packages add explainers under this entry-point group: a name and a class or function.
@@ -101,6 +102,26 @@ class NetworkSpec:
     name: str
     dataset: str
     architecture: str
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Which model is meant; :func:`gstarx.models.load_source` loads it, in any process.
+
+    Attributes
+    ----------
+    model
+        The name of a network that ships, ``module:factory``, or ``None``.
+    weights
+        A file of weights: ``.safetensors`` of :func:`gstarx.models.save_model`, a published
+        ``.pth``, or the state dictionary of a model of one's own; or ``None``.
+    dataset
+        For a model of one's own: the dataset whose features it reads.
+    """
+
+    model: str | None = None
+    weights: Path | None = None
+    dataset: str | None = None
 
 
 def resolve(home: str) -> Any:

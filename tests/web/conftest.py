@@ -11,7 +11,7 @@ for _package in ("fastapi", "uvicorn", "httpx", "rdkit", "networkx"):
     pytest.importorskip(_package)
 
 from gstarx import runs  # noqa: E402
-from gstarx.cli.networks import shipped_path  # noqa: E402
+from gstarx.models import shipped_path  # noqa: E402
 from gstarx.web import Limits, ServedRun, Settings  # noqa: E402
 from tests.web import odd_models  # noqa: E402
 from tests.web.served import CONNECTIONS, Served, served  # noqa: E402
@@ -26,11 +26,11 @@ LIMITS = Limits(
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of two runs about the same graphs, and one that is about others."""
     path = tmp_path_factory.mktemp("web") / "store"
-    weights = str(shipped_path("nitro"))
+    weights = str(shipped_path("nitro-gcn"))
     for explainer, graphs in (("gstarx", (15, 44, 45)), ("random", (15, 44, 45, 60))):
         spec = {"dataset": "nitro", "model": weights, "split": "all", "graphs": graphs}
         runs.run({**spec, "explainer": explainer}, path, workers=1, progress=False)
-    other = {"dataset": "motifs", "model": str(shipped_path("motifs")), "split": "all"}
+    other = {"dataset": "motifs", "model": str(shipped_path("motifs-gcn")), "split": "all"}
     runs.run({**other, "explainer": "random", "graphs": (0,)}, path, workers=1, progress=False)
     return path
 
@@ -40,6 +40,6 @@ def server(store: Path) -> Iterator[Served]:
     """A server with good and odd models, and a store to browse."""
     # a worker tries the first model before it is asked: one that kills it must come later
     models = (*odd_models.SHIPPED, *odd_models.ODD, odd_models.MISSING, odd_models.DEADLY)
-    run = ServedRun(store, odd_models.weights)
+    run = ServedRun(store)
     with served(Settings(models=models, run=run, limits=LIMITS)) as running:
         yield running

@@ -5,15 +5,14 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
 from torch_geometric.nn import global_mean_pool
 
-from gstarx.models import load_model, pretrained
-from gstarx.web import LoadedModel, ServedModel
+from gstarx.registry import ModelSource
+from gstarx.web import ServedModel
 
 
 class Odd(torch.nn.Module):
@@ -59,55 +58,35 @@ class Odd(torch.nn.Module):
         pass
 
 
-@dataclass(frozen=True)
-class Loader:
-    """Loads an odd model, or fails to."""
-
-    manner: str
-
-    def __call__(self) -> LoadedModel:
-        if self.manner == "unloadable":
-            raise ValueError(f"no weights in {__file__}")
-        if self.manner == "deadly":
-            os._exit(9)
-        return LoadedModel(Odd(self.manner), "nitro")
+def _made(manner: str) -> Odd:
+    if manner == "unloadable":
+        raise ValueError(f"no weights in {__file__}")
+    if manner == "deadly":
+        os._exit(9)
+    return Odd(manner)
 
 
-@dataclass(frozen=True)
-class Shipped:
-    """Loads a network of the package."""
-
-    name: str
-
-    def __call__(self) -> LoadedModel:
-        model, facts = pretrained(self.name)
-        return LoadedModel(model, facts.dataset, {"network": facts.network})
+class Factory:
+    """A factory for every manner, to be named as ``tests.web.odd_models:Factory.dies``."""
 
 
-def weights(path: Path) -> LoadedModel:
-    """Loads a network from its file, as for a run."""
-    model, facts = load_model(path)
-    return LoadedModel(model, facts.dataset)
+MANNERS = (
+    *("dies", "segfaults", "dawdles", "deaf", "hoards", "eats", "exits", "stumbles", "nan"),
+    *("unloadable", "deadly"),
+)
+for _manner in MANNERS:
+    setattr(Factory, _manner, staticmethod(partial(_made, _manner)))
+
+
+def odd(manner: str) -> ModelSource:
+    """Where an odd model comes from."""
+    return ModelSource(f"{__name__}:Factory.{manner}", dataset="nitro")
 
 
 SHIPPED = (
-    ServedModel("nitro", Shipped("nitro"), "Aromatic nitro groups"),
-    ServedModel("motifs", Shipped("motifs"), "House or five-cycle"),
+    ServedModel("nitro", ModelSource("nitro"), "Aromatic nitro groups"),
+    ServedModel("motifs", ModelSource("motifs"), "House or five-cycle"),
 )
-ODD = tuple(
-    ServedModel(manner, Loader(manner))
-    for manner in (
-        "dies",
-        "segfaults",
-        "dawdles",
-        "deaf",
-        "hoards",
-        "eats",
-        "exits",
-        "stumbles",
-        "nan",
-        "unloadable",
-    )
-)
-DEADLY = ServedModel("deadly", Loader("deadly"))
-MISSING = ServedModel("missing", Loader("nan"), missing="this needs pip install 'gstarx[text]'")
+ODD = tuple(ServedModel(manner, odd(manner)) for manner in MANNERS[:-1])
+DEADLY = ServedModel("deadly", odd("deadly"))
+MISSING = ServedModel("missing", odd("nan"), missing="this needs pip install 'gstarx[text]'")

@@ -9,19 +9,18 @@ from typing import Any
 import pytest
 
 from gstarx import runs
-from gstarx.cli.networks import shipped_path
+from gstarx.models import shipped_path
 from gstarx.web import ServedRun, Settings, networks
 from gstarx.web.browsing import Browsed, _titles
 from gstarx.web.explaining import Explaining
 from gstarx.web.interrupter import Interrupter
 from gstarx.web.networks import Networks
 from gstarx.web.schemas import RowList, RunSummary
-from tests.web import odd_models
 from tests.web.served import Served, problem
 
 
 def browsed(store: Path, dataset: str | None = None) -> Browsed:
-    run = ServedRun(store, odd_models.weights, dataset)
+    run = ServedRun(store, dataset)
     found = Networks(Settings(run=run)).browsed
     assert found is not None
     return found
@@ -56,7 +55,7 @@ def test_runs_about_the_same_graphs_are_shown_together(store: Path) -> None:
 
 def test_another_dataset_of_the_store_can_be_chosen(store: Path) -> None:
     assert browsed(store, "motifs").summary()["dataset"] == "motifs"
-    found = Networks(Settings(run=ServedRun(store, odd_models.weights, "mutag")))
+    found = Networks(Settings(run=ServedRun(store, "mutag")))
     assert found.browsed is None
     assert "motifs, nitro" in found.run_problem
 
@@ -106,12 +105,12 @@ def test_wrong_and_failed_graphs_are_found(store: Path) -> None:
 
 
 def test_a_run_that_removes_nodes_its_own_way_is_judged_its_way(tmp_path: Path) -> None:
-    asked = {"dataset": "nitro", "model": str(shipped_path("nitro")), "split": "all"}
+    asked = {"dataset": "nitro", "model": str(shipped_path("nitro-gcn")), "split": "all"}
     asked |= {"explainer": "leave_one_out", "graphs": (44,), "removal": "zero_filling"}
     runs.run(asked, tmp_path / "store", workers=1, progress=False)
     (row,) = runs.read(tmp_path / "store").to_pylist()
     said: list[tuple[str, Any]] = []
-    served = ServedRun(tmp_path / "store", odd_models.weights)
+    served = ServedRun(tmp_path / "store")
     job = {"model": "nitro-gcn", "input": {"run_graph": 44}, "best": False, "seed": 0}
     explaining = Explaining(Settings(run=served), Interrupter())
     explaining.answer({**job, "target": None}, lambda *what: said.append(what))
@@ -155,7 +154,7 @@ def test_a_store_that_grows_is_read_again(
     growing = tmp_path / "store"
     growing.mkdir()
     shutil.copy(store / "store.json", growing)
-    found = Networks(Settings(run=ServedRun(growing, odd_models.weights)))
+    found = Networks(Settings(run=ServedRun(growing)))
     assert found.browsed is None
     assert "no rows" in found.run_problem
     first, second = browsed(store).runs
@@ -177,7 +176,7 @@ def test_what_a_store_has_most_of_may_change_while_it_is_browsed(
     monkeypatch.setattr(networks, "_FRESH", 0.0)
     growing = tmp_path / "store"
     shutil.copytree(store, growing, ignore=lambda *_: [f"run={run}" for run in browsed(store).runs])
-    found = Networks(Settings(run=ServedRun(growing, odd_models.weights)))
+    found = Networks(Settings(run=ServedRun(growing)))
     assert found.browsed is not None
     assert found.browsed.dataset == "motifs"
     shutil.copytree(store / "rows", growing / "rows", dirs_exist_ok=True)

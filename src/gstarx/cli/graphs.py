@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from gstarx._internal.optional import require
 from gstarx._internal.quoting import quoted
 from gstarx.cli.console import CommandError, WrongUse, show_progress
-from gstarx.cli.networks import ChosenNetwork, choose_network
+from gstarx.cli.networks import choose_network
 from gstarx.registry import DATASETS
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from gstarx.datasets import GraphDataset
+    from gstarx.models import LoadedNetwork
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class InputSelection:
     weights: Path | None = None
 
     @cached_property
-    def network(self) -> ChosenNetwork:
+    def network(self) -> LoadedNetwork:
         """The network, by default that of the dataset, ``nitro`` for molecules, ``sst2`` for text.
 
         Raises
@@ -175,7 +176,7 @@ def positions(text: str, size: int) -> range:
     return range(first, last + 1)
 
 
-def check_fit(network: ChosenNetwork, subjects: Sequence[Subject]) -> None:
+def check_fit(network: LoadedNetwork, subjects: Sequence[Subject]) -> None:
     """Raise where a network of the package cannot read the graphs, or classifies nodes."""
     config: Any = getattr(network.model, "config", None)
     if not isinstance(config, dict) or "in_channels" not in config:

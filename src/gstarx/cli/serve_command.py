@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,11 +15,8 @@ from gstarx._internal.optional import require
 from gstarx._internal.suggestions import unknown
 from gstarx.cli.console import WrongUse, note
 from gstarx.cli.options import Data, ReturnType, complete_network, examples
-from gstarx.registry import DATASETS, NETWORKS
-from gstarx.web import Limits, LoadedModel, ServedModel, ServedRun, Settings
-
-if TYPE_CHECKING:
-    from gstarx.cli.networks import ChosenNetwork
+from gstarx.registry import DATASETS, NETWORKS, ModelSource
+from gstarx.web import Limits, ServedModel, ServedRun, Settings
 
 EXAMPLES = examples(
     "gstarx serve",
@@ -40,35 +36,6 @@ _TEXT = ("sst2-gcn", "sst2-gat", "tweets-gcn")
 _SHORTEST_TOKEN = 16
 _LIMITS = Limits()
 _WHERE, _MUCH = "Where it listens", "How much one request may ask for"
-
-
-@dataclass(frozen=True)
-class NetworkLoader:
-    """Loads a network as ``gstarx explain`` would, in another process."""
-
-    model: str | None
-    weights: Path | None
-    return_type: str = "raw"
-
-    def __call__(self) -> LoadedModel:
-        """The network and what is known of it."""
-        from gstarx.cli.networks import choose_network
-
-        found = choose_network(self.model, self.weights, default=None)
-        return _loaded(found, self.return_type)
-
-
-def load_weights(path: Path) -> LoadedModel:
-    """The network of a run from its file."""
-    from gstarx.cli.networks import choose_network
-
-    return _loaded(choose_network(None, path, default=None), "raw")
-
-
-def _loaded(found: ChosenNetwork, return_type: str) -> LoadedModel:
-    trained_on = DATASETS.get(found.dataset or "")
-    classes = () if trained_on is None else trained_on.classes
-    return LoadedModel(found.model, found.dataset, found.facts, classes, return_type)
 
 
 def serve(
@@ -208,7 +175,7 @@ def serve(
     )
     settings = Settings(
         models=served_models(model or (), weights, return_type),
-        run=None if run is None else ServedRun(run.absolute(), load_weights, run_dataset),
+        run=None if run is None else ServedRun(run.absolute(), run_dataset),
         data=data,
         host=host,
         port=port,
@@ -256,12 +223,12 @@ _NO_TEXT = "sentences need pip install 'gstarx[text]'"
 
 def _shipped(name: str, missing: str | None = None) -> ServedModel:
     short = name.removesuffix("-gcn")
-    return ServedModel(short, NetworkLoader(name, None), _TITLES[name], missing)
+    return ServedModel(short, ModelSource(name), _TITLES[name], missing)
 
 
 def _served(given: str, weights: Path | None, return_type: str) -> ServedModel:
     if ":" in given:
-        return ServedModel(given, NetworkLoader(given, weights, return_type))
+        return ServedModel(given, ModelSource(given, weights), return_type=return_type)
     full = given if given in NETWORKS else f"{given}-gcn"
     if full in NETWORKS:
         return _shipped(full)
@@ -273,4 +240,4 @@ def _served(given: str, weights: Path | None, return_type: str) -> ServedModel:
     # published files are all called alike, in a directory that is named after their dataset
     folder = path.absolute().parent.name
     name = f"{folder}-{path.stem}" if path.suffix == ".pth" and folder in DATASETS else path.stem
-    return ServedModel(name, NetworkLoader(None, path.absolute()))
+    return ServedModel(name, ModelSource(weights=path.absolute()))

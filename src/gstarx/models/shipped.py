@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import as_file, files
+from pathlib import Path
 
 from gstarx.models.network import Network
 from gstarx.models.weights import ModelFacts, load_model
@@ -18,6 +19,11 @@ def pretrained_names() -> tuple[str, ...]:
     """
     found = (place.name for place in _PLACE.iterdir()) if _PLACE.is_dir() else ()
     return tuple(sorted(name[:-12] for name in found if name.endswith(".safetensors")))
+
+
+def shipped_path(name: str) -> Path:
+    """The file of a network that ships, by its full name."""
+    return Path(__file__).parent / "trained" / f"{name}.safetensors"
 
 
 def pretrained(name: str) -> tuple[Network, ModelFacts]:

@@ -17,7 +17,7 @@ from gstarx._internal.atomic_write import written_aside
 from gstarx.datasets import GraphDataset
 from gstarx.explainers import NodeExplainer, options_for, packages_of, versions_of
 from gstarx.gnn import expected_output
-from gstarx.models import Network, digest, load_model, load_published_checkpoint
+from gstarx.models import Network, digest, load_weights
 from gstarx.runs.parquet_parts import of_the_system, set_aside
 from gstarx.runs.rows import FORMAT, digest_of, identity_in, request_name
 from gstarx.runs.specification import RunSpec
@@ -228,15 +228,8 @@ def _train(resolved: ResolvedRun, explainer: NodeExplainer, path: Path) -> None:
 
 
 def _load(spec: RunSpec) -> Network:
-    path = Path(spec.model.weights)
-    if path.suffix == ".pth":
-        return load_published_checkpoint(path, **spec.model.options)
-    if spec.model.options:
-        raise ValueError(
-            "options of a model are for published checkpoints, .pth files "
-            f"(got {', '.join(spec.model.options)} for {path})"
-        )
-    return load_model(path)[0]
+    model: Network = load_weights(Path(spec.model.weights), **spec.model.options).model
+    return model
 
 
 def _check(what: str, wanted: str | None, got: str) -> None:

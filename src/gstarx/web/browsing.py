@@ -15,10 +15,11 @@ import numpy as np
 from gstarx import runs
 from gstarx._internal.suggestions import unknown
 from gstarx.datasets import label_of, title_of
+from gstarx.registry import ModelSource
 from gstarx.runs import OF_A_RESULT, Store, check_format, explanation_of
 from gstarx.web.catalog import METRICS, OFFER
 from gstarx.web.problems import Refused
-from gstarx.web.settings import LoadedModel, ServedModel, ServedRun
+from gstarx.web.settings import ServedModel, ServedRun
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -33,17 +34,6 @@ _COLUMNS = (
 )
 #: What rows are sorted by that is no metric.
 _PLAIN = ("graph", "nodes")
-
-
-@dataclass(frozen=True)
-class _Loader:
-    """Loads the network of a run, in this process."""
-
-    served: ServedRun
-    weights: Path
-
-    def __call__(self) -> LoadedModel:
-        return self.served.loader(self.weights)
 
 
 @dataclass(frozen=True)
@@ -131,7 +121,7 @@ class Browsed:
         titles = _titles({run: requests[run] for run in found})
         stem = Path(weights).stem
         name = f"{stem} (run)" if stem in networks.names else stem
-        served = ServedModel(name, _Loader(asked, Path(weights)), f"{stem}, of the run")
+        served = ServedModel(name, ModelSource(weights=Path(weights)), f"{stem}, of the run")
         return cls(
             dataset,
             {run: _stored(asked.store, run, requests[run], titles[run]) for run in found},

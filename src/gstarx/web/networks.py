@@ -105,7 +105,7 @@ class Networks:
         if name not in self._loaded:
             try:
                 with ALLOWANCE.aside():
-                    found = served.loader()
+                    found = served.load()
             except Exception as error:
                 reason = said(error) or type(error).__name__
                 text = f"the model {name!r} cannot be loaded: {reason}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gstarx._version import __version__
+from gstarx.registry import ModelSource
 
 #: Of the package.
 VERSION: str = __version__
@@ -100,18 +100,28 @@ class ServedModel:
     ----------
     name
         The name.
-    loader
-        Loads it, in a worker process: it must survive pickling.
+    source
+        Where worker processes load it from.
     title
         What people call it; the name where there is none.
     missing
         What has to be installed first. Such a model is listed and cannot be asked.
+    return_type
+        What the model returns: ``"raw"``, ``"probs"`` or ``"log_probs"``.
     """
 
     name: str
-    loader: Callable[[], LoadedModel]
+    source: ModelSource
     title: str = ""
     missing: str | None = None
+    return_type: str = "raw"
+
+    def load(self) -> LoadedModel:
+        """The model, loaded in this process."""
+        from gstarx.models import load_source
+
+        found = load_source(self.source)
+        return LoadedModel(found.model, found.dataset, found.facts, found.classes, self.return_type)
 
 
 @dataclass(frozen=True)
@@ -122,14 +132,11 @@ class ServedRun:
     ----------
     store
         Its directory.
-    loader
-        Loads the network that the runs were about from its file of weights; survives pickling.
     dataset
         Which of several datasets; by default the one with most rows.
     """
 
     store: Path
-    loader: Callable[[Path], LoadedModel]
     dataset: str | None = None
 
 

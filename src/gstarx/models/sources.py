@@ -1,0 +1,199 @@
+"""Where a model comes from: a network that ships, a file of weights, or a user's own factory.
+
+One place that the command, runs and the explorer load models through, in any process: a source is
+plain data, and nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import nn
+
+from gstarx._internal.expanded_size import check_expanded_size
+from gstarx._internal.quoting import quoted, shortened
+from gstarx._internal.suggestions import unknown
+from gstarx.models.checkpoints import load_published_checkpoint
+from gstarx.models.shipped import shipped_path
+from gstarx.models.weights import digest, load_model
+from gstarx.registry import DATASETS, NETWORKS, ModelSource
+
+
+class ModelSourceError(ValueError):
+    """A model cannot be loaded; ``usage`` if what was asked for makes no sense by itself."""
+
+    def __init__(self, message: str, *, usage: bool = False) -> None:
+        super().__init__(message)
+        self.usage = usage
+
+
+@dataclass(frozen=True)
+class LoadedNetwork:
+    """A model and what is known of it.
+
+    Attributes
+    ----------
+    model
+        In evaluation mode.
+    name
+        What to call it.
+    dataset
+        The dataset it was trained on, if that is known.
+    facts
+        What else is known: network, digest, accuracy ...
+    path
+        The file of its weights, if runs can load it from there.
+    """
+
+    model: Any
+    name: str
+    dataset: str | None
+    facts: dict[str, str]
+    path: Path | None = None
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of its classes, if they are known without the data."""
+        trained_on = DATASETS.get(self.dataset or "")
+        return () if trained_on is None else trained_on.classes
+
+
+def load_source(source: ModelSource) -> LoadedNetwork:
+    """Load the model that is meant.
+
+    Raises
+    ------
+    ModelSourceError
+        If there is no such model, or it cannot be loaded.
+    """
+    if source.model is not None and ":" in source.model:
+        return _own(source.model, source.weights, source.dataset)
+    if source.weights is not None:
+        if source.model is not None:
+            raise ModelSourceError(
+                f"--weights goes with --model module:factory or alone (got --model {source.model})",
+                usage=True,
+            )
+        return load_weights(source.weights)
+    if source.model is None:
+        raise ModelSourceError("say which network: --model or --weights", usage=True)
+    full = f"{source.model}-gcn" if f"{source.model}-gcn" in NETWORKS else source.model
+    if full not in NETWORKS:
+        raise ModelSourceError(unknown("network", source.model, NETWORKS), usage=True)
+    return load_weights(shipped_path(full))
+
+
+def load_weights(path: Path, **options: Any) -> LoadedNetwork:
+    """A network from its file of weights; ``options`` are for published checkpoints."""
+    if not path.is_file():
+        raise ModelSourceError(f"there is no file of weights at {path}")
+    if path.suffix == ".safetensors":
+        if options:
+            raise ValueError(
+                "options of a model are for published checkpoints, .pth files "
+                f"(got {', '.join(options)} for {path})"
+            )
+        network, known = load_model(path)
+        facts = {"network": known.network.upper(), "weights": known.digest[:16]}
+        if known.accuracy:
+            facts |= {f"{part} accuracy": f"{got:.3f}" for part, got in known.accuracy.items()}
+        return LoadedNetwork(network, path.stem, known.dataset, facts, path)
+    if path.suffix != ".pth":
+        raise ModelSourceError(
+            f"weights alone must be a .safetensors of 'gstarx train' or a published .pth (got "
+            f"{path}): with your own model say --model module:factory as well"
+        )
+    published = load_published_checkpoint(path, **options)
+    facts = {"network": type(published).__name__, "weights": digest(published)[:16]}
+    # published files lie in a directory that is named after their dataset
+    folder = path.absolute().parent.name
+    dataset = folder if folder in DATASETS else None
+    name = path.stem if dataset is None else f"{dataset} {path.stem}"
+    return LoadedNetwork(published, name, dataset, facts, path)
+
+
+def _own(reference: str, weights: Path | None, dataset: str | None) -> LoadedNetwork:
+    module_name, _, attribute = reference.partition(":")
+    model = _made(reference, module_name, attribute)
+    if weights is not None:
+        _fill(model, weights)
+    if hasattr(model, "eval"):
+        model.eval()
+    facts = {"network": type(model).__name__, "from": reference}
+    if weights is not None:
+        facts["weights"] = weights.name
+    return LoadedNetwork(model, reference, dataset, facts)
+
+
+def _made(reference: str, module_name: str, attribute: str) -> Any:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)  # as for ``python -m``
+    try:
+        found: Any = importlib.import_module(module_name)
+    except Exception as error:
+        raise ModelSourceError(
+            f"--model {reference}: importing {module_name!r} failed: {_said(error)}"
+        ) from error
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            names = [name for name in dir(found) if not name.startswith("_")]
+            message = unknown(f"name in {module_name!r}", part, names[:30])
+            raise ModelSourceError(f"--model {reference}: {message}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise ModelSourceError(f"--model {reference}: it must be a function (got {quoted(found)})")
+    try:
+        made = found()
+    except Exception as error:
+        raise ModelSourceError(
+            f"--model {reference}: the factory failed: {_said(error)}"
+        ) from error
+    if not callable(made):
+        raise ModelSourceError(
+            f"--model {reference}: the factory must return a model (got {quoted(made)})"
+        )
+    return made
+
+
+def _fill(model: nn.Module, weights: Path) -> None:
+    """Load a state dictionary, never a pickle of anything else."""
+    if not hasattr(model, "load_state_dict"):
+        raise ModelSourceError(
+            f"a {type(model).__name__} cannot take --weights: it is no torch module"
+        )
+    check_expanded_size(weights)
+    try:
+        if weights.suffix == ".safetensors":
+            state: Any = load_file(weights)
+        else:
+            state = torch.load(weights, map_location="cpu", weights_only=True)
+    except FileNotFoundError as error:
+        raise ModelSourceError(f"there is no file of weights at {weights}") from error
+    except (SafetensorError, OSError, RuntimeError, ValueError, EOFError) as error:
+        raise ModelSourceError(
+            f"{weights} is no readable file of weights: {_said(error)}"
+        ) from error
+    except Exception as error:  # pickle.UnpicklingError and whatever a strange file leads to
+        raise ModelSourceError(f"{weights} holds more than weights: {_said(error)}") from error
+    if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
+        state = state["state_dict"]
+    try:
+        model.load_state_dict(state)
+    except (RuntimeError, TypeError, AttributeError) as error:
+        raise ModelSourceError(
+            f"the weights in {weights} do not fit {type(model).__name__}: {_said(error)}"
+        ) from error
+
+
+def _said(error: Exception) -> str:
+    """An error in one line."""
+    shown = shortened(" ".join(str(error).split()), 400)
+    return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
