@@ -32,7 +32,7 @@ from tests.cli.commands import environment, gstarx, refused
 from tests.web import odd_models
 
 GB = 1 << 30
-MODEL = odd_models.Shipped("nitro")()
+MODEL = odd_models.SHIPPED[0].load()
 
 
 def ring(nodes: int) -> Subject:

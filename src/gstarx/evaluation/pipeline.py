@@ -122,6 +122,10 @@ def class_probabilities(output: Tensor, mode: str, return_type: str) -> list[flo
     [0.5, 0.5]
     """
     shares = class_scores(output, mode, return_type, "prob")[0].double()
+    if not shares.isfinite().all():
+        raise ValueError(
+            f"the model's output gives probabilities {shares.tolist()}: they must be finite"
+        )
     return [float(share) for share in shares]
 
 

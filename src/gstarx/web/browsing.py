@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gstarx.web.networks import Networks
 
 _COLUMNS = (
-    *("run", "graph", "num_nodes", "sparsities", "error"),
+    *("run", "graph", "sparsities", "error"),
     *OF_A_RESULT,
     *METRICS,
 )
