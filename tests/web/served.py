@@ -26,7 +26,7 @@ class Served:
 
     def __init__(self, settings: Settings) -> None:
         self.app = create_app(settings)
-        self.office = self.app.state.office
+        self.office = self.app.state.service
         self._socket = listening_socket("127.0.0.1", 0)
         self.port = self._socket.getsockname()[1]
         self._server = server_of(self.app, settings, self._socket)

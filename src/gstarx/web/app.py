@@ -52,16 +52,16 @@ class _StrictRoute(APIRoute):
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """The whole server as an ASGI application; its office is ``app.state.office``."""
-    office = ExplorerService(settings)
+    """The whole server as an ASGI application; its service is ``app.state.service``."""
+    service = ExplorerService(settings)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await office.open()
+        await service.open()
         try:
             yield
         finally:
-            await office.close()
+            await service.close()
 
     app = FastAPI(
         title="GStarX explorer",
@@ -73,8 +73,8 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    app.state.office = office
-    app.include_router(_api(office), prefix=PREFIX)
+    app.state.service = service
+    app.include_router(_api(service), prefix=PREFIX)
     _add_page(app)
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -102,21 +102,21 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": schemas.ErrorAnswer} for status in (*always, *statuses)}
 
 
-def _api(office: ExplorerService) -> APIRouter:
+def _api(service: ExplorerService) -> APIRouter:
     api = APIRouter(route_class=_StrictRoute)
-    _add_catalog(api, office)
-    _add_jobs(api, office)
-    _add_run(api, office)
+    _add_catalog(api, service)
+    _add_jobs(api, service)
+    _add_run(api, service)
     return api
 
 
-def _add_catalog(api: APIRouter, office: ExplorerService) -> None:
-    most = office.settings.limits.graphs_per_page
+def _add_catalog(api: APIRouter, service: ExplorerService) -> None:
+    most = service.settings.limits.graphs_per_page
 
     @api.get("/about", response_model=schemas.About, responses=_errors())
     async def about() -> Response:
         """What this server has: models, explainers, limits, and the run that can be browsed."""
-        return _json(office.about())
+        return _json(service.about())
 
     @api.get("/models/{model}/graphs", response_model=schemas.GraphList, responses=_errors(404))
     async def graphs(
@@ -126,18 +126,18 @@ def _add_catalog(api: APIRouter, office: ExplorerService) -> None:
         search: Annotated[str, Query(max_length=200)] = "",
     ) -> Response:
         """The graphs of a model's dataset that carry the searched text, page by page."""
-        office.check_model(model)
+        service.check_model(model)
         chosen = {"offset": offset, "limit": limit, "search": search}
-        return _json(await office.desk.ask("graphs", model=model, **chosen))
+        return _json(await service.desk.ask("graphs", model=model, **chosen))
 
     @api.post("/score", response_model=schemas.Score, responses=_errors(404, 413, 415))
     async def score(request: schemas.ScoreRequest) -> Response:
         """How true a selection of nodes is to the prediction."""
-        return _json(await office.score(request.model_dump()))
+        return _json(await service.score(request.model_dump()))
 
 
-def _add_jobs(api: APIRouter, office: ExplorerService) -> None:
-    book = office.book
+def _add_jobs(api: APIRouter, service: ExplorerService) -> None:
+    book = service.book
 
     @api.post(
         "/jobs",
@@ -147,7 +147,7 @@ def _add_jobs(api: APIRouter, office: ExplorerService) -> None:
     )
     async def start(request: schemas.JobRequest) -> Response:
         """Explain a graph; the answer says where to look for what is found."""
-        return _json((await office.start_job(request.model_dump())).as_json(), 202)
+        return _json((await service.start_job(request.model_dump())).as_json(), 202)
 
     @api.get("/jobs/{job}", response_model=schemas.JobEntry, responses=_errors(404))
     async def look(job: Annotated[str, _JOB]) -> Response:
@@ -174,13 +174,13 @@ def _add_jobs(api: APIRouter, office: ExplorerService) -> None:
         return _json(found.as_json())
 
 
-def _add_run(api: APIRouter, office: ExplorerService) -> None:
-    most = office.settings.limits.graphs_per_page
+def _add_run(api: APIRouter, service: ExplorerService) -> None:
+    most = service.settings.limits.graphs_per_page
 
     @api.get("/run", response_model=schemas.RunSummary, responses=_errors(404))
     async def run() -> Response:
         """The run that can be browsed, as it is now."""
-        return _json(await office.run())
+        return _json(await service.run())
 
     @api.get("/run/rows", response_model=schemas.RowList, responses=_errors(404))
     async def rows(
@@ -197,7 +197,7 @@ def _add_run(api: APIRouter, office: ExplorerService) -> None:
         """The graphs of the run with the metrics of every explainer, page by page."""
         chosen = {"sparsity": sparsity, "run": run, "filter": filter, "sort": sort}
         chosen |= {"order": order, "offset": offset, "limit": limit}
-        return _json(await office.desk.ask("rows", **chosen))
+        return _json(await service.desk.ask("rows", **chosen))
 
 
 def _add_page(app: FastAPI) -> None:

@@ -114,7 +114,7 @@ def server_of(app: FastAPI, settings: Settings, listening: socket.socket) -> uvi
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             if self.should_exit:
                 return  # it takes a moment, and somebody presses Ctrl-C again
-            app.state.office.book.close()  # who listens to a job would keep us waiting
+            app.state.service.book.close()  # who listens to a job would keep us waiting
             super().handle_exit(sig, frame)
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
