@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.coverage import GRAPHS, PER_PLAYER, PLAYERS, SEEDS, VALUES, share_covered
+from benchmarks.coverage import GRAPHS, PER_PLAYER, PLAYERS, VALUES, seeds_of, share_covered
 from benchmarks.interactions import sparse_graph
 from gstarx.values import banzhaf_value_sampled, myerson_value_sampled, shapley_value_sampled
 from tests.values.definitions import first_players_game, peak_memory
@@ -20,7 +20,7 @@ pytestmark = [
 @pytest.mark.parametrize("n", PLAYERS)
 def test_two_standard_errors_cover(value: str, graph: str, n: int) -> None:
     for per_player in PER_PLAYER:
-        share = share_covered(value, GRAPHS[graph](n, seed=1), per_player, SEEDS[value])
+        share = share_covered(value, GRAPHS[graph](n, seed=1), per_player, seeds_of(value, n))
         assert 0.9 <= share <= 0.99, per_player
 
 
