@@ -181,3 +181,18 @@ def test_the_explorers_workers_do_without_the_command_line() -> None:
     content = pickle.dumps(Settings(models=models, run=ServedRun(Path("store"))))
     assert b"gstarx.web.settings" in content
     assert b"gstarx.cli" not in content
+
+
+def test_the_picture_of_the_imports_is_up_to_date() -> None:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    path = SOURCE.parent.parent / "docs" / "hooks" / "import_graph.py"
+    spec = spec_from_file_location("import_graph", path)
+    assert spec is not None
+    assert spec.loader is not None
+    drawing = module_from_spec(spec)
+    spec.loader.exec_module(drawing)
+    assert drawing.PICTURE.read_text(encoding="utf-8") == drawing.picture(), "draw it again"
+    drawn = {name for row in drawing.ROWS for name in row}
+    apart = {"_internal", "_version", "registry", "__main__", "demo"}
+    assert drawn == set(LAYER) - apart
