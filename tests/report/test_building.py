@@ -96,7 +96,7 @@ def test_the_optimum_is_above_everything(
     found: ReportData, model: torch.nn.Module, graphs: list[Data]
 ) -> None:
     best = found.rows[-1]
-    assert best.note.endswith(f"certain for {COUNT} of {COUNT} graphs")
+    assert best.note.endswith(f"proven best for {COUNT} of {COUNT} graphs")
     for row in found.rows[:-1]:
         for own, ceiling in zip(row.graphs, best.graphs, strict=True):
             assert own.harmonic_fidelity <= ceiling.harmonic_fidelity + 1e-6

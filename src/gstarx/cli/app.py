@@ -51,7 +51,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help="Which nodes made a graph neural network decide, and is the explanation true.",
+    help="Explain the predictions of graph neural networks, and evaluate the explanations.",
     epilog=examples(
         "gstarx demo",
         "gstarx explain nitro 15",

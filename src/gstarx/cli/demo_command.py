@@ -13,7 +13,7 @@ from gstarx.cli.options import AsJson, Seed, examples
 
 EXAMPLES = examples("gstarx demo", "gstarx demo --output somewhere/report.html")
 
-#: GStarX with the paper's value and with the one that fidelity asks for, and two rivals.
+#: GStarX with the paper's value and with the one that suits fidelity best, and two other methods.
 _EXPLAINERS = {
     "gstarx": "GStarX, HN value",
     "banzhaf": "GStarX, Banzhaf value",
@@ -46,7 +46,7 @@ def demo(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """See it work: two networks explained by GStarX and two rivals, as one page for a browser.
+    """Explain two networks with GStarX and two other methods, as one page for a browser.
 
     Needs no data but what comes with the package, gstarx[drawing], and less than two minutes.
     """

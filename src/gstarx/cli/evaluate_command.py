@@ -54,7 +54,7 @@ def evaluate(
     workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain a whole split and say how true the explanations are, at every sparsity.
+    """Explain a whole split and evaluate the explanations at every sparsity.
 
     Every finished graph is in the store at once. After Ctrl-C the same command goes on where it
     was, and so does [b]gstarx runs resume[/b].

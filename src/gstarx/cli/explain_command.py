@@ -117,7 +117,7 @@ def explain(
     output: JsonFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain predictions: which nodes made the network decide.
+    """Explain predictions: which nodes they depend on.
 
     Graphs come from a dataset, or are molecules, sentences or files of your own. After Ctrl-C the
     explanations that are finished are printed and written. With [b]--json[/b] one graph is an

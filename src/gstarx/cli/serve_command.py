@@ -144,7 +144,7 @@ def serve(
         int, typer.Option(min=1, max=1_000, help="Jobs that wait.", rich_help_panel=_MUCH)
     ] = _LIMITS.queue,
 ) -> None:
-    """A web page to ask models why, and to browse runs.
+    """Start the explorer, a web page that explains predictions and shows runs.
 
     It works offline. Other machines are not let in unless [b]--host[/b] says so; then everybody
     needs the address with the token, which is printed, and traffic is plain HTTP. Ctrl-C ends it.

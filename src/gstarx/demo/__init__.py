@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Explain two networks by GStarX and two rivals, and write a page for a browser.
+    """Explain two networks with GStarX and two other methods, and write a page for a browser.
 
     Parameters
     ----------

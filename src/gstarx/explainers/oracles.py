@@ -65,7 +65,7 @@ class BestFound(NodeExplainer):
 
 
 class Refined(NodeExplainer):
-    """Another explainer's selections after a search that is told the metric, at every sparsity.
+    """Another explainer's selections after a search that optimizes the metric, at every sparsity.
 
     Parameters
     ----------

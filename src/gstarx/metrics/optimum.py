@@ -53,7 +53,7 @@ class BestSelection:
 
 @dataclass(frozen=True)
 class RefinedSelection:
-    """A selection improved by a search that is told the metric; never to be compared unrefined.
+    """A selection improved by a search that optimizes the metric; compare it with oracles only.
 
     Attributes
     ----------

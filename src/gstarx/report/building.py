@@ -294,7 +294,7 @@ class _Work:
             tuple(best.evaluation for best in found),
             "optimum",
             evaluations=float(np.mean([best.evaluations for best in found])),
-            note=f"was told the metric; certain for {proven} of {len(found)} graphs",
+            note=f"optimizes the metric; proven best for {proven} of {len(found)} graphs",
         )
 
     def curve(self, found: Sequence[Sequence[Faithfulness]]) -> FidelityCurve:

@@ -1,4 +1,4 @@
-"""The Banzhaf value, and with another presence of the others its binomial kin.
+"""The Banzhaf value and, for other probabilities of presence, the binomial semivalues.
 
 It knows no graph either, but it is what fidelity asks for: over all sets of nodes, the sums of
 Banzhaf values fit the difference between the worth of a set and that of all the others best.

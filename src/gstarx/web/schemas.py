@@ -323,7 +323,7 @@ class Result(BaseModel):
 
 
 class Best(BaseModel):
-    """The best selections that a search found which was told the metric, by size."""
+    """The best selections that a search for the metric found, by size."""
 
     selections: list[list[int] | None]
     metrics: Curves
