@@ -69,7 +69,12 @@ def test_license_and_notice_are_in_the_wheel_and_in_the_source(tmp_path: Path) -
     for name in ("LICENSE", "NOTICE"):
         assert f"gstarx-{gstarx.__version__}.dist-info/licenses/{name}" in in_wheel
         assert f"gstarx-{gstarx.__version__}/{name}" in in_source
-    for name in ("datasets/packaged_models.sha256", "models/trained/sst2-gcn.safetensors"):
+    for name in (
+        "cli/pages.html.jinja",
+        "datasets/packaged_models.sha256",
+        "models/trained/sst2-gcn.safetensors",
+        "report/report.html.jinja",
+    ):
         assert f"gstarx/{name}" in in_wheel
     assert {name.partition("/")[0] for name in in_wheel} == {
         "gstarx",

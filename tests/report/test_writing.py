@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,6 +83,55 @@ def test_untrusted_text_is_text(page: Page) -> None:
     assert f"A report on {SCRIPT}" in page.texts
     assert "<b>weights</b>" in page.texts
     assert "second & co" in page.texts
+
+
+def test_names_are_text_in_every_place_that_shows_them() -> None:
+    nasty = "\"'><i>&\x00{{ 7 * 7 }}{% if %}"
+    data = report_data()
+    first, *others = data.rows
+
+    def renamed(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {nasty if name == first.name else name: value for name, value in values.items()}
+
+    graphs = [
+        replace(
+            graph,
+            name=nasty,
+            scores=renamed(graph.scores),
+            selected=renamed(graph.selected),
+            metrics=renamed(graph.metrics),
+        )
+        for graph in data.graphs
+    ]
+    facts = {nasty: nasty}
+    text = report_page(
+        replace(
+            data,
+            title=nasty,
+            rows=(replace(first, name=nasty, note=nasty), *others),
+            graphs=tuple(graphs),
+            class_names=(nasty, nasty),
+            model=facts,
+            dataset=facts,
+            settings=facts,
+            versions=facts,
+        )
+    )
+    page = Page(text)
+    assert page.open == []
+    assert "i" not in [tag for tag, _ in page.tags]
+    shown = nasty.replace("\x00", "\ufffd")
+    # title and heading, the summary and its tile, the table and its note, cards, facts, choices
+    outside = Page(re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL))
+    assert outside.texts.count(shown) == 2 + 2 + 2 + 2 * 4 + 2 * 4 + 3
+    assert [attrs["data-name"] for _, attrs in page.tags if "data-name" in attrs] == [
+        f"{name}: {shown}" for _ in graphs for name in (shown, "second & co")
+    ]
+    cards = [attrs for _, attrs in page.tags if "data-metrics" in attrs]
+    assert [set(json.loads(attrs["data-metrics"] or "")) for attrs in cards] == [
+        {nasty, "second & co"}
+    ] * 4
+    assert "\x00" not in "".join(page.texts)
 
 
 def test_everything_is_there(page: Page) -> None:

@@ -17,8 +17,6 @@ from gstarx.drawing.plots import NAMES as NAMES
 from gstarx.drawing.plots import plot_curves, plot_intervals
 from gstarx.drawing.sentence import draw_sentence
 from gstarx.drawing.svg import decimal as decimal
-from gstarx.drawing.svg import element as element
-from gstarx.drawing.svg import escaped as escaped
 from gstarx.drawing.svg import signed as signed
 
 __all__ = [

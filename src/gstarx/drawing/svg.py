@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from html import escape
+
+from gstarx._internal.markup import printable
 
 #: Fonts that systems have; a PNG falls back on one that is there for certain.
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
@@ -13,8 +14,6 @@ MUTED = "#5c6670"
 LINE = "#d5dae0"
 CARD = "#ffffff"
 
-# what no XML document may hold, escaped or not
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 #: Widths of letters as shares of the font size, for a sans-serif of ordinary width.
 _NARROW = dict.fromkeys("ijl|!.,;:'`", 0.3) | dict.fromkeys('ftrI()[]{}"-/\\ *', 0.38)
 _WIDE = dict.fromkeys("mwMW@%—", 0.88) | dict.fromkeys("ABCDGHKNOQRUVXY&=+<>~^→", 0.72)
@@ -22,12 +21,12 @@ _WIDTHS = _NARROW | _WIDE
 
 
 def escaped(text: object) -> str:
-    r"""Text for SVG and HTML, inside elements and attributes; what XML forbids becomes U+FFFD.
+    r"""Text for SVG, inside elements and attributes; what XML forbids becomes U+FFFD.
 
     >>> escaped('<b title="x">\x00')
     '&lt;b title=&quot;x&quot;&gt;�'
     """
-    return escape(_FORBIDDEN.sub("\ufffd", str(text)), quote=True)
+    return escape(printable(str(text)), quote=True)
 
 
 def number(value: float) -> str:

@@ -118,7 +118,7 @@ class Explained:
 
 @dataclass(frozen=True)
 class ReportData:
-    """Everything that :func:`gstarx.drawing.report` puts on the page.
+    """Everything that :func:`write_report` puts on the page.
 
     Attributes
     ----------

@@ -4,38 +4,49 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
+import math
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 
-from gstarx.drawing import escaped, write_file
-from gstarx.report.data import ReportData
-from gstarx.report.gallery import gallery
-from gstarx.report.table import curves, summary, table, tiles
+from markupsafe import Markup
+
+from gstarx._internal.markup import render
+from gstarx.drawing import (
+    NAMES,
+    Painted,
+    Picture,
+    Subject,
+    card,
+    color_bar,
+    decimal,
+    plot_curves,
+    plot_intervals,
+    signed,
+    write_file,
+)
+from gstarx.metrics import share_of_gap
+from gstarx.report.data import Explained, ExplainerRow, ReportData
 
 _SUFFIXES = (".html", ".htm")
-
-_READING = """
-<p><strong>Colors.</strong> An explainer gives every node a score. Orange speaks for what the model
-predicts, blue against it, white has nothing to say. The nodes with the highest scores are selected
-and outlined.</p>
-<p><strong>Fidelity</strong> is what the probability of the prediction loses when the selected nodes
-are taken away: are they necessary? High is good.</p>
-<p><strong>Inverse fidelity</strong> is what it loses when nothing else is left: are they
-sufficient? Low is good, and below 0 they are surer alone.</p>
-<p><strong>H-fidelity</strong> puts both into one number between 0 and 1, weighed by the share of
-nodes left out. About 0.5 is what no explanation at all gets.</p>
-<p><strong>Random and best.</strong> A number says little by itself. A random selection is the
-floor. The best selection that a search found is the ceiling; it was told the metric and explains
-nothing. Gap closed is how far an explainer gets from one to the other.</p>
-<p><strong>AUROC</strong>, where the page has it: the chance that a node known to matter scores
-higher than another. It judges model and explainer together.</p>
-<p><strong>With care.</strong> The model has rarely seen parts of graphs, so what it says of them is
-an extrapolation. Where two groups are each enough for the prediction, taking one away loses little,
-though both matter. Scores of different explainers have different units: compare colors within a
-picture, and metrics between them.</p>
-"""
+_CURVES = {
+    "harmonic_fidelity": "H-fidelity",
+    "fidelity": "Fidelity: higher is better",
+    "inverse_fidelity": "Inverse fidelity: lower is better",
+}
+_METRICS = ("harmonic_fidelity", "fidelity", "inverse_fidelity", "sparsity")
+#: Columns of the table whose best number is marked.
+_BEST = {"H-fidelity": max, "Fidelity": max, "Inverse": min, "Gap closed": max, "AUROC": max}
+_FORMATS = {
+    "Gap closed": "{:.0%}",
+    "Evaluations": "{:,.0f}",
+    "Seconds": "{:.2g}",
+    "Sparsity": "{:.2f}",
+}
 
 
 def write_report(path: str | os.PathLike[str], data: ReportData) -> Path:
@@ -46,7 +57,7 @@ def write_report(path: str | os.PathLike[str], data: ReportData) -> Path:
     path
         Where, with the suffix ``.html``. Missing directories are made.
     data
-        What to show: from :func:`gstarx.drawing.gather`, or filled otherwise.
+        What to show: from :func:`build_report`, or filled otherwise.
 
     Returns
     -------
@@ -62,84 +73,251 @@ def write_report(path: str | os.PathLike[str], data: ReportData) -> Path:
 
 
 def report_page(data: ReportData) -> str:
-    """The text of the file that :func:`report` writes.
+    """The text of the file that :func:`write_report` writes.
 
     The same data gives the same text. Names, words and SMILES are shown as text whatever they
     hold, and the page forbids the browser to run or fetch anything that is not its own.
     """
-    style, script = (_part(name) for name in ("report.css", "report.js"))
-    policy = (
-        f"default-src 'none'; img-src data:; script-src {_digest(script)}; "
-        f"style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
-    )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>{escaped(data.title)}</title>
-<style>{style}</style>
-</head>
-<body>
-<a class="skip" href="#main">To the content</a>
-<header><div><h1>{escaped(data.title)}</h1>
-<p class="lead">{summary(data)}</p>{tiles(data)}</div></header>
-<main id="main">
-{_section("explainers", "The explainers compared", table(data) + curves(data))}
-{_section("graphs", "Graph by graph", gallery(data)) if data.graphs else ""}
-{_section("reading", "How to read it", f'<div class="panel reading">{_READING}</div>')}
-{_section("making", "How it was made", _facts(data))}
-</main>
-<footer>Made by GStarX {escaped(data.versions.get("gstarx", ""))}.
-This page is one file and fetches nothing.</footer>
-<script>{script}</script>
-</body>
-</html>
-"""
-
-
-def _section(name: str, title: str, content: str) -> str:
-    return (
-        f'<section aria-labelledby="{name}-title"><h2 id="{name}-title">{title}</h2>'
-        f"{content}</section>"
-    )
-
-
-def _facts(data: ReportData) -> str:
-    settings = dict(data.settings)
-    settings["sparsity"] = f"{data.sparsity:g}"
-    if data.seed is not None:
-        settings["seed"] = str(data.seed)
-    lists: dict[str, Mapping[str, str]] = {
-        "Model": data.model,
-        "Data": data.dataset,
-        "Settings": settings,
-        "Versions": data.versions,
+    own = {
+        part: files("gstarx.report").joinpath(name).read_text(encoding="utf-8")
+        for part, name in {"style": "report.css", "script": "report.js"}.items()
     }
-    return (
-        '<div class="facts">'
-        + "".join(
-            f'<div class="panel"><h3>{name}</h3><dl>{_listed(facts)}</dl></div>'
-            for name, facts in lists.items()
-            if facts
-        )
-        + "</div>"
+    return render(
+        "report/report.html.jinja",
+        **{part: Markup(text) for part, text in own.items()},
+        digests={part: _digest(text) for part, text in own.items()},
+        **_opening(data),
+        **_table(data),
+        plots=[Markup(picture.svg) for picture in _plots(data)],
+        choices=_choices(data),
+        bar=_legend(),
+        graphs=[_graph(data, place, graph) for place, graph in enumerate(data.graphs)],
+        lists=_facts(data),
+        version=data.versions.get("gstarx", ""),
     )
-
-
-def _listed(facts: Mapping[str, str]) -> str:
-    return "".join(
-        f"<dt>{escaped(name)}</dt><dd>{escaped(value)}</dd>" for name, value in facts.items()
-    )
-
-
-def _part(name: str) -> str:
-    return files("gstarx.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:
     """A text as a content security policy names it: nothing else may run in its place."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _opening(data: ReportData) -> dict[str, object]:
+    """What the page says first: a sentence or two, and a few numbers."""
+    explainers = data.of_kind("explainer")
+    count = len(data.rows[0].graphs)
+    sizes = [int(graph.data.num_nodes or 0) for graph in data.graphs]
+    tiles = [("Graphs", str(count), "")]
+    if data.accuracy is not None:
+        tiles.append(("Accuracy of the model", f"{data.accuracy:.1%}", ""))
+    if sizes:
+        tiles.append(("Nodes of a graph", f"{sum(sizes) / len(sizes):.1f}", "on average"))
+    tiles.append(("Nodes left out", f"{data.sparsity:.0%}", "sparsity"))
+    highest = [_named(row) for row in explainers[:1]]
+    tiles += [("Highest H-fidelity", top["value"], top["name"]) for top in highest]
+    return {
+        "title": data.title,
+        "count": count,
+        "compared": (
+            f"{len(explainers)} explainer{'s' * (len(explainers) != 1)} on "
+            f"{count} graph{'s' * (count != 1)}."
+        ),
+        "accuracy": None if data.accuracy is None else f"{data.accuracy:.0%}",
+        "sparsity": f"{data.sparsity:g}",
+        "kept": f"{1 - data.sparsity:.0%}",
+        "highest": highest[0] if highest else None,
+        "held": [_named(row) for row in _of_kinds(data, "random", "optimum")],
+        "tiles": tiles,
+    }
+
+
+def _named(row: ExplainerRow) -> dict[str, str]:
+    return {"name": row.name, "value": decimal(row.mean.harmonic_fidelity)}
+
+
+def _of_kinds(data: ReportData, *kinds: str) -> list[ExplainerRow]:
+    return [row for kind in kinds for row in data.of_kind(kind)]
+
+
+def _table(data: ReportData) -> dict[str, object]:
+    """All explainers with their metrics."""
+    rows = _of_kinds(data, "optimum", "explainer", "random")
+    columns = _columns(data, rows)
+    cells = [_cells(name, column, rows) for name, column in columns.items()]
+    return {
+        "headings": ["Explainer", *columns],
+        "rows": [
+            {
+                "name": row.name,
+                "note": row.note,
+                "held": row.kind != "explainer",
+                "cells": [column[place] for column in cells],
+            }
+            for place, row in enumerate(rows)
+        ],
+    }
+
+
+def _columns(data: ReportData, rows: Sequence[ExplainerRow]) -> dict[str, list[float | None]]:
+    """The numbers of the table by heading; columns without any number are left out."""
+    random, best = (
+        next((row.mean.harmonic_fidelity for row in data.of_kind(kind)), None)
+        for kind in ("random", "optimum")
+    )
+    found: dict[str, list[float | None]] = {
+        "H-fidelity": [row.mean.harmonic_fidelity for row in rows],
+        "Fidelity": [row.mean.fidelity for row in rows],
+        "Inverse": [row.mean.inverse_fidelity for row in rows],
+        "Sparsity": [row.mean.sparsity for row in rows],
+        "Gap closed": [
+            share_of_gap(row.mean.harmonic_fidelity, random, best)
+            if random is not None and best is not None and best > random
+            else None
+            for row in rows
+        ],
+        "AUROC": [row.auroc for row in rows],
+        "Evaluations": [row.evaluations for row in rows],
+        "Seconds": [row.seconds for row in rows],
+    }
+    return {name: column for name, column in found.items() if any(v is not None for v in column)}
+
+
+def _cells(
+    name: str, column: Sequence[float | None], rows: Sequence[ExplainerRow]
+) -> list[dict[str, object]]:
+    """A column of the table: what each cell shows, and what it is sorted by."""
+    own = [
+        v for v, row in zip(column, rows, strict=True) if row.kind == "explainer" and v is not None
+    ]
+    best = _BEST[name](own) if name in _BEST and len(own) > 1 else None
+    known = [value for value in column if value is not None]
+    low, high = min(known), max(known)
+    cells = []
+    for value, row in zip(column, rows, strict=True):
+        text = _FORMATS.get(name, "{:.3f}").format(value) if value is not None else "–"
+        share = None
+        if name == "H-fidelity" and value is not None:
+            share = (value - low) / (high - low) if high > low else 1.0
+        cells.append(
+            {
+                "text": re.sub(r"^-(?=[0.]*%?$)", "", text).replace("-", "−"),
+                "value": f"{math.nan if value is None else value:.10g}",
+                "best": row.kind == "explainer" and value is not None and value == best,
+                "meter": share,
+            }
+        )
+    return cells
+
+
+def _plots(data: ReportData) -> list[Picture]:
+    """Intervals at the sparsity of the table, and the metrics over sparsities."""
+    explainers = data.of_kind("explainer")
+    pictures = []
+    if len(data.rows[0].graphs) > 1 and explainers:
+        held = _of_kinds(data, "random", "optimum")
+        pictures.append(
+            plot_intervals(
+                {row.name: [g.harmonic_fidelity for g in row.graphs] for row in explainers},
+                references={row.name: row.mean.harmonic_fidelity for row in held},
+                title=f"H-fidelity at sparsity {data.sparsity:g}, with 95% intervals",
+                width=480,
+                height=320,
+            )
+        )
+    curves = {
+        row.name: row.curve
+        for row in _of_kinds(data, "explainer", "random")
+        if row.curve is not None
+    }
+    muted = [row.name for row in data.of_kind("random")]
+    if curves:
+        pictures += [
+            plot_curves(curves, metric=metric, title=title, muted=muted, width=480, height=320)
+            for metric, title in _CURVES.items()
+        ]
+    return pictures
+
+
+def _choices(data: ReportData) -> dict[str, dict[str, str]]:
+    """What the gallery can be searched by, each with what is shown for it."""
+    classes = sorted({c for g in data.graphs for c in (g.predicted, g.label) if c is not None})
+    return {
+        "classes": {"": "any", **{str(c): data.class_name(c) for c in classes}},
+        "explainers": {row.name: row.name for row in data.rows if row.kind == "explainer"},
+        "metrics": {metric: NAMES[metric] for metric in _METRICS},
+    }
+
+
+def _legend() -> dict[str, object]:
+    bar = color_bar(1.0, selected=True, numbers=False)
+    return {"width": bar.width, "body": Markup(bar.body)}
+
+
+def _graph(data: ReportData, place: int, graph: Explained) -> dict[str, object]:
+    """A card of the gallery: the same graph, explained by each explainer."""
+    subject = Subject.of(graph.data, seed=data.seed or 0)
+    predicted = data.class_name(graph.predicted)
+    verdict = {True: "right", False: "wrong", None: ""}[graph.right]
+    known = "" if graph.label is None else f"label: {data.class_name(graph.label)}"
+    words = subject.names if subject.kind == "sentence" else (subject.title,)
+    metrics = {
+        name: {metric: round(value, 6) for metric, value in asdict(found).items()}
+        for name, found in graph.metrics.items()
+    }
+    return {
+        "name": graph.name,
+        "kind": subject.kind,
+        "predicted": f"{predicted} · {graph.probability:.0%}",
+        "known": known,
+        "verdict": verdict,
+        "attributes": {
+            "place": place,
+            "text": " ".join([graph.name, predicted, known, *words]),
+            "verdict": verdict,
+            "predicted": graph.predicted,
+            "label": "" if graph.label is None else graph.label,
+            "probability": f"{graph.probability:.6f}",
+            "nodes": len(subject.names),
+            "metrics": json.dumps(metrics),
+        },
+        "figures": [_figure(graph, subject, name) for name in graph.scores],
+    }
+
+
+def _figure(graph: Explained, subject: Subject, name: str) -> dict[str, object]:
+    """The graph in the colors of one explainer, and its numbers."""
+    painted = Painted.of(graph.scores[name], graph.selected.get(name), None, subject.names)
+    picture = card(
+        subject.scene(painted, width={"graph": 380.0, "sentence": 540.0}.get(subject.kind)),
+        title=None,
+        alternative=f"{name}: {subject.title}",
+        description=subject.described(painted),
+        paper=False,
+    )
+    numbers, best = {}, False
+    found = graph.metrics.get(name)
+    if found is not None:
+        numbers = {
+            "H-fidelity": decimal(found.harmonic_fidelity),
+            "fidelity": decimal(found.fidelity),
+            "inverse": decimal(found.inverse_fidelity),
+            "scale": signed(painted.limit).replace("+", "±"),
+        }
+        # as printed: what looks equal is not the best
+        printed = [decimal(own.harmonic_fidelity) for own in graph.metrics.values()]
+        own = numbers["H-fidelity"]
+        best = own == max(printed) and printed.count(own) == 1 and len(printed) > 1
+    return {"explainer": name, "picture": Markup(picture.svg), "numbers": numbers, "best": best}
+
+
+def _facts(data: ReportData) -> dict[str, dict[str, str]]:
+    """How it was made."""
+    settings = {**data.settings, "sparsity": f"{data.sparsity:g}"}
+    if data.seed is not None:
+        settings["seed"] = str(data.seed)
+    return {
+        "Model": dict(data.model),
+        "Data": dict(data.dataset),
+        "Settings": settings,
+        "Versions": dict(data.versions),
+    }
