@@ -6,6 +6,7 @@ nothing: what a name stands for is imported when it is asked for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -131,6 +132,14 @@ def resolve(home: str) -> Any:
     for part in path.split("."):
         found = getattr(found, part)
     return found
+
+
+def explainer_factory(name: str) -> Callable[..., Any] | None:
+    """The class or function behind the name of an explainer, or ``None`` if there is none."""
+    if name in EXPLAINERS:
+        return resolve(EXPLAINERS[name].home)  # type: ignore[no-any-return]
+    points = [point for point in entry_points(group=GROUP) if point.name == name]
+    return points[0].load() if points else None
 
 
 def explainer_names(*, oracles: bool = False) -> tuple[str, ...]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import overload
+from typing import Any, overload
 
+import numpy as np
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data, InMemoryDataset
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,17 @@ class Statistics:
     classes: int
 
 
-@dataclass(frozen=True)
-class GraphDataset(Sequence[Data]):
-    """Graphs, and how they are split; indexes and iterates like a list of PyG ``Data``.
+class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
+    """Graphs, and how they are split: a PyG ``InMemoryDataset`` made from a list of ``Data``.
+
+    It works wherever PyG takes a dataset: loaders, ``shuffle()``, ``num_features``, and
+    ``transform``, which may be set at any time and applies to whatever is read afterwards, the
+    digest included. The graphs are kept as they were given, so each may have fields of its own.
+
+    An integer gives a graph. Slices, lists, masks and tensors of integers give a dataset of those
+    graphs, which are not copied. There, each split has those of its graphs that were selected, in
+    its former order, twice where they were selected twice; a split that lost all is empty. The
+    other attributes stay, ``unreadable`` too, which speaks of the file.
 
     Attributes
     ----------
@@ -80,34 +89,146 @@ class GraphDataset(Sequence[Data]):
         Rows of the raw file that gave no graph.
     class_names
         What each class stands for, in order; empty where nobody said.
+
+    Examples
+    --------
+    >>> graphs = [Data(x=torch.ones(n, 2), y=torch.tensor([n % 2])) for n in (1, 2, 3)]
+    >>> dataset = GraphDataset("some", graphs, 2, {"train": [2, 0], "test": [1]})
+    >>> dataset[1:]
+    GraphDataset('some', 2 graphs, 2 classes)
+    >>> dataset[1:].split_indices
+    {'train': [1], 'test': [0]}
+    >>> dataset[dataset.y == 1].num_features
+    2
     """
 
-    name: str
-    graphs: tuple[Data, ...]
-    num_classes: int
-    split_indices: dict[str, list[int]]
-    source: str = ""
-    license: str = ""
-    description: str = ""
-    unreadable: tuple[UnreadableRow, ...] = ()
-    class_names: tuple[str, ...] = ()
+    def __init__(
+        self,
+        name: str,
+        graphs: Iterable[Data],
+        num_classes: int,
+        split_indices: Mapping[str, Sequence[int]],
+        source: str = "",
+        license: str = "",
+        description: str = "",
+        unreadable: tuple[UnreadableRow, ...] = (),
+        class_names: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__()
+        self.name = name
+        # Not PyG's collated form: that drops fields which only some graphs have.
+        self._graphs = tuple(graphs)
+        self._num_classes = num_classes
+        self.split_indices = {side: list(places) for side, places in split_indices.items()}
+        self.source = source
+        self.license = license
+        self.description = description
+        self.unreadable = unreadable
+        self.class_names = class_names
+        self._digest: str | None = None
 
-    def __len__(self) -> int:
-        return len(self.graphs)
+    @property
+    def graphs(self) -> tuple[Data, ...]:
+        """The graphs, transformed where there is a ``transform``."""
+        return self._graphs if self.transform is None else tuple(self)
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+        return self._num_classes
+
+    def len(self) -> int:
+        """Number of graphs."""
+        return len(self._graphs)
+
+    def get(self, idx: int) -> Data:
+        """One graph, before any transform."""
+        graph = self._graphs[idx]
+        # A transform may write to what it is given.
+        return graph if self.transform is None else copy.copy(graph)
 
     @overload
     def __getitem__(self, index: int) -> Data: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Data]: ...
-    def __getitem__(self, index: int | slice) -> Data | Sequence[Data]:
-        return self.graphs[index]
+    def __getitem__(self, index: Any) -> GraphDataset: ...
+    def __getitem__(self, index: Any) -> Data | GraphDataset:
+        return super().__getitem__(index)
+
+    def index_select(self, idx: Any) -> GraphDataset:
+        """A dataset of the selected graphs."""
+        if isinstance(idx, list | tuple | np.ndarray) and np.asarray(idx).dtype == np.bool_:
+            idx = torch.as_tensor(idx)
+        mask = isinstance(idx, torch.Tensor) and idx.dtype == torch.bool
+        if mask and idx.numel() != len(self):
+            raise IndexError(
+                f"a mask must have an entry for each of {len(self)} graphs (got {idx.numel()})"
+            )
+        found: GraphDataset = super().index_select(idx)
+        if found._indices is None:  # PyG came back here with the positions as a list
+            return found
+        selected = list(found._indices)
+        places: dict[int, list[int]] = {}
+        for place, position in enumerate(selected):
+            places.setdefault(position, []).append(place)
+        return self.replace(
+            graphs=[self._graphs[i] for i in selected],
+            split_indices={
+                side: [place for i in positions for place in places.get(i, ())]
+                for side, positions in self.split_indices.items()
+            },
+        )
+
+    def replace(self, **changes: Any) -> GraphDataset:
+        """The same dataset with some arguments of its constructor changed.
+
+        >>> GraphDataset("some", [], 2, {}).replace(name="other")
+        GraphDataset('other', 0 graphs, 2 classes)
+        """
+        kept = {
+            "name": self.name,
+            "graphs": self._graphs,
+            "num_classes": self.num_classes,
+            "split_indices": self.split_indices,
+            "source": self.source,
+            "license": self.license,
+            "description": self.description,
+            "unreadable": self.unreadable,
+            "class_names": self.class_names,
+        }
+        changed = GraphDataset(**{**kept, **changes})
+        changed.transform = self.transform
+        return changed
+
+    def copy(self, idx: Any = None) -> GraphDataset:
+        """A deep copy, of everything or of a selection."""
+        return copy.deepcopy(self if idx is None else self.index_select(idx))
+
+    def to(self, device: Any) -> GraphDataset:
+        """Move the graphs to a device; datasets selected before keep theirs."""
+        self._graphs = tuple(copy.copy(graph).to(device) for graph in self._graphs)
+        return self
+
+    @property
+    def data(self) -> Data:
+        """The graphs as PyG collates them, made anew: changing it changes nothing here."""
+        return self.collate(self.graphs)[0]
+
+    def __getattr__(self, key: str) -> Any:
+        # PyG gives the values of all graphs together: dataset.y. A dataset that is being unpickled
+        # has no graphs yet, and names with an underscore are asked for by protocols.
+        if not key.startswith("_") and self.__dict__.get("_graphs") and key in self[0]:
+            graphs = self.graphs
+            if all(key in graph for graph in graphs):
+                others = set().union(*(graph.keys() for graph in graphs)) - {key}
+                return Batch.from_data_list(graphs, exclude_keys=list(others))[key]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {key!r}")
 
     def split(self, name: str) -> list[Data]:
         """The graphs of one split: ``"train"``, ``"val"`` or ``"test"``."""
         if name not in self.split_indices:
             valid = ", ".join(map(repr, self.split_indices))
             raise ValueError(f"split must be one of {valid} (got {name!r})")
-        return [self.graphs[i] for i in self.split_indices[name]]
+        return [self[i] for i in self.split_indices[name]]
 
     def statistics(self) -> Statistics:
         """Number and mean size of the graphs.
@@ -117,13 +238,14 @@ class GraphDataset(Sequence[Data]):
         >>> statistics.mean_edges, statistics.mean_undirected_edges
         (4.0, 2.0)
         """
-        count = len(self.graphs)
+        graphs = self.graphs
+        count = len(graphs)
         if not count:
             raise ValueError(f"{self.name!r} holds no graphs: they have no mean")
-        nodes = torch.tensor([graph.x.shape[0] for graph in self.graphs])
+        nodes = torch.tensor([graph.x.shape[0] for graph in graphs])
         starts = nodes.cumsum(0) - nodes
         edges = torch.cat(
-            [g.edge_index + at for g, at in zip(self.graphs, starts.tolist(), strict=True)], dim=1
+            [g.edge_index + at for g, at in zip(graphs, starts.tolist(), strict=True)], dim=1
         )
         pairs = edges.min(dim=0).values * int(nodes.sum()) + edges.max(dim=0).values
         return Statistics(
@@ -131,19 +253,30 @@ class GraphDataset(Sequence[Data]):
             mean_nodes=int(nodes.sum()) / count,
             mean_edges=edges.shape[1] / count,
             mean_undirected_edges=len(torch.unique(pairs)) / count,
-            features=self.graphs[0].x.shape[1],
+            features=graphs[0].x.shape[1],
             classes=self.num_classes,
         )
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """A digest of features, edges and labels: equal content, equal digest."""
-        sha = hashlib.sha256()
-        for graph in self.graphs:
-            for part in (graph.x, graph.edge_index, graph.y):
-                sha.update(str(tuple(part.shape)).encode())
-                sha.update(part.contiguous().numpy().tobytes())
-        return sha.hexdigest()
+        if self.transform is not None:  # which may change at any time
+            return _digest(self.graphs)
+        if self._digest is None:
+            self._digest = _digest(self._graphs)
+        return self._digest
 
     def __repr__(self) -> str:
         return f"GraphDataset({self.name!r}, {len(self)} graphs, {self.num_classes} classes)"
+
+
+def _digest(graphs: Iterable[Data]) -> str:
+    sha = hashlib.sha256()
+    for position, graph in enumerate(graphs):
+        for field in ("x", "edge_index", "y"):
+            part = getattr(graph, field)
+            if part is None:
+                raise ValueError(f"graph {position} has no {field}, which a digest needs")
+            sha.update(str(tuple(part.shape)).encode())
+            sha.update(part.cpu().contiguous().numpy().tobytes())
+    return sha.hexdigest()

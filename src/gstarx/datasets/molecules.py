@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -235,8 +234,7 @@ def _filled(
         lines = ", ".join(str(row.line) for row in unreadable[:20])
         level = logging.INFO if about.name in TABLE_5 else logging.WARNING  # the paper's are known
         _LOG.log(level, "%s: %d unreadable molecules, lines %s", path, len(unreadable), lines)
-    return replace(
-        about,
+    return about.replace(
         graphs=tuple(graphs),
         split_indices=split_molecules([graph.smiles for graph in graphs], split),
         unreadable=tuple(unreadable),

@@ -298,7 +298,7 @@ def _load(
         side: [i for i, row in enumerate(used) if row.side == side]
         for side in ("train", "val", "test")
     }
-    return replace(about, graphs=tuple(graphs), split_indices=sides)
+    return about.replace(graphs=tuple(graphs), split_indices=sides)
 
 
 def _existing(title: str, path: Path) -> Path:

@@ -9,6 +9,7 @@ from gstarx.drawing.frame import color_bar as color_bar
 from gstarx.drawing.geometry import Geometry, geometry
 from gstarx.drawing.graph import draw_graph
 from gstarx.drawing.groups import GroupScore, aggregate
+from gstarx.drawing.matplotlib_plots import curves_ax, intervals_ax, scores_ax
 from gstarx.drawing.molecule import draw_molecule
 from gstarx.drawing.painted import Painted as Painted
 from gstarx.drawing.picture import Picture
@@ -25,11 +26,14 @@ __all__ = [
     "Picture",
     "aggregate",
     "compare",
+    "curves_ax",
     "draw",
     "draw_graph",
     "draw_molecule",
     "draw_sentence",
     "geometry",
+    "intervals_ax",
     "plot_curves",
     "plot_intervals",
+    "scores_ax",
 ]

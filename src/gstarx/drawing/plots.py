@@ -80,12 +80,7 @@ def plot_curves(
     >>> picture.title
     'H-fidelity against sparsity'
     """
-    if metric not in METRICS:
-        valid = ", ".join(map(repr, METRICS))
-        raise ValueError(f"metric must be one of {valid} (got {metric!r})")
-    if not curves:
-        raise ValueError("curves must name at least one explainer (got none)")
-    lines = {str(name): _points(str(name), curve, metric) for name, curve in curves.items()}
+    lines = curve_lines(curves, metric)
     described = "; ".join(
         f"{name} from {ys[0]:.3f} at {xs[0]:.2f} to {ys[-1]:.3f} at {xs[-1]:.2f}"
         for name, (xs, ys) in lines.items()
@@ -133,14 +128,7 @@ def plot_intervals(
     >>> plot_intervals({"ours": [0.6, 0.7, 0.65]}, references={"random": 0.5}).title
     'H-fidelity: means and 95% intervals'
     """
-    if not values:
-        raise ValueError("values must name at least one explainer (got none)")
-    rows = {}
-    for name, column in values.items():
-        given = np.asarray(column, dtype=np.float64)
-        found = paired_bootstrap(given, np.zeros_like(given), confidence=confidence, seed=seed)
-        rows[str(name)] = (found.mean, found.low, found.high)
-    rows = dict(sorted(rows.items(), key=lambda row: -row[1][0]))
+    rows = mean_intervals(values, confidence=confidence, seed=seed)
     lines = {str(name): float(value) for name, value in (references or {}).items()}
     said = [f"{n} {mean:.3f} ({low:.3f} to {high:.3f})" for n, (mean, low, high) in rows.items()]
     said += [f"{name} {value:.3f}" for name, value in lines.items()]
@@ -151,6 +139,37 @@ def plot_intervals(
         alternative=heading,
         description=f"{heading}: {'; '.join(said)}.",
     )
+
+
+def check_metric(metric: str) -> None:
+    """Refuse what is not one of :data:`gstarx.metrics.METRICS`."""
+    if metric not in METRICS:
+        valid = ", ".join(map(repr, METRICS))
+        raise ValueError(f"metric must be one of {valid} (got {metric!r})")
+
+
+def curve_lines(
+    curves: Mapping[str, Any], metric: str
+) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """By name, achieved sparsities ascending and the values there."""
+    check_metric(metric)
+    if not curves:
+        raise ValueError("curves must name at least one explainer (got none)")
+    return {str(name): _points(str(name), curve, metric) for name, curve in curves.items()}
+
+
+def mean_intervals(
+    values: Mapping[str, ArrayLike], *, confidence: float, seed: int
+) -> dict[str, tuple[float, float, float]]:
+    """By name, a mean and the ends of its bootstrap interval, highest mean first."""
+    if not values:
+        raise ValueError("values must name at least one explainer (got none)")
+    rows = {}
+    for name, column in values.items():
+        given = np.asarray(column, dtype=np.float64)
+        found = paired_bootstrap(given, np.zeros_like(given), confidence=confidence, seed=seed)
+        rows[str(name)] = (found.mean, found.low, found.high)
+    return dict(sorted(rows.items(), key=lambda row: -row[1][0]))
 
 
 def _points(name: str, curve: Any, metric: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -192,7 +211,7 @@ def _curves_scene(
         *vertical(up, left, right, name),
         *horizontal(across, top, bottom, "sparsity", grid=False),
     ]
-    looks = _looks(list(lines), muted)
+    looks = looks_of(list(lines), muted)
     for line, (x, y) in lines.items():
         points = [(across(a), up(b)) for a, b in zip(x, y, strict=True)]
         parts.append(_line(line, points, looks[line]))
@@ -211,7 +230,7 @@ def _curves_scene(
 
 
 @dataclass(frozen=True)
-class _Look:
+class Look:
     """How a curve is told from others."""
 
     color: str
@@ -219,24 +238,24 @@ class _Look:
     marker: str
 
 
-def _looks(names: Sequence[str], muted: frozenset[str]) -> dict[str, _Look]:
+def looks_of(names: Sequence[str], muted: frozenset[str]) -> dict[str, Look]:
     """A look for each name; what others are held against is grey."""
     found = {}
     bright = [name for name in names if name not in muted]
     for place, name in enumerate(bright):
         dashes = _DASHES[place // len(LINES) % len(_DASHES)]
         marker = _MARKERS[place % len(_MARKERS)]
-        found[name] = _Look(LINES[place % len(LINES)], dashes, marker)
+        found[name] = Look(LINES[place % len(LINES)], dashes, marker)
     for place, name in enumerate(name for name in names if name in muted):
         dashes = _DASHES[1 + place % (len(_DASHES) - 1)]
-        found[name] = _Look(MUTED, dashes, _MARKERS[place % len(_MARKERS)])
+        found[name] = Look(MUTED, dashes, _MARKERS[place % len(_MARKERS)])
     return found
 
 
 def _line(
     name: str,
     points: list[tuple[float, float]],
-    look: _Look,
+    look: Look,
     marks: tuple[int, ...] | None = None,
 ) -> str:
     path = "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points)

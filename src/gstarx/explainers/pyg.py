@@ -64,7 +64,7 @@ class GNNExplainer(NodeExplainer):
     >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]))
     >>> found = GNNExplainer(epochs=5).explain(GCN(3, 8, 2), data, seed=0)
     >>> found.node_scores.shape, float(found.node_scores[2])
-    ((3,), 0.0)
+    (torch.Size([3]), 0.0)
     """
 
     def __init__(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from typing import Any
 
 from gstarx._internal.suggestions import unknown
 from gstarx.explainers.base import NodeExplainer
 from gstarx.explainers.presets import PRESETS, options_for
-from gstarx.registry import EXPLAINERS, GROUP, explainer_names, resolve
+from gstarx.registry import GROUP, explainer_factory, explainer_names
 
 
 def names(*, oracles: bool = False) -> tuple[str, ...]:
@@ -67,12 +66,10 @@ def options_of(name: str) -> tuple[str, ...]:
 
 
 def _found(name: str) -> Callable[..., Any]:
-    if name in EXPLAINERS:
-        return resolve(EXPLAINERS[name].home)  # type: ignore[no-any-return]
-    for point in entry_points(group=GROUP):
-        if point.name == name:
-            return point.load()  # type: ignore[no-any-return]
-    raise ValueError(unknown("explainer", str(name), names()))
+    factory = explainer_factory(name)
+    if factory is None:
+        raise ValueError(unknown("explainer", str(name), names()))
+    return factory
 
 
 def _check_options(name: str, make: Callable[..., Any], options: dict[str, Any]) -> None:
