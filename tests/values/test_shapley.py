@@ -19,7 +19,7 @@ from gstarx.games import (
     voting_game,
 )
 from gstarx.graphs import CommunicationGraph, TooManyCoalitions
-from gstarx.values import hn_value, myerson_value, shapley_value
+from gstarx.values import banzhaf_value, hn_value, myerson_value, shapley_value
 from tests.strategies import REAL, worth_tables
 from tests.values.definitions import Counting, renamed, shapley_by_orders
 
@@ -173,3 +173,11 @@ def test_the_limit_is_the_callers() -> None:
     assert shapley_value(game, 4, max_coalitions=15).evaluations == 15
     with pytest.raises(TooManyCoalitions, match=r"at least 15 .* the limit is 14"):
         shapley_value(game, 4, max_coalitions=14)
+
+
+def test_too_many_coalitions_are_not_said_to_be_connected() -> None:
+    for value in (shapley_value, banzhaf_value):
+        with pytest.raises(
+            TooManyCoalitions, match="at least 32,767 coalitions and the limit is 9"
+        ):
+            value(lambda c: c.sum(axis=1), 15, max_coalitions=9)

@@ -109,7 +109,9 @@ class ValueSettings(SubgraphSampling):
             if estimator != "exact":
                 raise
             advice = f"raise budget=..., or say estimator='auto' or {ESTIMATORS[self.value][-1]!r}"
-            raise TooManyCoalitions(error.at_least, error.limit, advice) from None
+            raise TooManyCoalitions(
+                error.at_least, error.limit, advice, connected=error.connected
+            ) from None
 
     def _allocate(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,20 +19,29 @@ if TYPE_CHECKING:
 
 
 class TooManyCoalitions(ValueError):
-    """A graph has more connected coalitions than the caller allowed to list."""
+    """A graph has more coalitions than the caller allowed to list, connected ones or all."""
 
-    def __init__(self, at_least: int, limit: int, advice: str = "raise the limit") -> None:
+    def __init__(
+        self,
+        at_least: int,
+        limit: int,
+        advice: str = "raise the limit",
+        *,
+        connected: bool = True,
+    ) -> None:
+        kind = "connected coalitions" if connected else "coalitions"
         super().__init__(
-            f"the graph has at least {at_least:,} connected coalitions and the limit is "
-            f"{limit:,}: {advice}"
+            f"the graph has at least {at_least:,} {kind} and the limit is {limit:,}: {advice}"
         )
+        self.connected = connected
         self.at_least = at_least
         self.limit = limit
         self.advice = advice
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # an exception is rebuilt from its message unless told otherwise, and workers send it home
-        return type(self), (self.at_least, self.limit, self.advice)
+        # an exception is rebuilt from its message otherwise, and workers send it home
+        build = partial(type(self), connected=self.connected)
+        return build, (self.at_least, self.limit, self.advice)
 
 
 class CommunicationGraph:

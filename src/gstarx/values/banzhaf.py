@@ -57,7 +57,10 @@ def banzhaf_value(
     check_presence(presence)
     if 2**n - 1 > max_coalitions:
         raise TooManyCoalitions(
-            2**n - 1, max_coalitions, "raise max_coalitions, or estimate with banzhaf_value_sampled"
+            2**n - 1,
+            max_coalitions,
+            "raise max_coalitions, or estimate with banzhaf_value_sampled",
+            connected=False,
         )
     masks = np.arange(1, 2**n, dtype=np.uint64)[:, None]
     worths = evaluate_masks(v, masks, n)

@@ -36,7 +36,10 @@ def shapley_value(v: Game, n: int, *, max_coalitions: int = 2_000_000) -> Alloca
         raise ValueError(f"n must be at least 0 (got {n})")
     if 2**n - 1 > max_coalitions:
         raise TooManyCoalitions(
-            2**n - 1, max_coalitions, "raise max_coalitions, or estimate with shapley_value_sampled"
+            2**n - 1,
+            max_coalitions,
+            "raise max_coalitions, or estimate with shapley_value_sampled",
+            connected=False,
         )
     masks = np.arange(1, 2**n, dtype=np.uint64)[:, None]
     worths = evaluate_masks(v, masks, n)
