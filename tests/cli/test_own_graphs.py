@@ -86,7 +86,7 @@ def test_a_graph_is_the_same_from_every_file(suffix: str) -> None:
 
 
 def test_many_graphs_of_a_file_are_numbered() -> None:
-    torch.save(load("nitro")[:3], "g.pt")
+    torch.save(list(load("nitro")[:3]), "g.pt")
     assert [name for name, _ in read_file(Path("g.pt"), None)] == ["g 0", "g 1", "g 2"]
     records = found("explain", "--file", "g.pt", "--model", "nitro", "--limit", "2", "-e", "random")
     assert [record["graph"] for record in records] == ["g 0", "g 1"]
