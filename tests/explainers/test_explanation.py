@@ -237,3 +237,15 @@ def test_the_explainers_own_seed_counts() -> None:
     assert not torch.equal(first.scores, other.scores)
     given = gstarx.GStarX(seed=1, **options).explain(model, data, seed=0)
     assert torch.equal(first.scores, given.scores)
+
+
+def test_the_numbers_of_a_payoff_are_not_classes() -> None:
+    model, data = network(), plain()
+    predicted = model(data.x, data.edge_index).argmax(dim=1)
+    for payoff in (lambda out: out.amax(dim=1), lambda out: out[:, :2]):
+        found = explain(model, data, payoff=payoff)
+        assert torch.equal(found.target, predicted)
+        for number in found.explained:
+            assert torch.equal(found.for_target(number).target, predicted)
+    other = (int(predicted) + 1) % CLASSES
+    assert explain(model, data, target=other).target.tolist() == [other]

@@ -144,11 +144,13 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         if output is None or len(output) != task.rows(data):
             output = task.output(model, data)
         explained = _explained(attribution.target, task, output)
+        # the numbers of a payoff of one's own are not classes: the target stays the prediction
+        own_payoff = attribution.details.get("payoff") == "callable"
         made = cls(
             **fields,
             players=torch.from_numpy(players),
             prediction=output.detach().clone(),
-            target=_pyg_target(explained, task, output),
+            target=_pyg_target([] if own_payoff else explained, task, output),
             explained=explained,
             method=method,
             seconds=seconds,
@@ -245,7 +247,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         one.node_mask = one.node_scores.float()[:, None]
         if self.get("edge_scores") is not None:
             one.edge_mask = self.edge_scores[:, column].float()
-        if self.prediction.shape[1] > 1 and self.target.numel() == len(self.prediction):
+        classes = self.prediction.shape[1] > 1 and self.get("payoff") != "callable"
+        if classes and self.target.numel() == len(self.prediction):
             one.target = self.target.clone()
             one.target[self.index if self.get("index") is not None else 0] = target
         return one
