@@ -20,7 +20,7 @@ $(READY): pyproject.toml constraints.txt requirements.lock
 	touch $@
 
 demo: $(READY) ## two networks explained, as a page: demo/report.html
-	$(BIN)/python -m gstarx.demo
+	$(BIN)/gstarx demo
 
 # The report is opened in a browser, which is installed where that asks nobody: as root, by apt.
 CHROMIUM = command -v chromium || command -v chromium-browser || command -v google-chrome

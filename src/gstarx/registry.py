@@ -416,7 +416,7 @@ DATASETS = {
             "motifs",
             "Motifs",
             "400 random trees with a motif: house or five-cycle?",
-            "gstarx.datasets.motifs:load_motifs",
+            "gstarx.datasets.synthetic:load_motifs",
             shipped=True,
         ),
         DatasetSpec(

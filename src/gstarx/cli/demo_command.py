@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
 
+from gstarx._internal.markup import render
 from gstarx._internal.one_thread import one_thread
 from gstarx.cli.console import note, only_json, out, print_json, writable, write
 from gstarx.cli.options import AsJson, Seed, examples
@@ -54,7 +56,6 @@ def demo(
     from gstarx.cli.compare_command import show_rows
     from gstarx.cli.graphs import InputSelection
     from gstarx.cli.methods import OptionsOf, create_explainers
-    from gstarx.cli.pages import together
     from gstarx.cli.report_command import gathered, summary
     from gstarx.report import report_page
 
@@ -82,3 +83,21 @@ def demo(
     else:
         out().print("Open this in a browser:")
         out().print(str(output.resolve()), soft_wrap=True)
+
+
+def together(title: str, pages: Mapping[str, str]) -> str:
+    """One page with a tab for each of several pages, all inside it.
+
+    Parameters
+    ----------
+    title
+        Of the page.
+    pages
+        Whole HTML pages by the name of their tab.
+
+    Examples
+    --------
+    >>> together("Two", {"a": "<p>1</p>", "b": "<p>2</p>"}).count("<iframe")
+    2
+    """
+    return render("cli/pages.html.jinja", title=title, pages=pages)

@@ -94,7 +94,7 @@ def evaluate(
 
 def _weights(dataset: str, model: str | None, weights: Path | None) -> Path:
     """The file of the network: what workers load."""
-    from gstarx.cli.networks import choose_network
+    from gstarx.cli.graphs import choose_network
 
     if model is not None and ":" in model:
         raise CommandError(

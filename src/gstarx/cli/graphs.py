@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gstarx._internal.optional import require
 from gstarx._internal.quoting import quoted
 from gstarx.cli.console import CommandError, WrongUse, show_progress
-from gstarx.cli.networks import choose_network
-from gstarx.registry import DATASETS
+from gstarx.registry import DATASETS, NETWORKS, ModelSource
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -207,3 +206,29 @@ def node_labels(data: Data) -> list[str]:
 
 def _numbered(pairs: Any) -> list[Subject]:
     return [Subject(name, data, at) for at, (name, data) in enumerate(pairs)]
+
+
+def choose_network(
+    model: str | None, weights: Path | None, *, default: str | None
+) -> LoadedNetwork:
+    """The network that the options mean, by default that of a dataset.
+
+    Raises
+    ------
+    WrongUse, CommandError
+        If the options make no sense together, or the network cannot be loaded.
+    """
+    from gstarx.models import ModelSourceError, load_source
+
+    if model is None and weights is None and default is not None:
+        if default not in NETWORKS and f"{default}-gcn" not in NETWORKS:
+            raise CommandError(
+                f"no network for {default!r} comes with the package: say --weights file or --model "
+                "module:factory, or train one with 'gstarx train' "
+                f"(those that come: {', '.join(NETWORKS)})"
+            )
+        model = default
+    try:
+        return load_source(ModelSource(model, weights))
+    except ModelSourceError as error:
+        raise (WrongUse if error.usage else CommandError)(str(error)) from error

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gstarx._internal.one_thread import one_thread
-from gstarx.cli.console import only_json, out, print_json, show_progress, writable
+from gstarx.cli.console import (
+    CommandError,
+    WrongUse,
+    note,
+    only_json,
+    out,
+    print_json,
+    show_progress,
+    writable,
+)
 from gstarx.cli.graphs import InputSelection, Subject
 from gstarx.cli.options import (
     SPARSITY,
@@ -33,9 +42,12 @@ from gstarx.cli.options import (
     Weights,
     examples,
 )
+from gstarx.cli.runs_command import runs_of
 
 if TYPE_CHECKING:
+    from gstarx.explainers import Explanation
     from gstarx.report import ReportData
+
 
 EXAMPLES = examples(
     "gstarx report nitro --split test --limit 20",
@@ -80,7 +92,6 @@ def report(
     The page needs no network and can be sent to others as it is.
     """
     from gstarx.cli.methods import create_explainers, parse_options
-    from gstarx.cli.stored_results import stored_results
 
     writable(output, ".html")
     asked = InputSelection(
@@ -177,3 +188,59 @@ def _dataset_facts(asked: InputSelection, subjects: list[Subject]) -> dict[str, 
     if asked.split is not None:
         facts["split"] = asked.split
     return {**about, "graphs": f"{len(loaded):,}", **facts}
+
+
+def stored_results(
+    store: Path, asked: InputSelection
+) -> tuple[InputSelection, dict[str, list[Explanation]]]:
+    """The graphs that all runs of a store have explained, and what each of them found.
+
+    Parameters
+    ----------
+    store
+        The store; its runs must be about one dataset and one network.
+    asked
+        What else the command says: ``limit`` and ``data``.
+    """
+    if asked.dataset or asked.smiles or asked.sentences or asked.files or asked.model:
+        raise WrongUse("--store knows its graphs and network: say nothing else about them")
+    from gstarx.runs import StoreError, explanation_of
+
+    runs = runs_of(store)
+    for field in ("dataset", "weights"):
+        several = sorted({run[field] for run in runs})
+        if len(several) > 1:
+            raise CommandError(f"the runs in {store} are about several: {', '.join(several)}")
+    rows = {}
+    for run in runs:
+        try:
+            rows[_name(run, runs)] = _rows(store, run["run"])
+        except StoreError as error:
+            note(f"warning: {run['explainer']} is left out: {error}")
+    common = sorted(set.intersection(*map(set, rows.values()))) if rows else []
+    if not common:
+        raise CommandError(f"there is no graph that all {len(rows)} runs in {store} have explained")
+    common = common[: asked.limit]
+    chosen = replace(
+        asked,
+        dataset=runs[0]["dataset"],
+        positions=[str(position) for position in common],
+        weights=Path(runs[0]["weights"]),
+        limit=None,
+    )
+    found = {name: [explanation_of(own[graph]) for graph in common] for name, own in rows.items()}
+    return chosen, found
+
+
+def _name(run: Mapping[str, Any], runs: list[dict[str, Any]]) -> str:
+    """The explainer, and which run where it has several."""
+    same = [other for other in runs if other["explainer"] == run["explainer"]]
+    return str(run["explainer"]) if len(same) == 1 else f"{run['explainer']} {run['run'][:6]}"
+
+
+def _rows(store: Path, run: str) -> dict[int, dict[str, Any]]:
+    from gstarx import runs
+    from gstarx.runs import OF_A_RESULT
+
+    found = runs.read(store, run=run, columns=["graph", "error", *OF_A_RESULT]).to_pylist()
+    return {row["graph"]: row for row in found if row["error"] is None}

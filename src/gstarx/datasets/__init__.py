@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gstarx.datasets.dataset import GraphDataset, Statistics
-from gstarx.datasets.describing import label_of as label_of
-from gstarx.datasets.describing import title_of as title_of
+from gstarx.datasets.dataset import label_of as label_of
+from gstarx.datasets.dataset import title_of as title_of
 from gstarx.datasets.molecules import from_csv
 from gstarx.datasets.raw_files import archive as archive
 from gstarx.datasets.smiles import smiles_graph

@@ -8,9 +8,8 @@ from gstarx.drawing.frame import card as card
 from gstarx.drawing.frame import color_bar as color_bar
 from gstarx.drawing.geometry import Geometry, geometry
 from gstarx.drawing.graph import draw_graph
-from gstarx.drawing.groups import GroupScore, aggregate
 from gstarx.drawing.matplotlib_plots import curves_ax, intervals_ax, scores_ax
-from gstarx.drawing.molecule import draw_molecule
+from gstarx.drawing.molecule import GroupScore, aggregate, draw_molecule
 from gstarx.drawing.painted import Painted as Painted
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.picture import write_file as write_file

@@ -91,8 +91,7 @@ class Refined(NodeExplainer):
         removal: str = "remove",
         baseline: Any = None,
     ) -> None:
-        from gstarx.explainers.packages import packages_of
-        from gstarx.explainers.registry import create, options_of
+        from gstarx.explainers.registry import create, options_of, packages_of
 
         super().__init__()
         shared = {"removal": removal, "baseline": baseline}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import Any
 
 from gstarx._internal.suggestions import unknown
@@ -86,3 +88,31 @@ def _check_options(name: str, make: Callable[..., Any], options: dict[str, Any])
 
 
 __all__ = ["GROUP", "PRESETS", "create", "names", "options_of"]
+
+
+def packages_of(name: str, explainer: NodeExplainer) -> tuple[str, ...]:
+    """The package that brings an explainer of that name, and those that it says it needs.
+
+    >>> from gstarx.explainers import create
+    >>> packages_of("gstarx", create("gstarx"))
+    ()
+    >>> packages_of("integrated_gradients", create("integrated_gradients"))
+    ('captum',)
+    """
+    points = [point for point in entry_points(group=GROUP) if point.name == name]
+    # of several the first is taken, as by create
+    home = [point.dist.name for point in points[:1] if point.dist is not None]
+    return (*home, *explainer.needed_packages)
+
+
+def versions_of(packages: Iterable[str]) -> dict[str, str | None]:
+    """The versions of packages, ``None`` for one that is not installed.
+
+    >>> versions_of(["no-such-package"])
+    {'no-such-package': None}
+    """
+    found: dict[str, str | None] = dict.fromkeys(packages)
+    for name in found:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from gstarx._internal.expanded_size import check_expanded_size
 from gstarx._internal.quoting import quoted, shortened
 from gstarx._internal.suggestions import unknown
 from gstarx.models.checkpoints import load_published_checkpoint
-from gstarx.models.shipped import shipped_path
-from gstarx.models.weights import digest, load_model
+from gstarx.models.network import Network
+from gstarx.models.weights import ModelFacts, digest, load_model
 from gstarx.registry import DATASETS, NETWORKS, ModelSource
 
 
@@ -197,3 +198,45 @@ def _said(error: Exception) -> str:
     """An error in one line."""
     shown = shortened(" ".join(str(error).split()), 400)
     return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
+
+
+_PLACE = files("gstarx.models") / "trained"
+
+
+def pretrained_names() -> tuple[str, ...]:
+    """The networks that :func:`pretrained` knows, named by dataset and network.
+
+    >>> "nitro-gcn" in pretrained_names()
+    True
+    """
+    found = (place.name for place in _PLACE.iterdir()) if _PLACE.is_dir() else ()
+    return tuple(sorted(name[:-12] for name in found if name.endswith(".safetensors")))
+
+
+def shipped_path(name: str) -> Path:
+    """The file of a network that ships, by its full name."""
+    return Path(__file__).parent / "trained" / f"{name}.safetensors"
+
+
+def pretrained(name: str) -> tuple[Network, ModelFacts]:
+    """A network that ships with the package, in evaluation mode, and what is known of it.
+
+    How it was trained, and how to train it again: ``python -m reproduction pretrain``.
+
+    Parameters
+    ----------
+    name
+        One of :func:`pretrained_names`; the name of a dataset alone stands for its GCN.
+
+    Examples
+    --------
+    >>> model, facts = pretrained("nitro")
+    >>> facts.dataset, facts.network
+    ('nitro', 'gcn')
+    """
+    names = pretrained_names()
+    full = f"{name}-gcn" if f"{name}-gcn" in names else name
+    if full not in names:
+        raise ValueError(f"name must be one of {', '.join(map(repr, names))} (got {name!r})")
+    with as_file(_PLACE) as place:
+        return load_model(place / f"{full}.safetensors")
