@@ -125,6 +125,81 @@ class ModelSource:
     dataset: str | None = None
 
 
+@dataclass(frozen=True)
+class DatasetSource:
+    """Which graphs are meant; :func:`gstarx.datasets.load_source` loads them, in any process.
+
+    Exactly one of ``name``, ``file`` and ``graphs`` is set.
+
+    Attributes
+    ----------
+    name
+        The name of a dataset in :data:`DATASETS`.
+    root
+        The directory of that dataset.
+    file
+        A table of molecules: ``.csv``, ``.tsv``, ``.smi``, ``.sdf`` or ``.parquet``.
+    graphs
+        ``module:factory``, a function that returns a PyG dataset or a list of ``Data``.
+    smiles_column, name_column
+        Columns of the table; by default found by their usual names.
+    label
+        The column of labels, or several separated by commas; without it and without a column of a
+        usual name, molecules have no label.
+    task
+        ``"classification"``, ``"binary"``, ``"multilabel"`` or ``"regression"``; by default what
+        the labels look like.
+    split
+        ``"random"``, ``"scaffold"``, or a column of the table that names the split of each row.
+    limit
+        The first rows only.
+    sample
+        So many rows, drawn at random by ``seed``.
+    salts
+        ``"keep"`` all parts of a molecule, keep the ``"largest"`` part, or keep all and ``"warn"``.
+    bond_features
+        Whether molecules carry PyG's bond features as ``edge_attr``.
+    """
+
+    name: str | None = None
+    root: str | None = None
+    file: str | None = None
+    graphs: str | None = None
+    smiles_column: str | None = None
+    name_column: str | None = None
+    label: str | None = None
+    task: str | None = None
+    split: str = "random"
+    limit: int | None = None
+    sample: int | None = None
+    seed: int = 0
+    salts: str = "warn"
+    bond_features: bool = False
+
+    def __post_init__(self) -> None:
+        sources = [self.name, self.file, self.graphs]
+        if sum(source is not None for source in sources) != 1:
+            raise ValueError(
+                f"a dataset is a name, a file or a factory: exactly one of them (got {sources})"
+            )
+
+    @property
+    def title(self) -> str:
+        """What to call the dataset."""
+        if self.file is not None:
+            return Path(self.file).stem
+        return self.name or (self.graphs or "").replace(":", ".")
+
+
+#: What the labels of a dataset can be, and the name that PyG has for such a model.
+TASKS = {
+    "classification": "multiclass_classification",
+    "binary": "binary_classification",
+    "multilabel": "binary_classification",
+    "regression": "regression",
+}
+
+
 def resolve(home: str) -> Any:
     """What is at ``module:attribute``, imported."""
     module, _, path = home.partition(":")

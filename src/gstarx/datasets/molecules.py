@@ -5,26 +5,33 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import Tensor
 from torch_geometric import __version__ as _pyg_version
 from torch_geometric.data import Data
+from tqdm import tqdm
 
 from gstarx._internal.optional import require
 from gstarx._internal.quoting import quoted
 from gstarx.datasets.cache import cached_graphs
-from gstarx.datasets.dataset import GraphDataset, UnreadableRow
+from gstarx.datasets.dataset import GraphDataset
+from gstarx.datasets.labels import Labels, normal_label, read_labels
 from gstarx.datasets.paper import TABLE_5, warn_if_unlike_the_paper
 from gstarx.datasets.raw_files import download, find
-from gstarx.datasets.smiles_tables import (
-    MoleculeRow,
-    WrongColumnsError,
-    class_names,
-    normal_label,
-    read_rows,
-)
 from gstarx.datasets.splits import split_molecules
+from gstarx.datasets.tables import (
+    Columns,
+    TableRow,
+    UnreadableRow,
+    WrongColumnsError,
+    open_table,
+    read_molecule,
+    selected_rows,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -81,46 +88,70 @@ def load_bace(root: Path, *, split: str = "random", bond_features: bool = False)
     )
 
 
-def from_csv(
+def from_table(
     path: str | os.PathLike[str],
     *,
-    smiles: str = "smiles",
-    label: str = "label",
+    smiles: str | None = None,
+    label: str | None = None,
+    name_column: str | None = None,
+    task: str | None = None,
     name: str | None = None,
-    delimiter: str = ",",
+    delimiter: str | None = None,
     split: str = "random",
+    limit: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    salts: str = "keep",
     bond_features: bool = False,
+    progress: bool = False,
 ) -> GraphDataset:
-    """A dataset out of your own table of molecules and their classes.
+    """A dataset out of your own table of molecules.
+
+    A row that cannot be read is skipped and listed in ``unreadable`` with its line, its name and
+    the reason.
 
     Parameters
     ----------
     path
-        A CSV file in UTF-8 with a header line.
-    smiles, label
-        The columns that hold the SMILES and the class. Classes are whole numbers or words; sorted,
-        they become the classes 0, 1, ..., and the ``class_names``.
+        A ``.csv`` or ``.tsv`` file with a header line, a ``.smi`` file (a SMILES and perhaps a name
+        in each line), an ``.sdf`` or a ``.parquet`` file.
+    smiles, name_column
+        The columns of molecules and of their names; by default found by their usual names.
+    label
+        The column of labels, or several columns separated by commas. By default a column of a
+        usual name such as ``label``; without one, the molecules have no labels.
+    task
+        ``"classification"``, ``"binary"``, ``"multilabel"`` or ``"regression"``; by default what
+        the labels look like. Classes are whole numbers or words; sorted, they become the classes
+        0, 1, ..., and the ``class_names``.
     name
         Name of the dataset; by default that of the file.
     delimiter
-        What separates the columns.
+        What separates the columns of a CSV file; by default found out.
     split
         ``"random"``: 80/10/10 by a fixed seed, as in the paper. ``"scaffold"``: 80/10/10 with no
-        Bemis–Murcko scaffold on two sides.
+        Bemis–Murcko scaffold on two sides. Otherwise a column whose cells are ``train``, ``val`` or
+        ``valid``, and ``test``.
+    limit
+        Read the first rows only, and look no further.
+    sample
+        Read so many rows, drawn at random by ``seed`` after the file was counted.
+    salts
+        ``"largest"`` keeps the largest part of a molecule that has several; ``"keep"`` keeps all.
     bond_features
         Whether graphs carry PyG's bond features as ``edge_attr``.
+    progress
+        Show a bar.
 
     Returns
     -------
     GraphDataset
-        Graphs as :func:`molecule_graph` makes them. What RDKit cannot read is left out, logged,
-        and listed in ``unreadable``.
+        Graphs as :func:`molecule_graph` makes them, each with its ``name`` where it has one.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        When the file is missing, has no such columns, or a line that does not fit; the line is
-        named.
+        When the file is missing, has no such columns, or no row can be read.
 
     Notes
     -----
@@ -128,11 +159,49 @@ def from_csv(
     :func:`gstarx.datasets.cache.cached_graphs`.
     """
     path = Path(path)
-    rows = read_rows(path, smiles=smiles, label=label, delimiter=delimiter)
-    names = class_names(path, rows)
-    about = GraphDataset(name or path.stem, (), len(names), {}, source=str(path), class_names=names)
-    labels = [names.index(normal_label(row.label)) for row in rows]
-    return _filled(about, path, rows, labels, split=split, bond_features=bond_features)
+    if salts not in ("keep", "largest", "warn"):
+        raise ValueError(f"salts must be one of 'keep', 'largest', 'warn' (got {salts!r})")
+    by_column = split not in ("random", "scaffold")
+    table = open_table(path, delimiter=delimiter)
+    columns = table.columns(
+        smiles=smiles, name=name_column, label=label, split=split if by_column else None
+    )
+    chosen = selected_rows(path, table, limit=limit, sample=sample, seed=seed)
+    rows = list(tqdm(chosen, desc="reading", unit="row", disable=not progress))
+    if not rows and not table.problems:
+        raise ValueError(f"{path} holds no molecules")
+    labels = None
+    if columns.labels and rows:
+        cells = [[row.cells[column] for column in columns.labels] for row in rows]
+        labels = read_labels(path, columns.labels, cells, task)
+    graphs, problems = _labeled_graphs(
+        name or path.stem,
+        rows,
+        columns,
+        labels,
+        largest=salts == "largest",
+        bond_features=bond_features,
+        progress=progress,
+    )
+    problems = sorted([*table.problems, *problems], key=lambda row: row.line)
+    if not graphs:
+        raise ValueError(f"{path} holds no molecule that can be read: {problems[0]}")
+    _warn(path, problems)
+    if by_column:
+        split_indices = _named_splits(path, split, [str(graph.pop("split")) for graph in graphs])
+    else:
+        split_indices = split_molecules([graph.smiles for graph in graphs], split)
+    return GraphDataset(
+        name or path.stem,
+        graphs,
+        0 if labels is None else len(labels.class_names),
+        split_indices,
+        source=str(path),
+        unreadable=tuple(problems),
+        class_names=() if labels is None else labels.class_names,
+        task="classification" if labels is None else labels.task,
+        target_names=() if labels is None else labels.target_names,
+    )
 
 
 def molecule_graph(smiles: str, *, bond_features: bool = False) -> Data | None:
@@ -160,85 +229,156 @@ def molecule_graph(smiles: str, *, bond_features: bool = False) -> Data | None:
     >>> molecule_graph("C(") is None
     True
     """
-    chem = require("rdkit.Chem", extra="molecules")
-    from torch_geometric.utils import from_smiles
+    graph, _ = graph_or_reason(smiles, bond_features=bond_features)
+    return graph
 
+
+def graph_or_reason(smiles: str, *, bond_features: bool = False) -> tuple[Data | None, str]:
+    """A molecule as :func:`molecule_graph` makes it, or ``None`` and why not."""
+    chem = require("rdkit.Chem", extra="molecules")
+    from torch_geometric.utils import from_rdmol
+
+    molecule, reason = read_molecule(smiles)
+    if molecule is None:
+        return None, reason
     try:
-        found = from_smiles(smiles)
-    except ValueError:  # an atom whose features PyG has no number for
-        return None
-    if not found.num_nodes:
-        return None
+        parsed = from_rdmol(molecule)
+    except ValueError as error:
+        return None, f"an atom or bond that PyG has no features for ({error})"
     symbol = chem.GetPeriodicTable().GetElementSymbol
     graph = Data(
-        x=found.x.float(),
-        edge_index=found.edge_index,
+        x=parsed.x.float(),
+        edge_index=parsed.edge_index,
         smiles=smiles,
-        atoms=[symbol(number) for number in found.x[:, 0].tolist()],
+        atoms=[symbol(number) for number in parsed.x[:, 0].tolist()],
     )
     if bond_features:
-        graph.edge_attr = found.edge_attr.float()
-    return graph
+        graph.edge_attr = parsed.edge_attr.float()
+    return graph, ""
+
+
+def largest_part(smiles: str) -> str:
+    """The part of a molecule with the most heavy atoms, as SMILES; what cannot be read stays.
+
+    >>> largest_part("CC(=O)[O-].[Na+]"), largest_part("CCO")
+    ('CC(=O)[O-]', 'CCO')
+    """
+    molecule, _ = read_molecule(smiles) if "." in smiles else (None, "")
+    if molecule is None:
+        return smiles
+    chem = require("rdkit.Chem", extra="molecules")
+    parts = chem.GetMolFrags(molecule, asMols=True)
+    best = max(parts, key=lambda part: (part.GetNumHeavyAtoms(), chem.MolToSmiles(part)))
+    return str(chem.MolToSmiles(best))
 
 
 def _moleculenet(
     about: GraphDataset, path: Path, columns: tuple[str, str], *, split: str, bond_features: bool
 ) -> GraphDataset:
     smiles, label = columns
+    table = open_table(path, delimiter=",")
     try:
-        rows = read_rows(path, smiles=smiles, label=label)
+        known = table.columns(smiles=smiles, label=label)
     except WrongColumnsError as error:
         raise WrongColumnsError(f"this is not the file of {about.name}: {error}") from error
+    rows = list(table.rows)
+    if table.problems:  # of a file that is known, no row has a reason to be wrong
+        raise ValueError(f"{path} {table.problems[0]}; the file may be cut short")
     for row in rows:
-        if normal_label(row.label) not in ("0", "1"):
+        if normal_label(row.cells[label]) not in ("0", "1"):
             raise ValueError(
-                f"{path} line {row.line}: {label} must be 0 or 1 (got {quoted(row.label)})"
+                f"{path} line {row.line}: {label} must be 0 or 1 (got {quoted(row.cells[label])})"
             )
     if len(rows) < TABLE_5[about.name].graphs and not path.read_bytes().endswith(b"\n"):
         raise ValueError(f"{path} line {rows[-1].line}: the line has no end, the file is cut short")
-    labels = [int(normal_label(row.label)) for row in rows]
+    values: list[Any] = [torch.tensor([int(normal_label(row.cells[label]))]) for row in rows]
+    graphs, problems = _labeled_graphs(
+        about.name,
+        rows,
+        replace(known, name=None),
+        Labels(about.task, values),
+        bond_features=bond_features,
+    )
+    _LOG.info("%s: %d unreadable molecules", path, len(problems))
     return warn_if_unlike_the_paper(
-        _filled(about, path, rows, labels, split=split, bond_features=bond_features)
+        about.replace(
+            graphs=tuple(graphs),
+            split_indices=split_molecules([graph.smiles for graph in graphs], split),
+            unreadable=tuple(problems),
+        )
     )
 
 
-def _filled(
-    about: GraphDataset,
-    path: Path,
-    rows: Sequence[MoleculeRow],
-    labels: Sequence[int],
+def _labeled_graphs(
+    name: str,
+    rows: Sequence[TableRow],
+    columns: Columns,
+    labels: Labels | None,
     *,
-    split: str,
+    largest: bool = False,
     bond_features: bool,
-) -> GraphDataset:
-    """The dataset that ``about`` describes, with its graphs."""
+    progress: bool = False,
+) -> tuple[list[Data], list[UnreadableRow]]:
+    """The graphs of rows, with their labels and names, and the rows that gave none."""
+    written = [row.cells[columns.smiles] for row in rows]
+    smiles = [largest_part(text) for text in written] if largest else written
+    made = iter(_graphs(name, smiles, bond_features=bond_features, progress=progress))
+    values = [None] * len(rows) if labels is None else labels.values
+    graphs, problems = [], []
+    following = next(made, None)
+    for row, text, value in zip(rows, smiles, values, strict=True):
+        own_name = row.cells[columns.name] if columns.name else ""
+        reason = value if isinstance(value, str) else ""
+        # equal SMILES are read alike, so what is missing shows where the two lists part
+        if following is not None and following.smiles == text:
+            graph, following = following, next(made, None)
+        else:
+            reason = graph_or_reason(text)[1]
+        if reason:
+            problems.append(UnreadableRow(row.line, text, reason, own_name or None))
+            continue
+        if isinstance(value, Tensor):
+            graph.y = value
+        if own_name:
+            graph.name = own_name
+        if columns.split:
+            graph.split = row.cells[columns.split]
+        graphs.append(graph)
+    return graphs, problems
+
+
+def _graphs(name: str, smiles: Sequence[str], *, bond_features: bool, progress: bool) -> list[Data]:
+    """The molecules that can be read, in order, from disk where they were made before."""
     versions = [require("rdkit", extra="molecules").__version__, _pyg_version]
 
     def build() -> list[Data]:
-        made = [molecule_graph(row.smiles, bond_features=bond_features) for row in rows]
+        bar = tqdm(smiles, desc="molecules", unit="molecule", disable=not progress)
+        made = [molecule_graph(text, bond_features=bond_features) for text in bar]
         return [graph for graph in made if graph is not None]
 
-    options = {"rows": [row.smiles for row in rows], "bonds": bond_features, "with": versions}
-    graphs = cached_graphs(about.name, [path], options, _VERSION, build)
-    unreadable: list[UnreadableRow] = []
-    for at, (row, label) in enumerate(zip(rows, labels, strict=True)):
-        # Equal SMILES are read alike, so what is missing shows where the two lists part.
-        position = at - len(unreadable)
-        if position < len(graphs) and graphs[position].smiles == row.smiles:
-            graphs[position].y = torch.tensor([label])
-        else:
-            unreadable.append(UnreadableRow(row.line, row.smiles))
-    if not graphs:
-        raise ValueError(f"{path} holds no molecule that RDKit can read")
-    if unreadable:
-        lines = ", ".join(str(row.line) for row in unreadable[:20])
-        level = logging.INFO if about.name in TABLE_5 else logging.WARNING  # the paper's are known
-        _LOG.log(level, "%s: %d unreadable molecules, lines %s", path, len(unreadable), lines)
-    return about.replace(
-        graphs=tuple(graphs),
-        split_indices=split_molecules([graph.smiles for graph in graphs], split),
-        unreadable=tuple(unreadable),
-    )
+    options = {"rows": list(smiles), "bonds": bond_features, "with": versions}
+    return cached_graphs(name, [], options, _VERSION, build)
+
+
+def _named_splits(path: Path, column: str, cells: Sequence[str]) -> dict[str, list[int]]:
+    usual = {"train": "train", "training": "train", "val": "val", "valid": "val"}
+    usual |= {"validation": "val", "test": "test"}
+    splits: dict[str, list[int]] = {"train": [], "val": [], "test": []}
+    for at, cell in enumerate(cells):
+        side = usual.get(cell.strip().lower())
+        if side is None:
+            raise ValueError(
+                f"{path}: cells of the split column {quoted(column)} must be train, val or test "
+                f"(got {quoted(cell)})"
+            )
+        splits[side].append(at)
+    return splits
+
+
+def _warn(path: Path, problems: Sequence[UnreadableRow]) -> None:
+    if problems:
+        lines = ", ".join(str(row.line) for row in problems[:20])
+        _LOG.warning("%s: %d unreadable molecules, lines %s", path, len(problems), lines)
 
 
 def _download(name: str, target: Path) -> Path:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch_geometric.data import Data
 
 from gstarx._internal.optional import require
 from gstarx._internal.quoting import quoted
-from gstarx.datasets.molecules import molecule_graph
+from gstarx.datasets.molecules import graph_or_reason
 from gstarx.datasets.mutag import MUTAG_ATOMS
 from gstarx.datasets.nitro import FEATURES
 
 _AROMATIC = 7  # column of PyG's atom features
 
 
-def smiles_graph(smiles: str, dataset: str | None = None, *, bond_features: bool = False) -> Data:
+def smiles_graph(
+    smiles: str | Any, dataset: str | None = None, *, bond_features: bool = False
+) -> Data:
     """A molecule as a graph that a network trained on a dataset can read.
 
     Parameters
     ----------
     smiles
-        The molecule. Hydrogens are not nodes.
+        The molecule, as SMILES or as a ``Mol`` of RDKit. Hydrogens are not nodes. Nodes are in the
+        order of the atoms in the SMILES; for a ``Mol``, node ``i`` is atom ``atom_order[i]``.
     dataset
         Name of the dataset. ``"nitro"`` and ``"mutag"`` know few elements; every other network of
         molecules gets PyG's nine numbers for each atom, see
@@ -44,16 +49,36 @@ def smiles_graph(smiles: str, dataset: str | None = None, *, bond_features: bool
     ...
     ValueError: 'CC[Si]' has Si, and networks of 'mutag' know C, N, O, F, I, Cl, Br only
     """
-    with require("rdkit.rdBase", extra="molecules").BlockLogs():
-        found = molecule_graph(smiles.strip(), bond_features=bond_features)
+    order = None
+    if not isinstance(smiles, str):
+        smiles, order = _written(smiles)
+    found, reason = graph_or_reason(smiles.strip(), bond_features=bond_features)
     if found is None:
-        raise ValueError(f"this is no molecule to RDKit: {quoted(smiles)}")
+        raise ValueError(f"this is no molecule to RDKit: {quoted(smiles)} ({reason})")
+    if order is not None:
+        found.atom_order = torch.tensor(order)
     if dataset == "nitro":
         atoms = _one_hot(found, FEATURES[:-1], dataset)
         found.x = torch.cat([atoms, found.x[:, _AROMATIC : _AROMATIC + 1]], dim=1)
     elif dataset == "mutag":
         found.x = _one_hot(found, MUTAG_ATOMS, dataset)
     return found
+
+
+def _written(molecule: Any) -> tuple[str, list[int]]:
+    """The SMILES of a ``Mol`` without hydrogens, and which of its atoms each atom of it is."""
+    chem = require("rdkit.Chem", extra="molecules")
+    if not isinstance(molecule, chem.Mol):
+        raise TypeError(
+            f"a molecule must be a SMILES or a Mol of RDKit (got {type(molecule).__name__})"
+        )
+    numbered = chem.Mol(molecule)
+    for atom in numbered.GetAtoms():
+        atom.SetIntProp("_original", atom.GetIdx())
+    bare = chem.RemoveHs(numbered)
+    smiles = chem.MolToSmiles(bare)
+    order = json.loads(bare.GetProp("_smilesAtomOutputOrder").replace(",]", "]"))
+    return smiles, [bare.GetAtomWithIdx(at).GetIntProp("_original") for at in order]
 
 
 def _one_hot(found: Data, elements: Sequence[str], dataset: str) -> torch.Tensor:

@@ -6,8 +6,6 @@ plain data, and nothing is unpickled.
 
 from __future__ import annotations
 
-import importlib
-import sys
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -19,7 +17,8 @@ from safetensors.torch import load_file
 from torch import nn
 
 from gstarx._internal.expanded_size import check_expanded_size
-from gstarx._internal.quoting import quoted, shortened
+from gstarx._internal.factories import FactoryError, call_factory, in_one_line
+from gstarx._internal.quoting import quoted
 from gstarx._internal.suggestions import unknown
 from gstarx.models.checkpoints import load_published_checkpoint
 from gstarx.models.network import Network
@@ -121,8 +120,14 @@ def load_weights(path: Path, **options: Any) -> LoadedNetwork:
 
 
 def _own(reference: str, weights: Path | None, dataset: str | None) -> LoadedNetwork:
-    module_name, _, attribute = reference.partition(":")
-    model = _made(reference, module_name, attribute)
+    try:
+        model = call_factory(reference, "--model")
+    except FactoryError as error:
+        raise ModelSourceError(str(error)) from error
+    if not callable(model):
+        raise ModelSourceError(
+            f"--model {reference}: the factory must return a model (got {quoted(model)})"
+        )
     if weights is not None:
         _fill(model, weights)
     if hasattr(model, "eval"):
@@ -131,37 +136,6 @@ def _own(reference: str, weights: Path | None, dataset: str | None) -> LoadedNet
     if weights is not None:
         facts["weights"] = weights.name
     return LoadedNetwork(model, reference, dataset, facts)
-
-
-def _made(reference: str, module_name: str, attribute: str) -> Any:
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)  # as for ``python -m``
-    try:
-        found: Any = importlib.import_module(module_name)
-    except Exception as error:
-        raise ModelSourceError(
-            f"--model {reference}: importing {module_name!r} failed: {_said(error)}"
-        ) from error
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            names = [name for name in dir(found) if not name.startswith("_")]
-            message = unknown(f"name in {module_name!r}", part, names[:30])
-            raise ModelSourceError(f"--model {reference}: {message}")
-        found = getattr(found, part)
-    if not callable(found):
-        raise ModelSourceError(f"--model {reference}: it must be a function (got {quoted(found)})")
-    try:
-        made = found()
-    except Exception as error:
-        raise ModelSourceError(
-            f"--model {reference}: the factory failed: {_said(error)}"
-        ) from error
-    if not callable(made):
-        raise ModelSourceError(
-            f"--model {reference}: the factory must return a model (got {quoted(made)})"
-        )
-    return made
 
 
 def _fill(model: nn.Module, weights: Path) -> None:
@@ -180,24 +154,20 @@ def _fill(model: nn.Module, weights: Path) -> None:
         raise ModelSourceError(f"there is no file of weights at {weights}") from error
     except (SafetensorError, OSError, RuntimeError, ValueError, EOFError) as error:
         raise ModelSourceError(
-            f"{weights} is no readable file of weights: {_said(error)}"
+            f"{weights} is no readable file of weights: {in_one_line(error)}"
         ) from error
     except Exception as error:  # pickle.UnpicklingError and whatever a strange file leads to
-        raise ModelSourceError(f"{weights} holds more than weights: {_said(error)}") from error
+        raise ModelSourceError(
+            f"{weights} holds more than weights: {in_one_line(error)}"
+        ) from error
     if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
         state = state["state_dict"]
     try:
         model.load_state_dict(state)
     except (RuntimeError, TypeError, AttributeError) as error:
         raise ModelSourceError(
-            f"the weights in {weights} do not fit {type(model).__name__}: {_said(error)}"
+            f"the weights in {weights} do not fit {type(model).__name__}: {in_one_line(error)}"
         ) from error
-
-
-def _said(error: Exception) -> str:
-    """An error in one line."""
-    shown = shortened(" ".join(str(error).split()), 400)
-    return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
 
 
 _PLACE = files("gstarx.models") / "trained"
