@@ -243,7 +243,7 @@ def test_a_digest_says_what_it_needs() -> None:
 
 def test_every_tensor_of_ones_own_graphs_counts() -> None:
     def digest(weight: float) -> str:
-        weighted = graph(1)
+        weighted = graph(2, (0, 1))
         weighted.edge_attr = torch.full((weighted.num_edges, 1), weight)
         return GraphDataset("own", [weighted], 2, {}).digest
 
