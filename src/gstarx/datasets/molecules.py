@@ -35,8 +35,8 @@ _VERSION = 1
 def load_bbbp(root: Path, *, split: str = "random", bond_features: bool = False) -> GraphDataset:
     """2,039 molecules, class 1 if it passes the blood–brain barrier (``BBBP/BBBP.csv``).
 
-    Eleven of the 2,050 rows are no molecule to RDKit; they are ``unreadable``. Nodes and options
-    as for :func:`from_csv`.
+    RDKit cannot read eleven of the 2,050 rows; they are ``unreadable``. Nodes and options as for
+    :func:`from_csv`.
     """
     return _moleculenet(
         GraphDataset(
@@ -91,7 +91,7 @@ def from_csv(
     split: str = "random",
     bond_features: bool = False,
 ) -> GraphDataset:
-    """A dataset out of your own table of molecules and their classes.
+    """A dataset from your own table of molecules and their classes.
 
     Parameters
     ----------
@@ -119,8 +119,8 @@ def from_csv(
     Raises
     ------
     FileNotFoundError, ValueError
-        When the file is missing, has no such columns, or a line that does not fit; the line is
-        named.
+        When the file is missing, has no such columns, or has an invalid line, which the message
+        names.
 
     Notes
     -----
@@ -149,7 +149,7 @@ def molecule_graph(smiles: str, *, bond_features: bool = False) -> Data | None:
     -------
     Data or None
         ``x`` holds nine numbers for each atom: atomic number, chirality, degree, charge + 5,
-        hydrogens, radical electrons, hybridisation, aromatic, in a ring. Edges run both ways,
+        hydrogens, radical electrons, hybridization, aromatic, in a ring. Edges run both ways,
         ordered by source and target. ``atoms`` are the symbols. None if RDKit cannot read it.
 
     Examples
@@ -164,20 +164,20 @@ def molecule_graph(smiles: str, *, bond_features: bool = False) -> Data | None:
     from torch_geometric.utils import from_smiles
 
     try:
-        found = from_smiles(smiles)
+        parsed = from_smiles(smiles)
     except ValueError:  # an atom whose features PyG has no number for
         return None
-    if not found.num_nodes:
+    if not parsed.num_nodes:
         return None
     symbol = chem.GetPeriodicTable().GetElementSymbol
     graph = Data(
-        x=found.x.float(),
-        edge_index=found.edge_index,
+        x=parsed.x.float(),
+        edge_index=parsed.edge_index,
         smiles=smiles,
-        atoms=[symbol(number) for number in found.x[:, 0].tolist()],
+        atoms=[symbol(number) for number in parsed.x[:, 0].tolist()],
     )
     if bond_features:
-        graph.edge_attr = found.edge_attr.float()
+        graph.edge_attr = parsed.edge_attr.float()
     return graph
 
 
@@ -222,7 +222,7 @@ def _filled(
     graphs = cached_graphs(about.name, [path], options, _VERSION, build)
     unreadable: list[UnreadableRow] = []
     for at, (row, label) in enumerate(zip(rows, labels, strict=True)):
-        # Equal SMILES are read alike, so what is missing shows where the two lists part.
+        # Equal SMILES are read alike, so a row is missing where the two lists differ.
         position = at - len(unreadable)
         if position < len(graphs) and graphs[position].smiles == row.smiles:
             graphs[position].y = torch.tensor([label])

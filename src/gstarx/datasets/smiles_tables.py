@@ -22,7 +22,7 @@ class MoleculeRow:
 
 
 class WrongColumnsError(ValueError):
-    """A table has not the columns that were asked for."""
+    """A table lacks a requested column."""
 
 
 def read_rows(path: Path, *, smiles: str, label: str, delimiter: str = ",") -> list[MoleculeRow]:
@@ -35,8 +35,8 @@ def read_rows(path: Path, *, smiles: str, label: str, delimiter: str = ",") -> l
     WrongColumnsError
         When the header lacks one of the two columns.
     ValueError
-        When the file is empty, not UTF-8, or has a line that does not fit the header, or lacks
-        one of the two entries. The line is named.
+        When the file is empty, not UTF-8, or has a line that does not match the header, or lacks
+        one of the two entries. The message names the line.
     """
     table = table_rows(path, delimiter)
     _, header = next(table)
@@ -62,8 +62,8 @@ def table_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str
     FileNotFoundError, IsADirectoryError
         When there is no file.
     ValueError
-        When the file is empty or no text in UTF-8, or a line does not fit the header. The line is
-        named, with the beginning of what it says.
+        When the file is empty or not UTF-8 text, or a line does not match the header. The message
+        names the line and quotes its beginning.
     """
     lines = io.StringIO(read_text(path), newline="").readlines()
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -96,7 +96,7 @@ def read_text(path: Path) -> str:
     FileNotFoundError, IsADirectoryError
         When there is no file.
     ValueError
-        When it is empty, in another encoding, or no text. The line is named.
+        When it is empty, in another encoding, or not text. The message names the line.
     """
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a directory, where a file of molecules is expected")
@@ -125,7 +125,7 @@ def _no_text(path: Path, content: bytes, at: int) -> ValueError:
 
 
 def class_names(path: Path, rows: Sequence[MoleculeRow]) -> tuple[str, ...]:
-    """The different classes in order: whole numbers by size, words by the alphabet."""
+    """The distinct classes in order: whole numbers by size, words alphabetically."""
     labels = {normal_label(row.label) for row in rows}
     numbers = {label for label in labels if _is_number(label)}
     for row in rows:
