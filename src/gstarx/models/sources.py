@@ -1,7 +1,7 @@
-"""Where a model comes from: a network that ships, a file of weights, or a user's own factory.
+"""Model sources: a network that ships with the package, a file of weights, or a user's factory.
 
-One place that the command, runs and the explorer load models through, in any process: a source is
-plain data, and nothing is unpickled.
+The command line, runs and the explorer all load models through this module, in any process: a
+source is plain data, and nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gstarx.registry import DATASETS, NETWORKS, ModelSource
 
 
 class ModelSourceError(ValueError):
-    """A model cannot be loaded; ``usage`` if what was asked for makes no sense by itself."""
+    """A model cannot be loaded; ``usage`` if the request itself is invalid."""
 
     def __init__(self, message: str, *, usage: bool = False) -> None:
         super().__init__(message)
@@ -37,14 +37,14 @@ class ModelSourceError(ValueError):
 
 @dataclass(frozen=True)
 class LoadedNetwork:
-    """A model and what is known of it.
+    """A model and what is known about it.
 
     Attributes
     ----------
     model
         In evaluation mode.
     name
-        What to call it.
+        Its name.
     dataset
         The dataset it was trained on, if that is known.
     facts
@@ -67,7 +67,7 @@ class LoadedNetwork:
 
 
 def load_source(source: ModelSource) -> LoadedNetwork:
-    """Load the model that is meant.
+    """Load the model of a source.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def load_source(source: ModelSource) -> LoadedNetwork:
         If there is no such model, or it cannot be loaded.
     """
     if source.model is not None and ":" in source.model:
-        return _own(source.model, source.weights, source.dataset)
+        return _from_factory(source.model, source.weights, source.dataset)
     if source.weights is not None:
         if source.model is not None:
             raise ModelSourceError(
@@ -113,14 +113,14 @@ def load_weights(path: Path, **options: Any) -> LoadedNetwork:
         )
     published = load_published_checkpoint(path, **options)
     facts = {"network": type(published).__name__, "weights": digest(published)[:16]}
-    # published files lie in a directory that is named after their dataset
+    # published files are in a directory that is named after their dataset
     folder = path.absolute().parent.name
     dataset = folder if folder in DATASETS else None
     name = path.stem if dataset is None else f"{dataset} {path.stem}"
     return LoadedNetwork(published, name, dataset, facts, path)
 
 
-def _own(reference: str, weights: Path | None, dataset: str | None) -> LoadedNetwork:
+def _from_factory(reference: str, weights: Path | None, dataset: str | None) -> LoadedNetwork:
     module_name, _, attribute = reference.partition(":")
     model = _made(reference, module_name, attribute)
     if weights is not None:
@@ -138,24 +138,26 @@ def _made(reference: str, module_name: str, attribute: str) -> Any:
     if here not in sys.path:
         sys.path.insert(0, here)  # as for ``python -m``
     try:
-        found: Any = importlib.import_module(module_name)
+        factory: Any = importlib.import_module(module_name)
     except Exception as error:
         raise ModelSourceError(
-            f"--model {reference}: importing {module_name!r} failed: {_said(error)}"
+            f"--model {reference}: importing {module_name!r} failed: {_one_line(error)}"
         ) from error
     for part in attribute.split("."):
-        if not hasattr(found, part):
-            names = [name for name in dir(found) if not name.startswith("_")]
+        if not hasattr(factory, part):
+            names = [name for name in dir(factory) if not name.startswith("_")]
             message = unknown(f"name in {module_name!r}", part, names[:30])
             raise ModelSourceError(f"--model {reference}: {message}")
-        found = getattr(found, part)
-    if not callable(found):
-        raise ModelSourceError(f"--model {reference}: it must be a function (got {quoted(found)})")
+        factory = getattr(factory, part)
+    if not callable(factory):
+        raise ModelSourceError(
+            f"--model {reference}: it must be a function (got {quoted(factory)})"
+        )
     try:
-        made = found()
+        made = factory()
     except Exception as error:
         raise ModelSourceError(
-            f"--model {reference}: the factory failed: {_said(error)}"
+            f"--model {reference}: the factory failed: {_one_line(error)}"
         ) from error
     if not callable(made):
         raise ModelSourceError(
@@ -180,21 +182,21 @@ def _fill(model: nn.Module, weights: Path) -> None:
         raise ModelSourceError(f"there is no file of weights at {weights}") from error
     except (SafetensorError, OSError, RuntimeError, ValueError, EOFError) as error:
         raise ModelSourceError(
-            f"{weights} is no readable file of weights: {_said(error)}"
+            f"{weights} is no readable file of weights: {_one_line(error)}"
         ) from error
-    except Exception as error:  # pickle.UnpicklingError and whatever a strange file leads to
-        raise ModelSourceError(f"{weights} holds more than weights: {_said(error)}") from error
+    except Exception as error:  # pickle.UnpicklingError, or anything else from an odd file
+        raise ModelSourceError(f"{weights} holds more than weights: {_one_line(error)}") from error
     if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
         state = state["state_dict"]
     try:
         model.load_state_dict(state)
     except (RuntimeError, TypeError, AttributeError) as error:
         raise ModelSourceError(
-            f"the weights in {weights} do not fit {type(model).__name__}: {_said(error)}"
+            f"the weights in {weights} do not fit {type(model).__name__}: {_one_line(error)}"
         ) from error
 
 
-def _said(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """An error in one line."""
     shown = shortened(" ".join(str(error).split()), 400)
     return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
@@ -209,8 +211,8 @@ def pretrained_names() -> tuple[str, ...]:
     >>> "nitro-gcn" in pretrained_names()
     True
     """
-    found = (place.name for place in _PLACE.iterdir()) if _PLACE.is_dir() else ()
-    return tuple(sorted(name[:-12] for name in found if name.endswith(".safetensors")))
+    file_names = (place.name for place in _PLACE.iterdir()) if _PLACE.is_dir() else ()
+    return tuple(sorted(name[:-12] for name in file_names if name.endswith(".safetensors")))
 
 
 def shipped_path(name: str) -> Path:
@@ -219,9 +221,9 @@ def shipped_path(name: str) -> Path:
 
 
 def pretrained(name: str) -> tuple[Network, ModelFacts]:
-    """A network that ships with the package, in evaluation mode, and what is known of it.
+    """A network that ships with the package, in evaluation mode, and what is known about it.
 
-    How it was trained, and how to train it again: ``python -m reproduction pretrain``.
+    ``python -m reproduction pretrain`` trains it again.
 
     Parameters
     ----------
