@@ -85,8 +85,8 @@ def compare(
 ) -> None:
     """Compare explainers on the same graphs by the same metrics.
 
-    The table holds means over the graphs. For a whole dataset there is [b]gstarx evaluate[/b],
-    which uses all cores and keeps what it has done.
+    The table shows means over the graphs. For a whole dataset, use [b]gstarx evaluate[/b], which
+    runs on all cores and keeps its results.
     """
     from gstarx.cli.graphs import InputSelection
     from gstarx.cli.methods import create_explainers, parse_options
@@ -95,14 +95,14 @@ def compare(
     writable(output, ".json")
     writable(draw, ".svg", ".png")
     options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}))
-    asked = InputSelection(
+    input_selection = InputSelection(
         dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
     )
-    asked.check()  # before torch is loaded, which takes seconds
+    input_selection.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
-        subjects = asked.subjects()
-        methods = create_explainers(asked, options, baseline=baseline, seed=seed)
-        judge = Judge(asked, sparsity, seed, target, return_type)
+        subjects = input_selection.subjects()
+        methods = create_explainers(input_selection, options, baseline=baseline, seed=seed)
+        judge = Judge(input_selection, sparsity, seed, target, return_type)
         done: list[dict[str, Record]] = []
         try:
             for records in _records(judge, methods, subjects, options):
@@ -128,7 +128,7 @@ def _records(
     subjects: Sequence[Subject],
     options: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[dict[str, Record]]:
-    """Graph after graph, explained by all."""
+    """The records of each graph in turn, one per explainer."""
     with progress("explaining", len(subjects) * len(methods)) as step:
         for subject in subjects:
             records = {}
@@ -146,19 +146,22 @@ def _content(
 
     rows = []
     for name in names if done else ():
-        own = [records[name] for records in done]
-        counted = [r.explanation.evaluations for r in own if r.explanation.evaluations is not None]
+        of_explainer = [records[name] for records in done]
+        counted = [
+            r.explanation.evaluations for r in of_explainer if r.explanation.evaluations is not None
+        ]
         rows.append(
             {
                 "explainer": name,
-                "metrics": asdict(average(record.metrics for record in own)),
+                "metrics": asdict(average(record.metrics for record in of_explainer)),
                 "evaluations": sum(counted) / len(counted) if counted else None,
-                "cpu_seconds": sum(record.explanation.seconds for record in own) / len(own),
-                "graphs": [record.as_dict() for record in own],
+                "cpu_seconds": sum(record.explanation.seconds for record in of_explainer)
+                / len(of_explainer),
+                "graphs": [record.as_dict() for record in of_explainer],
             }
         )
     return {
-        "network": judge.asked.network.name,
+        "network": judge.input_selection.network.name,
         "graphs": [next(iter(records.values())).subject.name for records in done],
         "sparsity": judge.sparsity,
         "seed": judge.seed,
@@ -176,27 +179,27 @@ def _show(content: Mapping[str, Any]) -> None:
     )
     best = max(row["metrics"]["harmonic_fidelity"] for row in content["explainers"])
     for row in content["explainers"]:
-        found = row["metrics"]
+        metrics = row["metrics"]
         counted = row["evaluations"]
         shown.add_row(
             row["explainer"],
-            f"{found['fidelity']:.4f}",
-            f"{found['inverse_fidelity']:.4f}",
-            f"{found['harmonic_fidelity']:.4f}",
-            f"{found['sparsity']:.3f}",
+            f"{metrics['fidelity']:.4f}",
+            f"{metrics['inverse_fidelity']:.4f}",
+            f"{metrics['harmonic_fidelity']:.4f}",
+            f"{metrics['sparsity']:.3f}",
             "" if counted is None else f"{counted:,.0f}",
             f"{row['cpu_seconds']:.2f}",
-            style="bold" if found["harmonic_fidelity"] == best else "",
+            style="bold" if metrics["harmonic_fidelity"] == best else "",
         )
     console.print(shown)
 
 
-def show_rows(found: ReportData) -> None:
-    """The table of a report: means of explainers, of random orders and of the best found."""
+def show_rows(report_data: ReportData) -> None:
+    """Print the table of a report: means of explainers, random orders and the best selections."""
     from gstarx.metrics import average
 
-    shown = table("", "fidelity ↑", "inverse ↓", "H-fidelity ↑", title=found.title)
-    for row in found.rows:
+    shown = table("", "fidelity ↑", "inverse ↓", "H-fidelity ↑", title=report_data.title)
+    for row in report_data.rows:
         means = average(row.graphs)
         numbers = (means.fidelity, means.inverse_fidelity, means.harmonic_fidelity)
         shown.add_row(row.name, *(f"{number:.4f}" for number in numbers))

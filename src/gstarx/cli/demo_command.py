@@ -50,7 +50,7 @@ def demo(
 ) -> None:
     """Explain two networks with GStarX and two other methods, as one page for a browser.
 
-    Needs no data but what comes with the package, gstarx[drawing], and less than two minutes.
+    Needs gstarx[drawing] and less than two minutes; the data comes with the package.
     """
     from gstarx._internal.optional import require
     from gstarx.cli.compare_command import show_rows
@@ -59,7 +59,7 @@ def demo(
     from gstarx.cli.report_command import gathered, summary
     from gstarx.report import report_page
 
-    # said now and not after a minute of work
+    # fail now and not after a minute of work
     for package in ("rdkit", "networkx"):
         require(package, extra="drawing")
     writable(output, ".html")
@@ -68,15 +68,15 @@ def demo(
         for shown in _SHOWN:
             note(f"{shown.dataset}: explaining by {'; '.join(_EXPLAINERS.values())} ...")
             count = min(shown.graphs, limit or shown.graphs)
-            asked = InputSelection(dataset=shown.dataset, split="test", limit=count)
+            input_selection = InputSelection(dataset=shown.dataset, split="test", limit=count)
             options: OptionsOf = {name: {} for name in _EXPLAINERS}
-            made = create_explainers(asked, options, baseline=None, seed=seed)
+            made = create_explainers(input_selection, options, baseline=None, seed=seed)
             methods = {_EXPLAINERS[name]: explainer for name, explainer in made.items()}
-            found = gathered(asked, methods, title=shown.title, seed=seed)
-            pages[shown.tab] = report_page(found)
-            summaries.append(summary(found, output))
+            report_data = gathered(input_selection, methods, title=shown.title, seed=seed)
+            pages[shown.tab] = report_page(report_data)
+            summaries.append(summary(report_data, output))
             if not as_json:
-                show_rows(found)
+                show_rows(report_data)
         write(output, together("GStarX: two networks explained", pages))
     if as_json:
         print_json({"report": str(output.resolve()), "networks": summaries}, stream)

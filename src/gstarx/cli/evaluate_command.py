@@ -56,8 +56,8 @@ def evaluate(
 ) -> None:
     """Explain a whole split and evaluate the explanations at every sparsity.
 
-    Every finished graph is in the store at once. After Ctrl-C the same command goes on where it
-    was, and so does [b]gstarx runs resume[/b].
+    Every finished graph is stored at once. After Ctrl-C the same command continues where it
+    stopped, and so does [b]gstarx runs resume[/b].
     """
     from gstarx import runs
     from gstarx.cli.methods import parse_options
@@ -68,11 +68,11 @@ def evaluate(
         network = _weights(dataset, model, weights)
         graphs = None if limit is None else _first(dataset, data, split, limit)
         results = []
-        for name, chosen in options.items():
+        for name, explainer_options in options.items():
             spec = runs.RunSpec(
                 dataset={"name": dataset, "root": None if data is None else str(data)},
                 model=str(network),
-                explainer={"name": name, "options": chosen},
+                explainer={"name": name, "options": explainer_options},
                 split=split,
                 graphs=graphs,
                 baseline=baseline,
@@ -93,17 +93,17 @@ def evaluate(
 
 
 def _weights(dataset: str, model: str | None, weights: Path | None) -> Path:
-    """The file of the network: what workers load."""
+    """The file of weights that workers load."""
     from gstarx.cli.graphs import choose_network
 
     if model is not None and ":" in model:
         raise CommandError(
-            "runs load networks of the package from files: say --weights, or use gstarx compare "
+            "runs load networks of the package from files: use --weights, or use gstarx compare "
             f"for a model of your own (got --model {model})"
         )
-    found = choose_network(model, weights, default=dataset).path
-    assert found is not None
-    return found
+    path = choose_network(model, weights, default=dataset).path
+    assert path is not None
+    return path
 
 
 def _first(dataset: str, root: Path | None, split: str, limit: int) -> tuple[int, ...]:

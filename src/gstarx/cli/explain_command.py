@@ -58,7 +58,7 @@ EXAMPLES = examples(
 
 
 class Printer:
-    """Explanations as they come: one is printed as an object, several as a list that is closed."""
+    """Prints explanations as they finish: one as an object, several as a list."""
 
     def __init__(self, stream: IO[str] | None, *, draw: Path | None, several: bool) -> None:
         self.stream = stream
@@ -67,7 +67,7 @@ class Printer:
         self.printed: list[dict[str, Any]] = []
 
     def add(self, content: dict[str, Any], record: Record | None = None) -> None:
-        """Print one more, as JSON where there is a stream for it, and draw it if that is wanted."""
+        """Print one more, as JSON if there is a stream for it, and draw it if requested."""
         with uninterrupted():
             if self.stream is not None:
                 start = "" if not self.several else ",\n" if self.printed else "[\n"
@@ -80,7 +80,7 @@ class Printer:
             _draw(record, picture_path(self.draw, record.subject, several=self.several))
 
     def close(self) -> None:
-        """End the list, so that it can be read however it came to its end."""
+        """Close the list, so that it is valid JSON even after an interruption."""
         if self.stream is not None:
             if self.several:
                 self.stream.write("\n]" if self.printed else "[]")
@@ -119,9 +119,9 @@ def explain(
 ) -> None:
     """Explain predictions: which nodes they depend on.
 
-    Graphs come from a dataset, or are molecules, sentences or files of your own. After Ctrl-C the
-    explanations that are finished are printed and written. With [b]--json[/b] one graph is an
-    object, several are a list.
+    Graphs come from a dataset, or are your own molecules, sentences or files. After Ctrl-C the
+    finished explanations are printed and written. With [b]--json[/b] one graph is an object,
+    several are a list.
     """
     from gstarx.cli.graphs import InputSelection
     from gstarx.cli.methods import create_explainers, parse_options
@@ -130,14 +130,16 @@ def explain(
     writable(output, ".json")
     writable(draw, ".svg", ".png")
     options = parse_options(option or (), [explainer], getattr(ctx.obj, "explainers", {}))
-    asked = InputSelection(
+    input_selection = InputSelection(
         dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
     )
-    asked.check()  # before torch is loaded, which takes seconds
+    input_selection.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
-        subjects = asked.subjects()
-        (method,) = create_explainers(asked, options, baseline=baseline, seed=seed).values()
-        judge = Judge(asked, sparsity, seed, target, return_type)
+        subjects = input_selection.subjects()
+        (method,) = create_explainers(
+            input_selection, options, baseline=baseline, seed=seed
+        ).values()
+        judge = Judge(input_selection, sparsity, seed, target, return_type)
         printer = Printer(stream if as_json else None, draw=draw, several=len(subjects) > 1)
         try:
             errors = _explain_all(
@@ -155,7 +157,7 @@ def explain(
 def _explain_all(
     subjects: Sequence[Subject], printer: Printer, explained: Callable[[Subject], Record]
 ) -> int:
-    """Explain and print graph after graph; how many of them failed."""
+    """Explain and print one graph after another; return how many failed."""
     from gstarx.cli.records import failed
 
     errors = 0

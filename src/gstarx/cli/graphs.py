@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Subject:
-    """A graph to explain: what to call it, and its place, which its random numbers depend on."""
+    """A graph to explain: its name, and its position, which its random numbers depend on."""
 
     name: str
     data: Data
@@ -38,7 +38,7 @@ class Subject:
 
 
 def check_smiles(listed: Sequence[str]) -> None:
-    """Refuse what RDKit cannot read, before torch and PyG are loaded, which takes seconds."""
+    """Reject what RDKit cannot read before torch and PyG are loaded, which takes seconds."""
     if not listed:
         return
     chem = require("rdkit.Chem", extra="molecules")
@@ -50,7 +50,7 @@ def check_smiles(listed: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class InputSelection:
-    """Which graphs and which network, as the options say it."""
+    """Which graphs and which network, as given by the options."""
 
     dataset: str | None = None
     positions: Sequence[str] | None = None
@@ -70,7 +70,7 @@ class InputSelection:
         Raises
         ------
         CommandError
-            When nothing or several things are asked for at once, or there is no such network.
+            When no graphs or graphs of several kinds are requested, or there is no such network.
         """
         self.check()
         default = self.dataset
@@ -82,7 +82,7 @@ class InputSelection:
 
     @cached_property
     def loaded(self) -> GraphDataset | None:
-        """The dataset in question, or else the one that the network was trained on."""
+        """The requested dataset, or else the one that the network was trained on."""
         name = self.dataset or self.network.dataset
         return None if name is None else load_dataset(name, self.data)
 
@@ -103,32 +103,32 @@ class InputSelection:
 
         network = self.network
         if self.dataset is not None:
-            found = list(self._of_the_dataset())
+            subjects = list(self._of_the_dataset())
         elif self.smiles:
             made = [own_graphs.molecule(smiles, network.dataset) for smiles in self.smiles]
-            found = _numbered(zip(self.smiles, made, strict=True))
+            subjects = _numbered(zip(self.smiles, made, strict=True))
         elif self.sentences:
             graphs = own_graphs.sentences(self.sentences, progress=show_progress())
-            found = _numbered(zip(self.sentences, graphs, strict=True))
+            subjects = _numbered(zip(self.sentences, graphs, strict=True))
         else:
             read = [own_graphs.read_file(path, network.dataset) for path in self.files or ()]
-            found = _numbered(pair for pairs in read for pair in pairs)
-            found = found[: self.limit]
-        check_fit(network, found)
-        return found
+            subjects = _numbered(pair for pairs in read for pair in pairs)
+            subjects = subjects[: self.limit]
+        check_fit(network, subjects)
+        return subjects
 
     def check(self) -> None:
-        """Raise unless the graphs of one kind are asked for."""
-        given = {
+        """Raise unless graphs of exactly one kind are requested."""
+        kinds = {
             "a dataset": self.dataset is not None,
             "--smiles": bool(self.smiles),
             "--sentence": bool(self.sentences),
             "--file": bool(self.files),
         }
-        named = [name for name, there in given.items() if there]
+        named = [name for name, there in kinds.items() if there]
         if len(named) != 1:
             got = " and ".join(named) or "none"
-            raise WrongUse(f"say which graphs, by one of {', '.join(given)} (got {got})")
+            raise WrongUse(f"say which graphs, by one of {', '.join(kinds)} (got {got})")
         if self.dataset is not None and bool(self.positions) == bool(self.split):
             raise WrongUse(
                 f"say which graphs of {self.dataset!r}: positions such as 15 44, or --split test"
@@ -140,17 +140,17 @@ class InputSelection:
         assert self.loaded is not None
         size = len(self.loaded)
         if self.split is None:
-            chosen = [at for text in self.positions or () for at in positions(text, size)]
+            selected = [at for text in self.positions or () for at in positions(text, size)]
         elif self.split == "all":
-            chosen = list(range(size))
+            selected = list(range(size))
         else:
-            chosen = sorted(self.loaded.split_indices[self.split])
-        for at in chosen[: self.limit]:
+            selected = sorted(self.loaded.split_indices[self.split])
+        for at in selected[: self.limit]:
             yield Subject(f"{self.dataset} {at}", self.loaded[at], at, self.dataset)
 
 
 def load_dataset(name: str, root: Path | None) -> GraphDataset:
-    """A dataset, with bars where it takes long and somebody looks."""
+    """A dataset, with progress bars where loading takes long and stderr is a terminal."""
     from gstarx import datasets
 
     options = {"progress": show_progress()} if name in ("sst2", "tweets") else {}
@@ -158,7 +158,7 @@ def load_dataset(name: str, root: Path | None) -> GraphDataset:
 
 
 def positions(text: str, size: int) -> range:
-    """Positions from what was written: one, or a range with both ends.
+    """Parse a position, or a range of positions that includes both ends.
 
     >>> list(positions("7", 10)), list(positions("3-5", 10))
     ([7], [3, 4, 5])
@@ -176,7 +176,7 @@ def positions(text: str, size: int) -> range:
 
 
 def check_fit(network: LoadedNetwork, subjects: Sequence[Subject]) -> None:
-    """Raise where a network of the package cannot read the graphs, or classifies nodes."""
+    """Raise if a network of the package cannot read the graphs, or classifies nodes."""
     config: Any = getattr(network.model, "config", None)
     if not isinstance(config, dict) or "in_channels" not in config:
         return
@@ -195,12 +195,12 @@ def check_fit(network: LoadedNetwork, subjects: Sequence[Subject]) -> None:
 
 
 def node_labels(data: Data) -> list[str]:
-    """What to call the nodes: atoms, words, names of their own, or their numbers."""
+    """The labels of the nodes: atoms, words, labels of their own, or their numbers."""
     count = int(data.num_nodes or 0)
     for field in ("atoms", "words", "labels"):
-        found = data.get(field)
-        if isinstance(found, list | tuple) and len(found) == count:
-            return [str(label) for label in found]
+        labels = data.get(field)
+        if isinstance(labels, list | tuple) and len(labels) == count:
+            return [str(label) for label in labels]
     return [str(node) for node in range(count)]
 
 
@@ -211,7 +211,7 @@ def _numbered(pairs: Any) -> list[Subject]:
 def choose_network(
     model: str | None, weights: Path | None, *, default: str | None
 ) -> LoadedNetwork:
-    """The network that the options mean, by default that of a dataset.
+    """The network that the options select, by default that of a dataset.
 
     Raises
     ------

@@ -12,7 +12,7 @@ import typer
 from gstarx._internal.suggestions import unknown
 from gstarx.registry import DATASETS, EXPLAINERS, NETWORKS, explainer_names
 
-#: The sparsity at which explanations are shown and judged, unless something else is said.
+#: The sparsity at which explanations are shown and evaluated by default.
 SPARSITY = 0.7
 
 
@@ -44,18 +44,18 @@ def _starting(known: dict[str, str], incomplete: str) -> Iterator[tuple[str, str
 
 
 def complete_dataset(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Datasets that begin so."""
+    """Datasets whose names begin with ``incomplete``."""
     return _starting({name: spec.about for name, spec in DATASETS.items()}, incomplete)
 
 
 def complete_explainer(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Explainers that begin so."""
+    """Explainers whose names begin with ``incomplete``."""
     known = {n: EXPLAINERS[n].about if n in EXPLAINERS else "" for n in explainer_names()}
     return _starting(known, incomplete)
 
 
 def complete_network(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Networks that begin so."""
+    """Networks whose names begin with ``incomplete``."""
     return _starting(dict.fromkeys(NETWORKS, "comes with the package"), incomplete)
 
 
@@ -110,7 +110,7 @@ Files = Annotated[
     list[Path] | None,
     typer.Option(
         "--file",
-        help="Graphs of your own: .pt of PyG Data, .npz, .safetensors, .json; or molecules: .smi, "
+        help="Your own graphs: PyG Data in .pt, .npz, .safetensors, .json; or molecules: .smi, "
         ".csv with a column 'smiles'.",
         rich_help_panel=_WHICH,
         show_default=False,
@@ -134,7 +134,7 @@ Limit = Annotated[
     typer.Option(
         "--limit",
         min=1,
-        help="No more graphs than this, the first of the split.",
+        help="At most this many graphs, the first of the split.",
         rich_help_panel=_WHICH,
         show_default=False,
     ),
@@ -290,14 +290,14 @@ StoreOption = Annotated[
     Path,
     typer.Option(
         "--store",
-        help="Where results are kept; what is there already is not done again.",
+        help="Where results are kept; graphs already explained there are not explained again.",
         rich_help_panel=_WORK,
     ),
 ]
 
 
 def help_of(command: Callable[..., Any]) -> str:
-    """The docstring of a command as its help: a line for each paragraph, wrapped when shown."""
+    """The docstring of a command as its help: one line per paragraph, wrapped when shown."""
     paragraphs = (inspect.getdoc(command) or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
@@ -310,6 +310,6 @@ def examples(*lines: str) -> str:
     <BLANKLINE>
     [cyan]gstarx version[/cyan]
     """
-    # a bracket in a command is no markup
+    # a bracket in a command is not markup
     shown = (line.replace("[", r"\[") for line in lines)
     return "\n\n".join(["[b]Examples[/b]", *(f"[cyan]{line}[/cyan]" for line in shown)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,10 +14,10 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
 from gstarx._internal.expanded_size import TooLargeError, check_expanded_size, check_size
-from gstarx._internal.quoting import listed, quoted, shortened
+from gstarx._internal.quoting import quoted, shortened
 from gstarx.cli.console import CommandError
 
-#: Characters of a SMILES in a file; what a cell of a CSV file can hold as well.
+#: Most characters of a SMILES in a file; the limit of a CSV cell as well.
 _LONGEST = 131_072
 _FIELDS = ("x", "edge_index", "edge_attr", "y", "pos")
 
@@ -52,7 +51,7 @@ def sentences(texts: Sequence[str], *, progress: bool) -> list[Data]:
 
 
 def read_file(path: Path, dataset: str | None) -> list[tuple[str, Data]]:
-    """The graphs of a file, each with a name; molecules get the features that ``dataset`` has."""
+    """The graphs in a file, each with a name; molecules get the features of ``dataset``."""
     readers: dict[str, Callable[[Path], list[Any]]] = {
         ".pt": _torch_file,
         ".pth": _torch_file,
@@ -71,14 +70,14 @@ def read_file(path: Path, dataset: str | None) -> list[tuple[str, Data]]:
         raise CommandError(f"{path}: graphs are read from {valid} (got {path.suffix!r})")
     try:
         check_expanded_size(path)
-        found = readers[path.suffix](path)
-        check_size(path, sum(map(_size, found)))  # a view of few numbers can be of any shape
-        graphs = [_graph(item, path) for item in found]
+        items = readers[path.suffix](path)
+        check_size(path, sum(map(_size, items)))  # a small stored tensor can expand to any shape
+        graphs = [_graph(item, path) for item in items]
     except (CommandError, TooLargeError):
         raise
-    except Exception as error:  # whatever a strange file leads to
-        said = shortened(str(error), 400)
-        raise CommandError(f"{path} cannot be read: {type(error).__name__}: {said}") from error
+    except Exception as error:  # an unexpected file can fail in any way
+        message = shortened(str(error), 400)
+        raise CommandError(f"{path} cannot be read: {type(error).__name__}: {message}") from error
     if not graphs:
         raise CommandError(f"{path} holds no graph")
     if len(graphs) == 1:
@@ -87,51 +86,23 @@ def read_file(path: Path, dataset: str | None) -> list[tuple[str, Data]]:
 
 
 def _molecules(path: Path, dataset: str | None) -> Iterator[tuple[str, Data]]:
-    try:
-        rows = list(_smiles_rows(path))
-    except ValueError as error:
-        raise CommandError(str(error)) from error
-    if not rows:
-        raise CommandError(f"{path} holds no molecule")
-    for line, smiles in rows:
-        try:
-            if len(smiles) > _LONGEST:
-                raise CommandError(
-                    f"a molecule must have at most {_LONGEST:,} characters (got {quoted(smiles)})"
-                )
-            yield smiles, molecule(smiles, dataset)
-        except CommandError as error:
-            raise CommandError(f"{path} line {line}: {error}") from error
+    from gstarx.datasets import from_table
 
-
-def _smiles_rows(path: Path) -> Iterator[tuple[int, str]]:
-    from gstarx.datasets import read_text, table_rows
-
-    if path.suffix == ".smi":
-        for line, text in enumerate(io.StringIO(read_text(path), newline=None), start=1):
-            if text.strip():
-                yield line, text.split(maxsplit=1)[0]
-        return
-    table = table_rows(path)
-    _, header = next(table)
-    names = [name.lower() for name in header]
-    if "smiles" not in names:
-        raise CommandError(f"{path} must have a column 'smiles' (got {listed(header)})")
-    for line, cells in table:
-        yield line, cells[names.index("smiles")]
+    for graph in from_table(path):
+        yield graph.smiles, molecule(graph.smiles, dataset)
 
 
 def _torch_file(path: Path) -> list[Any]:
-    # what a Data is made of; nothing else in a file is built or run
+    # the classes that a Data consists of; nothing else in a file is built or run
     torch.serialization.add_safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage])
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        content = torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError as error:
         raise CommandError(
             f"{path} holds something else than PyG Data, lists and tensors, or is no file of "
             "torch.save: it is not read, because such a file can run code"
         ) from error
-    return list(found) if isinstance(found, list | tuple) else [found]
+    return list(content) if isinstance(content, list | tuple) else [content]
 
 
 def _npz_file(path: Path) -> list[Any]:
@@ -152,14 +123,14 @@ def _json_file(path: Path) -> list[Any]:
 
 
 def _size(item: Any) -> int:
-    """Bytes that the tensors of a graph take when they are copied."""
+    """Bytes that copies of a graph's tensors take."""
     fields = item.to_dict() if isinstance(item, Data) else item
     values = fields.values() if isinstance(fields, dict) else ()
     return sum(value.nbytes for value in values if isinstance(value, torch.Tensor))
 
 
 def _graph(item: Any, path: Path) -> Data:
-    """A ``Data`` from itself or from its fields by name."""
+    """A ``Data``, as it is or built from its fields by name."""
     if isinstance(item, Data):
         graph = item
     elif isinstance(item, dict) and {"x", "edge_index"} <= item.keys():

@@ -1,4 +1,4 @@
-"""One explanation as it is printed: as JSON, and for the eye."""
+"""One explanation, printed as JSON or as a table."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from gstarx.explainers import Explanation, NodeExplainer
     from gstarx.metrics import Faithfulness
 
-#: Cells of the longest bar, and the colors of scores for and against; color-blind people can
-#: tell them apart.
+#: Width of the longest bar in characters, and the colors of positive and negative scores, which
+#: color-blind readers can tell apart.
 _WIDTH = 20
 _FOR, _AGAINST = "dark_orange", "dodger_blue1"
 
 
 @dataclass(frozen=True)
 class Record:
-    """An explanation of a graph with everything that is said of it."""
+    """An explanation of a graph, with its metrics and settings."""
 
     subject: Subject
     explainer: str
@@ -41,7 +41,7 @@ class Record:
 
     @property
     def drawn_scores(self) -> NDArray[np.float64]:
-        """The scores; of a search, which has none, ones for the nodes it selects."""
+        """The scores; for a search, which has none, ones for the nodes it selects."""
         if self.explanation.node_scores is not None:
             scores: NDArray[np.float64] = self.explanation.node_scores.numpy()
             return scores
@@ -95,21 +95,21 @@ class Record:
         labels = node_labels(self.subject.data)
         kept = recorded(self.explanation)
         scores, errors = kept["scores"], kept["std_errors"]
-        chosen = set(self.selected)
+        selected = set(self.selected)
         return [
             {
                 "index": node,
                 "label": labels[node],
                 "score": None if scores is None else float(scores[node]),
                 "std_error": None if errors is None else float(errors[node]),
-                "selected": node in chosen,
+                "selected": node in selected,
             }
             for node in range(len(labels))
         ]
 
     def show(self) -> None:
-        """Print the explanation for the eye."""
-        console, found = out(), self.explanation
+        """Print the explanation as a table."""
+        console, explanation = out(), self.explanation
         title = Text(self.subject.name, style="bold")
         if self.subject.dataset and isinstance(self.subject.data.get("smiles"), str):
             title.append(f"  {self.subject.data.smiles}", style="dim")
@@ -127,11 +127,11 @@ class Record:
         )
         console.print(f"* {kept} kept at sparsity {self.sparsity:g}: {shown}")
         how = [self.explainer]
-        if found.exact is not None:
-            how.append("exact" if found.exact else "estimated")
-        if found.evaluations is not None:
-            how.append(f"{counted(found.evaluations, 'part')} of the graph evaluated")
-        how.append(f"{found.seconds:.2f} s of CPU")
+        if explanation.exact is not None:
+            how.append("exact" if explanation.exact else "estimated")
+        if explanation.evaluations is not None:
+            how.append(f"{counted(explanation.evaluations, 'part')} of the graph evaluated")
+        how.append(f"{explanation.seconds:.2f} s of CPU")
         console.print(", ".join(how) + "\n", style="dim")
 
     def _prediction(self) -> Text:
@@ -141,21 +141,21 @@ class Record:
             name = self.class_name(number)
             return f"class {number}" + (f" ({name})" if name else "")
 
-        said = Text(f"Predicted: {named(self.predicted)}, ")
-        said.append(f"probability {self.probabilities[self.predicted]:.3f}")
+        text = Text(f"Predicted: {named(self.predicted)}, ")
+        text.append(f"probability {self.probabilities[self.predicted]:.3f}")
         label = label_of(self.subject.data)
         if label is not None and label != self.predicted:
-            said.append(f"; its label is {named(label)}")
+            text.append(f"; its label is {named(label)}")
         if self.explanation.target_class != self.predicted:
-            said.append(f". Explained: {named(self.explanation.target_class)}")
-        return said
+            text.append(f". Explained: {named(self.explanation.target_class)}")
+        return text
 
 
 @dataclass(frozen=True)
 class Judge:
-    """How explanations are made and judged, the same for all graphs of a command."""
+    """How explanations are made and evaluated, the same for all graphs of a command."""
 
-    asked: InputSelection
+    input_selection: InputSelection
     sparsity: float
     seed: int
     target: int | None
@@ -170,7 +170,7 @@ class Judge:
         """
         from gstarx.evaluation import Pipeline
 
-        model, data = self.asked.network.model, subject.data
+        model, data = self.input_selection.network.model, subject.data
         pipeline = Pipeline(model, seed=self.seed, target=self.target, return_type=self.return_type)
         if self.target is not None:
             self._check_target(model, data)
@@ -183,7 +183,7 @@ class Judge:
             selected=evaluated.selections[0].tolist(),
             metrics=evaluated.metrics[0],
             probabilities=pipeline.probabilities(explanation.prediction),
-            class_names=self.asked.class_names,
+            class_names=self.input_selection.class_names,
             sparsity=self.sparsity,
             seed=self.seed,
             options=dict(options[name]),
@@ -198,7 +198,7 @@ class Judge:
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things.
+    """A number with its noun.
 
     >>> counted(1, "node"), counted(1200, "part")
     ('1 node', '1,200 parts')
@@ -207,7 +207,7 @@ def counted(number: int, what: str) -> str:
 
 
 def failed(subject: Subject, error: Exception) -> dict[str, Any]:
-    """What is printed of a graph that could not be explained; also said on stderr."""
+    """The entry for a graph that could not be explained; the error also goes to stderr."""
     message = f"{type(error).__name__}: {error}"
     note(f"error: {subject.name}: {message}")
     return {"graph": subject.name, "position": subject.position, "error": message}
@@ -234,7 +234,7 @@ def _node_table(nodes: list[dict[str, Any]]) -> Table:
 
 
 def _bar(share: float) -> Text:
-    """A bar from the middle, to the right where the share is positive."""
+    """A bar from the middle: to the right if the share is positive, else to the left."""
     length = round(_WIDTH / 2 * abs(share))
     half = _WIDTH // 2
     if share < 0:

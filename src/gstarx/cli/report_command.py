@@ -69,7 +69,7 @@ def report(
         Path | None,
         typer.Option(
             "--store",
-            help="Show what the runs in this store have found, on graphs that all of them have.",
+            help="Show the results of the runs in this store, on the graphs they all explained.",
             show_default=False,
         ),
     ] = None,
@@ -94,33 +94,38 @@ def report(
     from gstarx.cli.methods import create_explainers, parse_options
 
     writable(output, ".html")
-    asked = InputSelection(
+    input_selection = InputSelection(
         dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
     )
     if from_store is None:
-        asked.check()  # before torch is loaded, which takes seconds
+        input_selection.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
         methods: Mapping[str, Any]
         if from_store is not None:
-            asked, methods = stored_results(from_store, asked)
+            input_selection, methods = stored_results(from_store, input_selection)
         else:
             known = getattr(ctx.obj, "explainers", {})
             options = parse_options(option or (), explainer, known)
-            methods = create_explainers(asked, options, baseline=baseline, seed=seed)
-        found = gathered(
-            asked, methods, title=title, sparsity=sparsity, seed=seed, return_type=return_type
+            methods = create_explainers(input_selection, options, baseline=baseline, seed=seed)
+        report_data = gathered(
+            input_selection,
+            methods,
+            title=title,
+            sparsity=sparsity,
+            seed=seed,
+            return_type=return_type,
         )
         from gstarx.report import write_report
 
-        write_report(output, found)
+        write_report(output, report_data)
     if as_json:
-        print_json(summary(found, output), stream)
+        print_json(summary(report_data, output), stream)
     else:
         out().print(f"wrote {output}", soft_wrap=True)
 
 
 def gathered(
-    asked: InputSelection,
+    input_selection: InputSelection,
     methods: Mapping[str, Any],
     *,
     title: str | None = None,
@@ -128,14 +133,14 @@ def gathered(
     seed: int = 0,
     **more: Any,
 ) -> ReportData:
-    """Everything that the page about some graphs shows.
+    """Everything that the report on a set of graphs shows.
 
     Parameters
     ----------
-    asked
+    input_selection
         Which graphs and which network.
     methods
-        Explainers by name, or what they have found for every graph.
+        Explainers by name, or their explanations of every graph.
     title, sparsity, seed
         Of the page.
     **more
@@ -143,17 +148,17 @@ def gathered(
     """
     from gstarx.report import build_report
 
-    subjects = asked.subjects()
+    subjects = input_selection.subjects()
     return build_report(
-        asked.network.model,
+        input_selection.network.model,
         [subject.data for subject in subjects],
         methods,
-        title=title or f"{asked.network.name} explained",
-        class_names=asked.class_names,
+        title=title or f"{input_selection.network.name} explained",
+        class_names=input_selection.class_names,
         names=[subject.name for subject in subjects],
         positions=[subject.position for subject in subjects],
-        model_facts={"name": asked.network.name, **asked.network.facts},
-        dataset_facts=_dataset_facts(asked, subjects),
+        model_facts={"name": input_selection.network.name, **input_selection.network.facts},
+        dataset_facts=_dataset_facts(input_selection, subjects),
         sparsity=sparsity,
         seed=seed,
         progress=show_progress(),
@@ -161,48 +166,54 @@ def gathered(
     )
 
 
-def summary(found: ReportData, path: Path) -> dict[str, Any]:
-    """What ``--json`` prints of a page."""
+def summary(report_data: ReportData, path: Path) -> dict[str, Any]:
+    """What ``--json`` prints about a report."""
     from gstarx.metrics import average
 
     return {
         "report": str(path),
-        "title": found.title,
-        "graphs": len(found.rows[0].graphs),
-        "accuracy": found.accuracy,
-        "sparsity": found.sparsity,
-        "seed": found.seed,
+        "title": report_data.title,
+        "graphs": len(report_data.rows[0].graphs),
+        "accuracy": report_data.accuracy,
+        "sparsity": report_data.sparsity,
+        "seed": report_data.seed,
         "rows": [
             {"name": row.name, "kind": row.kind, "metrics": asdict(average(row.graphs))}
-            for row in found.rows
+            for row in report_data.rows
         ],
     }
 
 
-def _dataset_facts(asked: InputSelection, subjects: list[Subject]) -> dict[str, str]:
+def _dataset_facts(input_selection: InputSelection, subjects: list[Subject]) -> dict[str, str]:
     facts = {"graphs shown": f"{len(subjects):,}"}
-    if asked.dataset is None or asked.loaded is None:
+    if input_selection.dataset is None or input_selection.loaded is None:
         return facts
-    loaded = asked.loaded
+    loaded = input_selection.loaded
     about = {"name": loaded.name, "about": loaded.description, "source": loaded.source}
-    if asked.split is not None:
-        facts["split"] = asked.split
+    if input_selection.split is not None:
+        facts["split"] = input_selection.split
     return {**about, "graphs": f"{len(loaded):,}", **facts}
 
 
 def stored_results(
-    store: Path, asked: InputSelection
+    store: Path, input_selection: InputSelection
 ) -> tuple[InputSelection, dict[str, list[Explanation]]]:
-    """The graphs that all runs of a store have explained, and what each of them found.
+    """The graphs that all runs of a store have explained, and the explanations of each run.
 
     Parameters
     ----------
     store
         The store; its runs must be about one dataset and one network.
-    asked
-        What else the command says: ``limit`` and ``data``.
+    input_selection
+        The other options of the command: ``limit`` and ``data``.
     """
-    if asked.dataset or asked.smiles or asked.sentences or asked.files or asked.model:
+    if (
+        input_selection.dataset
+        or input_selection.smiles
+        or input_selection.sentences
+        or input_selection.files
+        or input_selection.model
+    ):
         raise WrongUse("--store knows its graphs and network: say nothing else about them")
     from gstarx.runs import StoreError, explanation_of
 
@@ -220,20 +231,23 @@ def stored_results(
     common = sorted(set.intersection(*map(set, rows.values()))) if rows else []
     if not common:
         raise CommandError(f"there is no graph that all {len(rows)} runs in {store} have explained")
-    common = common[: asked.limit]
-    chosen = replace(
-        asked,
+    common = common[: input_selection.limit]
+    common_selection = replace(
+        input_selection,
         dataset=runs[0]["dataset"],
         positions=[str(position) for position in common],
         weights=Path(runs[0]["weights"]),
         limit=None,
     )
-    found = {name: [explanation_of(own[graph]) for graph in common] for name, own in rows.items()}
-    return chosen, found
+    explanations = {
+        name: [explanation_of(by_graph[graph]) for graph in common]
+        for name, by_graph in rows.items()
+    }
+    return common_selection, explanations
 
 
 def _name(run: Mapping[str, Any], runs: list[dict[str, Any]]) -> str:
-    """The explainer, and which run where it has several."""
+    """The name of the explainer, with the run where it has several."""
     same = [other for other in runs if other["explainer"] == run["explainer"]]
     return str(run["explainer"]) if len(same) == 1 else f"{run['explainer']} {run['run'][:6]}"
 
@@ -242,5 +256,5 @@ def _rows(store: Path, run: str) -> dict[int, dict[str, Any]]:
     from gstarx import runs
     from gstarx.runs import OF_A_RESULT
 
-    found = runs.read(store, run=run, columns=["graph", "error", *OF_A_RESULT]).to_pylist()
-    return {row["graph"]: row for row in found if row["error"] is None}
+    rows = runs.read(store, run=run, columns=["graph", "error", *OF_A_RESULT]).to_pylist()
+    return {row["graph"]: row for row in rows if row["error"] is None}

@@ -48,13 +48,13 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
     """Graphs, and how they are split: a PyG ``InMemoryDataset`` made from a list of ``Data``.
 
     It works wherever PyG takes a dataset: loaders, ``shuffle()``, ``num_features``, and
-    ``transform``, which may be set at any time and applies to whatever is read afterwards, the
-    digest included. The graphs are kept as they were given, so each may have fields of its own.
+    ``transform``, which may be set at any time and applies to everything read afterwards,
+    including the digest. The graphs are stored as passed, so each may have its own fields.
 
-    An integer gives a graph. Slices, lists, masks and tensors of integers give a dataset of those
-    graphs, which are not copied. There, each split has those of its graphs that were selected, in
-    its former order, twice where they were selected twice; a split that lost all is empty. The
-    other attributes stay, ``unreadable`` too, which speaks of the file.
+    An integer index gives a graph. Slices, lists, masks and tensors of integers give a dataset of
+    those graphs, which are not copied. Its splits contain the selected graphs in their original
+    order, twice if they were selected twice; a split without selected graphs is empty. The other
+    attributes are unchanged, including ``unreadable``, which describes the file.
 
     Attributes
     ----------
@@ -69,9 +69,9 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
     source
         Where the data comes from.
     license
-        On what terms.
+        The license of the data.
     description
-        What a graph is, and what its label says.
+        What a graph is, and what its label means.
     unreadable
         Rows of the raw file that gave no graph.
     class_names
@@ -113,7 +113,7 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
         if task not in TASKS:
             raise ValueError(f"task must be one of {', '.join(map(repr, TASKS))} (got {task!r})")
         self.name = name
-        # Not PyG's collated form: that drops fields which only some graphs have.
+        # Not PyG's collated form, which drops fields that only some graphs have.
         self._graphs = tuple(graphs)
         self._num_classes = num_classes
         self.split_indices = {side: list(places) for side, places in split_indices.items()}
@@ -169,10 +169,10 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
             raise IndexError(
                 f"a mask must have an entry for each of {len(self)} graphs (got {idx.numel()})"
             )
-        found: GraphDataset = super().index_select(idx)
-        if found._indices is None:  # PyG came back here with the positions as a list
-            return found
-        selected = list(found._indices)
+        subset: GraphDataset = super().index_select(idx)
+        if subset._indices is None:  # PyG came back here with the positions as a list
+            return subset
+        selected = list(subset._indices)
         places: dict[int, list[int]] = {}
         for place, position in enumerate(selected):
             places.setdefault(position, []).append(place)
@@ -218,12 +218,12 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
 
     @property
     def data(self) -> Data:
-        """The graphs as PyG collates them, made anew: changing it changes nothing here."""
+        """A copy of the graphs as PyG collates them: changing it does not change the dataset."""
         return self.collate(self.graphs)[0]
 
     def __getattr__(self, key: str) -> Any:
-        # PyG gives the values of all graphs together: dataset.y. A dataset that is being unpickled
-        # has no graphs yet, and names with an underscore are asked for by protocols.
+        # As in PyG, dataset.y joins the values of all graphs. A dataset that is being unpickled has
+        # no graphs yet, and protocols look up names with an underscore.
         if not key.startswith("_") and self.__dict__.get("_graphs") and key in self[0]:
             graphs = self.graphs
             if all(key in graph for graph in graphs):

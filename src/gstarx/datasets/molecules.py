@@ -42,8 +42,8 @@ _VERSION = 1
 def load_bbbp(root: Path, *, split: str = "random", bond_features: bool = False) -> GraphDataset:
     """2,039 molecules, class 1 if it passes the blood–brain barrier (``BBBP/BBBP.csv``).
 
-    Eleven of the 2,050 rows are no molecule to RDKit; they are ``unreadable``. Nodes and options
-    as for :func:`from_csv`.
+    RDKit cannot read eleven of the 2,050 rows; they are ``unreadable``. Nodes and options as for
+    :func:`from_csv`.
     """
     return _moleculenet(
         GraphDataset(
@@ -218,7 +218,7 @@ def molecule_graph(smiles: str, *, bond_features: bool = False) -> Data | None:
     -------
     Data or None
         ``x`` holds nine numbers for each atom: atomic number, chirality, degree, charge + 5,
-        hydrogens, radical electrons, hybridisation, aromatic, in a ring. Edges run both ways,
+        hydrogens, radical electrons, hybridization, aromatic, in a ring. Edges run both ways,
         ordered by source and target. ``atoms`` are the symbols. None if RDKit cannot read it.
 
     Examples

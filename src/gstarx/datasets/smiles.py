@@ -1,4 +1,4 @@
-"""A molecule of one's own, with the features that a network was trained on."""
+"""User-supplied molecules with the features that a network was trained on."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ def smiles_graph(
     order = None
     if not isinstance(smiles, str):
         smiles, order = _written(smiles)
-    found, reason = graph_or_reason(smiles.strip(), bond_features=bond_features)
-    if found is None:
+    graph, reason = graph_or_reason(smiles.strip(), bond_features=bond_features)
+    if graph is None:
         raise ValueError(f"this is no molecule to RDKit: {quoted(smiles)} ({reason})")
     if order is not None:
-        found.atom_order = torch.tensor(order)
+        graph.atom_order = torch.tensor(order)
     if dataset == "nitro":
-        atoms = _one_hot(found, FEATURES[:-1], dataset)
-        found.x = torch.cat([atoms, found.x[:, _AROMATIC : _AROMATIC + 1]], dim=1)
+        atoms = _one_hot(graph, FEATURES[:-1], dataset)
+        graph.x = torch.cat([atoms, graph.x[:, _AROMATIC : _AROMATIC + 1]], dim=1)
     elif dataset == "mutag":
-        found.x = _one_hot(found, MUTAG_ATOMS, dataset)
-    return found
+        graph.x = _one_hot(graph, MUTAG_ATOMS, dataset)
+    return graph
 
 
 def _written(molecule: Any) -> tuple[str, list[int]]:
@@ -81,11 +81,11 @@ def _written(molecule: Any) -> tuple[str, list[int]]:
     return smiles, [bare.GetAtomWithIdx(at).GetIntProp("_original") for at in order]
 
 
-def _one_hot(found: Data, elements: Sequence[str], dataset: str) -> torch.Tensor:
-    for atom in found.atoms:
+def _one_hot(graph: Data, elements: Sequence[str], dataset: str) -> torch.Tensor:
+    for atom in graph.atoms:
         if atom not in elements:
             raise ValueError(
-                f"{quoted(found.smiles)} has {atom}, and networks of {dataset!r} know "
+                f"{quoted(graph.smiles)} has {atom}, and networks of {dataset!r} know "
                 f"{', '.join(elements)} only"
             )
-    return torch.eye(len(elements))[[elements.index(atom) for atom in found.atoms]]
+    return torch.eye(len(elements))[[elements.index(atom) for atom in graph.atoms]]

@@ -1,4 +1,4 @@
-"""Metrics over sparsities: one explanation, cut at many sizes."""
+"""Metrics as a function of sparsity."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FidelityCurve:
     Attributes
     ----------
     sparsities
-        The sparsities asked for, ascending. Those achieved are ``curve["sparsity"]``.
+        The requested sparsities, ascending. Those achieved are ``curve["sparsity"]``.
     points
         The means at each of them.
     graphs
@@ -84,7 +84,7 @@ def fidelity_curve(
     scores
         The scores of its nodes, or a list of scores with an entry for every graph.
     sparsities
-        Where to cut, each once; by default the paper's eight.
+        The sparsities; by default the paper's eight.
     positive_only
         The rule of :func:`select_nodes`.
     target, removal, mode, task_level, return_type, index, num_hops, batch_nodes, keywords
@@ -103,12 +103,12 @@ def fidelity_curve(
         raise ValueError("data must be at least one graph (got none)")
     levels = tuple(sorted({float(level) for level in sparsities}))
     selections = []
-    for graph, own in zip(graphs, listed, strict=True):
-        checked = as_scores(own, int(graph.num_nodes or 0))
+    for graph, node_scores in zip(graphs, listed, strict=True):
+        checked = as_scores(node_scores, int(graph.num_nodes or 0))
         selections.append(
             [select_nodes(checked, level, positive_only=positive_only) for level in levels]
         )
-    found = evaluate_many(
+    evaluated = evaluate_many(
         model,
         graphs,
         selections,
@@ -122,5 +122,5 @@ def fidelity_curve(
         batch_nodes=batch_nodes,
         keywords=keywords,
     )
-    by_level = tuple(tuple(column) for column in zip(*found, strict=True))
+    by_level = tuple(tuple(column) for column in zip(*evaluated, strict=True))
     return FidelityCurve(levels, tuple(average(column) for column in by_level), by_level)

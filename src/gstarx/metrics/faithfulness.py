@@ -1,7 +1,7 @@
-"""Is the explanation true: the paper's fidelities (section 5.1 and Appendix A.3).
+"""Fidelity and related metrics of the paper (section 5.1 and Appendix A.3).
 
-One evaluator for every method: the model, the graph, the nodes and the way of removing nodes are
-arguments, and nothing is taken from the explainer.
+One evaluator serves every method: the model, the graph, the nodes and the removal are arguments,
+and nothing is taken from the explainer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NodesLike = ArrayLike
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """How true a set of nodes is to the model's prediction; each field is the metric of its name.
+    """How faithful a set of nodes is to the model's prediction; each field is a metric.
 
     Attributes
     ----------
@@ -35,9 +35,9 @@ class Faithfulness:
     sparsity
         The share of nodes left out; higher is better at equal fidelity.
     normalized_fidelity, normalized_inverse_fidelity
-        Fidelity times sparsity, inverse fidelity times one less sparsity.
+        Fidelity times sparsity, and inverse fidelity times one minus sparsity.
     harmonic_fidelity
-        Both in one number between 0 and 1. Doing nothing scores about 0.5.
+        Both in one number between 0 and 1. An uninformative selection scores about 0.5.
     """
 
     fidelity: float
@@ -49,7 +49,7 @@ class Faithfulness:
 
     @classmethod
     def of(cls, whole: float, without: float, alone: float, sparsity: float) -> Faithfulness:
-        """From the probabilities of the whole graph, of what is left, and of the nodes alone.
+        """Metrics from the probabilities of the full graph, without the nodes, and of them alone.
 
         >>> Faithfulness.of(whole=0.9, without=0.3, alone=0.8, sparsity=0.75).harmonic_fidelity
         0.583...
@@ -60,9 +60,9 @@ class Faithfulness:
 METRICS = tuple(field.name for field in fields(Faithfulness))
 
 
-def metrics_of(whole: Any, without: Any, alone: Any, sparsity: Any) -> tuple[Any, ...]:
+def metrics_of(full_graph: Any, without: Any, alone: Any, sparsity: Any) -> tuple[Any, ...]:
     """All metrics, in the order of :data:`METRICS`, from numbers or equally long arrays."""
-    fidelity, inverse = whole - without, whole - alone
+    fidelity, inverse = full_graph - without, full_graph - alone
     necessary, sufficient = fidelity * sparsity, inverse * (1 - sparsity)
     harmonic = harmonic_mean_of(necessary, sufficient)
     return fidelity, inverse, sparsity, necessary, sufficient, harmonic
@@ -78,9 +78,9 @@ def harmonic_mean_of(necessary: Any, sufficient: Any) -> Any:
     """
     up, down = 1 + np.asarray(necessary), 1 - np.asarray(sufficient)
     total = up + down
-    # where both are at their worst there is nothing to divide by, and nothing to divide
-    found = up * down / np.where(total > 0, total, 1.0)
-    return float(found) if found.ndim == 0 else found
+    # if both are at their worst, numerator and denominator are 0
+    mean = up * down / np.where(total > 0, total, 1.0)
+    return float(mean) if mean.ndim == 0 else mean
 
 
 def evaluate(
@@ -109,22 +109,22 @@ def evaluate(
     nodes
         Node ids, or a boolean mask over the nodes.
     target
-        The class in question; by default the predicted one.
+        The class whose probability counts; by default the predicted one.
     removal
-        What it means that a node is not there: ``"remove"``, ``"split"``, ``"zero_filling"``, or a
-        function. One and the same for all explainers that are compared.
+        How nodes are removed: ``"remove"``, ``"split"``, ``"zero_filling"``, or a function. Use
+        the same for all explainers that are compared.
     mode, task_level, return_type, keywords
         What the model does, as for :func:`gstarx.explain`.
     index, num_hops
-        For node and edge tasks, where the nodes around the target are what can be selected and
-        sparsity is the share of them.
+        For node and edge tasks, where only the nodes around the target can be selected and
+        sparsity is a share of them.
     batch_nodes
         Nodes per forward pass.
 
     Notes
     -----
-    As published, nothing at all has probability 0: without nodes the inverse fidelity is the whole
-    probability, and with all of them the fidelity is.
+    As published, the empty graph has probability 0: the inverse fidelity of no nodes, and the
+    fidelity of all nodes, are the full probability.
 
     Examples
     --------
@@ -134,8 +134,8 @@ def evaluate(
     ...     chance = global_mean_pool(x, batch)
     ...     return torch.cat([1 - chance, chance], 1).log()
     >>> data = Data(x=torch.tensor([[1.0], [0.5]]), edge_index=torch.tensor([[0, 1], [1, 0]]))
-    >>> found = evaluate(model, data, [0])
-    >>> round(found.fidelity, 6), round(found.inverse_fidelity, 6), found.sparsity
+    >>> metrics = evaluate(model, data, [0])
+    >>> round(metrics.fidelity, 6), round(metrics.inverse_fidelity, 6), metrics.sparsity
     (0.25, -0.25, 0.5)
     """
     task = PartTask(
@@ -168,32 +168,34 @@ def evaluate_many(
     graphs
         The graphs.
     selections
-        For every graph a set of nodes, or a list of sets (one for every sparsity, say).
+        For every graph a set of nodes, or a list of sets (for example one for every sparsity).
     target
-        The class in question for all graphs, or one for each; by default the predicted one.
+        The class for all graphs, or one for each; by default the predicted one.
 
     Returns
     -------
     list
-        For every graph a :class:`Faithfulness`, or a list of them where it had a list of sets.
+        For every graph a :class:`Faithfulness`, or a list of them if it had a list of sets.
     """
-    listed, chosen = list(graphs), list(selections)
-    if len(listed) != len(chosen):
+    listed, entries = list(graphs), list(selections)
+    if len(listed) != len(entries):
         raise ValueError(
-            f"selections must have an entry for each of {len(listed)} graphs (got {len(chosen)})"
+            f"selections must have an entry for each of {len(listed)} graphs (got {len(entries)})"
         )
     targets = _one_for_each(target, len(listed))
-    several = [_are_sets(entry) for entry in chosen]
-    sets = [list(e) if many else [e] for e, many in zip(chosen, several, strict=True)]
+    several = [_are_sets(entry) for entry in entries]
+    sets = [list(e) if many else [e] for e, many in zip(entries, several, strict=True)]
     task = PartTask(
         mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
     )
-    found = _evaluated(model, listed, sets, targets, task)
-    return [own if many else own[0] for own, many in zip(found, several, strict=True)]
+    evaluated = _evaluated(model, listed, sets, targets, task)
+    return [
+        metrics if many else metrics[0] for metrics, many in zip(evaluated, several, strict=True)
+    ]
 
 
 def average(results: Iterable[Faithfulness]) -> Faithfulness:
-    """The mean of every metric over graphs: of their own values, as the paper averages.
+    """The mean of every metric over graphs, as the paper averages.
 
     >>> average([Faithfulness.of(1.0, 0.0, 1.0, 0.5), Faithfulness.of(1.0, 1.0, 1.0, 0.5)]).fidelity
     0.5
@@ -229,7 +231,7 @@ def harmonic_fidelity(
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
 ) -> float:
-    """Both fidelities, weighed by sparsity, in one number between 0 and 1 (Appendix A.3)."""
+    """Both fidelities, weighted by sparsity, in one number between 0 and 1 (Appendix A.3)."""
     return evaluate(
         model,
         data,
@@ -247,18 +249,21 @@ def harmonic_fidelity(
 
 
 def as_parts(data: Data, sets: Sequence[NodesLike]) -> NDArray[np.bool_]:
-    """Sets of nodes of a graph, which is checked first, as boolean rows (k, n)."""
+    """Sets of nodes of a graph as boolean rows (k, n); validates the graph."""
     count = int(check_data(data).num_nodes or 0)
     return np.array([as_mask(nodes, count) for nodes in sets]).reshape(len(sets), count)
 
 
-def judged(found: Parts, inside: NDArray[np.bool_]) -> list[Faithfulness]:
-    """The metrics of boolean sets (k, n), whose parts are first all sets, then all complements."""
-    kept = inside[:, found.players]
-    whole = found.whole[found.target]
-    alone, without = found.parts[: len(kept), found.target], found.parts[len(kept) :, found.target]
+def metrics_of_sets(probabilities: Parts, inside: NDArray[np.bool_]) -> list[Faithfulness]:
+    """The metrics of boolean sets (k, n), from the parts of all sets and then all complements."""
+    kept = inside[:, probabilities.players]
+    full_graph = probabilities.whole[probabilities.target]
+    alone, without = (
+        probabilities.parts[: len(kept), probabilities.target],
+        probabilities.parts[len(kept) :, probabilities.target],
+    )
     shares = 1 - kept.sum(axis=1) / max(kept.shape[1], 1)
-    rows = np.stack(metrics_of(whole, without, alone, shares), axis=1)
+    rows = np.stack(metrics_of(full_graph, without, alone, shares), axis=1)
     return [Faithfulness(*row) for row in rows.tolist()]
 
 
@@ -269,10 +274,10 @@ def _evaluated(
     targets: Sequence[int | None],
     task: PartTask,
 ) -> list[list[Faithfulness]]:
-    inside = [as_parts(data, own) for data, own in zip(graphs, sets, strict=True)]
+    inside = [as_parts(data, selections) for data, selections in zip(graphs, sets, strict=True)]
     both = [np.concatenate([rows, ~rows]) for rows in inside]
-    found = part_probabilities(model, graphs, both, targets, task)
-    return [judged(parts, rows) for parts, rows in zip(found, inside, strict=True)]
+    probabilities = part_probabilities(model, graphs, both, targets, task)
+    return [metrics_of_sets(parts, rows) for parts, rows in zip(probabilities, inside, strict=True)]
 
 
 def _one_for_each(target: Any, count: int) -> list[Any]:

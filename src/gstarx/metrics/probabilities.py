@@ -1,4 +1,4 @@
-"""What a model says of parts of graphs: the one place where every metric asks it."""
+"""Predicted probabilities of parts of graphs, which every metric is computed from."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class Parts:
     Attributes
     ----------
     players
-        The nodes that can be removed: all of a graph, or those around the node explained.
+        The nodes that can be removed: all of a graph, or those around the explained node.
     whole
-        Probability of every class, (classes,).
+        Probability of every class for the full graph, (classes,).
     parts
         The same for every part, (k, classes); 0 for a part without nodes.
     target
-        The class in question.
+        The class that the metrics are about.
     """
 
     players: NDArray[np.int64]
@@ -103,14 +103,16 @@ def _shared(
     targets: Sequence[int | None],
     task: PartTask,
 ) -> list[Parts]:
-    # the whole graph goes in front of its parts; a part without nodes is not asked for
-    asked = [np.concatenate([np.ones((1, p.shape[1]), bool), p[p.any(axis=1)]]) for p in parts]
-    outputs = shared_outputs(model, graphs, signature, asked, str(task.removal), task.batch_nodes)
+    # the full graph goes before its parts; a part without nodes is not evaluated
+    coalitions = [np.concatenate([np.ones((1, p.shape[1]), bool), p[p.any(axis=1)]]) for p in parts]
+    outputs = shared_outputs(
+        model, graphs, signature, coalitions, str(task.removal), task.batch_nodes
+    )
     _check_outputs(outputs, task)
     scores = class_scores(outputs, task.mode, task.return_type, "prob")
     probabilities = scores.double().cpu().numpy()
     _check_finite(probabilities)
-    ends = np.cumsum([len(rows) for rows in asked])
+    ends = np.cumsum([len(rows) for rows in coalitions])
     columns = outputs.shape[1]
     return [
         _from_rows(rows, part, _target(rows[0], target, task.mode, columns))
@@ -146,22 +148,22 @@ def _from_game(
     )
     everybody = np.ones((1, game.n), dtype=np.bool_)
     rows = game(np.concatenate([everybody, part[:, game.nodes]]))
-    chosen = _target(rows[0], target, task.mode, len(game.prediction))
-    return Parts(game.nodes, rows[0], rows[1:], chosen)
+    target_class = _target(rows[0], target, task.mode, len(game.prediction))
+    return Parts(game.nodes, rows[0], rows[1:], target_class)
 
 
-def _target(whole: NDArray[np.float64], target: int | None, mode: str, columns: int) -> int:
-    """The class asked for or predicted, for a model of so many columns."""
+def _target(full_graph: NDArray[np.float64], target: int | None, mode: str, columns: int) -> int:
+    """The requested class, or the predicted one, for a model with ``columns`` outputs."""
     if target is None and mode == "multiclass_classification":
-        return int(whole.argmax())
+        return int(full_graph.argmax())
     # one binary output has become two classes by now
     single = mode == "binary_classification" and columns == 1
-    scores = torch.from_numpy(whole.copy())[None]
+    scores = torch.from_numpy(full_graph.copy())[None]
     return choose_columns(as_target(target), scores, mode, single)[0]
 
 
 def as_target(target: Any) -> int | None:
-    """One class, or None for the predicted one; a metric has no list of them."""
+    """One class, or None for the predicted one; metrics do not take several."""
     try:
         return None if target is None else operator.index(target)
     except TypeError:
@@ -169,7 +171,7 @@ def as_target(target: Any) -> int | None:
 
 
 def _check_outputs(outputs: Tensor, task: PartTask) -> None:
-    """Outputs of classes that are not probabilities already, as a game would want them."""
+    """Check that outputs are of several classes and not already probabilities, as games do."""
     if task.mode != "multiclass_classification":
         return
     if outputs.shape[1] == 1:

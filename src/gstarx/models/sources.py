@@ -1,7 +1,7 @@
-"""Where a model comes from: a network that ships, a file of weights, or a user's own factory.
+"""Model sources: a network that ships with the package, a file of weights, or a user's factory.
 
-One place that the command, runs and the explorer load models through, in any process: a source is
-plain data, and nothing is unpickled.
+The command line, runs and the explorer all load models through this module, in any process: a
+source is plain data, and nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gstarx.registry import DATASETS, NETWORKS, ModelSource
 
 
 class ModelSourceError(ValueError):
-    """A model cannot be loaded; ``usage`` if what was asked for makes no sense by itself."""
+    """A model cannot be loaded; ``usage`` if the request itself is invalid."""
 
     def __init__(self, message: str, *, usage: bool = False) -> None:
         super().__init__(message)
@@ -36,14 +36,14 @@ class ModelSourceError(ValueError):
 
 @dataclass(frozen=True)
 class LoadedNetwork:
-    """A model and what is known of it.
+    """A model and what is known about it.
 
     Attributes
     ----------
     model
         In evaluation mode.
     name
-        What to call it.
+        Its name.
     dataset
         The dataset it was trained on, if that is known.
     facts
@@ -66,7 +66,7 @@ class LoadedNetwork:
 
 
 def load_source(source: ModelSource) -> LoadedNetwork:
-    """Load the model that is meant.
+    """Load the model of a source.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def load_source(source: ModelSource) -> LoadedNetwork:
         If there is no such model, or it cannot be loaded.
     """
     if source.model is not None and ":" in source.model:
-        return _own(source.model, source.weights, source.dataset)
+        return _from_factory(source.model, source.weights, source.dataset)
     if source.weights is not None:
         if source.model is not None:
             raise ModelSourceError(
@@ -112,14 +112,14 @@ def load_weights(path: Path, **options: Any) -> LoadedNetwork:
         )
     published = load_published_checkpoint(path, **options)
     facts = {"network": type(published).__name__, "weights": digest(published)[:16]}
-    # published files lie in a directory that is named after their dataset
+    # published files are in a directory that is named after their dataset
     folder = path.absolute().parent.name
     dataset = folder if folder in DATASETS else None
     name = path.stem if dataset is None else f"{dataset} {path.stem}"
     return LoadedNetwork(published, name, dataset, facts, path)
 
 
-def _own(reference: str, weights: Path | None, dataset: str | None) -> LoadedNetwork:
+def _from_factory(reference: str, weights: Path | None, dataset: str | None) -> LoadedNetwork:
     try:
         model = call_factory(reference, "--model")
     except FactoryError as error:
@@ -179,8 +179,8 @@ def pretrained_names() -> tuple[str, ...]:
     >>> "nitro-gcn" in pretrained_names()
     True
     """
-    found = (place.name for place in _PLACE.iterdir()) if _PLACE.is_dir() else ()
-    return tuple(sorted(name[:-12] for name in found if name.endswith(".safetensors")))
+    file_names = (place.name for place in _PLACE.iterdir()) if _PLACE.is_dir() else ()
+    return tuple(sorted(name[:-12] for name in file_names if name.endswith(".safetensors")))
 
 
 def shipped_path(name: str) -> Path:
@@ -189,9 +189,9 @@ def shipped_path(name: str) -> Path:
 
 
 def pretrained(name: str) -> tuple[Network, ModelFacts]:
-    """A network that ships with the package, in evaluation mode, and what is known of it.
+    """A network that ships with the package, in evaluation mode, and what is known about it.
 
-    How it was trained, and how to train it again: ``python -m reproduction pretrain``.
+    ``python -m reproduction pretrain`` trains it again.
 
     Parameters
     ----------
