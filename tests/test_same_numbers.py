@@ -16,8 +16,8 @@ from gstarx.registry import ModelSource
 from gstarx.report import build_report
 from gstarx.runs import RunSpec
 from gstarx.web.explaining import Explaining
-from gstarx.web.interrupter import Interrupter
 from gstarx.web.settings import ServedModel, Settings
+from gstarx.web.worker import Interrupter
 from tests.cli.commands import found
 
 POSITIONS = (3, 11)

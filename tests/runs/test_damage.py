@@ -22,17 +22,16 @@ from gstarx.runs import (
     ModelSpec,
     RunSpec,
     StoreError,
-    lock,
     parquet_parts,
     read,
     resolution,
     resume,
     run,
+    store,
 )
-from gstarx.runs.journal import Journal
-from gstarx.runs.lock import locked
+from gstarx.runs.parquet_parts import Journal
 from gstarx.runs.rows import encoded
-from gstarx.runs.store import Store, open_store
+from gstarx.runs.store import Store, locked, open_store
 from tests.runs.same_rows import lasting
 from tests.runs.test_store import RUN, graphs_in, row, written
 
@@ -320,7 +319,7 @@ def test_a_file_system_without_locks_is_not_a_store_in_use(
     def refused(_: int) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr(lock, "_take", refused)
+    monkeypatch.setattr(store, "_take", refused)
     with pytest.raises(OSError, match="No locks available"), locked(tmp_path / "lock"):
         pass
 

@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 
 from gstarx.runs import RunSpec, StoreError, StoreInUse, parquet_parts, read, resume, run
 from gstarx.runs import store as stores
-from gstarx.runs.journal import Journal, read_journal
-from gstarx.runs.lock import locked
+from gstarx.runs.parquet_parts import Journal, read_journal
 from gstarx.runs.rows import SCHEMA, as_table, decoded, encoded, row_key
-from gstarx.runs.store import Writer, open_store
+from gstarx.runs.store import Writer, locked, open_store
 from tests.runs.same_rows import assert_same_rows
 
 Make = Callable[..., RunSpec]

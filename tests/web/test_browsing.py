@@ -13,9 +13,9 @@ from gstarx.models import shipped_path
 from gstarx.web import ServedRun, Settings, networks
 from gstarx.web.browsing import Browsed, _titles
 from gstarx.web.explaining import Explaining
-from gstarx.web.interrupter import Interrupter
 from gstarx.web.networks import Networks
 from gstarx.web.schemas import RowList, RunSummary
+from gstarx.web.worker import Interrupter
 from tests.web.served import Served, problem
 
 

@@ -10,7 +10,7 @@ from gstarx import explainers
 from gstarx.explainers.registry import options_of
 from gstarx.registry import Option
 from gstarx.web.catalog import OFFER, OFFERS, as_dict, checked_options, checked_value
-from gstarx.web.problems import Refused, said
+from gstarx.web.messages import Refused, said
 
 
 def test_every_explainer_of_the_package_is_offered() -> None:

@@ -17,17 +17,22 @@ from gstarx.web.catalog import (
     OFFER,
     OFFERS,
     checked_options,
-    counted_option,
-    most_coalitions,
     within,
 )
-from gstarx.web.estimating import Estimate, check_memory
 from gstarx.web.explaining import Explaining
-from gstarx.web.interrupter import Interrupter
-from gstarx.web.memory import default_memory, held, ran_out
-from gstarx.web.problems import Refused
+from gstarx.web.memory import (
+    Estimate,
+    check_memory,
+    counted_option,
+    default_memory,
+    held,
+    most_coalitions,
+    ran_out,
+)
+from gstarx.web.messages import Refused
 from gstarx.web.queries import QueryWorker
 from gstarx.web.subjects import Subject
+from gstarx.web.worker import Interrupter
 from tests.cli.commands import environment, gstarx, refused
 from tests.web import odd_models
 

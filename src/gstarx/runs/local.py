@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from gstarx.runs.resolution import ChangedInput, ResolvedRun
-from gstarx.runs.task import Done, Task
+from gstarx.runs.rows import Done, Task
 
 #: Graphs that a worker has at a time: one in work, and one that waits for it.
 _AT_A_TIME = 2

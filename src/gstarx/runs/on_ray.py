@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from gstarx._internal.optional import require
 from gstarx.runs.local import usable_cores
 from gstarx.runs.resolution import ChangedInput, ResolvedRun, check_versions
-from gstarx.runs.task import Done, Task
+from gstarx.runs.rows import Done, Task
 
 #: Graphs in one object of the object store; a task is a part of one.
 GRAPHS_PER_OBJECT = 256

@@ -19,9 +19,16 @@ from gstarx.explainers import NodeExplainer, options_for, packages_of, versions_
 from gstarx.gnn import expected_output
 from gstarx.models import Network, digest, load_weights
 from gstarx.runs.parquet_parts import of_the_system, set_aside
-from gstarx.runs.rows import FORMAT, digest_of, identity_in, request_name
+from gstarx.runs.rows import (
+    FORMAT,
+    Task,
+    digest_of,
+    identity_in,
+    on_device,
+    package_versions,
+    request_name,
+)
 from gstarx.runs.specification import RunSpec
-from gstarx.runs.task import Task, on_device, package_versions
 
 
 class ChangedInput(RuntimeError):

@@ -26,9 +26,9 @@ from gstarx.runs.resolution import (
     resolve,
     trained_explainer,
 )
+from gstarx.runs.rows import Done
 from gstarx.runs.specification import RunSpec, as_spec
 from gstarx.runs.store import Store, StoreError, Writer, check_format, disk, open_store
-from gstarx.runs.task import Done
 
 _LOG = logging.getLogger(__name__)
 ENGINES = ("local", "ray")

@@ -6,6 +6,9 @@ import errno
 import json
 import logging
 import os
+import socket
+import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,19 +21,28 @@ from numpy.typing import NDArray
 from gstarx._internal.atomic_write import left_behind, write_whole
 from gstarx._internal.suggestions import unknown
 from gstarx.runs import parquet_parts
-from gstarx.runs.journal import Journal
-from gstarx.runs.lock import locked
 from gstarx.runs.rows import FORMAT, SCHEMA, digest_of, identity_in, request_name
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 _LOG = logging.getLogger(__name__)
 #: Rows after which a journal becomes Parquet.
 ROWS_PER_PIECE = 1_000
 #: Pieces that are not full, after which they are merged.
 MERGED_AT = 20
+#: What file systems say that have no locks.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EINVAL)
 
 
 class StoreError(RuntimeError):
     """A store cannot be read or written."""
+
+
+class StoreInUse(RuntimeError):
+    """Another process is writing to the store."""
 
 
 class Store:
@@ -99,7 +111,7 @@ class Writer:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._aside = directory.parent.parent / "aside"
-        self._journal: Journal | None = None
+        self._journal: parquet_parts.Journal | None = None
         self._pieces = 0
 
     def append(self, row: bytes) -> None:
@@ -107,7 +119,7 @@ class Writer:
         with disk(self._directory):
             if self._journal is None:
                 self._directory.mkdir(parents=True, exist_ok=True)
-                self._journal = Journal(parquet_parts.journal_path(self._directory))
+                self._journal = parquet_parts.Journal(parquet_parts.journal_path(self._directory))
             self._journal.append(row)
             if self._journal.lines >= ROWS_PER_PIECE:
                 self._seal()
@@ -273,6 +285,53 @@ def damaged(error: Exception) -> StoreError:
         f"a file is damaged: {error}. Move it out of the store; the graphs in it will be done "
         "again by resume"
     )
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock file inside, or say who holds it.
+
+    The lock is the system's, on an open file: it ends with the process, however that ends. The
+    file itself stays, and beside it ``<name>.holder`` says who was the last to hold it.
+
+    Raises
+    ------
+    StoreInUse
+        At once when another process, or another thread of this one, holds it.
+    """
+    holder = path.with_suffix(".holder")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        try:
+            _take(descriptor)
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                raise
+            raise StoreInUse(
+                f"{path.parent} is in use by {_said(holder)}: wait until it has ended, or use "
+                "another store"
+            ) from None
+        who = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
+        holder.write_text(json.dumps(who), encoding="utf-8")
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int) -> None:
+    if sys.platform == "win32":
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _said(holder: Path) -> str:
+    try:
+        who = json.loads(holder.read_text(encoding="utf-8"))
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(who["since"]))
+        return f"process {who['pid']} on {who['host']} since {since}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"
 
 
 @contextmanager

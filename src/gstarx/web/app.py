@@ -12,11 +12,11 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from gstarx.web import schemas
-from gstarx.web.problems import Problem, Refused
+from gstarx.web.messages import Problem, Refused
+from gstarx.web.middleware import strict_json
 from gstarx.web.security import Guard
 from gstarx.web.service import ExplorerService
 from gstarx.web.settings import VERSION, Settings
-from gstarx.web.strict_json import strict_json
 
 PREFIX = "/api/v1"
 #: Files of the page by what they are.

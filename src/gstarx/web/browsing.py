@@ -18,7 +18,7 @@ from gstarx.datasets import label_of, title_of
 from gstarx.registry import ModelSource
 from gstarx.runs import OF_A_RESULT, Store, check_format, explanation_of
 from gstarx.web.catalog import METRICS, OFFER
-from gstarx.web.problems import Refused
+from gstarx.web.messages import Refused
 from gstarx.web.settings import ServedModel, ServedRun
 
 if TYPE_CHECKING:
@@ -332,6 +332,6 @@ def _mean(values: list[float]) -> float | None:
 
 
 def _first_line(error: str | None) -> str | None:
-    from gstarx.web.problems import said
+    from gstarx.web.messages import said
 
     return None if error is None else said(RuntimeError(error.splitlines()[0] if error else ""))

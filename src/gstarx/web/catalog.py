@@ -11,7 +11,7 @@ from typing import Any
 
 from gstarx._internal.suggestions import unknown
 from gstarx.registry import EXPLAINERS, ExplainerSpec, Option
-from gstarx.web.problems import Refused
+from gstarx.web.messages import Refused
 
 #: The metrics that the page shows.
 METRICS = ("fidelity", "inverse_fidelity", "harmonic_fidelity")
@@ -44,31 +44,6 @@ def within(option: Option, budget: int) -> Option:
         return option
     default = option.default if option.default is None else min(option.default, budget)
     return replace(option, maximum=min(option.maximum, budget), default=default)
-
-
-def counted_option(spec: ExplainerSpec) -> Option | None:
-    """The option that says how many coalitions there are."""
-    return next((option for option in spec.options if option.counted), None)
-
-
-def most_coalitions(spec: ExplainerSpec, options: Mapping[str, Any], nodes: int) -> int:
-    """The most coalitions of a graph that an explainer holds at once."""
-    counted, evaluated = counted_option(spec), 2 * (nodes + 1)
-    if counted is None:
-        return evaluated
-    return max(evaluated, count_of(counted, options, nodes) * coalitions_each(counted, nodes))
-
-
-def count_of(option: Option, options: Mapping[str, Any], nodes: int) -> int:
-    """What an option that counts stands at for a graph of so many nodes."""
-    given = options.get(option.name, option.default)
-    # samples that are taken if no number is given
-    return max(2 * nodes + 2, 200) if given is None else int(given)
-
-
-def coalitions_each(option: Option, nodes: int) -> int:
-    """Coalitions for each that an option counts."""
-    return option.counted * (nodes if option.per_node else 1)
 
 
 def as_dict(spec: ExplainerSpec, budget: int) -> dict[str, Any]:

@@ -14,13 +14,12 @@ from gstarx.explainers import with_settings
 from gstarx.gnn import ModelTask
 from gstarx.metrics import Faithfulness, best_selections_in_turn, evaluate_many
 from gstarx.web.catalog import METRICS, OFFER
-from gstarx.web.estimating import check_memory
-from gstarx.web.interrupter import Interrupter
-from gstarx.web.memory import ran_out
+from gstarx.web.memory import check_memory, ran_out
+from gstarx.web.messages import Refused, said
 from gstarx.web.networks import Networks
-from gstarx.web.problems import Refused, said
 from gstarx.web.settings import LoadedModel, Settings
 from gstarx.web.subjects import Subject, Subjects, drawn
+from gstarx.web.worker import Interrupter
 
 if TYPE_CHECKING:
     from gstarx.explainers import Explanation, NodeExplainer

@@ -10,8 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from typing import Any
 
-from gstarx.web.messages import Answer, as_json
-from gstarx.web.problems import Problem, Refused
+from gstarx.web.messages import Answer, Problem, Refused, as_json
 from gstarx.web.settings import Limits
 
 ENDED = frozenset({"done", "failed", "cancelled"})

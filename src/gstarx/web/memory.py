@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from gstarx.web.problems import Problem
+from gstarx.registry import ExplainerSpec, Option
+from gstarx.web.catalog import OFFER
+from gstarx.web.messages import Problem, Refused
+from gstarx.web.settings import Limits, LoadedModel
+
+if TYPE_CHECKING:
+    from gstarx.web.subjects import Subject
 
 _GB = 1 << 30
 #: The share of the machine's memory that all processes may fill together.
@@ -19,6 +27,16 @@ _PROCESS, _LEAST, _MOST = _GB // 2, _GB // 2, 4 * _GB
 _CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 #: How errors that are no MemoryError say the same: torch, C++ and threads.
 _WORDS = ("allocate memory", "not enough memory", "bad_alloc", "can't start new thread")
+#: Bytes of a node in a coalition, which is there as booleans, as asked and as evaluated, and as
+#: numbers for a regression and its solver.
+_NODE = 4 * 1 + 2 * 8
+#: Bytes of a bitmask's word, of a worth, and of a number in the model.
+_WORD, _WORTH, _NUMBER = 8, 8, 4
+#: Activations of a layer that there are at a time: what goes in, what comes out, and one more.
+_ACTIVATIONS = 3
+#: Whatever the request: coalitions that are listed with their weights before some of them are
+#: drawn, kernels that are compiled, drawings.
+_ANYWAY = 256 << 20
 
 #: What always helps.
 LARGER = "start gstarx serve with a larger --max-memory"
@@ -122,3 +140,124 @@ def held() -> int:
     except OSError:
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The memory that explaining a graph takes, as a line: so much anyway, so much a coalition.
+
+    Every coalition is a row of booleans and numbers, a bitmask, and a worth. A forward pass holds
+    a batch of nodes, or the graph where that is larger, times the widest layer of the model, and as
+    much for every edge.
+    """
+
+    anyway: int
+    each: int
+
+    @classmethod
+    def of(cls, *, nodes: int, edges: int, width: int, batch_nodes: int) -> Estimate:
+        """The estimate for a graph of so many nodes and directed edges.
+
+        >>> found = Estimate.of(nodes=150, edges=300, width=64, batch_nodes=3072)
+        >>> found.anyway >> 20, found.each, found.total(50_000) >> 20
+        (259, 3032, 404)
+        """
+        bitmask = _WORD * -(-nodes // 64)
+        layers = max(batch_nodes, nodes) * (_ACTIVATIONS + edges / max(nodes, 1))
+        return cls(_ANYWAY + int(layers * width * _NUMBER), _NODE * nodes + bitmask + _WORTH)
+
+    def total(self, coalitions: int) -> int:
+        """Bytes for so many coalitions."""
+        return self.anyway + self.each * coalitions
+
+    def most(self, memory: int) -> int:
+        """The most coalitions that fit."""
+        return max(0, memory - self.anyway) // self.each
+
+
+def counted_option(spec: ExplainerSpec) -> Option | None:
+    """The option that says how many coalitions there are."""
+    return next((option for option in spec.options if option.counted), None)
+
+
+def most_coalitions(spec: ExplainerSpec, options: Mapping[str, Any], nodes: int) -> int:
+    """The most coalitions of a graph that an explainer holds at once."""
+    counted, evaluated = counted_option(spec), 2 * (nodes + 1)
+    if counted is None:
+        return evaluated
+    return max(evaluated, count_of(counted, options, nodes) * coalitions_each(counted, nodes))
+
+
+def count_of(option: Option, options: Mapping[str, Any], nodes: int) -> int:
+    """What an option that counts stands at for a graph of so many nodes."""
+    given = options.get(option.name, option.default)
+    # samples that are taken if no number is given
+    return max(2 * nodes + 2, 200) if given is None else int(given)
+
+
+def coalitions_each(option: Option, nodes: int) -> int:
+    """Coalitions for each that an option counts."""
+    return option.counted * (nodes if option.per_node else 1)
+
+
+def check_memory(
+    model: LoadedModel, subject: Subject, chosen: Sequence[Mapping[str, Any]], limits: Limits
+) -> None:
+    """Refuse what would not fit, with what would."""
+    import torch  # here and below: the server imports this module, and never torch
+
+    from gstarx.gnn import default_batch_nodes
+
+    estimate = Estimate.of(
+        nodes=subject.nodes,
+        edges=subject.data.edge_index.shape[1],
+        width=_width(model),
+        batch_nodes=default_batch_nodes(model.model, torch.device("cpu")),
+    )
+    for at, one in enumerate(chosen):
+        offer = OFFER[one["name"]]
+        coalitions = most_coalitions(offer, one["options"], subject.nodes)
+        if estimate.total(coalitions) > limits.memory:
+            _refuse(offer, one["options"], subject.nodes, estimate, limits.memory, at)
+
+
+def _refuse(
+    offer: ExplainerSpec,
+    options: Mapping[str, Any],
+    nodes: int,
+    estimate: Estimate,
+    memory: int,
+    at: int,
+) -> None:
+    counted = counted_option(offer)
+    field, asked, fits = f"explainers.{at}", "", 0
+    if counted is not None:
+        value = count_of(counted, options, nodes)
+        asked, field = f" with {counted.name} {value:,}", f"{field}.options.{counted.name}"
+        fits = estimate.most(memory) // coalitions_each(counted, nodes)
+    needed = in_gb(estimate.total(most_coalitions(offer, options, nodes)))
+    if counted is not None and fits >= (counted.minimum or 1):
+        valid = f"{counted.name} up to {fits:,} is accepted for this graph"
+    else:
+        valid = f"ask for a smaller graph, or {LARGER}"
+    text = (
+        f"{offer.title}{asked} for {nodes:,} nodes would take about {needed} of memory, and a job "
+        f"may use {in_gb(memory)}: {valid}"
+    )
+    raise Refused("too_much_memory", text, field)
+
+
+def _width(model: LoadedModel) -> int:
+    """Numbers of a node in the widest layer, as far as the weights say."""
+    import torch
+
+    modules = model.model.modules() if isinstance(model.model, torch.nn.Module) else ()
+    widths = [
+        weight.shape[0]
+        for module in modules
+        # the rows of an embedding are its vocabulary
+        if not isinstance(module, torch.nn.Embedding)
+        for weight in module.parameters(recurse=False)
+        if weight.dim() > 1
+    ]
+    return max(widths, default=64)

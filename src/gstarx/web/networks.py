@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gstarx import datasets
 from gstarx._internal.suggestions import unknown
 from gstarx.web.memory import ALLOWANCE
-from gstarx.web.problems import Refused, said
+from gstarx.web.messages import Refused, said
 from gstarx.web.settings import LoadedModel, ServedModel, ServedRun, Settings
 
 if TYPE_CHECKING:

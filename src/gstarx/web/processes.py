@@ -9,15 +9,22 @@ import os
 import pickle
 import signal
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from gstarx.web.messages import LONGEST, Answer
+from gstarx.web.jobs import Job, JobQueue
+from gstarx.web.messages import LONGEST, Answer, Problem, Refused
 from gstarx.web.settings import Settings
 
 #: Seconds that a worker has to end after its last word.
 _LAST_MOMENTS = 1.0
+#: Seconds after which an answer is not a quick one; the first sentence loads a large model.
+PATIENCE = 60.0
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
+#: Seconds that a worker has to stop by itself.
+_GRACE = 1.0
 
 
 class Worker:
@@ -107,3 +114,197 @@ class Worker:
         # where it is gone, we are about to hear
         with suppress(OSError, RuntimeError):
             self._process.stdin.write(line + b"\n")
+
+
+class QueryClient:
+    """Puts questions to a desk process, and puts another in its place when it dies."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._worker: Worker | None = None
+        self._waiting: dict[int, tuple[dict[str, Any], asyncio.Future[str]]] = {}
+        self._last = 0
+        self._up = asyncio.Event()
+        self._pause = _SHORTEST_PAUSE
+
+    async def run(self) -> None:
+        """Keep a desk going until this is cancelled."""
+        try:
+            while True:
+                self._worker = await Worker.started("desk", self._settings)
+                if await self._serve(self._worker):
+                    continue
+                why = await self._worker.ended()
+                for _, future in self._waiting.values():
+                    if not future.done():
+                        future.set_exception(_away(f"the process that was to answer ended {why}"))
+                self._waiting.clear()
+                await asyncio.sleep(self._pause)
+                self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        finally:
+            if self._worker is not None:
+                await self._worker.stop()
+
+    async def _serve(self, worker: Worker) -> bool:
+        """Listen to a desk until it ends; whether it only had enough, and another goes on."""
+        tired = False
+        while (answer := await worker.answer()) is not None:
+            if answer.kind == "ready":
+                self._pause = _SHORTEST_PAUSE
+                self._up.set()
+                for question, _ in self._waiting.values():
+                    worker.say(question)
+            elif answer.kind == "tired":
+                tired = True
+            else:
+                self._heard(answer)
+                if tired:
+                    # what it has not come to is asked again, of the next one
+                    self._waiting.pop(answer.number, None)
+                    self._up.clear()
+                    await worker.stop()
+                    return True
+        self._up.clear()
+        return False
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the process."""
+        return None if self._worker is None else self._worker.pid
+
+    async def ready(self) -> None:
+        """Wait for a desk."""
+        await self._up.wait()
+
+    async def ask(self, ask: str, **content: Any) -> str:
+        """The answer to a question, as JSON.
+
+        Raises
+        ------
+        Refused
+            What the desk says, or that there is none just now.
+        """
+        if not self._up.is_set() or self._worker is None:
+            raise _away("the server is still loading its models")
+        if len(self._waiting) >= self._settings.limits.questions:
+            raise Refused("unavailable", "too many questions at once: try again in a moment")
+        self._last += 1
+        number = self._last
+        question = {"number": number, "ask": ask, "with": content}
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = (question, future)
+        self._worker.say(question)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await future
+        except TimeoutError:
+            # it hangs, and everybody behind this question with it
+            self._worker.kill("because something took too long")
+            raise _away("this took too long") from None
+        finally:
+            self._waiting.pop(number, None)
+
+    def _heard(self, answer: Answer) -> None:
+        _, future = self._waiting.get(answer.number, (None, None))
+        if future is None or future.done():
+            return
+        if answer.kind == "done":
+            future.set_result(answer.content)
+        else:
+            future.set_exception(Refused(**json.loads(answer.content)))
+
+
+def _away(reason: str) -> Refused:
+    return Refused("unavailable", f"{reason}: try again in a few seconds")
+
+
+class JobRunner:
+    """One worker process after the other, and the jobs that they carry out."""
+
+    def __init__(self, settings: Settings, book: JobQueue) -> None:
+        self._settings = settings
+        self._book = book
+        self._worker: Worker | None = None
+        self._last = 0
+        self.ready = asyncio.Event()
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the process."""
+        return None if self._worker is None else self._worker.pid
+
+    async def run(self) -> None:
+        """Take jobs until this is cancelled."""
+        try:
+            while True:
+                worker = await self._prepared()
+                job = await self._book.take()
+                if not worker.alive:
+                    worker = await self._prepared()  # not the fault of this job
+                await self._carry_out(worker, job)
+        finally:
+            if self._worker is not None:
+                await self._worker.stop()
+
+    async def _prepared(self) -> Worker:
+        """A worker that waits for a job."""
+        pause, role = _SHORTEST_PAUSE, "explainer"
+        while self._worker is None or not self._worker.alive or not self.ready.is_set():
+            self.ready.clear()
+            if self._worker is not None:
+                await self._worker.stop()
+            self._worker = await Worker.started(role, self._settings)
+            answer = await self._worker.answer()
+            if answer is not None and answer.kind == "ready":
+                self.ready.set()
+                break
+            role = "cold explainer"  # perhaps a model takes it down, which nobody has asked for
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        assert self._worker is not None
+        return self._worker
+
+    async def _carry_out(self, worker: Worker, job: Job) -> None:
+        """Give a job to a worker and listen to it, until it is done or has to stop."""
+        self._last += 1
+        number = self._last
+        worker.say({"number": number, **job.request})
+        end = time.monotonic() + self._settings.limits.seconds
+        unwanted = asyncio.create_task(job.unwanted.wait())
+        hearing = asyncio.create_task(self._listen(worker, job, number))
+        try:
+            await asyncio.wait(
+                {unwanted, hearing},
+                timeout=end - time.monotonic(),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if not hearing.done():
+                if not job.ended:
+                    text = f"a job may take {self._settings.limits.seconds:g} s: ask for less"
+                    job.end("failed", Problem("timeout", text))
+                worker.say({"stop": number})
+                await asyncio.wait({hearing}, timeout=_GRACE)
+            if not hearing.done():
+                worker.kill()
+            await hearing
+        finally:
+            unwanted.cancel()
+            hearing.cancel()
+
+    async def _listen(self, worker: Worker, job: Job, number: int) -> None:
+        while True:
+            answer = await worker.answer()
+            if answer is None:
+                self.ready.clear()
+                why = await worker.ended()
+                text = f"the process that worked on it ended {why}; the server goes on"
+                job.end("failed", Problem("crashed", text))
+                return
+            if answer.number != number:
+                continue
+            if answer.kind == "tired":
+                self.ready.clear()  # the next job gets another worker
+            elif answer.last or not job.ended:
+                job.heard(answer)
+            if answer.last:
+                return

@@ -8,13 +8,33 @@ from typing import Any
 from gstarx._internal.suggestions import unknown
 from gstarx.datasets import label_of, title_of
 from gstarx.web.catalog import listed_model
-from gstarx.web.estimating import check_memory
-from gstarx.web.examples import examples_for
 from gstarx.web.explaining import checked_target, probabilities_of, scored
+from gstarx.web.memory import check_memory
+from gstarx.web.messages import Refused
 from gstarx.web.networks import Networks
-from gstarx.web.problems import Refused
 from gstarx.web.settings import Settings
 from gstarx.web.subjects import Subjects
+
+#: Molecules with a name, for networks that know few elements and for those that know all.
+_MOLECULES = {
+    "nitro": (
+        ("Nitrobenzene", "c1ccccc1[N+](=O)[O-]"),
+        ("Paracetamol, nitrated", "CC(=O)Nc1ccc(O)c([N+](=O)[O-])c1"),
+        ("Nitroglycerine", "C(C(CO[N+](=O)[O-])O[N+](=O)[O-])O[N+](=O)[O-]"),
+        ("Chloramphenicol", "OCC(NC(=O)C(Cl)Cl)C(O)c1ccc([N+](=O)[O-])cc1"),
+        ("Nifedipine", "COC(=O)C1=C(C)NC(C)=C(C1c1ccccc1[N+](=O)[O-])C(=O)OC"),
+    ),
+    "": (
+        ("Aspirin", "CC(=O)Oc1ccccc1C(=O)O"),
+        ("Caffeine", "Cn1cnc2c1c(=O)n(C)c(=O)n2C"),
+        ("Ibuprofen", "CC(C)Cc1ccc(cc1)C(C)C(=O)O"),
+    ),
+}
+_SENTENCES = (
+    "a gripping and wonderfully acted film",
+    "the plot is thin but the cast is a delight",
+    "it is not a bad film, just a long one",
+)
 
 
 class QueryWorker:
@@ -120,3 +140,17 @@ class QueryWorker:
         if run is not None and run not in browsed.runs:
             raise Refused("bad_run", unknown("run", run[:50], browsed.runs), "run")
         return browsed.rows(run=run, **chosen)
+
+
+def examples_for(dataset: str | None, inputs: list[str], data: Any) -> list[dict[str, Any]]:
+    """Some inputs for a model, each with a title."""
+    found: list[dict[str, Any]] = []
+    if "smiles" in inputs:
+        listed = _MOLECULES["nitro" if dataset in ("nitro", "mutag") else ""]
+        found += [{"title": title, "input": {"smiles": smiles}} for title, smiles in listed]
+    if "sentence" in inputs:
+        found += [{"title": text, "input": {"sentence": text}} for text in _SENTENCES]
+    if "graph" in inputs and not found:
+        positions = data.split_indices.get("test", range(len(data)))[:4]
+        found += [{"title": f"{dataset} {at}", "input": {"graph": int(at)}} for at in positions]
+    return found

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gstarx.web.problems import Problem
+from gstarx.web.messages import Problem
 from gstarx.web.settings import Settings
 
 _log = logging.getLogger("gstarx.web")

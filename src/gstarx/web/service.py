@@ -9,12 +9,10 @@ from contextlib import suppress
 from typing import Any
 
 from gstarx._internal.suggestions import unknown
-from gstarx.web.asking import QueryClient
 from gstarx.web.catalog import OFFERS, as_dict, checked_options, listed_model, offered
-from gstarx.web.job_runner import JobRunner
 from gstarx.web.jobs import Job, JobQueue
-from gstarx.web.messages import as_json
-from gstarx.web.problems import Problem, Refused
+from gstarx.web.messages import Problem, Refused, as_json
+from gstarx.web.processes import JobRunner, QueryClient
 from gstarx.web.settings import VERSION, Settings
 
 _log = logging.getLogger("gstarx.web")

@@ -97,7 +97,7 @@ def serve(settings: Settings, started: Callable[[str], None] = lambda _: None) -
 def _run(settings: Settings, listening: socket.socket) -> None:
     # only now: the address is printed, and connections wait in line meanwhile
     from gstarx.web.app import create_app
-    from gstarx.web.repeating import repeats_counted
+    from gstarx.web.middleware import repeats_counted
 
     server = server_of(create_app(settings), settings, listening)
     with repeats_counted():
@@ -108,7 +108,7 @@ def server_of(app: FastAPI, settings: Settings, listening: socket.socket) -> uvi
     """What answers the connections that come to a socket."""
     import uvicorn
 
-    from gstarx.web.patience import Impatient
+    from gstarx.web.middleware import Impatient
 
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:

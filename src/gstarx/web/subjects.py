@@ -11,8 +11,8 @@ from torch_geometric.data import Data
 
 from gstarx.datasets import label_of
 from gstarx.drawing import geometry
+from gstarx.web.messages import Refused, said
 from gstarx.web.networks import Networks, features_of
-from gstarx.web.problems import Refused, said
 from gstarx.web.settings import Limits, LoadedModel
 
 #: Digits of coordinates, more than any screen shows.

@@ -1,7 +1,9 @@
-"""Whoever asks nothing, or does not take the answer, does not hold a connection for ever."""
+"""JSON is strict, idle connections are closed, and repeated log messages are counted."""
 
 from __future__ import annotations
 
+import json
+import logging
 import socket
 import time
 from contextlib import closing, suppress
@@ -9,10 +11,18 @@ from http.client import HTTPConnection
 
 import pytest
 
-from gstarx.web import patience
+from gstarx.web import middleware
+from gstarx.web.middleware import repeats_counted, strict_json
 from tests.web.served import CONNECTIONS, Served, is_open, wait_for
 
 HEAD = b"POST /api/v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+SERVER, HTTP = logging.getLogger("gstarx.web"), logging.getLogger("uvicorn.error")
+
+
+@pytest.mark.parametrize("text", [b'{"a": 1, "a": 2}', b"[NaN]", b"\xff", b"[" * 100])
+def test_strict_json_is_strict(text: bytes) -> None:
+    with pytest.raises(json.JSONDecodeError):
+        strict_json(text)
 
 
 def connected(server: Served) -> socket.socket:
@@ -25,7 +35,7 @@ def connected(server: Served) -> socket.socket:
 def test_half_a_request_is_hung_up_on(
     server: Served, monkeypatch: pytest.MonkeyPatch, begun: bytes
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE", 0.5)
+    monkeypatch.setattr(middleware, "PATIENCE", 0.5)
     with connected(server) as half:
         start = time.monotonic()
         half.sendall(begun)
@@ -37,7 +47,7 @@ def test_half_a_request_is_hung_up_on(
 def test_bytes_that_trickle_in_do_not_buy_time(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE", 0.5)
+    monkeypatch.setattr(middleware, "PATIENCE", 0.5)
 
     def trickle(slow: socket.socket) -> None:
         slow.sendall(b"GET / HTTP/1.1\r\nX-Slow: ")
@@ -52,7 +62,7 @@ def test_bytes_that_trickle_in_do_not_buy_time(
 def test_answers_and_pauses_may_take_longer(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE", 0.5)
+    monkeypatch.setattr(middleware, "PATIENCE", 0.5)
     id = server.start("dawdles").json()["id"]
     with connected(server) as listening:
         path = f"/api/v1/jobs/{id}/events".encode()
@@ -76,7 +86,7 @@ def test_answers_and_pauses_may_take_longer(
 def test_an_answer_that_nobody_takes_is_hung_up_on(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE", 0.5)
+    monkeypatch.setattr(middleware, "PATIENCE", 0.5)
     with socket.socket() as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         slow.settimeout(20)
@@ -121,3 +131,63 @@ def test_one_connection_too_many_takes_the_place_of_the_idlest(server: Served) -
         kept.request("GET", "/page/favicon.svg")
         assert kept.getresponse().read().startswith(b"<svg")
         assert kept.sock is own
+
+
+def failed(reason: str) -> None:
+    try:
+        raise ValueError(reason)
+    except ValueError:
+        SERVER.exception("a request failed: %r", reason)
+
+
+def test_a_message_is_said_once_and_then_counted(caplog: pytest.LogCaptureFixture) -> None:
+    with repeats_counted():
+        for number in range(1_000):
+            HTTP.warning("Invalid HTTP request received.")
+            failed(f"number {number}")
+        HTTP.warning("Another one.")
+        assert len(caplog.records) == 3
+    assert [record.getMessage() for record in caplog.records[3:]] == [
+        "999 more: Invalid HTTP request received.",
+        "999 more: a request failed: %r",
+    ]
+
+
+def test_it_is_said_again_after_a_while_with_the_count(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with repeats_counted():
+        for _ in range(5):
+            HTTP.warning("Invalid %s.", "request")
+        monkeypatch.setattr(middleware, "_PAUSE", 0.0)
+        for _ in range(2):
+            HTTP.warning("Invalid %s.", "thing")
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["Invalid request.", "Invalid thing. (4 more before)", "Invalid thing."]
+
+
+def test_errors_of_different_places_are_told_apart(caplog: pytest.LogCaptureFixture) -> None:
+    with repeats_counted():
+        failed("here")
+        try:
+            int("x")
+        except ValueError:
+            SERVER.exception("a request failed: %r", "there")
+    assert len(caplog.records) == 2
+
+
+def test_the_log_is_what_it_was_afterwards(caplog: pytest.LogCaptureFixture) -> None:
+    with repeats_counted():
+        pass
+    for _ in range(3):
+        HTTP.warning("the same")
+    assert len(caplog.records) == 3
+
+
+def test_what_is_known_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(middleware, "_KNOWN", 10)
+    counted = middleware.Counted()
+    for number in range(100):
+        record = logging.LogRecord("x", logging.ERROR, "", 0, f"made {number}", (), None)
+        assert counted.filter(record)
+        assert len(counted._told) <= 10

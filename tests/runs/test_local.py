@@ -12,7 +12,7 @@ import pytest
 from gstarx.runs import RunSpec, local
 from gstarx.runs.local import explain_locally
 from gstarx.runs.resolution import ResolvedRun, resolve
-from gstarx.runs.task import Done
+from gstarx.runs.rows import Done
 
 pytestmark = pytest.mark.usefixtures("loaded_once")
 

@@ -7,12 +7,11 @@ import time
 
 import pytest
 
-from gstarx.web import Limits, Settings, job_runner
-from gstarx.web.job_runner import JobRunner
+from gstarx.web import Limits, Settings, processes
 from gstarx.web.jobs import JobQueue
 from gstarx.web.memory import held
 from gstarx.web.messages import Answer
-from gstarx.web.processes import Worker
+from gstarx.web.processes import JobRunner, Worker
 from tests.web.served import MOLECULE, Served, problem, wait_for
 
 
@@ -161,6 +160,6 @@ def test_a_worker_that_dies_of_its_first_model_is_started_without_trying_any(
         assert lane.ready.is_set()
 
     monkeypatch.setattr(Worker, "started", started)
-    monkeypatch.setattr(job_runner, "_SHORTEST_PAUSE", 0.0)
+    monkeypatch.setattr(processes, "_SHORTEST_PAUSE", 0.0)
     asyncio.run(script())
     assert roles == ["explainer", "cold explainer"]

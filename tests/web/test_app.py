@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from gstarx.web.strict_json import strict_json
 from tests.web.served import MOLECULE, Served, problem
 
 
@@ -204,9 +202,3 @@ def test_addresses_that_there_are_not(server: Served) -> None:
     problem(server.client.get("/nothing"), 404, "not_found")
     problem(server.client.get("/jobs"), 405, "not_allowed")
     problem(server.client.put("/about"), 405, "not_allowed")
-
-
-@pytest.mark.parametrize("text", [b'{"a": 1, "a": 2}', b"[NaN]", b"\xff", b"[" * 100])
-def test_strict_json_is_strict(text: bytes) -> None:
-    with pytest.raises(json.JSONDecodeError):
-        strict_json(text)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gstarx.web.interrupter import Interrupter, Stopped
+from gstarx.web.worker import Interrupter, Stopped
 
 
 @pytest.fixture
