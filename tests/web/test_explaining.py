@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gstarx.web.schemas import JobEntry
-from tests.cli.commands import found as printed
+from tests.cli.commands import found as command_output
 from tests.web.served import MOLECULE, Served, problem
 
 
@@ -44,22 +44,24 @@ def test_a_molecule_from_the_request_to_the_best_selections(server: Served) -> N
             assert result["metrics"]["harmonic_fidelity"][size] <= height + 1e-9
 
 
-def test_the_page_and_the_command_find_the_same_numbers(server: Served) -> None:
+def test_the_page_and_the_command_give_the_same_numbers(server: Served) -> None:
     options = ("-o", "budget=200", "--seed", 3, "--sparsity", 0.7)
-    said = printed("explain", "nitro", 15, "-e", "banzhaf", *options)
+    expected = command_output("explain", "nitro", 15, "-e", "banzhaf", *options)
     job = server.job(explainers=[("banzhaf", {"budget": 200})], input={"graph": 15}, seed=3)
     (result,) = job["results"]
     assert result["exact"] is False  # so that there are random numbers at all
-    assert result["scores"] == pytest.approx([node["score"] for node in said["nodes"]], abs=1e-12)
-    size = sum(node["selected"] for node in said["nodes"])
-    assert result["metrics"]["fidelity"][size] == pytest.approx(said["metrics"]["fidelity"])
-    assert job["subject"]["label"] == said["label"]
+    assert result["scores"] == pytest.approx(
+        [node["score"] for node in expected["nodes"]], abs=1e-12
+    )
+    size = sum(node["selected"] for node in expected["nodes"])
+    assert result["metrics"]["fidelity"][size] == pytest.approx(expected["metrics"]["fidelity"])
+    assert job["subject"]["label"] == expected["label"]
     assert job["subject"]["prediction"]["probabilities"] == pytest.approx(
-        said["prediction"]["probabilities"]
+        expected["prediction"]["probabilities"]
     )
 
 
-def test_events_tell_the_same_as_the_job_in_order(server: Served) -> None:
+def test_events_have_the_parts_of_the_job_in_order(server: Served) -> None:
     id = server.start(explainers=["gstarx", "random"], best=True).json()["id"]
     events = list(server.events(id))
     job = server.client.get(f"/jobs/{id}").json()
@@ -71,7 +73,7 @@ def test_events_tell_the_same_as_the_job_in_order(server: Served) -> None:
     assert kinds.index("subject") < kinds.index("result") < kinds.index("best")
     done = [one["progress"]["done"] for one in events if "progress" in one]
     assert done == sorted(done)
-    assert list(server.events(id)) == events, "who comes late misses nothing"
+    assert list(server.events(id)) == events, "late listeners get all events"
 
 
 def test_a_graph_of_the_motifs(server: Served) -> None:
@@ -101,7 +103,7 @@ def test_the_same_seed_gives_the_same_numbers(server: Served) -> None:
 
 
 @pytest.mark.parametrize("smiles", ["C", "CC.O", "[O-][N+](=O)c1ccccc1.Cl", "  CCO "])
-def test_small_and_disconnected_molecules_have_an_answer(server: Served, smiles: str) -> None:
+def test_small_and_disconnected_molecules_are_explained(server: Served, smiles: str) -> None:
     job = server.job(
         explainers=["gstarx", "banzhaf", "graphsvx", "subgraphx", "leave_one_out"],
         input={"smiles": smiles},
@@ -119,7 +121,7 @@ def test_one_explainer_that_fails_does_not_stop_the_others(server: Served) -> No
     assert second["error"] is None
 
 
-def test_explainers_that_train_do_so_on_the_dataset(server: Served) -> None:
+def test_explainers_are_trained_on_the_dataset(server: Served) -> None:
     (result,) = server.job("motifs", [("pgexplainer", {"epochs": 1})], input={"graph": 3})[
         "results"
     ]
@@ -127,27 +129,27 @@ def test_explainers_that_train_do_so_on_the_dataset(server: Served) -> None:
     assert result["scores"]
 
 
-def test_a_selection_of_ones_own_is_judged_like_those_of_explainers(server: Served) -> None:
+def test_a_selection_is_scored_like_those_of_explainers(server: Served) -> None:
     (result,) = server.job()["results"]
-    asked = {"model": "nitro", "input": {"smiles": MOLECULE}, "nodes": result["selections"][4]}
-    score = server.client.post("/score", json=asked).json()
+    request = {"model": "nitro", "input": {"smiles": MOLECULE}, "nodes": result["selections"][4]}
+    score = server.client.post("/score", json=request).json()
     assert score["size"] == 4
     assert score["sparsity"] == pytest.approx(1 - 4 / 13)
     for name, column in result["metrics"].items():
         assert score[name] == pytest.approx(column[4])
 
 
-def test_a_job_that_is_forgotten_is_gone(server: Served) -> None:
+def test_an_unknown_job(server: Served) -> None:
     problem(server.client.get("/jobs/nothing"), 404, "gone")
     problem(server.client.get("/jobs/nothing/events"), 404, "gone")
     problem(server.client.delete("/jobs/nothing"), 404, "gone")
 
 
 def test_graphs_are_listed_and_searched(server: Served) -> None:
-    found = server.client.get("/models/nitro/graphs", params={"limit": 3, "offset": 2}).json()
-    assert found["total"] == 500
-    assert [one["position"] for one in found["graphs"]] == [2, 3, 4]
-    assert {one["split"] for one in found["graphs"]} <= {"train", "val", "test"}
+    page = server.client.get("/models/nitro/graphs", params={"limit": 3, "offset": 2}).json()
+    assert page["total"] == 500
+    assert [one["position"] for one in page["graphs"]] == [2, 3, 4]
+    assert {one["split"] for one in page["graphs"]} <= {"train", "val", "test"}
     fewer = server.client.get("/models/nitro/graphs", params={"search": "Br"}).json()
     assert 0 < fewer["total"] < 500
     assert all("br" in one["title"].lower() for one in fewer["graphs"])
@@ -155,7 +157,7 @@ def test_graphs_are_listed_and_searched(server: Served) -> None:
     assert one["position"] == 399
 
 
-def test_what_the_server_says_of_itself(server: Served) -> None:
+def test_models_and_explainers_are_listed(server: Served) -> None:
     about = server.about()
     models = {one["name"]: one for one in about["models"]}
     assert models["nitro"]["inputs"] == ["smiles", "graph"]

@@ -12,7 +12,7 @@ from http.client import HTTPConnection
 import pytest
 
 from gstarx.web import middleware
-from gstarx.web.middleware import repeats_counted, strict_json
+from gstarx.web.middleware import counted_repeats, strict_json
 from tests.web.served import CONNECTIONS, Served, is_open, wait_for
 
 HEAD = b"POST /api/v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -32,10 +32,10 @@ def connected(server: Served) -> socket.socket:
 @pytest.mark.parametrize(
     "begun", [b"", b"GET / HT", HEAD, HEAD + b"Content-Length: 500\r\n\r\n{"], ids=len
 )
-def test_half_a_request_is_hung_up_on(
+def test_an_incomplete_request_is_closed(
     server: Served, monkeypatch: pytest.MonkeyPatch, begun: bytes
 ) -> None:
-    monkeypatch.setattr(middleware, "PATIENCE", 0.5)
+    monkeypatch.setattr(middleware, "CONNECTION_TIMEOUT", 0.5)
     with connected(server) as half:
         start = time.monotonic()
         half.sendall(begun)
@@ -44,10 +44,10 @@ def test_half_a_request_is_hung_up_on(
         assert time.monotonic() - start > 0.4
 
 
-def test_bytes_that_trickle_in_do_not_buy_time(
+def test_bytes_that_trickle_in_do_not_extend_the_timeout(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(middleware, "PATIENCE", 0.5)
+    monkeypatch.setattr(middleware, "CONNECTION_TIMEOUT", 0.5)
 
     def trickle(slow: socket.socket) -> None:
         slow.sendall(b"GET / HTTP/1.1\r\nX-Slow: ")
@@ -59,19 +59,19 @@ def test_bytes_that_trickle_in_do_not_buy_time(
         trickle(slow)
 
 
-def test_answers_and_pauses_may_take_longer(
+def test_responses_and_pauses_may_take_longer(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(middleware, "PATIENCE", 0.5)
+    monkeypatch.setattr(middleware, "CONNECTION_TIMEOUT", 0.5)
     id = server.start("dawdles").json()["id"]
     with connected(server) as listening:
         path = f"/api/v1/jobs/{id}/events".encode()
         listening.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
         time.sleep(1.2)
         server.client.delete(f"/jobs/{id}")
-        heard = b""
-        while b"event: end" not in heard:
-            heard += (more := listening.recv(1000))
+        received = b""
+        while b"event: end" not in received:
+            received += (more := listening.recv(1000))
             assert more, "the stream was cut off"
     with closing(HTTPConnection("127.0.0.1", server.port)) as kept:
         kept.connect()
@@ -83,10 +83,10 @@ def test_answers_and_pauses_may_take_longer(
             time.sleep(1.0)
 
 
-def test_an_answer_that_nobody_takes_is_hung_up_on(
+def test_a_response_that_is_not_read_is_closed(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(middleware, "PATIENCE", 0.5)
+    monkeypatch.setattr(middleware, "CONNECTION_TIMEOUT", 0.5)
     with socket.socket() as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         slow.settimeout(20)
@@ -101,7 +101,7 @@ def test_an_answer_that_nobody_takes_is_hung_up_on(
         assert 0 < taken.count(b"HTTP/1.1 200") < wanted
 
 
-def test_one_connection_too_many_takes_the_place_of_the_idlest(server: Served) -> None:
+def test_one_connection_too_many_replaces_the_idlest(server: Served) -> None:
     id = server.start("dawdles").json()["id"]
     crowd: list[socket.socket] = []
     with connected(server) as listening, closing(HTTPConnection("127.0.0.1", server.port)) as kept:
@@ -122,11 +122,11 @@ def test_one_connection_too_many_takes_the_place_of_the_idlest(server: Served) -
         finally:
             for one in crowd:
                 one.close()
-        # neither who is being answered had to go, nor who was answered before
+        # neither a busy connection was closed, nor one that had been used before
         server.client.delete(f"/jobs/{id}")
-        heard = b""
-        while b"event: end" not in heard:
-            heard += (more := listening.recv(1000))
+        received = b""
+        while b"event: end" not in received:
+            received += (more := listening.recv(1000))
             assert more, "the stream was cut off"
         kept.request("GET", "/page/favicon.svg")
         assert kept.getresponse().read().startswith(b"<svg")
@@ -140,8 +140,8 @@ def failed(reason: str) -> None:
         SERVER.exception("a request failed: %r", reason)
 
 
-def test_a_message_is_said_once_and_then_counted(caplog: pytest.LogCaptureFixture) -> None:
-    with repeats_counted():
+def test_a_message_is_logged_once_and_then_counted(caplog: pytest.LogCaptureFixture) -> None:
+    with counted_repeats():
         for number in range(1_000):
             HTTP.warning("Invalid HTTP request received.")
             failed(f"number {number}")
@@ -153,21 +153,21 @@ def test_a_message_is_said_once_and_then_counted(caplog: pytest.LogCaptureFixtur
     ]
 
 
-def test_it_is_said_again_after_a_while_with_the_count(
+def test_a_message_is_logged_again_after_a_while_with_the_count(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with repeats_counted():
+    with counted_repeats():
         for _ in range(5):
             HTTP.warning("Invalid %s.", "request")
-        monkeypatch.setattr(middleware, "_PAUSE", 0.0)
+        monkeypatch.setattr(middleware, "_REPEAT_SECONDS", 0.0)
         for _ in range(2):
             HTTP.warning("Invalid %s.", "thing")
-    said = [record.getMessage() for record in caplog.records]
-    assert said == ["Invalid request.", "Invalid thing. (4 more before)", "Invalid thing."]
+    logged = [record.getMessage() for record in caplog.records]
+    assert logged == ["Invalid request.", "Invalid thing. (4 more before)", "Invalid thing."]
 
 
-def test_errors_of_different_places_are_told_apart(caplog: pytest.LogCaptureFixture) -> None:
-    with repeats_counted():
+def test_errors_from_different_places_are_not_repeats(caplog: pytest.LogCaptureFixture) -> None:
+    with counted_repeats():
         failed("here")
         try:
             int("x")
@@ -176,18 +176,18 @@ def test_errors_of_different_places_are_told_apart(caplog: pytest.LogCaptureFixt
     assert len(caplog.records) == 2
 
 
-def test_the_log_is_what_it_was_afterwards(caplog: pytest.LogCaptureFixture) -> None:
-    with repeats_counted():
+def test_nothing_is_filtered_afterwards(caplog: pytest.LogCaptureFixture) -> None:
+    with counted_repeats():
         pass
     for _ in range(3):
         HTTP.warning("the same")
     assert len(caplog.records) == 3
 
 
-def test_what_is_known_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(middleware, "_KNOWN", 10)
-    counted = middleware.Counted()
+def test_the_number_of_remembered_messages_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(middleware, "_MAX_MESSAGES", 10)
+    repeat_filter = middleware.RepeatFilter()
     for number in range(100):
         record = logging.LogRecord("x", logging.ERROR, "", 0, f"made {number}", (), None)
-        assert counted.filter(record)
-        assert len(counted._told) <= 10
+        assert repeat_filter.filter(record)
+        assert len(repeat_filter._repeats) <= 10

@@ -1,4 +1,4 @@
-"""Work is stopped from another thread, exactly where it may be."""
+"""A job is stopped from another thread, where this is allowed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gstarx.web.worker import Interrupter, Stopped
 
 
 @pytest.fixture
-def bell() -> Iterator[Interrupter]:
-    found = Interrupter()
-    before = signal.signal(signal.SIGINT, found.rung)
-    yield found
+def interrupter() -> Iterator[Interrupter]:
+    created = Interrupter()
+    before = signal.signal(signal.SIGINT, created.handle_signal)
+    yield created
     signal.signal(signal.SIGINT, before)
 
 
@@ -27,45 +27,45 @@ def pause(seconds: float) -> None:
         time.sleep(0.001)
 
 
-def test_the_work_in_question_is_stopped(bell: Interrupter) -> None:
-    threading.Timer(0.05, bell.stop, args=(7,)).start()
-    with pytest.raises(Stopped), bell.heard_by(7):
+def test_the_current_job_is_stopped(interrupter: Interrupter) -> None:
+    threading.Timer(0.05, interrupter.stop, args=(7,)).start()
+    with pytest.raises(Stopped), interrupter.stoppable(7):
         pause(10)
     pause(0.01)
 
 
-def test_a_stop_that_comes_before_the_work(bell: Interrupter) -> None:
-    bell.stop(7)
+def test_a_stop_before_the_job_starts(interrupter: Interrupter) -> None:
+    interrupter.stop(7)
     pause(0.01)
-    with pytest.raises(Stopped), bell.heard_by(7):
+    with pytest.raises(Stopped), interrupter.stoppable(7):
         pause(10)
 
 
-def test_other_work_goes_on(bell: Interrupter) -> None:
-    bell.stop(6)
-    with bell.heard_by(7):
+def test_other_jobs_are_not_stopped(interrupter: Interrupter) -> None:
+    interrupter.stop(6)
+    with interrupter.stoppable(7):
         pause(0.01)
-        bell.stop(8)
+        interrupter.stop(8)
         pause(0.01)
-    bell.stop(7)
+    interrupter.stop(7)
     pause(0.01)
 
 
-def test_a_part_that_takes_too_long_ends_and_the_work_goes_on(bell: Interrupter) -> None:
+def test_a_part_that_takes_too_long_ends_and_the_job_continues(interrupter: Interrupter) -> None:
     done = []
-    with bell.heard_by(7):
-        with bell.within(0.05):
+    with interrupter.stoppable(7):
+        with interrupter.time_limit(0.05):
             done.append(1)
             pause(10)
             done.append(2)
         done.append(3)
-        with bell.within(10):
+        with interrupter.time_limit(10):
             done.append(4)
         pause(0.02)
     assert done == [1, 3, 4]
 
 
-def test_a_part_can_be_stopped_for_good(bell: Interrupter) -> None:
-    threading.Timer(0.05, bell.stop, args=(7,)).start()
-    with pytest.raises(Stopped), bell.heard_by(7), bell.within(10):
+def test_a_job_is_stopped_inside_a_time_limit(interrupter: Interrupter) -> None:
+    threading.Timer(0.05, interrupter.stop, args=(7,)).start()
+    with pytest.raises(Stopped), interrupter.stoppable(7), interrupter.time_limit(10):
         pause(10)

@@ -1,4 +1,4 @@
-"""Strict JSON, connections that time out, and a log that stays small."""
+"""Strict JSON, timeouts of connections, and a log that does not repeat itself."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-_DEEPEST = 20
-#: Seconds that a request may take to arrive, from the connection or its first byte on, and that
-#: nothing of an answer may be taken.
-PATIENCE = 20.0
-#: Seconds for which a message is not said again.
-_PAUSE = 60.0
-#: Messages that are told apart.
-_KNOWN = 500
-#: Whoever speaks in the server's process.
+_MAX_DEPTH = 20
+#: Seconds that a request may take to arrive, counted from the connection or its first byte, and
+#: that a client may go without reading any of the response.
+CONNECTION_TIMEOUT = 20.0
+#: Seconds for which a message is not logged again.
+_REPEAT_SECONDS = 60.0
+#: Different messages that are remembered.
+_MAX_MESSAGES = 500
+#: The loggers of the server's process.
 _LOGGERS = ("gstarx.web", "uvicorn.error", "asyncio")
 
 
 def strict_json(text: bytes) -> Any:
-    """Parse JSON in UTF-8; duplicate names, NaN and infinities are errors.
+    """Parse JSON in UTF-8; duplicate names, NaN and infinity are errors.
 
     Raises
     ------
     json.JSONDecodeError
-        When it is anything else.
+        If the text is anything else.
 
     Examples
     --------
@@ -40,13 +40,13 @@ def strict_json(text: bytes) -> Any:
     >>> strict_json(b'{"a": NaN}')
     Traceback (most recent call last):
     ...
-    json.decoder.JSONDecodeError: NaN is no number of JSON: line 1 column 1 (char 0)
+    json.decoder.JSONDecodeError: NaN is not valid JSON: line 1 column 1 (char 0)
     """
     try:
         decoded = text.decode("utf-8")
-        if _depth(decoded) > _DEEPEST:
-            raise ValueError(f"it is nested deeper than {_DEEPEST}")
-        return json.loads(decoded, parse_constant=_no_constant, object_pairs_hook=_distinct)
+        if _depth(decoded) > _MAX_DEPTH:
+            raise ValueError(f"it is nested deeper than {_MAX_DEPTH}")
+        return json.loads(decoded, parse_constant=_refuse_constant, object_pairs_hook=_unique)
     except json.JSONDecodeError:
         raise
     except ValueError as error:
@@ -54,7 +54,7 @@ def strict_json(text: bytes) -> Any:
 
 
 def _depth(text: str) -> int:
-    """At least how deep brackets are nested; those inside strings count, which does no harm."""
+    """An upper bound on the nesting of brackets; those inside strings count too."""
     deepest = depth = 0
     for letter in text:
         if letter in "[{":
@@ -65,158 +65,162 @@ def _depth(text: str) -> int:
     return deepest
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not valid JSON")
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
         raise ValueError("an object has a name twice")
-    return found
+    return content
 
 
-class Impatient(H11Protocol):
-    """HTTP that hangs up on half a request, and on the idlest of too many connections.
+class TimeoutProtocol(H11Protocol):
+    """HTTP that closes incomplete requests, and the idlest of too many connections.
 
-    Otherwise somebody without a token could hold all connections that the system allows, by
-    requests that are begun and never ended or by none at all. There are as many connections as the
-    setting ``limit_concurrency`` says; one more takes the place of one that waits.
+    Otherwise, a client without a token could hold all connections that the system allows, with
+    requests that are never completed or without any request. There are at most as many
+    connections as ``limit_concurrency``; one more replaces one that is idle.
     """
 
-    _deadline: asyncio.TimerHandle | None = None
-    _stuck: asyncio.TimerHandle | None = None
-    _since = 0.0
+    _request_timer: asyncio.TimerHandle | None = None
+    _response_timer: asyncio.TimerHandle | None = None
+    _idle_since = 0.0
 
     def connection_made(self, transport: Any) -> None:
         """Wait for the first request."""
         super().connection_made(transport)
-        # we make room; uvicorn would answer nobody, whoever they are
-        most, self.limit_concurrency = self.limit_concurrency, None
-        self._since = self.loop.time()
-        self._wait()
-        if most is not None and len(self.connections) > most:
-            self._make_room()
+        # we close the idlest connection; uvicorn would refuse every new one
+        limit, self.limit_concurrency = self.limit_concurrency, None
+        self._idle_since = self.loop.time()
+        self._start_request_timer()
+        if limit is not None and len(self.connections) > limit:
+            self._close_idlest()
 
     def data_received(self, data: bytes) -> None:
-        """Go on waiting where this is not the end of a request."""
+        """Keep waiting unless this completes a request."""
         super().data_received(data)
         if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
-            self._wait()
+            self._start_request_timer()
         else:
-            self._arrived()
+            self._cancel_request_timer()
 
     def on_response_complete(self) -> None:
         """Be idle from now on."""
-        self._since = self.loop.time()
+        self._idle_since = self.loop.time()
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """Wait for somebody to take what is written."""
+        """Wait for the client to read the response."""
         super().pause_writing()
-        if self._stuck is None:
-            self._stuck = self.loop.call_later(PATIENCE, self._hang_up)
+        if self._response_timer is None:
+            self._response_timer = self.loop.call_later(CONNECTION_TIMEOUT, self._abort)
 
     def resume_writing(self) -> None:
-        """It is taken."""
-        self._taken()
+        """Continue: the client has read what was written."""
+        self._cancel_response_timer()
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
-        self._arrived()
-        self._taken()
+        """Cancel the timers."""
+        self._cancel_request_timer()
+        self._cancel_response_timer()
         super().connection_lost(exc)
 
-    def _make_room(self) -> None:
-        """Hang up on the connection that waits longest: first for a request, then for another."""
-        waiting = [
+    def _close_idlest(self) -> None:
+        """Close the longest idle connection, preferably one that has not sent a request."""
+        idle = [
             other
             for other in self.connections
-            if isinstance(other, Impatient) and other is not self and not other._is_at_work
+            if isinstance(other, TimeoutProtocol) and other is not self and not other._is_busy
         ]
-        first = min(waiting, key=lambda one: (one._deadline is None, one._since), default=self)
-        first._hang_up()
+        idlest = min(
+            idle, key=lambda one: (one._request_timer is None, one._idle_since), default=self
+        )
+        idlest._abort()
 
     @property
-    def _is_at_work(self) -> bool:
-        """Whether a whole request is being answered."""
-        asked: RequestResponseCycle | None = self.cycle
-        return self._deadline is None and asked is not None and not asked.response_complete
+    def _is_busy(self) -> bool:
+        """Whether a complete request is being answered."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return self._request_timer is None and cycle is not None and not cycle.response_complete
 
-    def _hang_up(self) -> None:
-        self.connections.discard(self)  # many may come before we hear that it is lost
+    def _abort(self) -> None:
+        # at once: more connections may come before connection_lost is called
+        self.connections.discard(self)
         self.transport.abort()
 
-    def _wait(self) -> None:
-        # bytes that trickle in do not buy more time
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(PATIENCE, self.transport.close)
+    def _start_request_timer(self) -> None:
+        # bytes that trickle in do not extend the timeout
+        if self._request_timer is None:
+            self._request_timer = self.loop.call_later(CONNECTION_TIMEOUT, self.transport.close)
 
-    def _arrived(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+    def _cancel_request_timer(self) -> None:
+        if self._request_timer is not None:
+            self._request_timer.cancel()
+            self._request_timer = None
 
-    def _taken(self) -> None:
-        if self._stuck is not None:
-            self._stuck.cancel()
-            self._stuck = None
+    def _cancel_response_timer(self) -> None:
+        if self._response_timer is not None:
+            self._response_timer.cancel()
+            self._response_timer = None
 
 
-class Counted(logging.Filter):
-    """Lets a message pass once a minute, with how often it was left out before.
+class RepeatFilter(logging.Filter):
+    """Logs a message at most once a minute, with the number of repeats since then.
 
-    Messages are the same that differ in numbers, names and addresses only: their template and the
-    place of their error say which they are.
+    Messages that differ only in numbers, names and addresses count as repeats: they are compared
+    by their template and the place of their error.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._told: dict[tuple[object, ...], tuple[float, int]] = {}
+        #: By message, when it was last logged, and its repeats since then.
+        self._repeats: dict[tuple[object, ...], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether it is to be said."""
-        key, now = _kind(record), time.monotonic()
-        told, left_out = self._told.get(key, (now - _PAUSE, 0))
-        if now - told < _PAUSE:
-            self._told[key] = (told, left_out + 1)
+        """Whether to log the record."""
+        key, now = _message_key(record), time.monotonic()
+        last_logged, repeats = self._repeats.get(key, (now - _REPEAT_SECONDS, 0))
+        if now - last_logged < _REPEAT_SECONDS:
+            self._repeats[key] = (last_logged, repeats + 1)
             return False
-        if left_out:
-            record.msg, record.args = f"{record.getMessage()} ({left_out:,} more before)", ()
-        if len(self._told) >= _KNOWN:
-            self._told.clear()
-        self._told[key] = (now, 0)
+        if repeats:
+            record.msg, record.args = f"{record.getMessage()} ({repeats:,} more before)", ()
+        if len(self._repeats) >= _MAX_MESSAGES:
+            self._repeats.clear()
+        self._repeats[key] = (now, 0)
         return True
 
-    def rest(self) -> Iterator[str]:
-        """What was left out and not counted aloud yet."""
-        for (_, words, *_), (_, left_out) in self._told.items():
-            if left_out:
-                yield f"{left_out:,} more: {words}"
+    def unreported(self) -> Iterator[str]:
+        """Repeats that have not been logged yet."""
+        for (_, message, *_), (_, repeats) in self._repeats.items():
+            if repeats:
+                yield f"{repeats:,} more: {message}"
 
 
 @contextmanager
-def repeats_counted() -> Iterator[None]:
-    """Inside, whatever the server's process logs goes through :class:`Counted`."""
-    counted = Counted()
+def counted_repeats() -> Iterator[None]:
+    """Inside the block, everything that the server logs passes a :class:`RepeatFilter`."""
+    repeat_filter = RepeatFilter()
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     for logger in loggers:
-        logger.addFilter(counted)
+        logger.addFilter(repeat_filter)
     try:
         yield
     finally:
         for logger in loggers:
-            logger.removeFilter(counted)
-        for words in counted.rest():
-            loggers[0].warning("%s", words)
+            logger.removeFilter(repeat_filter)
+        for message in repeat_filter.unreported():
+            loggers[0].warning("%s", message)
 
 
-def _kind(record: logging.LogRecord) -> tuple[object, ...]:
+def _message_key(record: logging.LogRecord) -> tuple[object, ...]:
     error = record.exc_info[1] if record.exc_info else None
-    place = error.__traceback__ if error is not None else None
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    where = (place.tb_frame.f_code.co_filename, place.tb_lineno) if place is not None else None
-    # asyncio has everything in its template; the first line says what it is about
-    return record.name, str(record.msg).partition("\n")[0], type(error), where
+    frame = error.__traceback__ if error is not None else None
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    place = (frame.tb_frame.f_code.co_filename, frame.tb_lineno) if frame is not None else None
+    # asyncio puts everything into the template; its first line is the message
+    return record.name, str(record.msg).partition("\n")[0], type(error), place
