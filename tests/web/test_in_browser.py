@@ -37,7 +37,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def address(browser: Any, server: Served) -> str:
     """Where the server listens, when no worker has yet to get over an earlier test."""
-    wait_for(lambda: all(lane.ready.is_set() for lane in server.office.lanes))
+    wait_for(lambda: all(runner.ready.is_set() for runner in server.service.job_runners))
     return f"http://127.0.0.1:{server.port}"
 
 

@@ -1,4 +1,4 @@
-"""From a specification to what a worker needs: data, model and explainer, checked and keyed."""
+"""Loads and checks the dataset, model and explainer that a specification names."""
 
 from __future__ import annotations
 
@@ -15,39 +15,46 @@ from torch_geometric.data import Data
 from gstarx import datasets
 from gstarx._internal.atomic_write import written_aside
 from gstarx.datasets import GraphDataset
-from gstarx.explainers import NodeExplainer, options_for, packages_of, versions_of
+from gstarx.explainers import options_for, packages_of, versions_of
 from gstarx.gnn import expected_output
 from gstarx.models import Network, digest, load_weights
-from gstarx.runs.parquet_parts import of_the_system, set_aside
-from gstarx.runs.rows import FORMAT, digest_of, identity_in, request_name
+from gstarx.runs.parquet_parts import is_system_error, set_aside
+from gstarx.runs.rows import (
+    FORMAT,
+    Task,
+    digest_of,
+    identity_in,
+    on_device,
+    package_versions,
+    request_name,
+)
 from gstarx.runs.specification import RunSpec
-from gstarx.runs.task import Task, on_device, package_versions
 
 
 class ChangedInput(RuntimeError):
-    """Data, weights or packages are not those that the run was specified or begun with."""
+    """Data, weights or packages have changed since the run was specified or started."""
 
 
 @dataclass(frozen=True)
 class ResolvedRun:
-    """A run with everything it needs at hand.
+    """A run with everything it needs, loaded.
 
     Attributes
     ----------
     spec
-        The specification, with the digests of what was found.
+        The specification, with the digests of the loaded data and weights.
     run
         Digest of everything that can change a number.
     dataset
         All graphs.
     positions
-        Those to be explained.
+        Positions of the graphs to explain.
     model
         The model, in evaluation mode, on its device.
     baseline
-        A number per class, for explainers that take one.
+        A number per class, for explainers that take a baseline.
     identity
-        What ``run`` is the digest of.
+        The content whose digest is ``run``.
     """
 
     spec: RunSpec
@@ -60,17 +67,17 @@ class ResolvedRun:
 
     @property
     def name(self) -> str:
-        """The name under which the request is remembered: the run and its graphs."""
+        """The name of the request in a store: the run and a digest of its graphs."""
         return request_name(self.run, self.spec.model_dump(mode="json"))
 
     @property
     def request(self) -> dict[str, Any]:
-        """What a store remembers, to resume it."""
+        """What a store needs to resume the run."""
         spec = self.spec.model_dump(mode="json")
         return {"name": self.name, "spec": spec, "spec_digest": digest_of(spec), **self.identity}
 
     def task(self, trained: Path | None) -> Task:
-        """What explains graphs, with the explainer as it was trained."""
+        """The task that explains graphs, with the trained explainer."""
         explainer = self.spec.create_explainer(self.baseline)
         if trained is not None:
             explainer = type(explainer).load(trained)
@@ -106,16 +113,16 @@ def resolve(
     spec
         The specification.
     baseline
-        The baseline, where it has been computed before.
+        The baseline, if it has been computed before.
     dataset
-        The dataset, where it has been loaded before.
+        The dataset, if it has been loaded before.
 
     Raises
     ------
     ChangedInput
-        When data or weights have other digests than the specification says.
+        If data or weights do not match the digests in the specification.
     ValueError
-        When the graphs are not in the split, or the model is none of graphs.
+        If graphs are not in the split, or the model does not classify graphs.
     """
     if dataset is None:
         dataset = datasets.load(spec.dataset.name, spec.dataset.root, **spec.dataset.options)
@@ -124,9 +131,9 @@ def resolve(
             f"the dataset must be {spec.dataset.name!r}, as specified (got {dataset.name!r})"
         )
     _check("the dataset " + repr(spec.dataset.name), spec.dataset.digest, dataset.digest)
-    model = _load(spec)
-    found = digest(model)
-    _check(f"the weights in {spec.model.weights}", spec.model.digest, found)
+    model: Network = load_weights(Path(spec.model.weights), **spec.model.options).model
+    weights_digest = digest(model)
+    _check(f"the weights in {spec.model.weights}", spec.model.digest, weights_digest)
     if model.readout is None:
         raise ValueError(
             f"a run explains graphs, but the model in {spec.model.weights} has no readout: it "
@@ -136,7 +143,7 @@ def resolve(
         update={
             "dataset": spec.dataset.model_copy(update={"digest": dataset.digest}),
             "model": spec.model.model_copy(
-                update={"digest": found, "weights": os.path.abspath(spec.model.weights)}
+                update={"digest": weights_digest, "weights": os.path.abspath(spec.model.weights)}
             ),
         }
     )
@@ -154,9 +161,10 @@ def resolve(
 
 
 def trained_explainer(resolved: ResolvedRun, directory: Path, aside: Path) -> Path | None:
-    """The file of the trained explainer, trained now if it is not there; ``None`` if it need not.
+    """The file of the trained explainer, trained if it is missing; ``None`` if none is needed.
 
-    It is keyed by what the training depends on, so that runs that differ in nothing else share it.
+    Its name has a digest of all that the training depends on, so that runs with the same training
+    share it.
     """
     explainer = resolved.spec.create_explainer(resolved.baseline)
     if not explainer.requires_training:
@@ -166,83 +174,74 @@ def trained_explainer(resolved: ResolvedRun, directory: Path, aside: Path) -> Pa
             f"explainer {resolved.spec.explainer.name!r} needs training: to be used in runs it "
             "must have save(path) and load(path)"
         )
-    without = {"removal", "sparsities"}
-    key = digest_of({name: v for name, v in resolved.identity.items() if name not in without})
+    irrelevant = {"removal", "sparsities"}
+    key = digest_of({name: v for name, v in resolved.identity.items() if name not in irrelevant})
     path = directory / f"{resolved.spec.explainer.name}-{key}.safetensors"
     if path.exists():
         try:
             type(explainer).load(path)
             return path
         except Exception as error:
-            if of_the_system(error):
+            if is_system_error(error):
                 raise
             set_aside(path, aside, str(error))
-    _train(resolved, explainer, path)
+    graphs = [on_device(graph, resolved.spec.device) for graph in resolved.dataset.split("train")]
+    explainer.fit(resolved.model, graphs, seed=resolved.spec.seed)
+    with written_aside(path) as unfinished:
+        explainer.save(unfinished)
     return path
 
 
 def check_versions(identity: Mapping[str, Any]) -> None:
-    """Raise where a run was begun with other versions of the packages."""
-    begun = identity.get("versions", {})
-    for name, got in {**versions_of(begun), **package_versions()}.items():
-        if begun.get(name) != got:
-            was, now = (f"{name} {one}" if one else f"no {name}" for one in (begun.get(name), got))
+    """Raise if a run was started with other versions of the packages."""
+    before = identity.get("versions", {})
+    for name, got in {**versions_of(before), **package_versions()}.items():
+        if before.get(name) != got:
+            was, now = (f"{name} {one}" if one else f"no {name}" for one in (before.get(name), got))
             raise ChangedInput(
-                f"the run was begun with {was}, and this is {now}, which may give other numbers: "
-                "use that version to resume it, or run the specification anew"
+                f"the run was started with {was}, and this is {now}, which may give other numbers: "
+                "use that version to resume it, or start a new run of the specification"
             )
 
 
 def check_unchanged(resolved: ResolvedRun, request: Mapping[str, Any]) -> None:
-    """Raise where a request, carried out now, would be another run than the one that was begun."""
+    """Raise if a request would now be another run than the one that was started."""
     now = _leaves(json.loads(json.dumps(resolved.identity)))
-    begun = _leaves(identity_in(request))
-    for name in {**now, **begun}:
-        if now.get(name) != begun.get(name):
+    before = _leaves(identity_in(request))
+    for name in {**now, **before}:
+        if now.get(name) != before.get(name):
             raise ChangedInput(
-                f"{name} of the run was {begun.get(name)!r} when it was begun, and is "
-                f"{now.get(name)!r} now: bring back the old one to resume it, or run the "
-                "specification anew"
+                f"{name} of the run was {before.get(name)!r} when it was started, and is "
+                f"{now.get(name)!r} now: restore the old value to resume it, or start a new run "
+                "of the specification"
             )
 
 
 def _leaves(content: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Everything in a nested dictionary, by the path to it.
+    """The leaves of a nested dictionary by their path.
 
     >>> _leaves({"seed": 0, "versions": {"torch": "2.4"}})
     {'seed': 0, 'versions.torch': '2.4'}
     """
-    found: dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for name, value in content.items():
-        found |= (
+        leaves |= (
             _leaves(value, f"{above}{name}.") if isinstance(value, dict) else {above + name: value}
         )
-    return found
+    return leaves
 
 
-def _train(resolved: ResolvedRun, explainer: NodeExplainer, path: Path) -> None:
-    graphs = [on_device(graph, resolved.spec.device) for graph in resolved.dataset.split("train")]
-    explainer.fit(resolved.model, graphs, seed=resolved.spec.seed)
-    with written_aside(path) as aside:
-        explainer.save(aside)
-
-
-def _load(spec: RunSpec) -> Network:
-    model: Network = load_weights(Path(spec.model.weights), **spec.model.options).model
-    return model
-
-
-def _check(what: str, wanted: str | None, got: str) -> None:
-    if wanted is not None and wanted != got:
+def _check(what: str, expected: str | None, got: str) -> None:
+    if expected is not None and expected != got:
         raise ChangedInput(
-            f"{what} changed: the run was specified with the digest {wanted[:16]}... "
-            f"(got {got[:16]}...); bring back the old one, or run a specification without digest"
+            f"{what} changed: the run was specified with the digest {expected[:16]}... "
+            f"(got {got[:16]}...); restore the old one, or run a specification without digest"
         )
 
 
 def _positions(spec: RunSpec, dataset: GraphDataset) -> tuple[int, ...]:
-    everything = range(len(dataset))
-    split = everything if spec.split == "all" else dataset.split_indices.get(spec.split, ())
+    all_positions = range(len(dataset))
+    split = all_positions if spec.split == "all" else dataset.split_indices.get(spec.split, ())
     if spec.graphs is None:
         return tuple(sorted(split))
     inside = set(split)
@@ -265,10 +264,10 @@ def _baseline(spec: RunSpec, dataset: GraphDataset, model: Network) -> tuple[flo
 
 
 def _identity(spec: RunSpec, dataset: GraphDataset, model: Network) -> dict[str, Any]:
-    """Everything that can change a number, the graph itself apart."""
+    """Everything that can change a number, except for the graph itself."""
     options = {
         **options_for(spec.explainer.name, spec.dataset.name),
-        **spec.explainer_options(None if spec.baseline is None else spec.baseline),
+        **spec.explainer_options(spec.baseline),
     }
     splits = {name: list(part) for name, part in sorted(dataset.split_indices.items())}
     explainer = spec.create_explainer(None if spec.baseline is None else [0.5])

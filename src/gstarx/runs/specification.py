@@ -1,4 +1,4 @@
-"""What a run is: every choice that makes its numbers, in one frozen and checked document."""
+"""The specification of a run: every choice that its numbers depend on, frozen and checked."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from gstarx.explainers import options_of
 from gstarx.metrics import SPARSITIES
 
 SPLITS = ("train", "val", "test", "all")
-#: Options of explainers that the run itself decides.
-_OF_THE_RUN = {
+#: Options of explainers that are set by the run.
+_SET_BY_RUN = {
     "seed": "the run's own seed",
     "baseline": "the run's own baseline",
     "progress": "the bar over graphs",
@@ -35,7 +35,7 @@ _OF_THE_RUN = {
 
 
 class _Checked(BaseModel):
-    """Frozen, and an unknown field is answered with the nearest one that there is."""
+    """Frozen; the error for an unknown field suggests the nearest one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
 
@@ -59,9 +59,9 @@ class DatasetSpec(_Checked):
     options
         Options of :func:`gstarx.datasets.load`.
     digest
-        Digest of its content. Without one, what is found counts, and is written down in the store.
+        Digest of its content. Without one, any content is accepted and its digest is stored.
     root
-        The directory that holds the data; does not count for the result.
+        The directory that holds the data; it does not affect the run.
     """
 
     name: str
@@ -84,11 +84,11 @@ class ModelSpec(_Checked):
     ----------
     weights
         A file of :func:`gstarx.models.save_model` (``.safetensors``) or a published checkpoint
-        (``.pth``). Where it lies does not count for the result.
+        (``.pth``). Its location does not affect the run.
     options
         Options of :func:`gstarx.models.load_published_checkpoint`.
     digest
-        The :func:`gstarx.models.digest` of the weights. Without one, what is found counts.
+        The :func:`gstarx.models.digest` of the weights. Without one, any weights are accepted.
     """
 
     weights: str
@@ -122,34 +122,34 @@ class ExplainerSpec(_Checked):
     def _known_options(self) -> Self:
         valid = valid_options(self.name)
         for option in self.options:
-            if option in _OF_THE_RUN:
-                raise ValueError(f"option {option!r} is not an explainer's: {_OF_THE_RUN[option]}")
+            if option in _SET_BY_RUN:
+                raise ValueError(f"option {option!r} is set by the run: {_SET_BY_RUN[option]}")
             if valid and option not in valid:
                 raise ValueError(unknown(f"option of {self.name!r}", option, valid))
         return self
 
 
 class RunSpec(_Checked):
-    """A run: which graphs, which model, which explainer, judged how.
+    """A run: which graphs, which model, which explainer, and how it is evaluated.
 
     Attributes
     ----------
     dataset, model, explainer
-        As their own classes say; a string is a name, or for the model the path of its weights.
+        See their classes; a string is a name or, for the model, the path of its weights.
     split
         ``"train"``, ``"val"``, ``"test"`` or ``"all"`` graphs.
     graphs
-        Positions in the dataset, all in the split; by default the whole split.
+        Positions in the dataset, all in the split; by default the entire split.
     removal
-        What it means that a node is not there, for the metrics, and for explainers that ask unless
-        their options say otherwise.
+        How nodes are removed, for the metrics, and for explainers that have this option unless
+        their options set it.
     baseline
-        What the payoff is compared with, for explainers that ask: a split over which the model's
-        output is averaged, a number per class, or nothing.
+        What the payoff is compared with, for explainers that have this option: a split over which
+        the model's output is averaged, a number per class, or nothing.
     sparsities
-        Where every explanation is judged.
+        The sparsities at which every explanation is evaluated.
     seed
-        Every graph gets a seed of its own from it, by its position in the dataset.
+        Every graph derives its own seed from it and its position in the dataset.
     device
         The torch device that models and graphs are put on.
 
@@ -228,7 +228,7 @@ class RunSpec(_Checked):
         )
 
     def explainer_options(self, baseline: Any) -> dict[str, Any]:
-        """The options that the run gives to the explainer, beyond the dataset's settings."""
+        """The options that the run passes to the explainer, beyond the dataset's settings."""
         valid = valid_options(self.explainer.name)
         options: dict[str, Any] = dict(self.explainer.options)
         if "removal" in valid:
@@ -259,7 +259,7 @@ def read_spec(path: str | os.PathLike[str]) -> RunSpec:
     Raises
     ------
     FileNotFoundError, ValueError
-        When there is no such file, it cannot be read, or it says something that is not valid.
+        If there is no such file, or its content is not valid.
     """
     path = _checked(path)
     text = path.read_text(encoding="utf-8")
@@ -273,7 +273,7 @@ def read_spec(path: str | os.PathLike[str]) -> RunSpec:
 
 
 def write_spec(spec: RunSpec, path: str | os.PathLike[str]) -> None:
-    """Write a specification as ``.toml`` or ``.json``, whole or not at all.
+    """Write a specification as ``.toml`` or ``.json``, completely or not at all.
 
     Examples
     --------
@@ -301,7 +301,7 @@ def _checked(path: str | os.PathLike[str]) -> Path:
 
 
 def _as_toml(content: Mapping[str, Any]) -> str:
-    """Plain values first, then a table for each dictionary; what is ``None`` is left out."""
+    """Plain values first, then a table for each dictionary; ``None`` is omitted."""
     lines = [
         f"{key} = {_toml_value(value)}"
         for key, value in content.items()
@@ -316,7 +316,7 @@ def _as_toml(content: Mapping[str, Any]) -> str:
 
 def _toml_value(value: Any) -> str:
     if value is None:
-        raise ValueError("TOML has no word for None, which an option has: write a .json file")
+        raise ValueError("an option is None, which TOML cannot express: write a .json file")
     if isinstance(value, dict):
         inside = ", ".join(f"{_toml_value(k)} = {_toml_value(v)}" for k, v in value.items())
         return "{ " + inside + " }" if inside else "{}"
@@ -324,6 +324,6 @@ def _toml_value(value: Any) -> str:
         return "[" + ", ".join(map(_toml_value, value)) + "]"
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
-    # otherwise values are written as in JSON; not in ASCII, whose escapes of characters beyond 16
-    # bits TOML does not know, while it wants one character escaped that JSON does not
+    # as in JSON, but not in ASCII: TOML does not support its surrogate escapes, and requires one
+    # character to be escaped that JSON does not
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
