@@ -133,11 +133,83 @@ Limit = Annotated[
     int | None,
     typer.Option(
         "--limit",
+        "--head",
         min=1,
-        help="At most this many graphs, the first of the split.",
+        help="At most this many graphs, the first of the split; of a table, the first rows.",
         rich_help_panel=_WHICH,
         show_default=False,
     ),
+]
+Sample = Annotated[
+    int | None,
+    typer.Option(
+        "--sample",
+        min=1,
+        help="This many graphs or rows of a table, drawn at random by --seed.",
+        rich_help_panel=_WHICH,
+        show_default=False,
+    ),
+]
+GraphsFactory = Annotated[
+    str | None,
+    typer.Option(
+        "--graphs",
+        metavar="MODULE:FACTORY",
+        help="Your own graphs of any kind: a function without arguments that returns a PyG dataset "
+        "or a list of Data.",
+        rich_help_panel=_WHICH,
+        show_default=False,
+    ),
+]
+SmilesColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--smiles-column",
+        help="Of a table: the column of molecules; by default found by its name.",
+        rich_help_panel=_WHICH,
+        show_default=False,
+    ),
+]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        help="Of a table: the column of labels, or several separated by commas; by default found "
+        "by its name.",
+        rich_help_panel=_WHICH,
+        show_default=False,
+    ),
+]
+NameColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--name-column",
+        help="Of a table: the column of names; by default found by its name.",
+        rich_help_panel=_WHICH,
+        show_default=False,
+    ),
+]
+Salts = Annotated[
+    Literal["keep", "largest", "warn"],
+    typer.Option(
+        "--salts",
+        help="Molecules of several parts: keep all parts, the largest one, or keep all and warn.",
+        rich_help_panel=_WHICH,
+    ),
+]
+Task = Annotated[
+    Literal["classification", "binary", "multilabel", "regression"] | None,
+    typer.Option(
+        "--task",
+        help="What the model predicts: one of several classes, one logit for two classes, several "
+        "yes-or-no targets, or numbers; by default what the labels or the weights say.",
+        rich_help_panel=_NETWORK,
+        show_default=False,
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Exit code 3 if a row could not be read.", rich_help_panel=_WORK),
 ]
 Data = Annotated[
     Path | None,
