@@ -203,10 +203,10 @@ TASKS = {
 def resolve(home: str) -> Any:
     """What is at ``module:attribute``, imported."""
     module, _, path = home.partition(":")
-    found: Any = import_module(module)
+    target: Any = import_module(module)
     for part in path.split("."):
-        found = getattr(found, part)
-    return found
+        target = getattr(target, part)
+    return target
 
 
 def explainer_factory(name: str) -> Callable[..., Any] | None:
@@ -223,10 +223,10 @@ def explainer_names(*, oracles: bool = False) -> tuple[str, ...]:
     >>> explainer_names()[:3]
     ('gstarx', 'gstarx_published', 'myerson')
     """
-    own = tuple(name for name, spec in EXPLAINERS.items() if not spec.oracle)
+    built_in = tuple(name for name, spec in EXPLAINERS.items() if not spec.oracle)
     added = sorted({point.name for point in entry_points(group=GROUP)} - set(EXPLAINERS))
     last = tuple(name for name, spec in EXPLAINERS.items() if spec.oracle)
-    return (*own, *added, *(last if oracles else ()))
+    return (*built_in, *added, *(last if oracles else ()))
 
 
 def _integer(name: str, about: str, default: int | None, low: int, high: int) -> Option:
