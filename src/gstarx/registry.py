@@ -157,8 +157,8 @@ class DatasetSource:
         So many rows, drawn at random by ``seed``.
     salts
         ``"keep"`` all parts of a molecule, keep the ``"largest"`` part, or keep all and ``"warn"``.
-    bond_features
-        Whether molecules carry PyG's bond features as ``edge_attr``.
+    features
+        What is read of a molecule, one of :data:`gstarx.datasets.MOLECULE_FEATURES`.
     """
 
     name: str | None = None
@@ -174,7 +174,7 @@ class DatasetSource:
     sample: int | None = None
     seed: int = 0
     salts: str = "warn"
-    bond_features: bool = False
+    features: str = "molecule"
 
     def __post_init__(self) -> None:
         sources = [self.name, self.file, self.graphs]
@@ -441,13 +441,13 @@ DATASETS = {
             "bbbp",
             "BBBP",
             "2,039 molecules: do they pass the blood-brain barrier?",
-            "gstarx.datasets.molecules:load_bbbp",
+            "gstarx.datasets.moleculenet:load_bbbp",
         ),
         DatasetSpec(
             "bace",
             "BACE",
             "1,513 molecules: do they inhibit beta-secretase 1?",
-            "gstarx.datasets.molecules:load_bace",
+            "gstarx.datasets.moleculenet:load_bace",
         ),
         DatasetSpec(
             "ba_2motifs",

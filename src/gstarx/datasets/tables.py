@@ -280,19 +280,28 @@ def _text_lines(path: Path) -> Iterator[str]:
                 if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                     raise TableError(f"{path} line 1: this is UTF-16: save the file in UTF-8")
                 raw = raw.removeprefix(codecs.BOM_UTF8)
+                if b"\r" in raw and not raw.endswith(b"\n"):  # lines end as on old Macs
+                    yield from _decoded(path, raw.split(b"\r"))
+                    return
             if len(raw) == _LONGEST_LINE:
                 raise TableError(f"{path} line {number}: longer than {_LONGEST_LINE:,} bytes")
-            wrong = raw.find(b"\0")
-            try:
-                text = raw.decode()
-            except UnicodeDecodeError as error:
-                wrong = error.start
-            if wrong >= 0:
-                raise TableError(
-                    f"{path} line {number}: not a text in UTF-8 (got the byte 0x{raw[wrong]:02x}): "
-                    "it is in another encoding, or no text"
-                )
-            yield text
+            yield from _decoded(path, [raw], number)
+
+
+def _decoded(path: Path, lines: Iterable[bytes], start: int = 1) -> Iterator[str]:
+    """Lines as text, the first of which has the number ``start``."""
+    for number, raw in enumerate(lines, start):
+        wrong = raw.find(b"\0")
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError as error:
+            wrong = error.start
+        if wrong >= 0:
+            raise TableError(
+                f"{path} line {number}: not a text in UTF-8 (got the byte 0x{raw[wrong]:02x}): "
+                "it is in another encoding, or no text"
+            )
+        yield text
 
 
 def _structure_file(path: Path) -> Table:
