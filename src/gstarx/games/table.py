@@ -48,15 +48,15 @@ class TableGame:
 
     def __call__(self, coalitions: Coalitions) -> Worths:
         """Worths of boolean coalitions (k, n)."""
-        asked = as_coalitions(coalitions, self.n, name="coalitions")
-        masks = pack(asked)
+        members = as_coalitions(coalitions, self.n, name="coalitions")
+        masks = pack(members)
         if self.rows is None:
             return self.worths[masks[:, 0].astype(np.int64)]
-        found = [self.rows.get(mask.tobytes(), -1) for mask in masks]
-        if -1 in found:
-            missing = describe(asked[found.index(-1)])
+        rows = [self.rows.get(mask.tobytes(), -1) for mask in masks]
+        if -1 in rows:
+            missing = describe(members[rows.index(-1)])
             raise ValueError(f"the table has no worth for coalition {missing}")
-        return self.worths[np.array(found, dtype=np.int64)]
+        return self.worths[np.array(rows, dtype=np.int64)]
 
     def __repr__(self) -> str:
         games = "" if self.worths.ndim == 1 else f", q={self.worths.shape[1]}"
@@ -85,17 +85,17 @@ def _from_mapping(
     worths: Mapping[frozenset[int], ArrayLike], n: int
 ) -> tuple[dict[bytes, int], Worths]:
     """The row of every packed coalition, and the rows: row 0 is the empty coalition."""
-    given = _as_numbers(list(worths.values()))
-    if given.ndim not in (1, 2):
+    values = _as_numbers(list(worths.values()))
+    if values.ndim not in (1, 2):
         raise ValueError(
-            f"worths must be one number or q numbers for every coalition (got {given.shape[1:]})"
+            f"worths must be one number or q numbers for every coalition (got {values.shape[1:]})"
         )
     members = np.zeros((len(worths) + 1, n), dtype=np.bool_)
     for row, players in enumerate(worths, start=1):
         if not isinstance(players, Collection):
             raise TypeError(f"a coalition must be a set of players (got {players!r})")
         members[row, as_nodes(list(players), n, name="players")] = True
-    table = np.concatenate([np.zeros((1, *given.shape[1:])), given])
+    table = np.concatenate([np.zeros((1, *values.shape[1:])), values])
     table[~members.any(axis=1)] = 0.0
     _check_finite(table, lambda row: members[row])
     rows: dict[bytes, int] = {}

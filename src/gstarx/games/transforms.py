@@ -65,14 +65,14 @@ def superadditive_cover(v: Game, n: int) -> TableGame:
 @compiled
 def _cover(table):  # type: ignore[no-untyped-def]
     """Raise ``table[S]`` to the best split of ``S`` in two, smaller bitmasks first."""
-    for whole in range(1, len(table)):
-        lowest = whole & -whole
-        part = (whole - 1) & whole
+    for coalition in range(1, len(table)):
+        lowest = coalition & -coalition
+        part = (coalition - 1) & coalition
         while part > 0:
             # each split is met twice; keep the half that holds the lowest player
             if part & lowest:
                 for g in range(table.shape[1]):
-                    split = table[part, g] + table[whole ^ part, g]
-                    if split > table[whole, g]:
-                        table[whole, g] = split
-            part = (part - 1) & whole
+                    split = table[part, g] + table[coalition ^ part, g]
+                    if split > table[coalition, g]:
+                        table[coalition, g] = split
+            part = (part - 1) & coalition

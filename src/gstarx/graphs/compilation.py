@@ -112,9 +112,9 @@ class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
     @contextmanager
     def _open_for_write(self, path: str) -> Iterator[io.BytesIO]:
         with super()._open_for_write(path) as file:
-            whole = io.BytesIO()
-            yield whole
-            file.write(whole.getvalue() + hashlib.sha256(whole.getvalue()).digest())
+            buffer = io.BytesIO()
+            yield buffer
+            file.write(buffer.getvalue() + hashlib.sha256(buffer.getvalue()).digest())
 
 
 def _check(path: str) -> None:
@@ -126,14 +126,14 @@ def _check(path: str) -> None:
         raise ValueError(f"{path} is damaged")
 
 
-_told = False
+_warned = False
 
 
 def _tell(directory: str, error: Exception) -> None:
     """Say once in a process that kernels are compiled for it alone."""
-    global _told
-    if not _told:
-        _told = True
+    global _warned
+    if not _warned:
+        _warned = True
         _LOG.warning(
             "numba's cache in %s cannot be used (%s: %s): compiling without it, which takes "
             "seconds in every process; make room on the disk, delete the .nbi and .nbc files "

@@ -95,8 +95,8 @@ def inessential_game(value: Value, worths: ArrayLike, graph: CommunicationGraph)
     HN, Myerson and Shapley have it. With associated consistency and continuity it determines HN
     (Theorem E.3).
     """
-    own = np.asarray(worths, dtype=np.float64)
-    return _largest(value(additive_game(own), graph).values - own)
+    player_worths = np.asarray(worths, dtype=np.float64)
+    return _largest(value(additive_game(player_worths), graph).values - player_worths)
 
 
 def continuity(
@@ -135,11 +135,11 @@ def fairness(value: Value, v: Game, graph: CommunicationGraph) -> float:
     Myerson has it, and is the only value that has it together with component efficiency (Theorem
     F.5). HN does not. Shapley has it idly: nobody loses anything.
     """
-    whole = value(v, graph).values
+    uncut = value(v, graph).values
     worst = 0.0
     for edge, (i, j) in enumerate(graph.edges):
         cut = CommunicationGraph(graph.num_nodes, np.delete(graph.edges, edge, axis=0))
-        loss = whole - value(v, cut).values
+        loss = uncut - value(v, cut).values
         worst = max(worst, _largest(loss[i] - loss[j]))
     return worst
 

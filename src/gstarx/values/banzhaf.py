@@ -16,7 +16,7 @@ from gstarx.values.allocation import Allocation, warn_if_noisy, warn_if_unknown,
 from gstarx.values.budget import check_budget
 from gstarx.values.coalition_sampling import small_sample_factor
 from gstarx.values.cross_fitting import Membership, corrected, cross_fit, fold_of
-from gstarx.values.worths import ask_once, everybody, in_columns, without
+from gstarx.values.worths import evaluate_once, everybody, in_columns, without
 
 #: With more players nobody draws the same coalition twice.
 _FEW_PLAYERS = 40
@@ -132,7 +132,7 @@ def banzhaf_value_sampled(
     paired = presence == 0.5
     draws = max(1, (budget - 1) // 2 if paired else budget - 1)
     drawn = _draw(draws, n, presence, np.random.default_rng(seed))
-    seen = ask_once(v, [drawn, without(drawn, n) if paired else drawn[:0], everybody(n)], n)
+    seen = evaluate_once(v, [drawn, without(drawn, n) if paired else drawn[:0], everybody(n)], n)
     if paired:
         rows = Membership.of(drawn, n, center=0.5, scale=2.0)
         answers = seen.worths[0] - seen.worths[1]
@@ -176,8 +176,8 @@ def _draw(draws: int, n: int, presence: float, generator: np.random.Generator) -
     """
     if presence == 0.5 and n <= _FEW_PLAYERS:
         # of each pair the coalition without the last player
-        chosen = generator.choice(2 ** (n - 1), draws, replace=False)
-        return chosen.astype(np.uint64)[:, None]
+        drawn = generator.choice(2 ** (n - 1), draws, replace=False)
+        return drawn.astype(np.uint64)[:, None]
     rows = max(1, _CELLS // max(1, n))
     return np.concatenate(
         [

@@ -61,8 +61,8 @@ class Weights:
             first, last = np.searchsorted(rows, (begin, begin + len(weights)))
             step = max(1, _CELLS // max(1, len(nodes)))
             for at in range(int(first), int(last), step):
-                some = slice(at, min(at + step, int(last)))
-                total[nodes] += (weights[rows[some] - begin] ** power).T @ numbers[some]
+                chunk = slice(at, min(at + step, int(last)))
+                total[nodes] += (weights[rows[chunk] - begin] ** power).T @ numbers[chunk]
             begin += len(weights)
         return total
 
@@ -124,8 +124,8 @@ def estimate_sum(
     norms = table.norms
     chance = inclusion_chances(norms, budget, certain)
     drawn = systematic_sample(chance, generator)
-    asked = evaluate_masks(v, masks[drawn], graph.num_nodes)
-    worths = in_columns(asked)
+    evaluated = evaluate_masks(v, masks[drawn], graph.num_nodes)
+    worths = in_columns(evaluated)
     kept, odds = chance[drawn], 1.0 / chance[drawn]
     # what is left to chance: whether a row is evaluated, and whether it is there at all
     left = 1.0 - kept if times is None else 1.0 - kept + kept / times[drawn]
@@ -146,7 +146,9 @@ def estimate_sum(
     widened = small_sample_factor(max(2, open_rows)) ** 2 if known else np.nan
     variance = spread * (open_rows / max(1, open_rows - 1)) * widened
     place = np.searchsorted(drawn, certain)
-    return WeightedSum(values, variance, surrogate, asked[place], len(drawn), worth_span(worths))
+    return WeightedSum(
+        values, variance, surrogate, evaluated[place], len(drawn), worth_span(worths)
+    )
 
 
 def certain_rows(
@@ -160,8 +162,8 @@ def certain_rows(
     singles = np.flatnonzero(np.bitwise_count(masks).sum(axis=1) == 1)
     certain = np.union1d(tops, singles)
     if len(certain) > budget:
-        whole, alone = unpack(masks[tops], num_nodes), unpack(masks[singles], num_nodes)
-        component = np.argmax(whole[:, np.argmax(alone, axis=1)], axis=0)
+        components, alone = unpack(masks[tops], num_nodes), unpack(masks[singles], num_nodes)
+        component = np.argmax(components[:, np.argmax(alone, axis=1)], axis=0)
         _, first = np.unique(component, return_index=True)
         certain = np.setdiff1d(certain, np.setdiff1d(singles[first], tops))
     return certain

@@ -92,12 +92,12 @@ class Membership:
         groups, count = self.scales.shape[1], coefficients.shape[1]
         players = groups * self.num_players
         by_group = coefficients[:players].reshape(groups, self.num_players, count)
-        own = by_group.transpose(1, 0, 2).reshape(self.num_players, groups * count)
+        stacked = by_group.transpose(1, 0, 2).reshape(self.num_players, groups * count)
         fitted = self.extras @ coefficients[players:]
-        back = np.zeros_like(own)
+        back = np.zeros_like(stacked)
         for block, members in self.blocks():
             scale = self.scales[block, :, None]
-            fitted[block] += ((members @ own).reshape(-1, groups, count) * scale).sum(axis=1)
+            fitted[block] += ((members @ stacked).reshape(-1, groups, count) * scale).sum(axis=1)
             if weights is not None:
                 weighted = (fitted[block] * weights[block])[:, None, :] * scale
                 back += members.T @ weighted.reshape(len(members), -1)
@@ -118,8 +118,8 @@ class Membership:
         self, back: NDArray[np.float64], count: int, extras: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         groups = self.scales.shape[1]
-        own = back.reshape(self.num_players, groups, count).transpose(1, 0, 2)
-        return np.concatenate([own.reshape(groups * self.num_players, count), extras])
+        grouped = back.reshape(self.num_players, groups, count).transpose(1, 0, 2)
+        return np.concatenate([grouped.reshape(groups * self.num_players, count), extras])
 
     def shares(self, numbers: NDArray[np.float64], *, power: int = 1) -> NDArray[np.float64]:
         """Powers of centered members without scales, transposed, times numbers (k, ...)."""
@@ -178,11 +178,13 @@ def cross_fit(
         size = (seen * guess**2).sum(axis=0)
         factor = (seen * guess * residual).sum(axis=0) / np.where(size > 0, size, 1.0)
         watch.look(np.tile(start, folds) * factor, residual - factor * guess)
-    for found, residual in _descent(rows, seen, watch.found.copy(), watch.residual.copy()):
-        if not watch.look(found, residual):
+    for coefficients, residual in _descent(
+        rows, seen, watch.coefficients.copy(), watch.residual.copy()
+    ):
+        if not watch.look(coefficients, residual):
             break
     shape = (-1, folds, games)
-    return CrossFit(watch.found.reshape(shape), watch.residual.reshape(shape))
+    return CrossFit(watch.coefficients.reshape(shape), watch.residual.reshape(shape))
 
 
 class _Watch:
@@ -192,11 +194,11 @@ class _Watch:
         self,
         held: NDArray[np.float64],
         games: int,
-        found: NDArray[np.float64],
+        coefficients: NDArray[np.float64],
         residual: NDArray[np.float64],
     ) -> None:
         self.held, self.games = held, games
-        self.found, self.residual = found, residual.copy()
+        self.coefficients, self.residual = coefficients, residual.copy()
         self.least = self.loss(residual)
         self.enough = 1e-26 * self.least
         self.to_beat = self.least.copy()
@@ -208,13 +210,16 @@ class _Watch:
         loss: NDArray[np.float64] = squares.reshape(-1, self.games).sum(axis=0)
         return loss
 
-    def look(self, found: NDArray[np.float64], residual: NDArray[np.float64]) -> bool:
+    def look(self, coefficients: NDArray[np.float64], residual: NDArray[np.float64]) -> bool:
         """Keep what is better; whether some game may still gain."""
         loss = self.loss(residual)
         # a game that was given up stays so, whatever others are still in for
         better = (loss < self.least) & (self.patience > 0)
         columns = np.tile(better, residual.shape[1] // self.games)
-        self.found[:, columns], self.residual[:, columns] = found[:, columns], residual[:, columns]
+        self.coefficients[:, columns], self.residual[:, columns] = (
+            coefficients[:, columns],
+            residual[:, columns],
+        )
         self.least = np.where(better, loss, self.least)
         gain = better & (loss < (1 - _GAIN) * self.to_beat)
         self.to_beat = np.where(gain, loss, self.to_beat)
@@ -226,7 +231,7 @@ class _Watch:
 def _descent(
     rows: Membership,
     seen: NDArray[np.float64],
-    found: NDArray[np.float64],
+    coefficients: NDArray[np.float64],
     residual: NDArray[np.float64],
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Conjugate gradients on the normal equations of every column: coefficients and residuals."""
@@ -236,9 +241,9 @@ def _descent(
         along, curved = rows.normal(direction, seen)
         bend = (direction * curved).sum(axis=0)
         stride = np.where(bend > 0, steep / np.where(bend > 0, bend, 1.0), 0.0)
-        found = found + stride * direction
+        coefficients = coefficients + stride * direction
         residual = residual - stride * along
-        yield found, residual
+        yield coefficients, residual
         downhill = downhill - stride * curved
         flatter = (downhill**2).sum(axis=0)
         direction = downhill + flatter / np.where(steep > 0, steep, 1.0) * direction
@@ -261,10 +266,10 @@ def corrected(
     twice, ``population`` is how many there were to draw from.
     """
     draws, count = len(rows.masks), base.shape[1]
-    own = np.zeros_like(residuals)
+    weighted = np.zeros_like(residuals)
     place = (np.arange(draws), fold_of(draws))
-    own[place] = weights[:, None] * residuals[place]
-    shares = rows.shares(own)
+    weighted[place] = weights[:, None] * residuals[place]
+    shares = rows.shares(weighted)
     times = np.bincount(place[1], minlength=count)[:, None]
     values = ((base * times).sum(axis=1) + shares.sum(axis=1)) / draws
     if draws < 2:
@@ -272,7 +277,7 @@ def corrected(
     # of deviations from the mean, so that what all draws share is not lost in rounding
     apart = base - values[:, None]
     squares = (apart**2 * times + 2 * apart * shares).sum(axis=1)
-    squares += rows.shares(own.sum(axis=1) ** 2, power=2)
+    squares += rows.shares(weighted.sum(axis=1) ** 2, power=2)
     variance = np.maximum(squares, 0.0) / (draws * (draws - 1))
     if population is not None:
         # a fold stands for what other folds did not draw; what they drew is known

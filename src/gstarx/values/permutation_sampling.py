@@ -91,20 +91,20 @@ def myerson_value_sampled(
     generator = np.random.default_rng(seed)
     limit = listing_limit(budget, graph.num_nodes)
     if graph.count_connected_coalitions(limit) <= limit:
-        found, _ = sampled_from_list(v, graph, budget, generator)
+        allocation, _ = sampled_from_list(v, graph, budget, generator)
         known_from = graph.num_nodes + sum(len(part) > 1 for part in graph.components) + 2
     else:
-        found = _sampled_from_orders(v, graph, budget, generator)
+        allocation = _sampled_from_orders(v, graph, budget, generator)
         known_from = 2 * graph.num_nodes
-    warn_if_unknown(found.std_error, value="myerson", budget=known_from)
+    warn_if_unknown(allocation.std_error, value="myerson", budget=known_from)
     warn_if_noisy(
-        found.values,
-        found.std_error,
+        allocation.values,
+        allocation.std_error,
         value="myerson",
-        evaluations=found.evaluations,
+        evaluations=allocation.evaluations,
         advice="value='banzhaf' and value='shapley' take fewer",
     )
-    return found
+    return allocation
 
 
 def sampled_from_list(
@@ -114,7 +114,7 @@ def sampled_from_list(
     lattice = CoalitionLattice.of(graph)
     tops = lattice.tops
     certain = certain_rows(lattice.masks, tops, graph.num_nodes, budget)
-    found = estimate_sum(
+    estimate = estimate_sum(
         v,
         lattice.masks,
         myerson_weights(lattice),
@@ -123,12 +123,14 @@ def sampled_from_list(
         certain=certain,
         generator=generator,
     )
-    shape = (graph.num_nodes, *found.certain_worths.shape[1:])
-    values = found.values.reshape(shape)
-    whole = lattice.coalitions(tops).astype(np.float64) @ values
-    gap = np.abs(whole - found.certain_worths[np.searchsorted(certain, tops)]).max(initial=0.0)
-    std_error = np.sqrt(found.variance).reshape(shape)
-    return Allocation(values, std_error, False, found.evaluations, float(gap)), found.span
+    shape = (graph.num_nodes, *estimate.certain_worths.shape[1:])
+    values = estimate.values.reshape(shape)
+    component_sums = lattice.coalitions(tops).astype(np.float64) @ values
+    gap = np.abs(component_sums - estimate.certain_worths[np.searchsorted(certain, tops)]).max(
+        initial=0.0
+    )
+    std_error = np.sqrt(estimate.variance).reshape(shape)
+    return Allocation(values, std_error, False, estimate.evaluations, float(gap)), estimate.span
 
 
 def _sampled_from_orders(
@@ -136,14 +138,14 @@ def _sampled_from_orders(
 ) -> Allocation:
     n = graph.num_nodes
     arrivals = _orders_within(graph, budget, generator)
-    asked = evaluate_masks(v, arrivals.masks, n)
-    worths = in_columns(asked)
+    evaluated = evaluate_masks(v, arrivals.masks, n)
+    worths = in_columns(evaluated)
     per_unit = _cross_fitted(graph, arrivals, worths)
     values, std_error = mean_of_units(per_unit)
-    whole = worths[find_rows(arrivals.masks, pack(graph.component_coalitions))]
+    component_worths = worths[find_rows(arrivals.masks, pack(graph.component_coalitions))]
     shared = np.stack([values[list(component)].sum(axis=0) for component in graph.components])
-    gap = np.abs(shared - whole).max(initial=0.0)
-    shape = (n, *asked.shape[1:])
+    gap = np.abs(shared - component_worths).max(initial=0.0)
+    shape = (n, *evaluated.shape[1:])
     return Allocation(
         values.reshape(shape), std_error.reshape(shape), False, len(worths), float(gap)
     )
@@ -162,8 +164,10 @@ def mean_of_units(
     values = per_unit.mean(axis=0)
     if units < 2:
         return values, np.full_like(values, np.nan)
-    own = per_unit.var(axis=0, ddof=1)
-    variance = ((units - 1) * own + _BORROWED * own.mean(axis=0)) / (units - 1 + _BORROWED)
+    variances = per_unit.var(axis=0, ddof=1)
+    variance = ((units - 1) * variances + _BORROWED * variances.mean(axis=0)) / (
+        units - 1 + _BORROWED
+    )
     return values, np.sqrt(variance / units) * small_sample_factor(units + _BORROWED)
 
 

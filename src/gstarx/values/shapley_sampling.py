@@ -25,7 +25,7 @@ from gstarx.values.coalition_sampling import small_sample_factor
 from gstarx.values.cross_fitting import Membership, corrected, cross_fit, fold_of
 from gstarx.values.permutation_sampling import mean_of_units, sampled_from_list
 from gstarx.values.shapley import shapley_value
-from gstarx.values.worths import Asked, ask_once, everybody, without
+from gstarx.values.worths import WorthLists, evaluate_once, everybody, without
 
 _ONE = np.uint64(1)
 #: Random numbers drawn at once (8 MB).
@@ -80,25 +80,25 @@ def shapley_value_sampled(
         return shapley_value(v, n, max_coalitions=budget)
     generator = np.random.default_rng(seed)
     if 2**n - 1 <= listing_limit(budget, n):
-        found, span = sampled_from_list(v, CommunicationGraph.complete(n), budget, generator)
+        allocation, span = sampled_from_list(v, CommunicationGraph.complete(n), budget, generator)
         known_from = n + 3
     else:
         plan = _Plan.within(budget, n)
         sampled = _sampled_from_pairs if plan.draws > 1 else _sampled_from_orders
-        found, span = sampled(v, plan, generator)
+        allocation, span = sampled(v, plan, generator)
         known_from = 2 * n - 1
-    values, std_error = found.values.reshape(n, -1), found.std_error.reshape(n, -1)
+    values, std_error = allocation.values.reshape(n, -1), allocation.std_error.reshape(n, -1)
     values = within_range(
         values,
         std_error,
         span,
         value="shapley",
-        evaluations=found.evaluations,
+        evaluations=allocation.evaluations,
         total=values.sum(axis=0),
     )
     warn_if_unknown(std_error, value="shapley", budget=known_from)
-    warn_if_noisy(values, std_error, value="shapley", evaluations=found.evaluations)
-    return replace(found, values=values.reshape(found.values.shape))
+    warn_if_noisy(values, std_error, value="shapley", evaluations=allocation.evaluations)
+    return replace(allocation, values=values.reshape(allocation.values.shape))
 
 
 @dataclass(frozen=True)
@@ -172,10 +172,10 @@ def subsets(n: int, size: int) -> Masks:
            [5],
            [6]], dtype=uint64)
     """
-    chosen = np.array(list(combinations(range(n), size)), dtype=np.int64)
-    masks = np.zeros((len(chosen), words_for(n)), dtype=np.uint64)
-    rows = np.arange(len(chosen))
-    for player in chosen.T:
+    members = np.array(list(combinations(range(n), size)), dtype=np.int64)
+    masks = np.zeros((len(members), words_for(n)), dtype=np.uint64)
+    rows = np.arange(len(members))
+    for player in members.T:
         masks[rows, player // WORD] |= _ONE << (player % WORD).astype(np.uint64)
     return masks
 
@@ -202,12 +202,12 @@ def _sampled_from_orders(
     n = plan.n
     singles = subsets(n, 1)
     orders = [generator.permutation(n) for _ in range(plan.orders)]
-    asked = ask_once(v, [np.bitwise_or.accumulate(singles[order]) for order in orders], n)
-    added = np.empty((plan.orders, n, asked.worths[0].shape[1]))
-    for one, order, worths in zip(added, orders, asked.worths, strict=True):
+    evaluated = evaluate_once(v, [np.bitwise_or.accumulate(singles[order]) for order in orders], n)
+    added = np.empty((plan.orders, n, evaluated.worths[0].shape[1]))
+    for one, order, worths in zip(added, orders, evaluated.worths, strict=True):
         one[order] = np.diff(worths, axis=0, prepend=0.0)
     values, std_error = mean_of_units(added)
-    return _allocation(values, std_error, asked, asked.worths[0][-1])
+    return _allocation(values, std_error, evaluated, evaluated.worths[0][-1])
 
 
 def _sampled_from_pairs(
@@ -217,29 +217,29 @@ def _sampled_from_pairs(
     n = plan.n
     listed, drawn = plan.listed(), plan.drawn(generator)
     masks, sizes = (np.concatenate(both) for both in zip(listed, drawn, strict=True))
-    asked = ask_once(v, [masks, without(masks, n), everybody(n)], n)
-    worths, others, whole = asked.worths
+    evaluated = evaluate_once(v, [masks, without(masks, n), everybody(n)], n)
+    worths, others, grand_worth = evaluated.worths
     answers = worths - others
     # what single players add, to nobody and to all the others
-    alone = (answers[:n] + whole) / 2
+    alone = (answers[:n] + grand_worth) / 2
     values, variance = _cross_fitted(plan, _regressors(masks, sizes, n), sizes, answers, alone)
     # every term sums to zero over the players
     std_error = np.sqrt(variance) * small_sample_factor(plan.draws)
-    return _allocation(values + whole / n, std_error, asked, whole[0])
+    return _allocation(values + grand_worth / n, std_error, evaluated, grand_worth[0])
 
 
 def _allocation(
     values: NDArray[np.float64],
     std_error: NDArray[np.float64],
-    asked: Asked,
-    whole: NDArray[np.float64],
+    evaluated: WorthLists,
+    grand_worth: NDArray[np.float64],
 ) -> tuple[Allocation, NDArray[np.float64]]:
-    gap = float(np.abs(values.sum(axis=0) - whole).max(initial=0.0))
-    shape = (len(values), *asked.shape)
-    found = Allocation(
-        values.reshape(shape), std_error.reshape(shape), False, asked.evaluations, gap
+    gap = float(np.abs(values.sum(axis=0) - grand_worth).max(initial=0.0))
+    shape = (len(values), *evaluated.shape)
+    allocation = Allocation(
+        values.reshape(shape), std_error.reshape(shape), False, evaluated.evaluations, gap
     )
-    return found, asked.span
+    return allocation, evaluated.span
 
 
 def _regressors(masks: Masks, sizes: NDArray[np.int64], n: int) -> Membership:
@@ -277,7 +277,7 @@ def _cross_fitted(
     # counted from one half instead of from its share, every player has a part in the lean
     start[2 * n] = alone.sum(axis=0) / math.sqrt(n)
     fit = cross_fit(rows, answers, 1.0 - held, held, start=start)
-    base = _own_values(fit.coefficients[: 2 * n], n)
+    base = _surrogate_values(fit.coefficients[: 2 * n], n)
     # a unit of worth gives 1 / t to every member and takes 1 / (n - t) from the others
     worth = n / (sizes * (n - sizes))
     each = np.array([math.comb(n, size) for size in range(plan.smallest)], dtype=np.float64)
@@ -288,7 +288,7 @@ def _cross_fitted(
     return corrected(rows[certain:], weights, fit.residuals[certain:], base)
 
 
-def _own_values(coefficients: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+def _surrogate_values(coefficients: NDArray[np.float64], n: int) -> NDArray[np.float64]:
     """Shapley values that sum to zero of games with such differences: (n, folds, q)."""
     sizes = np.arange(1, n // 2 + 1)
     share = counted(sizes, n) @ _scales(sizes.astype(np.float64), n) / (n - 1)

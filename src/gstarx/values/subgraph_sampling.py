@@ -136,15 +136,15 @@ def subgraph_sampled(
     options = SubgraphSampling(
         value, max_sample_size, num_samples, sampling, inner, tau, superadditive
     )
-    found = sample_subgraphs(v, graph, options, subsets=subsets, seed=seed)
-    if not found.converged:
+    allocation = sample_subgraphs(v, graph, options, subsets=subsets, seed=seed)
+    if not allocation.converged:
         warnings.warn(
             f"the iteration inside the subsets was truncated at {_MAX_SQUARINGS} squarings before "
             "it converged, as in the published experiments; inner='exact' gives its limit",
             ConvergenceWarning,
             stacklevel=2,
         )
-    return found
+    return allocation
 
 
 def sample_subgraphs(
@@ -166,7 +166,7 @@ class SubgraphPlan:
     graph: CommunicationGraph
     options: SubgraphSampling
     #: Whether the one subset is the whole graph.
-    whole: bool
+    covers_graph: bool
     parts: list[_Parts]
     #: Every distinct coalition that is asked for, packed.
     masks: Masks
@@ -185,16 +185,16 @@ class SubgraphPlan:
     ) -> SubgraphPlan:
         """Draw the subsets, or take those that are given."""
         generator = np.random.default_rng(seed)
-        whole = subsets is None and graph.num_nodes <= options.max_sample_size
+        covers_graph = subsets is None and graph.num_nodes <= options.max_sample_size
         if subsets is not None:
-            chosen = _checked_subsets(subsets, graph)
-        elif whole:
-            chosen = [np.arange(graph.num_nodes)] if graph.num_nodes else []
+            node_sets = _checked_subsets(subsets, graph)
+        elif covers_graph:
+            node_sets = [np.arange(graph.num_nodes)] if graph.num_nodes else []
         else:
-            chosen = _draw(graph, options, generator)
+            node_sets = _draw(graph, options, generator)
         # a cover is taken part by part, the rest is done of many at once
         room = 1 if options.superadditive else _NODES_TOGETHER
-        parts = [_Parts.of(graph, group, options.value) for group in _groups(chosen, room)]
+        parts = [_Parts.of(graph, group, options.value) for group in _groups(node_sets, room)]
         masks = [
             pack(graph.component_coalitions),
             *(part.masks_in(graph.num_nodes) for part in parts),
@@ -202,7 +202,7 @@ class SubgraphPlan:
         listed = np.concatenate(masks)
         first, where = distinct_rows(listed)
         tops, *rows = np.split(where, np.cumsum([len(m) for m in masks[:-1]]))
-        return cls(graph, options, whole, parts, listed[first], tops, rows)
+        return cls(graph, options, covers_graph, parts, listed[first], tops, rows)
 
     def allocation(self, v: Game) -> Allocation:
         """The values averaged over subsets; every coalition is asked for once."""
@@ -214,10 +214,10 @@ class SubgraphPlan:
         times = np.zeros(graph.num_nodes)
         converged = True
         for part, rows in zip(self.parts, self.rows, strict=True):
-            asked = columns[rows]
+            part_worths = columns[rows]
             if options.superadditive:
-                asked = _covered(part, asked)
-            result, settled = _solve(part, asked, options)
+                part_worths = _covered(part, part_worths)
+            result, settled = _solve(part, part_worths, options)
             converged &= settled
             np.add.at(times, part.nodes, 1)
             np.add.at(total, part.nodes, result)
@@ -228,7 +228,7 @@ class SubgraphPlan:
         # nothing is known of the spread of a node in a single subset
         std_error = np.full_like(values, np.nan)
         np.sqrt(spread / np.maximum(count - 1, 1), out=std_error, where=count > 1)
-        if self.whole:
+        if self.covers_graph:
             std_error = np.zeros_like(values)
         sums = graph.component_coalitions.astype(np.float64) @ values
         gap = float(np.abs(sums - columns[self.tops]).max(initial=0.0))
@@ -236,7 +236,7 @@ class SubgraphPlan:
         return Allocation(
             values.reshape(shape),
             std_error.reshape(shape),
-            self.whole and options.inner == "exact",
+            self.covers_graph and options.inner == "exact",
             len(self.masks),
             gap,
             converged,
@@ -349,8 +349,8 @@ def _iterated(parts: _Parts, worths: Worths, tau: float) -> tuple[NDArray[np.flo
         inside = parts.graph.subgraph(np.flatnonzero(parts.owner == subset))
         # the coalitions of one subset are listed in the same order alone as beside the others
         alone = worths[owner == subset]
-        own, enough = iterate(CoalitionLattice.of(inside), alone, tau, _MAX_SQUARINGS, _TOL)
-        values[parts.owner == subset] = own[: inside.num_nodes]
+        result, enough = iterate(CoalitionLattice.of(inside), alone, tau, _MAX_SQUARINGS, _TOL)
+        values[parts.owner == subset] = result[: inside.num_nodes]
         converged &= enough
     return values, converged
 
@@ -358,10 +358,10 @@ def _iterated(parts: _Parts, worths: Worths, tau: float) -> tuple[NDArray[np.flo
 def _covered(part: _Parts, worths: Worths) -> Worths:
     """Worths under the superadditive cover of the part's graph-restricted game."""
 
-    def given(coalitions: Coalitions) -> Worths:
+    def table_worths(coalitions: Coalitions) -> Worths:
         return worths[find_rows(part.lattice.masks, pack(coalitions))]
 
-    game = restricted_game(given, part.graph)
+    game = restricted_game(table_worths, part.graph)
     return superadditive_cover(game, part.graph.num_nodes)(part.lattice.coalitions())
 
 
@@ -405,16 +405,16 @@ def _around(
 def _checked_subsets(
     subsets: Sequence[ArrayLike], graph: CommunicationGraph
 ) -> list[NDArray[np.int64]]:
-    chosen = [
+    checked = [
         as_nodes(nodes, graph.num_nodes, name=f"subsets[{place}]")
         for place, nodes in enumerate(subsets)
     ]
     seen = np.zeros(graph.num_nodes, dtype=np.bool_)
-    for place, nodes in enumerate(chosen):
+    for place, nodes in enumerate(checked):
         if not len(nodes):
             raise ValueError(f"subsets[{place}] must name at least one node (got none)")
         seen[nodes] = True
     if not seen.all():
         missing = np.flatnonzero(~seen).tolist()
         raise ValueError(f"every node must be in a subset (got none with {missing[:10]})")
-    return chosen
+    return checked

@@ -44,15 +44,15 @@ class Features:
         """The richest features that ``rows`` fitted coalitions can carry."""
         n = graph.num_nodes
         room = min(rows // _ROWS_PER_FEATURE, _MAX_FEATURES)
-        chosen = cls(n, (np.arange(n)[:, None],), shares)
-        if chosen.width > _MAX_FEATURES:
-            chosen = replace(chosen, divided=0)
+        features = cls(n, (np.arange(n)[:, None],), shares)
+        if features.width > _MAX_FEATURES:
+            features = replace(features, divided=0)
         paths = int((graph.degrees * (graph.degrees - 1) // 2).sum())
         for count, patterns_of in ((len(graph.edges), _edges), (paths, two_edge_paths)):
-            if chosen.width + (1 + shares) * count > room:
+            if features.width + (1 + shares) * count > room:
                 break
-            chosen = replace(chosen, patterns=(*chosen.patterns, patterns_of(graph)))
-        return chosen
+            features = replace(features, patterns=(*features.patterns, patterns_of(graph)))
+        return features
 
     @property
     def width(self) -> int:
@@ -111,10 +111,10 @@ class Surrogate:
         inverse = np.linalg.inv(gram + np.diag(penalty)).astype(np.float64)
         # the additive part apart: an additive game leaves nothing for jitter and penalty to bend
         nodes = slice(features.free - features.num_nodes, features.free)
-        own = design.solved(gram, nodes, worths, weight)
-        rest = worths - design.times(own, nodes)
+        additive = design.solved(gram, nodes, worths, weight)
+        rest = worths - design.times(additive, nodes)
         coefficients = inverse @ design.transposed(rest * weight)
-        coefficients[nodes] += own
+        coefficients[nodes] += additive
         leverage = weight * design.diagonal(inverse)[:, None]
         residual = worths - design.times(coefficients)
         return cls(features, coefficients, residual / np.maximum(1.0 - leverage, 1e-6))
@@ -209,15 +209,15 @@ class _Design:
         weight: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Least squares on some of the columns; what rounding missed is solved for once more."""
-        own = gram[columns, columns]
-        scale = np.trace(own) / max(1, len(own))
-        own = own + np.diag(np.full(len(own), 1e-12 * scale + 1e-300))
-        factor = np.linalg.inv(own)
-        found = np.zeros((len(own), worths.shape[1]))
+        block = gram[columns, columns]
+        scale = np.trace(block) / max(1, len(block))
+        block = block + np.diag(np.full(len(block), 1e-12 * scale + 1e-300))
+        factor = np.linalg.inv(block)
+        coefficients = np.zeros((len(block), worths.shape[1]))
         for _ in range(_REFINEMENTS):
-            rest = worths - self.times(found, columns)
-            found += factor @ self.transposed(rest * weight, columns)
-        return found
+            rest = worths - self.times(coefficients, columns)
+            coefficients += factor @ self.transposed(rest * weight, columns)
+        return coefficients
 
 
 def _edges(graph: CommunicationGraph) -> NDArray[np.int64]:

@@ -29,7 +29,7 @@ def component_gap(values: NDArray[np.float64], worths: Worths, lattice: Coalitio
 
 
 @dataclass(frozen=True)
-class Asked:
+class WorthLists:
     """The worths of several lists of coalitions."""
 
     #: One matrix (k, q) for each list.
@@ -45,17 +45,17 @@ class Asked:
         return worth_span(np.concatenate(self.worths))
 
 
-def ask_once(v: Game, lists: Sequence[Masks], num_players: int) -> Asked:
+def evaluate_once(v: Game, lists: Sequence[Masks], num_players: int) -> WorthLists:
     """Worths of packed coalitions, each distinct one asked for once; nobody is worth nothing."""
     masks = np.concatenate(lists)
-    some = np.flatnonzero(masks.any(axis=1))
-    first, where = distinct_rows(masks[some])
-    found = evaluate_masks(v, masks[some[first]], num_players)
-    columns = in_columns(found)
+    nonempty = np.flatnonzero(masks.any(axis=1))
+    first, where = distinct_rows(masks[nonempty])
+    evaluated = evaluate_masks(v, masks[nonempty[first]], num_players)
+    columns = in_columns(evaluated)
     worths = np.zeros((len(masks), columns.shape[1]))
-    worths[some] = columns[where]
+    worths[nonempty] = columns[where]
     parts = np.split(worths, np.cumsum([len(part) for part in lists[:-1]]))
-    return Asked(tuple(parts), found.shape[1:], len(first))
+    return WorthLists(tuple(parts), evaluated.shape[1:], len(first))
 
 
 def worth_span(worths: Worths) -> NDArray[np.float64]:

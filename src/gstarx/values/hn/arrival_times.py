@@ -77,13 +77,13 @@ class ArrivalTimes:
                 added = np.zeros_like(worths[batch])
                 _add_worths(*links, clocks, terms.patterns, terms.plain, terms.shares, added)
                 worths[batch] += added / len(clocks)
-        mean = np.vstack([worths.mean(axis=0), terms.whole])
+        mean = np.vstack([worths.mean(axis=0), terms.full_worth])
         values = self.inverse @ mean
         # how far a batch by itself would have the system off
         off = np.stack(
             [
-                self.inverse[:, :-1] @ (own - inside @ values)
-                for own, inside in zip(worths, self.inside, strict=True)
+                self.inverse[:, :-1] @ (batch_worths - inside @ values)
+                for batch_worths, inside in zip(worths, self.inside, strict=True)
             ]
         )
         variance = off.var(axis=0, ddof=1) / BATCHES * small_sample_factor(BATCHES) ** 2
@@ -103,7 +103,7 @@ class _Terms:
     #: Worth of being there at all, and of one over the size: (2, q).
     by_size: NDArray[np.float64]
     #: The worth of the whole component, (1, q).
-    whole: NDArray[np.float64]
+    full_worth: NDArray[np.float64]
 
 
 def _split(
@@ -121,9 +121,9 @@ def _split(
     linked[tuple(graph.edges.T)] = True
     linked |= linked.T
     known = np.zeros((len(nodes), q))
-    found: list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]] = []
+    remaining: list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]] = []
     by_size, terms = surrogate.terms()
-    whole = by_size[0] + by_size[1] / len(nodes)
+    full_worth = by_size[0] + by_size[1] / len(nodes)
     for pattern, plain, shares in terms:
         here = place[pattern[:, 0]] >= 0
         local, plain = place[pattern[here]], plain[here]
@@ -138,17 +138,17 @@ def _split(
                     np.add.at(known, end, worth[near] / 2)
                 far = ends[~near]
                 if len(far):
-                    found.append((far[:, [0, 1, 1]], worth[~near], np.zeros_like(worth[~near])))
-                    whole = whole + worth[~near].sum(axis=0)
+                    remaining.append((far[:, [0, 1, 1]], worth[~near], np.zeros_like(worth[~near])))
+                    full_worth = full_worth + worth[~near].sum(axis=0)
         if shares is not None:
             three = local[:, np.minimum(np.arange(3), local.shape[1] - 1)]
-            found.append((three, np.zeros_like(shares[here]), shares[here]))
-            whole = whole + shares[here].sum(axis=0) / len(nodes)
+            remaining.append((three, np.zeros_like(shares[here]), shares[here]))
+            full_worth = full_worth + shares[here].sum(axis=0) / len(nodes)
     empty = (np.zeros((0, 3), dtype=np.int64), np.zeros((0, q)), np.zeros((0, q)))
     patterns, plain, shares = (
-        np.ascontiguousarray(np.concatenate(part)) for part in zip(empty, *found, strict=True)
+        np.ascontiguousarray(np.concatenate(part)) for part in zip(empty, *remaining, strict=True)
     )
-    return known, _Terms(patterns, plain, shares, by_size, whole[None])
+    return known, _Terms(patterns, plain, shares, by_size, full_worth[None])
 
 
 def _clocks(rounds: int, n: int, generator: np.random.Generator) -> NDArray[np.float64]:

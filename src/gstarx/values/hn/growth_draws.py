@@ -159,10 +159,10 @@ def _grow(begins, neighbors, first, size, generator, order, waiting, reached):  
                 waiting[border] = other
                 border += 1
         if place < size:
-            chosen = np.int64(generator.random() * border)
-            order[place] = waiting[chosen]
+            pick = np.int64(generator.random() * border)
+            order[place] = waiting[pick]
             border -= 1
-            waiting[chosen] = waiting[border]
+            waiting[pick] = waiting[border]
     return border
 
 
@@ -245,12 +245,12 @@ def _move_first(  # type: ignore[no-untyped-def]
         order[place] = node
         _accumulate(hoods, order, 0, place, unions, borders)
     else:
-        chosen = np.int64(generator.random() * _linked(hoods, order, size, order[0]))
+        remaining = np.int64(generator.random() * _linked(hoods, order, size, order[0]))
         place = 0
-        while chosen >= 0:
+        while remaining >= 0:
             place += 1
             if _holds(hoods[order[0]], order[place]):
-                chosen -= 1
+                remaining -= 1
         moved[0] = order[place]
         for p in range(place):
             moved[p + 1] = order[p]

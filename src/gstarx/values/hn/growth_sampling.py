@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gstarx.games import Game
-from gstarx.graphs import CommunicationGraph, Masks, distinct_rows, pack, renumber, unpack
+from gstarx.graphs import CommunicationGraph, Masks, distinct_rows, renumber, unpack
 from gstarx.values.allocation import Allocation, PrecisionError, warn_if_noisy, warn_if_unknown
 from gstarx.values.budget import check_budget, listing_limit
 from gstarx.values.coalition_sampling import Weights, certain_rows, estimate_sum
@@ -18,6 +18,7 @@ from gstarx.values.hn.growth_draws import GrowthDraws
 from gstarx.values.hn.small_coalitions import SmallCoalitions
 from gstarx.values.shapley_sampling import shapley_value_sampled
 from gstarx.values.surrogate import Surrogate
+from gstarx.values.worths import everybody
 
 #: Smaller budgets do not make the list of coalitions shorter, nor what is drawn without a list.
 _LISTED_FOR = 20_000
@@ -125,7 +126,7 @@ def hn_value_growth_sampled(
             all_of_it = np.arange(top + 1 - len(part.masks), top + 1)
             grown = np.union1d(certain, all_of_it)
             certain = grown if len(grown) <= budget else certain
-    found = estimate_sum(
+    estimate = estimate_sum(
         v,
         masks,
         Weights(n, tuple((part.nodes, part.weights) for part in parts)),
@@ -136,20 +137,22 @@ def hn_value_growth_sampled(
         times=np.concatenate([part.times for part in parts]),
         value_of=value_of,
     )
-    shape = (n, *found.certain_worths.shape[1:])
-    values = found.values.reshape(shape)
-    std_error = np.sqrt(found.variance + variance).reshape(shape)
-    whole = unpack(masks[tops], n).astype(np.float64) @ values
-    gap = np.abs(whole - found.certain_worths[np.searchsorted(certain, tops)]).max(initial=0.0)
+    shape = (n, *estimate.certain_worths.shape[1:])
+    values = estimate.values.reshape(shape)
+    std_error = np.sqrt(estimate.variance + variance).reshape(shape)
+    component_sums = unpack(masks[tops], n).astype(np.float64) @ values
+    gap = np.abs(component_sums - estimate.certain_worths[np.searchsorted(certain, tops)]).max(
+        initial=0.0
+    )
     warn_if_noisy(
         values,
         std_error,
         value="hn",
-        evaluations=found.evaluations,
+        evaluations=estimate.evaluations,
         advice="value='myerson' and value='banzhaf' need fewer",
     )
     warn_if_unknown(std_error, value="hn", budget=n + len(parts) + 2)
-    return Allocation(values, std_error, False, found.evaluations, float(gap))
+    return Allocation(values, std_error, False, estimate.evaluations, float(gap))
 
 
 @dataclass(frozen=True)
@@ -197,16 +200,12 @@ def _parts(graph: CommunicationGraph, budget: int, generator: np.random.Generato
     return parts
 
 
-def _whole(n: int) -> Masks:
-    return pack(np.ones((1, n), dtype=np.bool_))
-
-
 def _listed(graph: CommunicationGraph, known: SmallCoalitions) -> tuple[Masks, NDArray[np.float64]]:
     """All coalitions of a connected graph, and their exact value weights."""
     n = graph.num_nodes
     if n == 1:
         return known.masks, known.weights
-    masks = np.concatenate([known.masks, _whole(n)])
+    masks = np.concatenate([known.masks, everybody(n)])
     weights = np.concatenate([known.weights, np.zeros((1, n))])
     top = np.array([len(masks) - 1])
     return masks, value_weights(weights, unpack(masks, n), graph.degrees, top)
@@ -232,7 +231,7 @@ def _grown(
     again = np.setdiff1d(np.arange(len(masks)), first)
     np.add.at(merged, where[again], weights[again])
     return (
-        np.concatenate([known.masks, masks[first], _whole(n)]),
+        np.concatenate([known.masks, masks[first], everybody(n)]),
         np.concatenate([known.weights / graph.degrees @ growth.T, merged, arrivals.inverse.T[n:]]),
         np.concatenate([np.full(len(known.masks), np.inf), times, [np.inf]]),
         arrivals,
@@ -257,9 +256,9 @@ def _drawn(
         weights = np.empty((len(sizes), n))
         step = max(1, (1 << 20) // n)
         for first in range(0, len(sizes), step):
-            some = slice(first, first + step)
-            masks[some], own = draws.draw(starts[some], sizes[some], steps)
-            weights[some] = own @ growth.T
+            chunk = slice(first, first + step)
+            masks[chunk], chunk_weights = draws.draw(starts[chunk], sizes[chunk], steps)
+            weights[chunk] = chunk_weights @ growth.T
         return masks, weights
 
     sizes = np.arange(draws.size + 1, n)
