@@ -139,7 +139,7 @@ def _finite(numbers: ArrayLike, *, name: str) -> Worths:
 def _mix(
     key: np.ndarray[tuple[int, ...], np.dtype[np.uint64]],
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
-    """The finaliser of SplitMix64 (Steele, Lea, Flood 2014), which scatters 64 bits."""
+    """The finalizer of SplitMix64 (Steele, Lea, Flood 2014), which scatters 64 bits."""
     key = key + np.uint64(0x9E3779B97F4A7C15)
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,4 +1,4 @@
-"""A game given by the list of its worths."""
+"""A game given by a table of its worths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_PLAYERS = 26
 
 
 class TableGame:
-    """A game whose worths are written down.
+    """A game given by a table of its worths.
 
     Parameters
     ----------
@@ -25,8 +25,8 @@ class TableGame:
     worths
         Either an array (2^n,) or (2^n, q) indexed by bitmask, bit ``i`` for player ``i``, for up to
         26 players; or a mapping from sets of players to worths, for any number of players, which
-        need not be complete: asking for a coalition that is not in it is an error. The worth of
-        the empty coalition is 0 by definition, whatever the entry for it says.
+        need not be complete: evaluating a coalition that is not in it is an error. The worth of
+        the empty coalition is 0 by definition, whatever its entry.
 
     Examples
     --------

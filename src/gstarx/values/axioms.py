@@ -102,7 +102,7 @@ def inessential_game(value: Value, worths: ArrayLike, graph: CommunicationGraph)
 def continuity(
     value: Value, v: Game, graph: CommunicationGraph, *, scale: float = 1e-6, seed: int = 0
 ) -> float:
-    """How far the values move per unit of change in the worths, for one random small change.
+    """How much the values change per unit of change in the worths, for one random small change.
 
     All three values are linear, so this stays bounded however small ``scale`` is: by the largest
     row sum of absolute coalition weights. A value that jumps would grow like ``1 / scale``.
@@ -133,7 +133,7 @@ def fairness(value: Value, v: Game, graph: CommunicationGraph) -> float:
     """Largest difference, over edges, in what its two ends lose when it is cut (Property F.4).
 
     Myerson has it, and is the only value that has it together with component efficiency (Theorem
-    F.5). HN does not. Shapley has it idly: nobody loses anything.
+    F.5). HN does not. Shapley has it trivially: no player loses anything.
     """
     uncut = value(v, graph).values
     worst = 0.0

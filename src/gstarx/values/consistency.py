@@ -15,8 +15,8 @@ def surplus(v: Game, j: int, S: Iterable[int], *, n: int | None = None) -> float
     """What coalition ``S`` and its neighbor ``j`` earn together beyond what each earns alone.
 
     ``p(j, S) = v(S + j) - v(S) - v({j})`` (Definition 4.1 of the paper). ``n`` is the number of
-    players of the game; without it, as many as ``S`` and ``j`` name, unless the game knows its own
-    (an attribute ``n``). A number, or (q,) for q games at once.
+    players of the game; by default the attribute ``n`` of the game, or else as many as ``S`` and
+    ``j`` name. Returns a number, or (q,) for q games at once.
 
     >>> from gstarx.games import TableGame
     >>> surplus(TableGame(2, [0, 1, 2, 5]), 1, [0])
@@ -31,7 +31,7 @@ def surplus(v: Game, j: int, S: Iterable[int], *, n: int | None = None) -> float
         raise ValueError(f"j must not be in S (got j={j} and S={sorted(players)})")
     coalitions = np.zeros((3, n), dtype=np.bool_)
     coalitions[0, [*members, joining]] = True
-    # a game is never asked for nobody, whose worth is put in below
+    # a game is never evaluated on the empty coalition, whose worth is set below
     coalitions[1, members if len(members) else joining] = True
     coalitions[2, joining] = True
     together, others, alone = evaluate(v, coalitions)

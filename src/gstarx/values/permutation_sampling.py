@@ -1,10 +1,10 @@
-"""The Myerson value from few evaluated coalitions.
+"""Sampling estimates of the Myerson value.
 
-Where connected coalitions can be listed, they are drawn in proportion to their weights. Elsewhere
+If connected coalitions can be listed, they are drawn in proportion to their weights. Otherwise
 players arrive in random orders. On arrival a player merges the components of its neighbors into
-one, and what that is worth beyond them is one unbiased estimate of the player's value: ``n``
-coalitions give one of every player. Interactions of two players cancel between an order and its
-reverse, and a surrogate fitted to other orders takes out some of the rest.
+one, and the worth that this adds is an unbiased estimate of the player's value: ``n`` coalitions
+give one estimate for every player. Interactions of two players cancel between an order and its
+reverse, and a surrogate fitted to other orders removes some of the remaining variance.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gstarx.values.worths import in_columns
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _FOLDS = 5
-#: Units for which a player's variance is taken to be like that of the others.
+#: Extra units by which a player's variance is shrunk toward that of all players.
 _BORROWED = 2
 #: Coalitions that a surrogate is fitted to at most, which bounds memory.
 _MOST_FITTED = 20_000
@@ -51,9 +51,9 @@ def myerson_value_sampled(
 ) -> Allocation:
     """Estimate the Myerson value from at most ``budget`` distinct evaluated coalitions.
 
-    Where the connected coalitions can be listed, those to evaluate are drawn in proportion to their
-    weights, and a surrogate carries the bulk that they correct; elsewhere values are marginal
-    contributions in random orders of arrival. Efficient on every component.
+    If the connected coalitions can be listed, those to evaluate are drawn in proportion to their
+    weights, and correct the value of a surrogate; otherwise values are mean marginal contributions
+    in random orders of arrival. The estimate is efficient on every component.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def myerson_value_sampled(
 def sampled_from_list(
     v: Game, graph: CommunicationGraph, budget: int, generator: np.random.Generator
 ) -> tuple[Allocation, NDArray[np.float64]]:
-    """The estimate where connected coalitions can be listed, and the span of the worths seen."""
+    """The estimate if connected coalitions can be listed, and the span of the evaluated worths."""
     lattice = CoalitionLattice.of(graph)
     tops = lattice.tops
     certain = certain_rows(lattice.masks, tops, graph.num_nodes, budget)
@@ -156,9 +156,9 @@ def mean_of_units(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The mean (n, q) of independent estimates (units, n, q), and its standard error.
 
-    A few orders may well show a player the same neighbors on every arrival, and no spread. So each
-    player's variance is that of its own estimates and of two more units with the mean of all
-    players' variances.
+    In a few orders a player may meet the same neighbors on every arrival, and show no spread. So
+    each player's variance is pooled from its own estimates and two more units with the mean
+    variance of all players.
     """
     units = len(per_unit)
     values = per_unit.mean(axis=0)
@@ -173,7 +173,7 @@ def mean_of_units(
 
 @dataclass(frozen=True)
 class _Arrivals:
-    """What random orders of arrival did, in independent units: an order, or it and its reverse."""
+    """Random orders of arrival, in independent units: an order, or an order and its reverse."""
 
     #: Every distinct component that was completed, once: (k, words).
     masks: Masks
@@ -214,10 +214,10 @@ def _surrogate(
     worths: NDArray[np.float64],
     others: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The values of a surrogate fitted to some units, and what it leaves of all worths.
+    """The values of a surrogate fitted to some units, and the residuals of all worths.
 
-    Marginal contributions cancel what single nodes are worth, and those of an order and its reverse
-    what edges are: a surrogate is of use when there is room for paths of two edges.
+    The worths of single nodes cancel in marginal contributions, and those of edges in an order and
+    its reverse: a surrogate helps only if it has room for paths of two edges.
     """
     seen = np.bincount(others.ravel(), minlength=len(worths))
     rows = np.flatnonzero(seen)[:_MOST_FITTED]
@@ -251,7 +251,7 @@ def _orders_within(
         merged = np.full(orders.size, -1)
         _complete(graph.adjacency, np.ascontiguousarray(orders), completed, merged)
         together = np.concatenate([masks, completed])
-        # what was there already is distinct and keeps its place
+        # earlier masks are distinct and keep their places
         first, where = distinct_rows(together)
         ends = len(masks) + np.arange(batch + 1) * n * per_unit
         distinct = np.searchsorted(first, ends)

@@ -35,9 +35,9 @@ _SAMPLINGS = ("random", "khop")
 _INNERS = ("exact", "iterated")
 #: The truncation of the published experiments.
 _MAX_SQUARINGS, _TOL = 7, 1e-3
-#: A subset with more coalitions than this is not small any more.
+#: The most coalitions of a subset.
 _MAX_COALITIONS = 2_000_000
-#: Nodes of subsets that are solved side by side: enough to save calls, few enough for masks.
+#: Nodes of subsets that are solved together: enough to save calls, few enough for short masks.
 _NODES_TOGETHER = 4 * WORD
 
 
@@ -53,7 +53,7 @@ class SubgraphSampling:
     tau: float = 0.01
     superadditive: bool = False
 
-    #: Values that there are; some of them not inside subsets.
+    #: Valid values; subclasses add some that cannot be sampled by subgraphs.
     _values: ClassVar[tuple[str, ...]] = _VALUES
 
     def __post_init__(self) -> None:
@@ -88,15 +88,15 @@ def subgraph_sampled(
 
     This is Algorithm 3 of the paper for any of three values. It is *not* an estimate of the value
     of the whole graph: however many subsets are drawn, coalitions larger than ``max_sample_size``
-    are never looked at. For that, see :func:`hn_value_growth_sampled` and
+    are never evaluated. For that, see :func:`hn_value_growth_sampled` and
     :func:`myerson_value_sampled`.
 
     Parameters
     ----------
     v
-        The game. A coalition that lies in several subsets is asked for once.
+        The game. A coalition that lies in several subsets is evaluated once.
     graph
-        The communication structure. With at most ``max_sample_size`` nodes it is solved whole.
+        The communication structure. With at most ``max_sample_size`` nodes it is the only subset.
     value
         ``"hn"``, ``"myerson"`` or ``"shapley"`` (which ignores the graph inside a subset).
     max_sample_size
@@ -121,8 +121,8 @@ def subgraph_sampled(
     Returns
     -------
     Allocation
-        ``std_error`` is that of the mean over subsets, ``nan`` for a node in a single one. It says
-        how near that mean is to its own limit, not how near to the value of the whole graph.
+        ``std_error`` is that of the mean over subsets, ``nan`` for a node in a single one. It
+        measures the error against the limit of that mean, not against the value of the graph.
         ``residual`` compares with the worths of whole components, which are evaluated for it.
 
     Examples
@@ -155,20 +155,20 @@ def sample_subgraphs(
     subsets: Sequence[ArrayLike] | None = None,
     seed: int | np.random.Generator | None = None,
 ) -> Allocation:
-    """What :func:`subgraph_sampled` returns; that an iteration was truncated is not warned of."""
+    """The result of :func:`subgraph_sampled`, without a warning for a truncated iteration."""
     return SubgraphPlan.of(graph, options, subsets=subsets, seed=seed).allocation(v)
 
 
 @dataclass(frozen=True)
 class SubgraphPlan:
-    """Subsets that were drawn: which coalitions are asked for is known before any worth is."""
+    """Drawn subsets and the coalitions they need, known before any worth is evaluated."""
 
     graph: CommunicationGraph
     options: SubgraphSampling
     #: Whether the one subset is the whole graph.
     covers_graph: bool
     parts: list[_Parts]
-    #: Every distinct coalition that is asked for, packed.
+    #: Every distinct coalition to evaluate, packed.
     masks: Masks
     #: Where in ``masks`` are the components, and the coalitions of every part.
     tops: NDArray[np.int64]
@@ -183,7 +183,7 @@ class SubgraphPlan:
         subsets: Sequence[ArrayLike] | None = None,
         seed: int | np.random.Generator | None = None,
     ) -> SubgraphPlan:
-        """Draw the subsets, or take those that are given."""
+        """Draw the subsets, or use the given ones."""
         generator = np.random.default_rng(seed)
         covers_graph = subsets is None and graph.num_nodes <= options.max_sample_size
         if subsets is not None:
@@ -192,7 +192,7 @@ class SubgraphPlan:
             node_sets = [np.arange(graph.num_nodes)] if graph.num_nodes else []
         else:
             node_sets = _draw(graph, options, generator)
-        # a cover is taken part by part, the rest is done of many at once
+        # superadditive covers are computed one subset at a time, everything else together
         room = 1 if options.superadditive else _NODES_TOGETHER
         parts = [_Parts.of(graph, group, options.value) for group in _groups(node_sets, room)]
         masks = [
@@ -205,7 +205,7 @@ class SubgraphPlan:
         return cls(graph, options, covers_graph, parts, listed[first], tops, rows)
 
     def allocation(self, v: Game) -> Allocation:
-        """The values averaged over subsets; every coalition is asked for once."""
+        """The values averaged over subsets; every coalition is evaluated once."""
         graph, options = self.graph, self.options
         worths = evaluate_masks(v, self.masks, graph.num_nodes)
         columns = in_columns(worths)
@@ -225,7 +225,7 @@ class SubgraphPlan:
         count = np.maximum(times, 1)[:, None]
         values = total / count
         spread = np.maximum(squares / count - values**2, 0.0)
-        # nothing is known of the spread of a node in a single subset
+        # the spread of a node in a single subset is unknown
         std_error = np.full_like(values, np.nan)
         np.sqrt(spread / np.maximum(count - 1, 1), out=std_error, where=count > 1)
         if self.covers_graph:
@@ -295,9 +295,9 @@ def _groups(subsets: list[NDArray[np.int64]], room: int) -> Iterator[list[NDArra
 
 @dataclass(frozen=True)
 class _Parts:
-    """Some subsets side by side, as one graph without edges between them."""
+    """Several subsets as one graph without edges between them."""
 
-    #: Node of the whole graph behind every node here.
+    #: The node of the whole graph that every node stands for.
     nodes: NDArray[np.int64]
     #: Subset that every node here belongs to.
     owner: NDArray[np.int64]
@@ -339,7 +339,7 @@ def _solve(
 
 
 def _iterated(parts: _Parts, worths: Worths, tau: float) -> tuple[NDArray[np.float64], bool]:
-    """Values after the truncated iteration, in which every subset stops for itself."""
+    """Values after the truncated iteration, in which every subset stops independently."""
     n = parts.graph.num_nodes
     owner = parts.owner[first_nodes(parts.lattice.masks)]
     settled, doubtful = iterate_parts(parts.lattice, worths, tau, _MAX_SQUARINGS, _TOL, owner)
@@ -368,7 +368,7 @@ def _covered(part: _Parts, worths: Worths) -> Worths:
 def _draw(
     graph: CommunicationGraph, options: SubgraphSampling, generator: np.random.Generator
 ) -> list[NDArray[np.int64]]:
-    """Subsets of nodes, at least as many as asked for and until every node is in one."""
+    """Subsets of nodes, at least the requested number and until every node is in one."""
     n, size = graph.num_nodes, options.max_sample_size
     wanted = n if options.num_samples is None else options.num_samples
     subsets: list[NDArray[np.int64]] = []
@@ -391,7 +391,7 @@ def _draw(
 def _around(
     graph: CommunicationGraph, center: int, size: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Nodes near ``center``, hop by hop; the hop that does not fit any more is drawn from."""
+    """Nodes near ``center``, hop by hop; the last hop is sampled if it does not fit."""
     near = np.zeros(graph.num_nodes, dtype=np.bool_)
     near[center] = True
     while (room := size - int(near.sum())) > 0:

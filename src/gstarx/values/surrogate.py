@@ -1,4 +1,4 @@
-"""A cheap stand-in for a game: a ridge regression on what a coalition contains.
+"""A surrogate for a game: a ridge regression on what a coalition contains.
 
 Its features are the nodes, edges and two-edge paths that lie inside a coalition, each as it is and
 divided by the coalition's size, because a network that averages over nodes sees shares and one that
@@ -18,7 +18,7 @@ from gstarx.games import Worths
 from gstarx.graphs import CommunicationGraph, Masks, unpack
 
 _PENALTY = 1e-3
-#: Features that are written out at once (16 MB), and those that are kept for the next pass (64 MB).
+#: Feature cells computed at once (16 MB), and kept for the next pass (64 MB).
 _CELLS = 1 << 21
 _KEPT_CELLS = 1 << 23
 _REFINEMENTS = 4
@@ -29,7 +29,7 @@ _MAX_FEATURES = 600
 
 @dataclass(frozen=True)
 class Features:
-    """What of a coalition the surrogate looks at: sets of nodes that must lie inside it."""
+    """The features of a coalition: which sets of nodes lie inside it."""
 
     num_nodes: int
     #: Groups of node sets, (m, 1), (m, 2) and (m, 3): single nodes, edges, two-edge paths.
@@ -90,11 +90,11 @@ class Features:
 
 @dataclass(frozen=True)
 class Surrogate:
-    """A fitted stand-in: its coefficients, and how it did on the coalitions it was fitted to."""
+    """A fitted surrogate: its coefficients, and its leave-one-out residuals."""
 
     features: Features
     coefficients: NDArray[np.float64]
-    #: What each fitted coalition's worth differs from a fit without that coalition, (k, q).
+    #: The residual of each fitted coalition under a fit without that coalition, (k, q).
     left_out: NDArray[np.float64]
 
     @classmethod
@@ -109,7 +109,7 @@ class Surrogate:
         penalty[: features.free] = 1e-9 * len(masks)
         gram = design.gram(weight)
         inverse = np.linalg.inv(gram + np.diag(penalty)).astype(np.float64)
-        # the additive part apart: an additive game leaves nothing for jitter and penalty to bend
+        # the additive part first: of an additive game, nothing remains for jitter and penalty
         nodes = slice(features.free - features.num_nodes, features.free)
         additive = design.solved(gram, nodes, worths, weight)
         rest = worths - design.times(additive, nodes)
@@ -163,7 +163,7 @@ class Surrogate:
 
 
 class _Design:
-    """The feature matrix of many coalitions, kept if it is small and written out anew if not."""
+    """The feature matrix of many coalitions, kept if it is small and recomputed if not."""
 
     def __init__(self, features: Features, masks: Masks) -> None:
         self.features, self.masks = features, masks
@@ -208,7 +208,7 @@ class _Design:
         worths: Worths,
         weight: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Least squares on some of the columns; what rounding missed is solved for once more."""
+        """Least squares on some of the columns, with iterative refinement of rounding errors."""
         block = gram[columns, columns]
         scale = np.trace(block) / max(1, len(block))
         block = block + np.diag(np.full(len(block), 1e-12 * scale + 1e-300))

@@ -1,4 +1,4 @@
-"""Asking a game for the worths of coalitions, and checking efficiency."""
+"""Worths of coalitions, and the efficiency gap."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class WorthLists:
     worths: tuple[Worths, ...]
     #: The shape of a worth: () for one game, (q,) for q games at once.
     shape: tuple[int, ...]
-    #: Number of distinct coalitions that the game was asked for.
+    #: Number of distinct coalitions that were evaluated.
     evaluations: int
 
     @property
     def span(self) -> NDArray[np.float64]:
-        """Largest less smallest worth (q,), that of the empty coalition among them."""
+        """Largest minus smallest worth (q,), including that of the empty coalition."""
         return worth_span(np.concatenate(self.worths))
 
 
 def evaluate_once(v: Game, lists: Sequence[Masks], num_players: int) -> WorthLists:
-    """Worths of packed coalitions, each distinct one asked for once; nobody is worth nothing."""
+    """Worths of packed coalitions, each distinct one evaluated once; the empty one is worth 0."""
     masks = np.concatenate(lists)
     nonempty = np.flatnonzero(masks.any(axis=1))
     first, where = distinct_rows(masks[nonempty])
@@ -59,7 +59,7 @@ def evaluate_once(v: Game, lists: Sequence[Masks], num_players: int) -> WorthLis
 
 
 def worth_span(worths: Worths) -> NDArray[np.float64]:
-    """Largest less smallest of worths (k, q) and the empty coalition's 0, for every game.
+    """Largest minus smallest of worths (k, q) and the empty coalition's 0, for every game.
 
     >>> worth_span(np.array([[1.0, -2.0], [3.0, -1.0]]))
     array([3., 2.])

@@ -1,4 +1,4 @@
-"""When random growth reaches every node, and the HN value of games that depend on that alone.
+"""Arrival times of random growth, and the HN value of games that depend on them alone.
 
 Let every boundary node join at rate one. Growth then stays in ``T`` for ``1 / b(T)`` on average,
 and ``w_k(T) / b(k)`` is the mean time that growth from ``k`` spends in ``T``. The sums of the
@@ -50,7 +50,7 @@ class ArrivalTimes:
     def sample(
         cls, graph: CommunicationGraph, rounds: int, generator: np.random.Generator
     ) -> ArrivalTimes:
-        """Arrival times from so many rounds of clocks, in equal batches."""
+        """Arrival times from ``rounds`` rounds of clocks, in equal batches."""
         n = graph.num_nodes
         each = -(-rounds // BATCHES)
         clocks = np.stack([_clocks(each, n, generator) for _ in range(BATCHES)])
@@ -79,7 +79,7 @@ class ArrivalTimes:
                 worths[batch] += added / len(clocks)
         mean = np.vstack([worths.mean(axis=0), terms.full_worth])
         values = self.inverse @ mean
-        # how far a batch by itself would have the system off
+        # the error of the linear system in each batch
         off = np.stack(
             [
                 self.inverse[:, :-1] @ (batch_worths - inside @ values)
@@ -92,15 +92,15 @@ class ArrivalTimes:
 
 @dataclass(frozen=True)
 class _Terms:
-    """Worths that growth decides: of patterns inside, each as it is and by the size; and of size.
+    """Terms that depend on growth: of patterns, plain and divided by the size, and of the size.
 
-    Patterns are rows of three nodes, of which some may be the same.
+    Patterns are rows of three nodes, some of which may be equal.
     """
 
     patterns: NDArray[np.int64]
     plain: NDArray[np.float64]
     shares: NDArray[np.float64]
-    #: Worth of being there at all, and of one over the size: (2, q).
+    #: Coefficients of a constant and of one over the size: (2, q).
     by_size: NDArray[np.float64]
     #: The worth of the whole component, (1, q).
     full_worth: NDArray[np.float64]
@@ -109,10 +109,10 @@ class _Terms:
 def _split(
     surrogate: Surrogate, nodes: NDArray[np.int64], graph: CommunicationGraph
 ) -> tuple[NDArray[np.float64], _Terms]:
-    """The HN value (n, q) of a surrogate as far as it is known, and the terms that are left.
+    """The part of a surrogate's HN value (n, q) that is known exactly, and the other terms.
 
     A pattern of nodes that are all linked shares its worth equally. A connected pattern of three
-    has the mean value of its three pairs, because what it lacks to that is the surplus of one game.
+    has the mean value of its three pairs, because it differs from that by the surplus of one game.
     """
     q = surrogate.coefficients.shape[1]
     place = np.full(surrogate.features.num_nodes, -1)
@@ -249,7 +249,7 @@ def _add_worths(begins, neighbors, clocks, patterns, plain, shares, added):  # t
     due = np.empty(n + 1)
     waiting = np.empty(n + 1, np.int64)
     reached = np.empty(n, np.bool_)
-    # from the arrival of that rank on: the time that is left, and the same by the size
+    # from the arrival of each rank on: the remaining time, and the same divided by the size
     left = np.zeros(n)
     by_size = np.zeros(n)
     for clock in clocks:

@@ -1,4 +1,4 @@
-"""The HN value of graphs with too many coalitions to evaluate: a consistent estimate."""
+"""A consistent estimate of the HN value, for graphs with too many coalitions to evaluate."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ from gstarx.values.shapley_sampling import shapley_value_sampled
 from gstarx.values.surrogate import Surrogate
 from gstarx.values.worths import everybody
 
-#: Smaller budgets do not make the list of coalitions shorter, nor what is drawn without a list.
+#: Smaller budgets still list or draw as many coalitions as these.
 _LISTED_FOR = 20_000
 _GROWN_FOR = 2_000
-#: Where coalitions cannot be listed: so many of the smallest are known, and so many of the others
-#: drawn, for each evaluation ...
+#: If coalitions cannot be listed: how many of the smallest are known, and how many of the others
+#: drawn, per evaluation ...
 _KNOWN_PER_EVALUATION = 16
 _DRAWN_PER_EVALUATION = 4
-#: ... within so many weights each (64 MB), unless that is less than the budget.
+#: ... within this many weights each (64 MB), unless that is less than the budget.
 _CELLS = 1 << 23
-#: Rounds of clocks for each evaluation, at most so many in all and within so many steps of growth
-#: (some seconds).
+#: Rounds of clocks per evaluation, their maximum, and the most steps of growth (some seconds).
 _ROUNDS_PER_EVALUATION = 2
 _MAX_ROUNDS = 1 << 14
 _GROWTH_STEPS = 1 << 31
 _MIN_ROUNDS = 4 * BATCHES
-#: Steps of the chain for each coalition that is drawn, within so many looks at a word of a mask.
+#: Steps of the chain per drawn coalition, least and most, and the most words of masks to read.
 _CHAIN_STEPS = (4, 64)
 _CHAIN_WORDS = 1 << 29
-#: Draws that tell how much coalitions of every size count.
+#: Pilot draws that estimate how much the coalitions of every size contribute.
 _PILOT_DRAWS = 2048
 
 
@@ -51,11 +50,11 @@ def hn_value_growth_sampled(
 ) -> Allocation:
     """Estimate the HN value of the whole graph from at most ``budget`` evaluated coalitions.
 
-    The weights that the closed form puts on coalitions depend on the graph alone, so they are
-    known for far more coalitions than are ever evaluated: for all of them where they can be listed,
-    and else for the smallest, while larger ones are drawn by random growth. Which ones to evaluate
-    is drawn in proportion to these weights, and a surrogate fitted to them stands in for the rest:
-    see :mod:`gstarx.values.coalition_sampling`.
+    The weights of coalitions in the closed form depend on the graph alone, so they are known for
+    far more coalitions than are ever evaluated: for all of them if they can be listed, otherwise
+    for the smallest, while larger ones are drawn by random growth. Coalitions to evaluate are drawn
+    in proportion to these weights, and a surrogate fitted to them replaces the rest: see
+    :mod:`gstarx.values.coalition_sampling`.
 
     Unlike the paper's Algorithm 3, which averages the HN values of small induced subgraphs, the
     estimate converges to the HN value of the graph. It is efficient on every component and exact
@@ -77,9 +76,9 @@ def hn_value_growth_sampled(
     Returns
     -------
     Allocation
-        With standard errors; ``exact`` when the budget covered everything. A budget of hardly more
-        than the number of nodes leaves fewer than two coalitions to chance, and the standard
-        errors are ``nan``.
+        With standard errors; ``exact`` if the budget covered all coalitions. A budget just above
+        the number of nodes leaves fewer than two coalitions to draw, and the standard errors are
+        ``nan``.
 
     Raises
     ------
@@ -120,7 +119,7 @@ def hn_value_growth_sampled(
         return values
 
     certain = certain_rows(masks, tops, n, budget)
-    # small components are evaluated whole if their share of the budget covers them
+    # all coalitions of a small component are evaluated if its share of the budget covers them
     for part, top in zip(parts, tops, strict=True):
         if part.arrivals is None and len(part.masks) * n <= budget * len(part.nodes):
             all_of_it = np.arange(top + 1 - len(part.masks), top + 1)
@@ -157,7 +156,7 @@ def hn_value_growth_sampled(
 
 @dataclass(frozen=True)
 class _Part:
-    """Coalitions of one component, the component itself last, and how their worths are summed."""
+    """Coalitions of one component, the component itself last, with their weights."""
 
     nodes: NDArray[np.int64]
     masks: Masks
@@ -165,7 +164,7 @@ class _Part:
     weights: NDArray[np.float64]
     #: How often each coalition was drawn; infinite where its weights are exact.
     times: NDArray[np.float64]
-    #: None where all coalitions are there.
+    #: None if all coalitions are listed.
     arrivals: ArrivalTimes | None
 
     def value_of(self, surrogate: Surrogate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -262,7 +261,7 @@ def _drawn(
         return masks, weights
 
     sizes = np.arange(draws.size + 1, n)
-    # what few draws tell, sizes near the smallest and near the largest by themselves
+    # pilot draws are pooled over similar sizes, more finely near the smallest and the largest
     above, below = sizes - draws.size, n - sizes
     kind = np.floor(2 * np.log2(np.minimum(above, below))).astype(np.int64)
     kind = np.unique(np.where(above < below, -1 - kind, kind), return_inverse=True)[1]
@@ -281,7 +280,7 @@ def _drawn(
 
 
 def _most_rounds(graph: CommunicationGraph) -> int:
-    """Rounds of clocks that there is time for; an error if they are too few to learn from."""
+    """Rounds of clocks that fit the time limit; raises if they are too few for an estimate."""
     n = graph.num_nodes
     rounds = _GROWTH_STEPS // (n * (60 * n + 2 * len(graph.edges)))
     if rounds < _MIN_ROUNDS:
