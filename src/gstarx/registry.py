@@ -1,7 +1,7 @@
-"""Explainers, datasets and networks by name: titles, what they are, options and their types.
+"""Explainers, datasets and networks by name: titles, descriptions, options and their types.
 
-The one place that the library, the command, the explorer, runs and the documentation read. It loads
-nothing: what a name stands for is imported when it is asked for.
+The library, the command line, the explorer, runs and the documentation all read it. It loads
+nothing: what a name stands for is imported when it is needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Option:
     Attributes
     ----------
     name, about
-        What it is called, and what it does.
+        Its name, and what it does.
     type
         ``"integer"``, ``"number"``, ``"boolean"`` or ``"choice"``.
     default
@@ -60,7 +60,7 @@ class ExplainerSpec:
     name, home
         Its name, and where it is: ``module:attribute``.
     title, about
-        What people call it, and what it does in a sentence.
+        Its title, and what it does in a sentence.
     options
         The options that people set most; :func:`gstarx.explainers.options_of` lists all.
     trains
@@ -107,7 +107,7 @@ class NetworkSpec:
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Which model is meant; :func:`gstarx.models.load_source` loads it, in any process.
+    """Where a model comes from; :func:`gstarx.models.load_source` loads it, in any process.
 
     Attributes
     ----------
@@ -115,9 +115,9 @@ class ModelSource:
         The name of a network that ships, ``module:factory``, or ``None``.
     weights
         A file of weights: ``.safetensors`` of :func:`gstarx.models.save_model`, a published
-        ``.pth``, or the state dictionary of a model of one's own; or ``None``.
+        ``.pth``, or the state dictionary of a custom model; or ``None``.
     dataset
-        For a model of one's own: the dataset whose features it reads.
+        For a custom model: the dataset whose features it reads.
     """
 
     model: str | None = None
@@ -201,7 +201,7 @@ TASKS = {
 
 
 def resolve(home: str) -> Any:
-    """What is at ``module:attribute``, imported."""
+    """Import what is at ``module:attribute``."""
     module, _, path = home.partition(":")
     target: Any = import_module(module)
     for part in path.split("."):
@@ -218,7 +218,7 @@ def explainer_factory(name: str) -> Callable[..., Any] | None:
 
 
 def explainer_names(*, oracles: bool = False) -> tuple[str, ...]:
-    """All explainers, those of other packages last; with ``oracles`` these, too.
+    """All explainers, those of other packages last; with ``oracles`` also the oracles.
 
     >>> explainer_names()[:3]
     ('gstarx', 'gstarx_published', 'myerson')
@@ -320,7 +320,7 @@ _EXPLAINERS = (
             _integer("min_atoms", "Size of a set at which a walk ends.", None, 1, 50),
             _integer("expand_atoms", "Nodes considered at each step.", None, 1, 50),
             _number("c_puct", "Weight of exploration.", None, 0.0, 100.0),
-            # a set comes and goes in each, and up to 50 sets are judged together
+            # each sample has a set in and out, and up to 50 sets are scored together
             _count("sample_num", "Samples for the worth of a set.", 100, 1, 1_000, each=100),
             _REMOVAL,
         ),
