@@ -1,5 +1,4 @@
-"""What commands explain: graphs of a dataset, molecules, sentences, tables or functions, and with
-which network."""
+"""Which graphs commands explain, and with which network: one set of options for all of them."""
 
 from __future__ import annotations
 
@@ -139,7 +138,7 @@ class InputSelection:
 
     @cached_property
     def source(self) -> DatasetSource | None:
-        """Where the graphs come from, unless they are molecules or sentences of the command line."""
+        """Where the graphs come from, unless they are written on the command line."""
         if self.dataset is not None:
             root = None if self.data is None else str(self.data)
             return DatasetSource(name=self.dataset, root=root)
@@ -257,16 +256,14 @@ class InputSelection:
             if self.sample is not None and self.sample < len(selected):
                 selected = sorted(random.Random(self.seed).sample(selected, self.sample))
             selected = selected[: self.limit]
-            return [Subject(f"{self.dataset} {at}", loaded[at], at, self.dataset) for at in selected]
+            return [
+                Subject(f"{self.dataset} {at}", loaded[at], at, self.dataset) for at in selected
+            ]
         from gstarx.datasets import title_of
 
-        alone = size == 1
-        return [
-            Subject(
-                title_of(loaded[at], loaded.name if alone else f"{loaded.name} {at}"), loaded[at], at
-            )
-            for at in selected
-        ]
+        number = "" if size == 1 else " {}"
+        names = [title_of(loaded[at], loaded.name + number.format(at)) for at in selected]
+        return [Subject(name, loaded[at], at) for name, at in zip(names, selected, strict=True)]
 
     def _warn(self, subjects: Sequence[Subject]) -> None:
         skipped = self.skipped
@@ -279,12 +276,12 @@ class InputSelection:
                 note(f"  ... and {len(skipped) - _SHOWN} more")
         parts = [s.name for s in subjects if "." in str(s.data.get("smiles") or "")]
         if parts and self.salts == "warn":
-            one = len(parts) == 1
+            have = "molecule has" if len(parts) == 1 else "molecules have"
             note(
-                f"warning: {len(parts)} {'molecule has' if one else 'molecules have'} several parts "
-                f"(salts or mixtures), such as {quoted(parts[0])}: every part gets scores, a "
-                "counter-ion too, and they sum to the worth of the parts rather than of the whole; "
-                "--salts largest keeps the largest part"
+                f"warning: {len(parts)} {have} several parts (salts or mixtures), such as "
+                f"{quoted(parts[0])}: every part gets scores, a counter-ion too, and they sum to "
+                "the worth of the parts rather than of the whole; --salts largest keeps the "
+                "largest part"
             )
 
     def finish(self) -> None:
@@ -305,7 +302,9 @@ class InputSelection:
         if self.target is None:
             several = self.mode != "multiclass_classification" and output.shape[1] > 1
             if several:
-                raise WrongUse(f"the network has {count} outputs: say --target (one of {shown}, all)")
+                raise WrongUse(
+                    f"the network has {count} outputs: say --target (one of {shown}, all)"
+                )
             return [0 if self.mode == "regression" else None]
         if self.target == "all":
             return list(range(count))

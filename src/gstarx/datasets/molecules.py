@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
+from gstarx._internal.molecules import read_molecule
 from gstarx._internal.optional import require
 from gstarx._internal.quoting import quoted
 from gstarx.datasets.mutag import MUTAG_ATOMS
 from gstarx.datasets.nitro import FEATURES
-from gstarx.datasets.tables import read_molecule
 
 #: What a network can read of a molecule: PyG's nine numbers for each atom, these and PyG's numbers
 #: for each bond, or the few elements of a dataset.
