@@ -47,8 +47,8 @@ class Subject:
         return plain if self.dataset else f"{self.position}-{plain}"
 
 
-def _option(annotation: Any, default: Any = None) -> Any:
-    return field(default=default, metadata={"option": annotation})
+def _as(annotation: Any) -> dict[str, Any]:
+    return {"option": annotation}
 
 
 @dataclass(frozen=True)
@@ -58,27 +58,27 @@ class InputSelection:
     The fields are the options of every command that explains; :func:`takes_inputs` adds them.
     """
 
-    dataset: str | None = _option(options.MaybeDataset)
-    positions: Sequence[str] | None = _option(options.Positions)
-    smiles: Sequence[str] | None = _option(options.Smiles)
-    sentence: Sequence[str] | None = _option(options.Sentences)
-    file: Sequence[Path] | None = _option(options.Files)
-    graphs: str | None = _option(options.GraphsFactory)
-    smiles_column: str | None = _option(options.SmilesColumn)
-    name_column: str | None = _option(options.NameColumn)
-    label: str | None = _option(options.LabelColumn)
-    salts: str = _option(options.Salts, "warn")
-    split: str | None = _option(options.MaybeSplit)
-    limit: int | None = _option(options.Limit)
-    sample: int | None = _option(options.Sample)
-    data: Path | None = _option(options.Data)
-    model: str | None = _option(options.Model)
-    weights: Path | None = _option(options.Weights)
-    task: str | None = _option(options.Task)
-    return_type: str = _option(options.ReturnType, "raw")
-    target: str | None = _option(options.Target)
-    seed: int = _option(options.Seed, 0)
-    strict: bool = _option(options.Strict, False)
+    dataset: str | None = field(default=None, metadata=_as(options.MaybeDataset))
+    positions: Sequence[str] | None = field(default=None, metadata=_as(options.Positions))
+    smiles: Sequence[str] | None = field(default=None, metadata=_as(options.Smiles))
+    sentence: Sequence[str] | None = field(default=None, metadata=_as(options.Sentences))
+    file: Sequence[Path] | None = field(default=None, metadata=_as(options.Files))
+    graphs: str | None = field(default=None, metadata=_as(options.GraphsFactory))
+    smiles_column: str | None = field(default=None, metadata=_as(options.SmilesColumn))
+    name_column: str | None = field(default=None, metadata=_as(options.NameColumn))
+    label: str | None = field(default=None, metadata=_as(options.LabelColumn))
+    salts: str = field(default="warn", metadata=_as(options.Salts))
+    split: str | None = field(default=None, metadata=_as(options.MaybeSplit))
+    limit: int | None = field(default=None, metadata=_as(options.Limit))
+    sample: int | None = field(default=None, metadata=_as(options.Sample))
+    data: Path | None = field(default=None, metadata=_as(options.Data))
+    model: str | None = field(default=None, metadata=_as(options.Model))
+    weights: Path | None = field(default=None, metadata=_as(options.Weights))
+    task: str | None = field(default=None, metadata=_as(options.Task))
+    return_type: str = field(default="raw", metadata=_as(options.ReturnType))
+    target: str | None = field(default=None, metadata=_as(options.Target))
+    seed: int = field(default=0, metadata=_as(options.Seed))
+    strict: bool = field(default=False, metadata=_as(options.Strict))
 
     def check(self) -> None:
         """Raise unless exactly one kind of graphs is selected; needs no torch."""
@@ -343,6 +343,15 @@ class InputSelection:
             return None
         graphs = loaded.split("train") if loaded.split_indices.get("train") else list(loaded)
         return reference_of(self.network.model, graphs)
+
+    def check_reference(self) -> None:
+        """Raise if metrics of a regression are wanted and nothing gives them a scale."""
+        if self.mode == "regression" and self.reference is None:
+            raise CommandError(
+                "metrics of a regression need the range and mean of the outputs: give several "
+                "graphs with --file, --graphs or a dataset, or weights of gstarx train, which keep "
+                "them"
+            )
 
 
 def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:

@@ -110,8 +110,8 @@ Files = Annotated[
     list[Path] | None,
     typer.Option(
         "--file",
-        help="Your own graphs: PyG Data in .pt, .npz, .safetensors, .json; or molecules: .smi, "
-        ".csv with a column 'smiles'.",
+        help="Your own graphs: PyG Data in .pt, .npz, .safetensors, .json; or a table of "
+        "molecules: .csv, .tsv, .smi, .sdf, .parquet.",
         rich_help_panel=_WHICH,
         show_default=False,
     ),
