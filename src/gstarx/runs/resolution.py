@@ -89,7 +89,7 @@ class ResolvedRun:
 
     def task(self, trained: Path | None) -> Task:
         """The task that explains graphs, with the trained explainer."""
-        explainer = self.spec.create_explainer(self.baseline)
+        explainer = self.spec.create_explainer(self.baseline, self.reference)
         if trained is not None:
             explainer = type(explainer).load(trained)
         splits = {at: name for name, part in self.dataset.split_indices.items() for at in part}

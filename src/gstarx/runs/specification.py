@@ -32,6 +32,7 @@ SPLITS = ("train", "val", "test", "all")
 _SET_BY_RUN = {
     "seed": "the run's own seed",
     "baseline": "the run's own baseline",
+    "reference": "the run's own reference",
     "progress": "the bar over graphs",
 }
 
@@ -296,11 +297,12 @@ class RunSpec(_Checked):
             raise ValueError(str(error)) from error
         return self
 
-    def create_explainer(self, baseline: Any) -> explainers.NodeExplainer:
-        """The explainer, with a baseline if it takes one; not trained."""
-        return explainers.create(
-            self.explainer.name, dataset=self.dataset.name, **self.explainer_options(baseline)
-        )
+    def create_explainer(self, baseline: Any, reference: Any = None) -> explainers.NodeExplainer:
+        """The explainer, with a baseline and a reference if it takes them; not trained."""
+        options = self.explainer_options(baseline)
+        if "reference" in valid_options(self.explainer.name):
+            options["reference"] = reference
+        return explainers.create(self.explainer.name, dataset=self.dataset.name, **options)
 
     def explainer_options(self, baseline: Any) -> dict[str, Any]:
         """The options that the run passes to the explainer, beyond the dataset's settings."""
