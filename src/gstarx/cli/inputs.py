@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -394,7 +393,6 @@ def load_dataset(source: DatasetSource) -> GraphDataset:
     from gstarx import datasets
     from gstarx._internal.factories import FactoryError
 
-    logging.getLogger("gstarx.datasets.molecule_tables").setLevel(logging.ERROR)  # said by us
     try:
         return datasets.load_source(source, progress=show_progress())
     except (FactoryError, OSError, ValueError, TypeError) as error:
