@@ -118,11 +118,14 @@ class ModelSource:
         ``.pth``, or the state dictionary of a model of one's own; or ``None``.
     dataset
         For a model of one's own: the dataset whose features it reads.
+    task
+        What the model predicts, one of :data:`TASKS`; by default what the file of weights says.
     """
 
     model: str | None = None
     weights: Path | None = None
     dataset: str | None = None
+    task: str | None = None
 
 
 @dataclass(frozen=True)

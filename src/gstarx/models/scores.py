@@ -46,8 +46,8 @@ def average_precision(scores: ArrayLike, labels: ArrayLike) -> float:
     found = np.cumsum(truth[order] > 0.5)
     # equal scores are one threshold
     last = np.append(np.flatnonzero(np.diff(values[order])), len(values) - 1)
-    gained = np.diff(found[last], prepend=0) / positives
-    return float((gained * found[last] / (last + 1)).sum())
+    gained = np.diff(found[last], prepend=0)
+    return float((gained * found[last] / (last + 1)).sum() / positives)
 
 
 def rmse(outputs: ArrayLike, targets: ArrayLike) -> float:

@@ -6,7 +6,7 @@ source is plain data, and nothing is unpickled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,11 @@ from gstarx._internal.expanded_size import check_expanded_size
 from gstarx._internal.factories import FactoryError, call_factory, in_one_line
 from gstarx._internal.quoting import quoted
 from gstarx._internal.suggestions import unknown
+from gstarx.metrics import Reference
 from gstarx.models.checkpoints import load_published_checkpoint
 from gstarx.models.network import Network
 from gstarx.models.weights import ModelFacts, digest, load_model
-from gstarx.registry import DATASETS, NETWORKS, ModelSource
+from gstarx.registry import DATASETS, NETWORKS, TASKS, ModelSource
 
 
 class ModelSourceError(ValueError):
@@ -50,6 +51,15 @@ class LoadedNetwork:
         What else is known: network, digest, accuracy ...
     path
         The file of its weights, if runs can load it from there.
+    task
+        What it predicts: ``"classification"``, ``"binary"``, ``"multilabel"`` or ``"regression"``;
+        ``None`` for a model of one's own where nobody said.
+    class_names, target_names
+        What its classes or targets are called; empty where that is not known without the data.
+    features
+        Which node features it reads, see :class:`ModelFacts`; ``None`` if that is not known.
+    reference
+        Of a regression, for its metrics: range and mean of its outputs on the training graphs.
     """
 
     model: Any
@@ -57,12 +67,16 @@ class LoadedNetwork:
     dataset: str | None
     facts: dict[str, str]
     path: Path | None = None
+    task: str | None = None
+    class_names: tuple[str, ...] = ()
+    target_names: tuple[str, ...] = ()
+    features: str | None = None
+    reference: Reference | None = None
 
     @property
     def classes(self) -> tuple[str, ...]:
         """Names of its classes, if they are known without the data."""
-        trained_on = DATASETS.get(self.dataset or "")
-        return () if trained_on is None else trained_on.classes
+        return self.class_names
 
 
 def load_source(source: ModelSource) -> LoadedNetwork:
@@ -73,6 +87,13 @@ def load_source(source: ModelSource) -> LoadedNetwork:
     ModelSourceError
         If there is no such model, or it cannot be loaded.
     """
+    if source.task is not None and source.task not in TASKS:
+        raise ModelSourceError(unknown("task", source.task, TASKS), usage=True)
+    found = _loaded(source)
+    return found if source.task is None else replace(found, task=source.task)
+
+
+def _loaded(source: ModelSource) -> LoadedNetwork:
     if source.model is not None and ":" in source.model:
         return _from_factory(source.model, source.weights, source.dataset)
     if source.weights is not None:
@@ -104,7 +125,18 @@ def load_weights(path: Path, **options: Any) -> LoadedNetwork:
         facts = {"network": known.network.upper(), "weights": known.digest[:16]}
         if known.accuracy:
             facts |= {f"{part} accuracy": f"{got:.3f}" for part, got in known.accuracy.items()}
-        return LoadedNetwork(network, path.stem, known.dataset, facts, path)
+        return LoadedNetwork(
+            network,
+            path.stem,
+            known.dataset,
+            facts,
+            path,
+            task=known.task,
+            class_names=known.class_names or _classes_of(known.dataset),
+            target_names=known.target_names,
+            features=known.features or features_of(known.dataset),
+            reference=known.reference,
+        )
     if path.suffix != ".pth":
         raise ModelSourceError(
             f"weights alone must be a .safetensors of 'gstarx train' or a published .pth (got "
@@ -116,7 +148,31 @@ def load_weights(path: Path, **options: Any) -> LoadedNetwork:
     folder = path.absolute().parent.name
     dataset = folder if folder in DATASETS else None
     name = path.stem if dataset is None else f"{dataset} {path.stem}"
-    return LoadedNetwork(published, name, dataset, facts, path)
+    return LoadedNetwork(
+        published,
+        name,
+        dataset,
+        facts,
+        path,
+        task="classification",
+        class_names=_classes_of(dataset),
+        features=features_of(dataset),
+    )
+
+
+def features_of(dataset: str | None) -> str | None:
+    """Which features molecules need for a network trained on a dataset of that name.
+
+    >>> features_of("nitro"), features_of("bbbp"), features_of("sst2")
+    ('nitro', 'molecule', None)
+    """
+    return {name: name for name in ("nitro", "mutag")}.get(dataset or "") or (
+        "molecule" if dataset in ("bbbp", "bace") else None
+    )
+
+
+def _classes_of(dataset: str | None) -> tuple[str, ...]:
+    return DATASETS[dataset].classes if dataset in DATASETS else ()
 
 
 def _from_factory(reference: str, weights: Path | None, dataset: str | None) -> LoadedNetwork:
@@ -135,7 +191,8 @@ def _from_factory(reference: str, weights: Path | None, dataset: str | None) -> 
     facts = {"network": type(model).__name__, "from": reference}
     if weights is not None:
         facts["weights"] = weights.name
-    return LoadedNetwork(model, reference, dataset, facts)
+    classes, features = _classes_of(dataset), features_of(dataset)
+    return LoadedNetwork(model, reference, dataset, facts, class_names=classes, features=features)
 
 
 def _fill(model: nn.Module, weights: Path) -> None:
