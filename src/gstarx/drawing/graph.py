@@ -153,7 +153,7 @@ def _drawn_node(node: int, place: NDArray[np.float64], radius: float, painted: P
     x, y = (float(c) for c in place)
     selected = bool(painted.selected[node])
     parts = [
-        tip(painted.said(node)),
+        tip(painted.caption(node)),
         element(
             "circle",
             cx=x,

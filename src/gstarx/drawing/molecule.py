@@ -118,7 +118,7 @@ def molecule_scene(molecule: Any, painted: Painted, *, numbers: bool = False) ->
     parts += [
         element(
             "circle",
-            tip(painted.said(atom)),
+            tip(painted.caption(atom)),
             cx=float(x),
             cy=float(y),
             r=RADIUS,

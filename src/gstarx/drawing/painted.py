@@ -52,15 +52,15 @@ class Painted:
         """The color of a node."""
         return score_color(float(self.scores[node]), self.limit)
 
-    def said(self, node: int) -> str:
+    def caption(self, node: int) -> str:
         """A node and its score in words."""
         return f"{self.names[node]} {signed(float(self.scores[node]))}"
 
     def described(self, noun: str = "node") -> str:
         """The picture in words: the highest and lowest scores, and what is selected."""
         order = np.argsort(-self.scores, kind="stable")
-        high = [self.said(i) for i in order[:_NAMED] if self.scores[i] > 0]
-        low = [self.said(i) for i in order[::-1][:_NAMED] if self.scores[i] < 0]
+        high = [self.caption(i) for i in order[:_NAMED] if self.scores[i] > 0]
+        low = [self.caption(i) for i in order[::-1][:_NAMED] if self.scores[i] < 0]
         outlined = [self.names[i] for i in np.flatnonzero(self.selected)]
         count = len(self.scores)
         sentences = [f"{count} {noun}{'s' * (count != 1)}."]

@@ -290,4 +290,4 @@ def _drawn_word(place: int, word: Box, painted: Painted) -> str:
     )
     x, y = word.left + word.width / 2, word.top + BOX / 2 + _FONT * 0.35
     text = label(x, y, word.shown, size=_FONT, text_anchor="middle")
-    return group(tip(painted.said(place)), box, text)
+    return group(tip(painted.caption(place)), box, text)

@@ -1,6 +1,6 @@
 """Oracles: selections that optimize the metric itself, as references for explanations.
 
-They answer like explainers so that runs can make and keep them.
+They have the interface of explainers so that runs can compute and store them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class BestFound(NodeExplainer):
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """The best sets that a search finds."""
-        found = best_selections(
+        selections = best_selections(
             model,
             data,
             [selection_size(int(data.num_nodes or 0), level) for level in self.sparsities],
@@ -64,12 +64,12 @@ class BestFound(NodeExplainer):
             reference=self.reference,
             **vars(task),
         )
-        best_first = sorted(found.values(), key=lambda one: -one.evaluation.harmonic_fidelity)
+        best_first = sorted(selections.values(), key=lambda one: -one.evaluation.harmonic_fidelity)
         return Attribution(
             None,
             sets=tuple(one.nodes for one in best_first),
-            evaluations=max((one.evaluations for one in found.values()), default=0),
-            exact=all(one.optimal for one in found.values()),
+            evaluations=max((one.evaluations for one in selections.values()), default=0),
+            exact=all(one.optimal for one in selections.values()),
         )
 
 
@@ -87,7 +87,7 @@ class Refined(NodeExplainer):
     sparsities
         For the sizes that belong to them.
     removal, baseline
-        As for the metrics, and handed on to explainers that take them.
+        As for the metrics, and passed on to explainers that take them.
     reference
         As for the metrics, or a mapping of its range and mean.
     """
@@ -120,7 +120,7 @@ class Refined(NodeExplainer):
         with restored(model):
             before = self.of.explain(model, data, seed=seed, **vars(task))
             sizes = {selection_size(int(data.num_nodes or 0), level) for level in self.sparsities}
-            found = [
+            refined = [
                 refine(
                     model,
                     data,
@@ -132,7 +132,7 @@ class Refined(NodeExplainer):
                 )
                 for size in sorted(sizes, reverse=True)
             ]
-        spent = (before.evaluations or 0) + sum(one.evaluations for one in found)
+        spent = (before.evaluations or 0) + sum(one.evaluations for one in refined)
         # largest first, so that every size gets its own
-        sets: tuple[np.ndarray[Any, np.dtype[np.int64]], ...] = tuple(one.nodes for one in found)
+        sets: tuple[np.ndarray[Any, np.dtype[np.int64]], ...] = tuple(one.nodes for one in refined)
         return Attribution(None, sets=sets, target=before.target_class, evaluations=spent)

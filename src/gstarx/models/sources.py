@@ -52,14 +52,13 @@ class LoadedNetwork:
     path
         The file of its weights, if runs can load it from there.
     task
-        What it predicts: ``"classification"``, ``"binary"``, ``"multilabel"`` or ``"regression"``;
-        ``None`` for a model of one's own where nobody said.
+        What it predicts, one of :data:`gstarx.registry.TASKS`.
     class_names, target_names
-        What its classes or targets are called; empty where that is not known without the data.
-    features
-        Which node features it reads, see :class:`ModelFacts`; ``None`` if that is not known.
+        What its classes or its targets are called, if known without the data.
     reference
         Of a regression, for its metrics: range and mean of its outputs on the training graphs.
+    features
+        What it reads of a molecule, one of :data:`gstarx.datasets.MOLECULE_FEATURES`, if known.
     """
 
     model: Any
@@ -67,11 +66,11 @@ class LoadedNetwork:
     dataset: str | None
     facts: dict[str, str]
     path: Path | None = None
-    task: str | None = None
+    task: str = "classification"
     class_names: tuple[str, ...] = ()
     target_names: tuple[str, ...] = ()
-    features: str | None = None
     reference: Reference | None = None
+    features: str | None = None
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -125,6 +124,9 @@ def load_weights(path: Path, **options: Any) -> LoadedNetwork:
         facts = {"network": known.network.upper(), "weights": known.digest[:16]}
         if known.accuracy:
             facts |= {f"{part} accuracy": f"{got:.3f}" for part, got in known.accuracy.items()}
+        for part, scores in (known.metrics or {}).items():
+            if not known.accuracy and scores.get("rmse") is not None:
+                facts[f"{part} RMSE"] = f"{scores['rmse']:.4g}"
         return LoadedNetwork(
             network,
             path.stem,
@@ -166,9 +168,8 @@ def features_of(dataset: str | None) -> str | None:
     >>> features_of("nitro"), features_of("bbbp"), features_of("sst2")
     ('nitro', 'molecule', None)
     """
-    return {name: name for name in ("nitro", "mutag")}.get(dataset or "") or (
-        "molecule" if dataset in ("bbbp", "bace") else None
-    )
+    known = {"nitro": "nitro", "mutag": "mutag", "bbbp": "molecule", "bace": "molecule"}
+    return known.get(dataset or "")
 
 
 def _classes_of(dataset: str | None) -> tuple[str, ...]:
