@@ -82,15 +82,19 @@ class ModelFacts:
     metrics: dict[str, dict[str, float | None]] | None = None
 
     def __post_init__(self) -> None:
-        if self.task not in TASKS:
+        if self.task not in list(TASKS):
             valid = ", ".join(map(repr, TASKS))
             raise ValueError(f"task must be one of {valid} (got {quoted(self.task)})")
         for name in ("class_names", "target_names"):
             listed: Any = getattr(self, name)
-            if isinstance(listed, str) or not all(isinstance(one, str) for one in listed):
+            names = isinstance(listed, list | tuple) and all(isinstance(n, str) for n in listed)
+            if not names:
                 raise ValueError(f"{name} must be a list of names (got {quoted(listed)})")
             object.__setattr__(self, name, tuple(listed))
         object.__setattr__(self, "reference", as_reference(self.reference))
+        splits: Any = {} if self.metrics is None else self.metrics
+        if not isinstance(splits, dict) or not all(isinstance(s, dict) for s in splits.values()):
+            raise ValueError(f"metrics must be scores by split and name (got {quoted(splits)})")
 
 
 def digest(model: nn.Module) -> str:
