@@ -254,14 +254,7 @@ class InputSelection:
         return [Subject(name, loaded[at], at) for name, at in zip(names, selected, strict=True)]
 
     def _warn(self, subjects: Sequence[Subject]) -> None:
-        skipped = self.skipped
-        if skipped:
-            total = len(skipped) + len(subjects)
-            note(f"warning: {len(skipped)} of {total} molecules were skipped")
-            for row in skipped[:_SHOWN]:
-                note(f"  {row}")
-            if len(skipped) > _SHOWN:
-                note(f"  ... and {len(skipped) - _SHOWN} more")
+        warn_of_skipped(self.skipped, len(subjects))
         parts = [s.name for s in subjects if "." in str(s.data.get("smiles") or "")]
         if parts and self.salts == "warn":
             have = "molecule has" if len(parts) == 1 else "molecules have"
@@ -382,6 +375,16 @@ def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
     with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_options.__annotations__ = {one.name: one.annotation for one in parameters}
     return with_options
+
+
+def warn_of_skipped(skipped: Sequence[UnreadableRow], kept: int) -> None:
+    """Say on stderr which rows could not be read: how many, and the first of them."""
+    if skipped:
+        note(f"warning: {len(skipped)} of {len(skipped) + kept} molecules were skipped")
+        for row in skipped[:_SHOWN]:
+            note(f"  {row}")
+        if len(skipped) > _SHOWN:
+            note(f"  ... and {len(skipped) - _SHOWN} more")
 
 
 def load_dataset(source: DatasetSource) -> GraphDataset:
