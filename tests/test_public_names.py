@@ -91,6 +91,7 @@ PUBLIC = {
         "harmonic_fidelity",
         "iou",
         "label_fidelity",
+        "largest_gap",
         "node_scores_from_edges",
         "paired_bootstrap",
         "poisson_entropy",
