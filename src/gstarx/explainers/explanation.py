@@ -359,15 +359,30 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             graph.add_edge(a, b, **({} if mask is None else {"score": _plain(mask[at])}))
         return graph
 
-    def draw(self, *, sparsity: float = 0.7, title: str | None = None) -> Picture:
+    def draw(
+        self,
+        *,
+        sparsity: float = 0.7,
+        title: str | None = None,
+        class_names: Sequence[str] = (),
+        target_names: Sequence[str] = (),
+    ) -> Picture:
         """A picture of the graph with its scores: a molecule, a sentence, or nodes and edges.
 
-        The nodes that :meth:`select` keeps at the sparsity are outlined.
+        Its caption is the prediction: the class and its probability, or the value. The nodes that
+        :meth:`select` keeps at the sparsity are outlined if their scores are above noise; see
+        :func:`gstarx.drawing.draw`.
         """
         from gstarx.drawing import draw
 
-        selected = self.select(sparsity=sparsity)
-        return draw(self, self._drawn_scores(selected), selected=selected, title=title)
+        return draw(
+            self,
+            self,
+            sparsity=sparsity,
+            title=title,
+            class_names=class_names,
+            target_names=target_names,
+        )
 
     def _repr_html_(self) -> str:
         """The picture for notebooks, or only a table if something it needs is not installed."""
@@ -439,15 +454,6 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         count = int(self.num_nodes or 0)
         graph = CommunicationGraph.from_edge_index(self.edge_index, count)
         return graph.subgraph(self.players.numpy())
-
-    def _drawn_scores(self, selected: NDArray[np.int64]) -> NDArray[np.float64]:
-        if self.node_scores is not None:
-            self._one_column()
-            drawn: NDArray[np.float64] = self.node_scores.numpy()
-            return drawn
-        marked = np.zeros(int(self.num_nodes or 0))
-        marked[selected] = 1.0
-        return marked
 
     def _score_of(self, node: int) -> float | None:
         return None if self.node_scores is None else float(self.node_scores[int(node)])
