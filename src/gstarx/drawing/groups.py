@@ -290,5 +290,5 @@ def _type_names(data: Data | str) -> list[str]:
             return [f"type {column}" for column in x.argmax(dim=1).tolist()]
     raise ValueError(
         "by='node_types' needs nodes that say what they are: a SMILES, atoms, labels, node_type, "
-        f"or one-hot rows of x (got a graph with {', '.join(data.keys()) or 'nothing'})"
+        f"or one-hot rows of x (got a graph with {', '.join(sorted(data.keys())) or 'nothing'})"
     )

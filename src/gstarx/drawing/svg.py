@@ -125,7 +125,7 @@ def wrapped(text: str, size: float, width: float) -> list[str]:
     """A text in lines of at most ``width``; a word that is wider is truncated.
 
     >>> wrapped("predicted: a nitro compound", 10, 90)
-    ['predicted: a', 'nitro', 'compound']
+    ['predicted: a nitro', 'compound']
     """
     lines: list[str] = []
     for word in text.split():
