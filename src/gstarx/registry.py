@@ -1,7 +1,7 @@
-"""Explainers, datasets and networks by name: titles, what they are, options and their types.
+"""Explainers, datasets and networks by name: titles, descriptions, options and their types.
 
-The one place that the library, the command, the explorer, runs and the documentation read. It loads
-nothing: what a name stands for is imported when it is asked for.
+The library, the command line, the explorer, runs and the documentation all read it. It loads
+nothing: what a name stands for is imported when it is needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Option:
     Attributes
     ----------
     name, about
-        What it is called, and what it does.
+        Its name, and what it does.
     type
         ``"integer"``, ``"number"``, ``"boolean"`` or ``"choice"``.
     default
@@ -60,7 +60,7 @@ class ExplainerSpec:
     name, home
         Its name, and where it is: ``module:attribute``.
     title, about
-        What people call it, and what it does in a sentence.
+        Its title, and what it does in a sentence.
     options
         The options that people set most; :func:`gstarx.explainers.options_of` lists all.
     trains
@@ -107,7 +107,7 @@ class NetworkSpec:
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Which model is meant; :func:`gstarx.models.load_source` loads it, in any process.
+    """Where a model comes from; :func:`gstarx.models.load_source` loads it, in any process.
 
     Attributes
     ----------
@@ -115,14 +115,18 @@ class ModelSource:
         The name of a network that ships, ``module:factory``, or ``None``.
     weights
         A file of weights: ``.safetensors`` of :func:`gstarx.models.save_model`, a published
-        ``.pth``, or the state dictionary of a model of one's own; or ``None``.
+        ``.pth``, or the state dictionary of a custom model; or ``None``.
     dataset
-        For a model of one's own: the dataset whose features it reads.
+        For a custom model: the dataset whose features it reads.
+    task
+        What the model does, one of :data:`TASKS`; by default what its file says, or else
+        ``"classification"``.
     """
 
     model: str | None = None
     weights: Path | None = None
     dataset: str | None = None
+    task: str | None = None
 
 
 @dataclass(frozen=True)
@@ -157,8 +161,8 @@ class DatasetSource:
         So many rows, drawn at random by ``seed``.
     salts
         ``"keep"`` all parts of a molecule, keep the ``"largest"`` part, or keep all and ``"warn"``.
-    bond_features
-        Whether molecules carry PyG's bond features as ``edge_attr``.
+    features
+        What is read of a molecule, one of :data:`gstarx.datasets.MOLECULE_FEATURES`.
     """
 
     name: str | None = None
@@ -174,7 +178,7 @@ class DatasetSource:
     sample: int | None = None
     seed: int = 0
     salts: str = "warn"
-    bond_features: bool = False
+    features: str = "molecule"
 
     def __post_init__(self) -> None:
         sources = [self.name, self.file, self.graphs]
@@ -201,7 +205,7 @@ TASKS = {
 
 
 def resolve(home: str) -> Any:
-    """What is at ``module:attribute``, imported."""
+    """Import what is at ``module:attribute``."""
     module, _, path = home.partition(":")
     target: Any = import_module(module)
     for part in path.split("."):
@@ -218,7 +222,7 @@ def explainer_factory(name: str) -> Callable[..., Any] | None:
 
 
 def explainer_names(*, oracles: bool = False) -> tuple[str, ...]:
-    """All explainers, those of other packages last; with ``oracles`` these, too.
+    """All explainers, those of other packages last; with ``oracles`` also the oracles.
 
     >>> explainer_names()[:3]
     ('gstarx', 'gstarx_published', 'myerson')
@@ -320,7 +324,7 @@ _EXPLAINERS = (
             _integer("min_atoms", "Size of a set at which a walk ends.", None, 1, 50),
             _integer("expand_atoms", "Nodes considered at each step.", None, 1, 50),
             _number("c_puct", "Weight of exploration.", None, 0.0, 100.0),
-            # a set comes and goes in each, and up to 50 sets are judged together
+            # each sample has a set in and out, and up to 50 sets are scored together
             _count("sample_num", "Samples for the worth of a set.", 100, 1, 1_000, each=100),
             _REMOVAL,
         ),
@@ -441,13 +445,13 @@ DATASETS = {
             "bbbp",
             "BBBP",
             "2,039 molecules: do they pass the blood-brain barrier?",
-            "gstarx.datasets.molecules:load_bbbp",
+            "gstarx.datasets.moleculenet:load_bbbp",
         ),
         DatasetSpec(
             "bace",
             "BACE",
             "1,513 molecules: do they inhibit beta-secretase 1?",
-            "gstarx.datasets.molecules:load_bace",
+            "gstarx.datasets.moleculenet:load_bace",
         ),
         DatasetSpec(
             "ba_2motifs",

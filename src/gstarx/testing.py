@@ -20,7 +20,7 @@ _FEATURES, _CLASSES = 4, 3
 
 
 class ExplainerCheckError(AssertionError):
-    """An explainer does not keep the contract of :class:`gstarx.explainers.NodeExplainer`."""
+    """An explainer breaks the contract of :class:`gstarx.explainers.NodeExplainer`."""
 
 
 def check_explainer(
@@ -29,12 +29,12 @@ def check_explainer(
     model: Any = None,
     graphs: list[Data] | None = None,
 ) -> None:
-    """Check that an explainer keeps the contract, on small graphs, and raise if it does not.
+    """Check on small graphs that an explainer keeps the contract, and raise if it does not.
 
     It must subclass :class:`gstarx.explainers.NodeExplainer` and return finite scores, one per
     node, or sets of nodes; the same for the same seed, whatever the global random state; for the
-    target that was asked for; leave the model and the graph exactly as they were; obey its own
-    ``seed``; say how it was computed; and work inside PyG's ``Explainer``.
+    requested target; leave the model and the graph exactly as they were; obey its own ``seed``;
+    state how the result was computed; and work inside PyG's ``Explainer``.
 
     Parameters
     ----------

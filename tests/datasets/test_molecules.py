@@ -115,7 +115,7 @@ def test_classes(
 
 def test_bond_features_are_a_choice(table: Path) -> None:
     assert "edge_attr" not in from_table(table)[0]
-    graph = from_table(table, bond_features=True)[0]
+    graph = from_table(table, features="molecule+bonds")[0]
     assert graph.edge_attr.shape == (graph.num_edges, 3)
 
 

@@ -22,29 +22,16 @@ from gstarx.cli.console import (
     writable,
     write,
 )
-from gstarx.cli.graphs import Subject
+from gstarx.cli.inputs import InputSelection, Subject, takes_inputs
 from gstarx.cli.options import (
     SPARSITY,
     AsJson,
     Baseline,
-    Data,
     Draw,
     Explainers,
-    Files,
     JsonFile,
-    Limit,
-    MaybeDataset,
-    MaybeSplit,
-    Model,
     Options,
-    Positions,
-    ReturnType,
-    Seed,
-    Sentences,
-    Smiles,
     Sparsity,
-    Target,
-    Weights,
     examples,
 )
 
@@ -60,25 +47,14 @@ EXAMPLES = examples(
 )
 
 
+@takes_inputs
 def compare(
     ctx: typer.Context,
-    dataset: MaybeDataset = None,
-    graphs: Positions = None,
-    smiles: Smiles = None,
-    sentence: Sentences = None,
-    file: Files = None,
-    split: MaybeSplit = None,
-    limit: Limit = None,
-    data: Data = None,
-    model: Model = None,
-    weights: Weights = None,
-    return_type: ReturnType = "raw",
+    inputs: InputSelection,
     explainer: Explainers = ["gstarx", "subgraphx", "random"],  # noqa: B006
     option: Options = None,
-    target: Target = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
-    seed: Seed = 0,
     draw: Draw = None,
     output: JsonFile = None,
     as_json: AsJson = False,
@@ -88,28 +64,26 @@ def compare(
     The table shows means over the graphs. For a whole dataset, use [b]gstarx evaluate[/b], which
     runs on all cores and keeps its results.
     """
-    from gstarx.cli.graphs import InputSelection
     from gstarx.cli.methods import create_explainers, parse_options
     from gstarx.cli.records import Judge
 
     writable(output, ".json")
     writable(draw, ".svg", ".png")
     options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}))
-    input_selection = InputSelection(
-        dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
-    )
-    input_selection.check()  # before torch is loaded, which takes seconds
+    inputs.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
-        subjects = input_selection.subjects()
-        methods = create_explainers(input_selection, options, baseline=baseline, seed=seed)
-        judge = Judge(input_selection, sparsity, seed, target, return_type)
+        subjects = inputs.subjects()
+        methods = create_explainers(inputs, options, baseline=baseline)
+        inputs.check_reference()
+        judge = Judge(inputs, sparsity)
+        tasks = [(s, target) for target in inputs.targets(subjects[0].data) for s in subjects]
         done: list[dict[str, Record]] = []
         try:
-            for records in _records(judge, methods, subjects, options):
+            for records in _records(judge, methods, tasks, options):
                 done.append(records)
-                _draw(draw, records, several=len(subjects) > 1)
+                _draw(draw, records, several=len(tasks) > 1)
         except KeyboardInterrupt:
-            note(f"stopped: {len(done)} of {len(subjects)} graphs are finished")
+            note(f"stopped: {len(done)} of {len(tasks)} graphs are finished")
             raise
         finally:
             with uninterrupted():
@@ -120,20 +94,21 @@ def compare(
                     _show(content)
                 if done and output is not None:
                     write(output, json_text(content) + "\n")
+    inputs.finish()
 
 
 def _records(
     judge: Judge,
     methods: Mapping[str, NodeExplainer],
-    subjects: Sequence[Subject],
+    tasks: Sequence[tuple[Subject, int | None]],
     options: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[dict[str, Record]]:
     """The records of each graph in turn, one per explainer."""
-    with progress("explaining", len(subjects) * len(methods)) as step:
-        for subject in subjects:
+    with progress("explaining", len(tasks) * len(methods)) as step:
+        for subject, target in tasks:
             records = {}
             for name, method in methods.items():
-                records[name] = judge.record(name, method, subject, options)
+                records[name] = judge.record(name, method, subject, options, target)
                 step()
             yield records
 
@@ -142,6 +117,7 @@ def _content(
     names: Sequence[str], done: Sequence[Mapping[str, Record]], judge: Judge
 ) -> dict[str, Any]:
     """What is printed: the means over the graphs, and every graph."""
+    from gstarx.cli.records import skipped_row
     from gstarx.metrics import average
 
     rows = []
@@ -153,7 +129,7 @@ def _content(
         rows.append(
             {
                 "explainer": name,
-                "metrics": asdict(average(record.metrics for record in of_explainer)),
+                "metrics": asdict(average(r.metrics for r in of_explainer if r.metrics)),
                 "evaluations": sum(counted) / len(counted) if counted else None,
                 "cpu_seconds": sum(record.explanation.seconds for record in of_explainer)
                 / len(of_explainer),
@@ -161,10 +137,11 @@ def _content(
             }
         )
     return {
-        "network": judge.input_selection.network.name,
+        "network": judge.inputs.network.name,
         "graphs": [next(iter(records.values())).subject.name for records in done],
+        "skipped": [skipped_row(row) for row in judge.inputs.skipped],
         "sparsity": judge.sparsity,
-        "seed": judge.seed,
+        "seed": judge.inputs.seed,
         "explainers": rows,
     }
 
@@ -218,7 +195,7 @@ def _draw(path: Path | None, records: Mapping[str, Record], *, several: bool) ->
     drawing.compare(
         first.subject.data,
         {name: record.explanation for name, record in records.items()},
-        metrics={name: record.metrics for name, record in records.items()},
+        metrics={name: r.metrics for name, r in records.items() if r.metrics is not None},
         sparsity=first.sparsity,
         title=first.subject.name,
     ).save(target)

@@ -9,7 +9,7 @@ import typer
 
 from gstarx.cli.console import only_json, out, print_json, table
 from gstarx.cli.options import AsJson, Data, DatasetName, examples
-from gstarx.registry import DATASETS, NETWORKS
+from gstarx.registry import DATASETS, NETWORKS, DatasetSource
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -62,9 +62,9 @@ def fetch(dataset: DatasetName, data: Data = None, as_json: AsJson = False) -> N
 
 
 def _about(name: str, root: Any) -> dict[str, Any]:
-    from gstarx.cli.graphs import load_dataset
+    from gstarx.cli.inputs import load_dataset
 
-    loaded = load_dataset(name, root)
+    loaded = load_dataset(DatasetSource(name=name, root=None if root is None else str(root)))
     return {
         "name": loaded.name,
         "description": loaded.description,

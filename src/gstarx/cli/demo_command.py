@@ -54,7 +54,7 @@ def demo(
     """
     from gstarx._internal.optional import require
     from gstarx.cli.compare_command import show_rows
-    from gstarx.cli.graphs import InputSelection
+    from gstarx.cli.inputs import InputSelection
     from gstarx.cli.methods import OptionsOf, create_explainers
     from gstarx.cli.report_command import gathered, summary
     from gstarx.report import report_page
@@ -68,11 +68,11 @@ def demo(
         for shown in _SHOWN:
             note(f"{shown.dataset}: explaining by {'; '.join(_EXPLAINERS.values())} ...")
             count = min(shown.graphs, limit or shown.graphs)
-            input_selection = InputSelection(dataset=shown.dataset, split="test", limit=count)
+            inputs = InputSelection(dataset=shown.dataset, split="test", limit=count, seed=seed)
             options: OptionsOf = {name: {} for name in _EXPLAINERS}
-            made = create_explainers(input_selection, options, baseline=None, seed=seed)
+            made = create_explainers(inputs, options, baseline=None)
             methods = {_EXPLAINERS[name]: explainer for name, explainer in made.items()}
-            report_data = gathered(input_selection, methods, title=shown.title, seed=seed)
+            report_data = gathered(inputs, methods, title=shown.title)
             pages[shown.tab] = report_page(report_data)
             summaries.append(summary(report_data, output))
             if not as_json:

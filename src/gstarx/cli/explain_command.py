@@ -9,39 +9,18 @@ from typing import IO, TYPE_CHECKING, Any
 import typer
 
 from gstarx._internal.one_thread import one_thread
-from gstarx.cli.console import (
-    CommandError,
-    note,
-    only_json,
-    progress,
-    uninterrupted,
-    writable,
-    write,
-)
+from gstarx.cli.console import CommandError, note, only_json, progress, uninterrupted, writable
 from gstarx.cli.console import as_json as json_text
-from gstarx.cli.graphs import Subject
+from gstarx.cli.inputs import InputSelection, Subject, takes_inputs
 from gstarx.cli.options import (
     SPARSITY,
     AsJson,
     Baseline,
-    Data,
     Draw,
     Explainer,
-    Files,
-    JsonFile,
-    Limit,
-    MaybeDataset,
-    MaybeSplit,
-    Model,
     Options,
-    Positions,
-    ReturnType,
-    Seed,
-    Sentences,
-    Smiles,
+    ResultsFile,
     Sparsity,
-    Target,
-    Weights,
     examples,
 )
 
@@ -53,6 +32,7 @@ EXAMPLES = examples(
     'gstarx explain --smiles "CC(=O)Nc1ccc([N+](=O)[O-])cc1" --draw molecule.svg',
     'gstarx explain --sentence "a gripping and wonderfully acted film" --json',
     "gstarx explain nitro --split test --limit 20 -e subgraphx --json > found.json",
+    "gstarx explain --file molecules.csv --weights mine.safetensors --output scores.csv",
     "gstarx explain --file graphs.pt --model my_code:make_model --weights weights.pt",
 )
 
@@ -94,78 +74,70 @@ class Printer:
         return self.printed if self.several else next(iter(self.printed), None)
 
 
+@takes_inputs
 def explain(
     ctx: typer.Context,
-    dataset: MaybeDataset = None,
-    graphs: Positions = None,
-    smiles: Smiles = None,
-    sentence: Sentences = None,
-    file: Files = None,
-    split: MaybeSplit = None,
-    limit: Limit = None,
-    data: Data = None,
-    model: Model = None,
-    weights: Weights = None,
-    return_type: ReturnType = "raw",
+    inputs: InputSelection,
     explainer: Explainer = "gstarx",
     option: Options = None,
-    target: Target = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
-    seed: Seed = 0,
     draw: Draw = None,
-    output: JsonFile = None,
+    output: ResultsFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain predictions: which nodes they depend on.
 
-    Graphs come from a dataset, or are your own molecules, sentences or files. After Ctrl-C the
-    finished explanations are printed and written. With [b]--json[/b] one graph is an object,
+    Graphs come from a dataset, or are your own molecules, sentences, tables or files. After Ctrl-C
+    the finished explanations are printed and written. With [b]--json[/b] one graph is an object,
     several are a list.
     """
-    from gstarx.cli.graphs import InputSelection
+    from gstarx.cli.exports import SUFFIXES, write_records
     from gstarx.cli.methods import create_explainers, parse_options
-    from gstarx.cli.records import Judge
+    from gstarx.cli.records import Judge, skipped_row
 
-    writable(output, ".json")
+    writable(output, *SUFFIXES)
     writable(draw, ".svg", ".png")
     options = parse_options(option or (), [explainer], getattr(ctx.obj, "explainers", {}))
-    input_selection = InputSelection(
-        dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
-    )
-    input_selection.check()  # before torch is loaded, which takes seconds
+    inputs.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
-        subjects = input_selection.subjects()
-        (method,) = create_explainers(
-            input_selection, options, baseline=baseline, seed=seed
-        ).values()
-        judge = Judge(input_selection, sparsity, seed, target, return_type)
-        printer = Printer(stream if as_json else None, draw=draw, several=len(subjects) > 1)
+        subjects = inputs.subjects()
+        (method,) = create_explainers(inputs, options, baseline=baseline).values()
+        judge = Judge(inputs, sparsity)
+        targets = inputs.targets(subjects[0].data)
+        tasks = [(subject, target) for subject in subjects for target in targets]
+        several = len(tasks) + len(inputs.skipped) > 1
+        printer = Printer(stream if as_json else None, draw=draw, several=several)
         try:
+            for row in inputs.skipped:
+                printer.add(skipped_row(row))
             errors = _explain_all(
-                subjects, printer, lambda one: judge.record(explainer, method, one, options)
+                tasks, printer, lambda one, at: judge.record(explainer, method, one, options, at)
             )
         finally:
             with uninterrupted():
                 printer.close()
                 if output is not None and printer.printed:
-                    write(output, json_text(printer.content) + "\n")
+                    write_records(output, printer.content)
     if errors:
         raise typer.Exit(1)
+    inputs.finish()
 
 
 def _explain_all(
-    subjects: Sequence[Subject], printer: Printer, explained: Callable[[Subject], Record]
+    tasks: Sequence[tuple[Subject, int | None]],
+    printer: Printer,
+    explained: Callable[[Subject, int | None], Record],
 ) -> int:
     """Explain and print one graph after another; return how many failed."""
     from gstarx.cli.records import failed
 
     errors = 0
     try:
-        with progress("explaining", len(subjects)) as step:
-            for subject in subjects:
+        with progress("explaining", len(tasks)) as step:
+            for subject, target in tasks:
                 try:
-                    record = explained(subject)
+                    record = explained(subject, target)
                 except CommandError:
                     raise
                 except Exception as error:
@@ -175,7 +147,7 @@ def _explain_all(
                     printer.add(record.as_dict(), record)
                 step()
     except KeyboardInterrupt:
-        note(f"stopped: {len(printer.printed)} of {len(subjects)} graphs are finished")
+        note(f"stopped: {len(printer.printed)} of {len(tasks)} explanations are finished")
         raise
     return errors
 

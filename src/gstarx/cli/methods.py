@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gstarx._internal.quoting import quoted
 from gstarx.cli.console import CommandError, WrongUse, note
-from gstarx.cli.graphs import InputSelection
+from gstarx.cli.inputs import InputSelection
 
 if TYPE_CHECKING:
     from gstarx.explainers import NodeExplainer
@@ -56,14 +56,14 @@ def parse_options(
 
 
 def create_explainers(
-    input_selection: InputSelection, options: OptionsOf, *, baseline: str | None, seed: int
+    inputs: InputSelection, options: OptionsOf, *, baseline: str | None
 ) -> dict[str, NodeExplainer]:
     """The explainers by name, configured for the dataset and trained where they need it."""
     from gstarx import explainers
     from gstarx.explainers import options_of, with_settings
 
     made = {}
-    mean = None if baseline is None else _mean_output(input_selection, baseline)
+    mean = None if baseline is None else _mean_output(inputs, baseline)
     for name, explainer_options in options.items():
         more: dict[str, Any] = dict(explainer_options)
         if mean is not None and "baseline" in options_of(name):
@@ -72,30 +72,32 @@ def create_explainers(
             raise WrongUse(
                 "gstarx_published needs --baseline, in the paper's experiments --baseline test"
             )
-        dataset = with_settings(input_selection.dataset or input_selection.network.dataset)
+        dataset = with_settings(inputs.dataset or inputs.network.dataset)
         try:
             explainer = explainers.create(name, dataset=dataset, **more)
         except (TypeError, ValueError) as error:
             raise WrongUse(str(error)) from error
         if explainer.requires_training:
-            _train(input_selection, name, explainer, seed)
+            _train(inputs, name, explainer)
         made[name] = explainer
     return made
 
 
-def _mean_output(input_selection: InputSelection, split: str) -> Any:
+def _mean_output(inputs: InputSelection, split: str) -> Any:
     from gstarx.gnn import expected_output
 
-    if input_selection.loaded is None:
+    if inputs.loaded is None:
         raise CommandError(f"--baseline {split} needs a dataset, and none was given")
-    graphs = list(input_selection.loaded) if split == "all" else input_selection.loaded.split(split)
-    return expected_output(input_selection.network.model, graphs)
+    graphs = list(inputs.loaded) if split == "all" else inputs.loaded.split(split)
+    return expected_output(
+        inputs.network.model, graphs, mode=inputs.mode, return_type=inputs.return_type
+    )
 
 
-def _train(input_selection: InputSelection, name: str, explainer: NodeExplainer, seed: int) -> None:
-    if input_selection.loaded is None:
+def _train(inputs: InputSelection, name: str, explainer: NodeExplainer) -> None:
+    if inputs.loaded is None:
         raise CommandError(
             f"{name} has to be trained on the graphs of a dataset, and none was given"
         )
-    note(f"training {name} on the {input_selection.loaded.name!r} training graphs ...")
-    explainer.fit(input_selection.network.model, input_selection.loaded.split("train"), seed=seed)
+    note(f"training {name} on the {inputs.loaded.name!r} training graphs ...")
+    explainer.fit(inputs.network.model, inputs.loaded.split("train"), seed=inputs.seed)

@@ -110,8 +110,8 @@ Files = Annotated[
     list[Path] | None,
     typer.Option(
         "--file",
-        help="Your own graphs: PyG Data in .pt, .npz, .safetensors, .json; or molecules: .smi, "
-        ".csv with a column 'smiles'.",
+        help="Your own graphs: PyG Data in .pt, .npz, .safetensors, .json; or a table of "
+        "molecules: .csv, .tsv, .smi, .sdf, .parquet.",
         rich_help_panel=_WHICH,
         show_default=False,
     ),
@@ -284,11 +284,11 @@ Options = Annotated[
     ),
 ]
 Target = Annotated[
-    int | None,
+    str | None,
     typer.Option(
         "--target",
-        min=0,
-        help="The class to explain; by default the predicted one.",
+        help="The class or output to explain, by its name or number, or [b]all[/b]; by default the "
+        "predicted class.",
         rich_help_panel=_WORK,
         show_default=False,
     ),
@@ -342,6 +342,16 @@ Draw = Annotated[
     typer.Option(
         "--draw",
         help="A picture, .svg or .png. With several graphs their names are added.",
+        rich_help_panel=_OUT,
+        show_default=False,
+    ),
+]
+ResultsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        help="Also write the results: .json, .csv or .parquet with a row for every node, or .sdf "
+        "with atom properties.",
         rich_help_panel=_OUT,
         show_default=False,
     ),

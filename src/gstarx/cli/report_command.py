@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,26 +20,14 @@ from gstarx.cli.console import (
     show_progress,
     writable,
 )
-from gstarx.cli.graphs import InputSelection, Subject
+from gstarx.cli.inputs import InputSelection, Subject, takes_inputs
 from gstarx.cli.options import (
     SPARSITY,
     AsJson,
     Baseline,
-    Data,
     Explainers,
-    Files,
-    Limit,
-    MaybeDataset,
-    MaybeSplit,
-    Model,
     Options,
-    Positions,
-    ReturnType,
-    Seed,
-    Sentences,
-    Smiles,
     Sparsity,
-    Weights,
     examples,
 )
 from gstarx.cli.runs_command import runs_of
@@ -57,32 +45,22 @@ EXAMPLES = examples(
 )
 
 
+@takes_inputs
 def report(
     ctx: typer.Context,
-    dataset: MaybeDataset = None,
-    graphs: Positions = None,
-    smiles: Smiles = None,
-    sentence: Sentences = None,
-    file: Files = None,
-    split: MaybeSplit = None,
+    inputs: InputSelection,
     from_store: Annotated[
         Path | None,
         typer.Option(
             "--store",
-            help="Show the results of the runs in this store, on the graphs they all explained.",
+            help="Show the results of the runs in this store, on graphs that all of them have.",
             show_default=False,
         ),
     ] = None,
-    limit: Limit = None,
-    data: Data = None,
-    model: Model = None,
-    weights: Weights = None,
-    return_type: ReturnType = "raw",
     explainer: Explainers = ["gstarx", "subgraphx", "graphsvx"],  # noqa: B006
     option: Options = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
-    seed: Seed = 0,
     title: Annotated[str | None, typer.Option(help="Of the page.", show_default=False)] = None,
     output: Annotated[Path, typer.Option(help="The page, .html.")] = Path("report.html"),
     as_json: AsJson = False,
@@ -92,77 +70,70 @@ def report(
     The page needs no network and can be sent to others as it is.
     """
     from gstarx.cli.methods import create_explainers, parse_options
+    from gstarx.report import write_report
 
     writable(output, ".html")
-    input_selection = InputSelection(
-        dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
-    )
     if from_store is None:
-        input_selection.check()  # before torch is loaded, which takes seconds
+        inputs.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
         methods: Mapping[str, Any]
         if from_store is not None:
-            input_selection, methods = stored_results(from_store, input_selection)
+            inputs, methods = stored_results(from_store, inputs)
         else:
             known = getattr(ctx.obj, "explainers", {})
             options = parse_options(option or (), explainer, known)
-            methods = create_explainers(input_selection, options, baseline=baseline, seed=seed)
-        report_data = gathered(
-            input_selection,
-            methods,
-            title=title,
-            sparsity=sparsity,
-            seed=seed,
-            return_type=return_type,
-        )
-        from gstarx.report import write_report
-
+            methods = create_explainers(inputs, options, baseline=baseline)
+        report_data = gathered(inputs, methods, title=title, sparsity=sparsity)
         write_report(output, report_data)
     if as_json:
         print_json(summary(report_data, output), stream)
     else:
         out().print(f"wrote {output}", soft_wrap=True)
+    inputs.finish()
 
 
 def gathered(
-    input_selection: InputSelection,
+    inputs: InputSelection,
     methods: Mapping[str, Any],
     *,
     title: str | None = None,
     sparsity: float = SPARSITY,
-    seed: int = 0,
-    **more: Any,
 ) -> ReportData:
     """Everything that the report on a set of graphs shows.
 
     Parameters
     ----------
-    input_selection
+    inputs
         Which graphs and which network.
     methods
         Explainers by name, or their explanations of every graph.
-    title, sparsity, seed
+    title, sparsity
         Of the page.
-    **more
-        Options of :func:`gstarx.report.build_report`.
     """
     from gstarx.report import build_report
 
-    subjects = input_selection.subjects()
+    subjects = inputs.subjects()
+    inputs.check_reference()
+    targets = inputs.targets(subjects[0].data)
+    if len(targets) > 1:
+        raise WrongUse(f"a report is about one target (got --target {inputs.target})")
     return build_report(
-        input_selection.network.model,
+        inputs.network.model,
         [subject.data for subject in subjects],
         methods,
-        title=title or f"{input_selection.network.name} explained",
-        class_names=input_selection.class_names,
+        title=title or f"{inputs.network.name} explained",
+        class_names=inputs.output_names,
         names=[subject.name for subject in subjects],
         positions=[subject.position for subject in subjects],
-        model_facts={"name": input_selection.network.name, **input_selection.network.facts},
-        dataset_facts=_dataset_facts(input_selection, subjects),
+        model_facts={"name": inputs.network.name, **inputs.network.facts},
+        dataset_facts=_dataset_facts(inputs, subjects),
         sparsity=sparsity,
-        seed=seed,
+        seed=inputs.seed,
+        target=targets[0],
+        mode=inputs.mode,
+        return_type=inputs.return_type,
+        **({} if inputs.reference is None else {"reference": inputs.reference}),
         progress=show_progress(),
-        **more,
     )
 
 
@@ -184,42 +155,40 @@ def summary(report_data: ReportData, path: Path) -> dict[str, Any]:
     }
 
 
-def _dataset_facts(input_selection: InputSelection, subjects: list[Subject]) -> dict[str, str]:
+def _dataset_facts(inputs: InputSelection, subjects: list[Subject]) -> dict[str, str]:
     facts = {"graphs shown": f"{len(subjects):,}"}
-    if input_selection.dataset is None or input_selection.loaded is None:
+    if inputs.source is None or inputs.loaded is None:
         return facts
-    loaded = input_selection.loaded
+    loaded = inputs.loaded
     about = {"name": loaded.name, "about": loaded.description, "source": loaded.source}
-    if input_selection.split is not None:
-        facts["split"] = input_selection.split
+    if inputs.split is not None:
+        facts["split"] = inputs.split
+    if loaded.unreadable and inputs.dataset is None:
+        facts["rows skipped"] = f"{len(loaded.unreadable):,}"
     return {**about, "graphs": f"{len(loaded):,}", **facts}
 
 
 def stored_results(
-    store: Path, input_selection: InputSelection
+    store: Path, inputs: InputSelection
 ) -> tuple[InputSelection, dict[str, list[Explanation]]]:
     """The graphs that all runs of a store have explained, and the explanations of each run.
 
     Parameters
     ----------
     store
-        The store; its runs must be about one dataset and one network.
-    input_selection
+        The store; its runs must be about one dataset, one network and one target.
+    inputs
         The other options of the command: ``limit`` and ``data``.
     """
-    if (
-        input_selection.dataset
-        or input_selection.smiles
-        or input_selection.sentences
-        or input_selection.files
-        or input_selection.model
+    if any((inputs.dataset, inputs.smiles, inputs.sentence, inputs.file, inputs.graphs)) or (
+        inputs.model or inputs.weights
     ):
         raise WrongUse("--store knows its graphs and network: say nothing else about them")
     from gstarx.runs import StoreError, explanation_of
 
     runs = runs_of(store)
-    for field in ("dataset", "weights"):
-        several = sorted({run[field] for run in runs})
+    for field in ("dataset", "model", "target"):
+        several = sorted({str(run[field]) for run in runs})
         if len(several) > 1:
             raise CommandError(f"the runs in {store} are about several: {', '.join(several)}")
     rows = {}
@@ -231,19 +200,37 @@ def stored_results(
     common = sorted(set.intersection(*map(set, rows.values()))) if rows else []
     if not common:
         raise CommandError(f"there is no graph that all {len(rows)} runs in {store} have explained")
-    common = common[: input_selection.limit]
-    common_selection = replace(
-        input_selection,
-        dataset=runs[0]["dataset"],
-        positions=[str(position) for position in common],
-        weights=Path(runs[0]["weights"]),
-        limit=None,
-    )
+    common = common[: inputs.limit]
     explanations = {
         name: [explanation_of(by_graph[graph]) for graph in common]
         for name, by_graph in rows.items()
     }
-    return common_selection, explanations
+    return _inputs_of(runs[0]["spec"], common, inputs), explanations
+
+
+def _inputs_of(
+    spec: Mapping[str, Any], positions: list[int], inputs: InputSelection
+) -> InputSelection:
+    """The inputs of a run, from its specification."""
+    dataset, model = spec["dataset"], spec["model"]
+    known = {field.name for field in fields(InputSelection)}
+    own = {} if dataset["name"] else dataset["options"]
+    return replace(
+        inputs,
+        dataset=dataset["name"],
+        file=None if dataset.get("file") is None else [Path(dataset["file"])],
+        graphs=dataset.get("graphs"),
+        positions=[str(position) for position in positions],
+        model=model.get("factory"),
+        weights=None if model["weights"] is None else Path(model["weights"]),
+        return_type=model.get("return_type", "raw"),
+        target=None if spec.get("target") is None else str(spec["target"]),
+        **{
+            "limit": None,
+            **{name: value for name, value in own.items() if name in known},
+            "task": model.get("task"),
+        },
+    )
 
 
 def _name(run: Mapping[str, Any], runs: list[dict[str, Any]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -42,7 +43,7 @@ def list_runs(store: StorePath, as_json: AsJson = False) -> None:
     """All runs of a store, oldest first."""
     runs = runs_of(store)
     if as_json:
-        print_json(runs)
+        print_json([_without_spec(run) for run in runs])
         return
     shown = table("run", "dataset", "split", "explainer", "explained", "failed", left=4)
     for run in runs:
@@ -68,7 +69,7 @@ def show(store: StorePath, run: Run = None, as_json: AsJson = False) -> None:
             note(f"warning: {error}")
             continue
         errors = [row for row in rows if row["error"] is not None]
-        content.append({**about, "points": points, "errors": errors})
+        content.append({**_without_spec(about), "points": points, "errors": errors})
         if as_json:
             continue
         title = f"{about['run'][:12]}  {about['explainer']} on {about['dataset']}, {count} graphs"
@@ -185,16 +186,31 @@ def _listed(store: Path) -> tuple[list[dict[str, Any]], dict[str, StoreError]]:
             problems[run] = error
         by_run[run] = {
             "run": run,
-            "dataset": spec["dataset"]["name"],
+            "dataset": _dataset_title(spec["dataset"]),
             "split": spec["split"],
             "explainer": spec["explainer"]["name"],
             "options": spec["explainer"]["options"],
+            "model": spec["model"].get("factory") or spec["model"]["weights"],
             "weights": spec["model"]["weights"],
+            "target": spec.get("target"),
             "seed": spec["seed"],
             "explained": counts[0],
             "failed": counts[1],
+            "spec": spec,
         }
     return list(by_run.values()), problems
+
+
+def _without_spec(run: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in run.items() if name != "spec"}
+
+
+def _dataset_title(dataset: Mapping[str, Any]) -> str:
+    if dataset["name"]:
+        return str(dataset["name"])
+    return (
+        Path(dataset["file"]).stem if dataset.get("file") else dataset["graphs"].replace(":", ".")
+    )
 
 
 def _counts(store: Path, run: str) -> tuple[int, int]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from gstarx.datasets.dataset import GraphDataset, Statistics
 from gstarx.datasets.dataset import label_of as label_of
 from gstarx.datasets.dataset import title_of as title_of
-from gstarx.datasets.molecules import from_table
+from gstarx.datasets.molecule_tables import from_table
+from gstarx.datasets.molecules import MOLECULE_FEATURES as MOLECULE_FEATURES
+from gstarx.datasets.molecules import largest_part as largest_part
+from gstarx.datasets.molecules import smiles_graph
 from gstarx.datasets.raw_files import archive as archive
-from gstarx.datasets.smiles import smiles_graph
 from gstarx.datasets.sources import from_graphs, load, load_source, names
 from gstarx.datasets.tables import UnreadableRow as UnreadableRow
-from gstarx.datasets.tables import check_molecules as check_molecules
-from gstarx.datasets.tables import read_molecule as read_molecule
 
 __all__ = [
     "GraphDataset",

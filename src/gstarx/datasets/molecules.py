@@ -1,207 +1,24 @@
-"""Molecules as graphs: atoms are nodes, bonds are edges. BBBP, BACE, and any CSV of SMILES."""
+"""Molecules as graphs: atoms are nodes, bonds are edges."""
 
 from __future__ import annotations
 
-import logging
-import os
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
+import json
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch_geometric import __version__ as _pyg_version
 from torch_geometric.data import Data
-from tqdm import tqdm
 
+from gstarx._internal.molecules import read_molecule
 from gstarx._internal.optional import require
 from gstarx._internal.quoting import quoted
-from gstarx.datasets.cache import cached_graphs
-from gstarx.datasets.dataset import GraphDataset
-from gstarx.datasets.labels import Labels, normal_label, read_labels
-from gstarx.datasets.paper import TABLE_5, warn_if_unlike_the_paper
-from gstarx.datasets.raw_files import download, find
-from gstarx.datasets.splits import split_molecules
-from gstarx.datasets.tables import (
-    Columns,
-    TableRow,
-    UnreadableRow,
-    WrongColumnsError,
-    open_table,
-    read_molecule,
-    selected_rows,
-)
+from gstarx.datasets.mutag import MUTAG_ATOMS
+from gstarx.datasets.nitro import FEATURES
 
-_LOG = logging.getLogger(__name__)
+#: What a network can read of a molecule: PyG's nine numbers for each atom, these and PyG's numbers
+#: for each bond, or the few elements of a dataset.
+MOLECULE_FEATURES = ("molecule", "molecule+bonds", "nitro", "mutag")
 
-#: Version of :func:`molecule_graph` for stored graphs.
-_VERSION = 1
-
-
-def load_bbbp(root: Path, *, split: str = "random", bond_features: bool = False) -> GraphDataset:
-    """2,039 molecules, class 1 if it passes the blood–brain barrier (``BBBP/BBBP.csv``).
-
-    RDKit cannot read eleven of the 2,050 rows; they are ``unreadable``. Nodes and options as for
-    :func:`from_csv`.
-    """
-    return _moleculenet(
-        GraphDataset(
-            "bbbp",
-            (),
-            2,
-            {},
-            source="MoleculeNet; Martins et al., J. Chem. Inf. Model. 52 (2012) 1686-1697",
-            license="MoleculeNet states none for this file; its code is under the MIT license",
-            description="Drug-like molecules; does it pass the blood-brain barrier?",
-            class_names=("does not pass", "passes"),
-        ),
-        find(root, ["BBBP/BBBP.csv", "BBBP/raw/BBBP.csv", "bbbp/raw/BBBP.csv"])
-        or _download("bbbp", root / "BBBP" / "BBBP.csv"),
-        ("smiles", "p_np"),
-        split=split,
-        bond_features=bond_features,
-    )
-
-
-def load_bace(root: Path, *, split: str = "random", bond_features: bool = False) -> GraphDataset:
-    """1,513 molecules, class 1 if it inhibits human β-secretase 1 (``BACE/bace.csv``).
-
-    Nodes and options as for :func:`from_csv`.
-    """
-    return _moleculenet(
-        GraphDataset(
-            "bace",
-            (),
-            2,
-            {},
-            source="MoleculeNet; Subramanian et al., J. Chem. Inf. Model. 56 (2016) 1936-1949",
-            license="CC0 as published with AttentiveFP",
-            description="Candidate drugs; does it inhibit human beta-secretase 1?",
-            class_names=("does not inhibit", "inhibits"),
-        ),
-        find(root, ["BACE/bace.csv", "BACE/raw/bace.csv", "bace/raw/bace.csv"])
-        or _download("bace", root / "BACE" / "bace.csv"),
-        ("mol", "Class"),
-        split=split,
-        bond_features=bond_features,
-    )
-
-
-def from_table(
-    path: str | os.PathLike[str],
-    *,
-    smiles: str | None = None,
-    label: str | None = None,
-    name_column: str | None = None,
-    task: str | None = None,
-    name: str | None = None,
-    delimiter: str | None = None,
-    split: str = "random",
-    limit: int | None = None,
-    sample: int | None = None,
-    seed: int = 0,
-    salts: str = "keep",
-    bond_features: bool = False,
-    progress: bool = False,
-) -> GraphDataset:
-    """A dataset out of your own table of molecules.
-
-    A row that cannot be read is skipped and listed in ``unreadable`` with its line, its name and
-    the reason.
-
-    Parameters
-    ----------
-    path
-        A ``.csv`` or ``.tsv`` file with a header line, a ``.smi`` file (a SMILES and perhaps a name
-        in each line), an ``.sdf`` or a ``.parquet`` file.
-    smiles, name_column
-        The columns of molecules and of their names; by default found by their usual names.
-    label
-        The column of labels, or several columns separated by commas. By default a column of a
-        usual name such as ``label``; without one, the molecules have no labels.
-    task
-        ``"classification"``, ``"binary"``, ``"multilabel"`` or ``"regression"``; by default what
-        the labels look like. Classes are whole numbers or words; sorted, they become the classes
-        0, 1, ..., and the ``class_names``.
-    name
-        Name of the dataset; by default that of the file.
-    delimiter
-        What separates the columns of a CSV file; by default found out.
-    split
-        ``"random"``: 80/10/10 by a fixed seed, as in the paper. ``"scaffold"``: 80/10/10 with no
-        Bemis–Murcko scaffold on two sides. Otherwise a column whose cells are ``train``, ``val`` or
-        ``valid``, and ``test``.
-    limit
-        Read the first rows only, and look no further.
-    sample
-        Read so many rows, drawn at random by ``seed`` after the file was counted.
-    salts
-        ``"largest"`` keeps the largest part of a molecule that has several; ``"keep"`` keeps all.
-    bond_features
-        Whether graphs carry PyG's bond features as ``edge_attr``.
-    progress
-        Show a bar.
-
-    Returns
-    -------
-    GraphDataset
-        Graphs as :func:`molecule_graph` makes them, each with its ``name`` where it has one.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        When the file is missing, has no such columns, or no row can be read.
-
-    Notes
-    -----
-    Needs RDKit: ``pip install 'gstarx[molecules]'``. Graphs are kept on disk, see
-    :func:`gstarx.datasets.cache.cached_graphs`.
-    """
-    path = Path(path)
-    if salts not in ("keep", "largest", "warn"):
-        raise ValueError(f"salts must be one of 'keep', 'largest', 'warn' (got {salts!r})")
-    by_column = split not in ("random", "scaffold")
-    table = open_table(path, delimiter=delimiter)
-    columns = table.columns(
-        smiles=smiles, name=name_column, label=label, split=split if by_column else None
-    )
-    chosen = selected_rows(path, table, limit=limit, sample=sample, seed=seed)
-    rows = list(tqdm(chosen, desc="reading", unit="row", disable=not progress))
-    if not rows and not table.problems:
-        raise ValueError(f"{path} holds no molecules")
-    labels = None
-    if columns.labels and rows:
-        cells = [[row.cells[column] for column in columns.labels] for row in rows]
-        labels = read_labels(path, columns.labels, cells, task)
-    graphs, problems = _labeled_graphs(
-        name or path.stem,
-        rows,
-        columns,
-        labels,
-        largest=salts == "largest",
-        bond_features=bond_features,
-        progress=progress,
-    )
-    problems = sorted([*table.problems, *problems], key=lambda row: row.line)
-    if not graphs:
-        raise ValueError(f"{path} holds no molecule that can be read: {problems[0]}")
-    _warn(path, problems)
-    if by_column:
-        split_indices = _named_splits(path, split, [str(graph.pop("split")) for graph in graphs])
-    else:
-        split_indices = split_molecules([graph.smiles for graph in graphs], split)
-    return GraphDataset(
-        name or path.stem,
-        graphs,
-        0 if labels is None else len(labels.class_names),
-        split_indices,
-        source=str(path),
-        unreadable=tuple(problems),
-        class_names=() if labels is None else labels.class_names,
-        task="classification" if labels is None else labels.task,
-        target_names=() if labels is None else labels.target_names,
-    )
+_AROMATIC = 7  # column of PyG's atom features
 
 
 def molecule_graph(smiles: str, *, bond_features: bool = False) -> Data | None:
@@ -233,8 +50,20 @@ def molecule_graph(smiles: str, *, bond_features: bool = False) -> Data | None:
     return graph
 
 
-def graph_or_reason(smiles: str, *, bond_features: bool = False) -> tuple[Data | None, str]:
-    """A molecule as :func:`molecule_graph` makes it, or ``None`` and why not."""
+def graph_or_reason(
+    smiles: str, features: str = "molecule", *, bond_features: bool = False
+) -> tuple[Data | None, str]:
+    """A molecule with the features that a network reads, or ``None`` and why not.
+
+    Parameters
+    ----------
+    smiles
+        The molecule.
+    features
+        One of :data:`MOLECULE_FEATURES`.
+    bond_features
+        Keep PyG's bond features with any of them.
+    """
     chem = require("rdkit.Chem", extra="molecules")
     from torch_geometric.utils import from_rdmol
 
@@ -246,15 +75,63 @@ def graph_or_reason(smiles: str, *, bond_features: bool = False) -> tuple[Data |
     except ValueError as error:
         return None, f"an atom or bond that PyG has no features for ({error})"
     symbol = chem.GetPeriodicTable().GetElementSymbol
-    graph = Data(
-        x=parsed.x.float(),
-        edge_index=parsed.edge_index,
-        smiles=smiles,
-        atoms=[symbol(number) for number in parsed.x[:, 0].tolist()],
-    )
-    if bond_features:
+    atoms = [symbol(number) for number in parsed.x[:, 0].tolist()]
+    x = parsed.x.float()
+    if features in ("nitro", "mutag"):
+        elements = MUTAG_ATOMS if features == "mutag" else FEATURES[:-1]
+        unknown = next((atom for atom in atoms if atom not in elements), None)
+        if unknown is not None:
+            return None, f"networks of {features!r} know {', '.join(elements)} only (got {unknown})"
+        one_hot = torch.eye(len(elements))[[elements.index(atom) for atom in atoms]]
+        aromatic = x[:, _AROMATIC : _AROMATIC + 1]
+        x = one_hot if features == "mutag" else torch.cat([one_hot, aromatic], dim=1)
+    graph = Data(x=x, edge_index=parsed.edge_index, smiles=smiles, atoms=atoms)
+    if bond_features or features == "molecule+bonds":
         graph.edge_attr = parsed.edge_attr.float()
     return graph, ""
+
+
+def smiles_graph(
+    smiles: str | Any, dataset: str | None = None, *, bond_features: bool = False
+) -> Data:
+    """A molecule as a graph that a network trained on a dataset can read.
+
+    Parameters
+    ----------
+    smiles
+        The molecule, as SMILES or as a ``Mol`` of RDKit. Hydrogens are not nodes. Nodes are in the
+        order of the atoms in the SMILES; for a ``Mol``, node ``i`` is atom ``atom_order[i]``.
+    dataset
+        Name of the dataset. ``"nitro"`` and ``"mutag"`` know few elements; every other network of
+        molecules gets PyG's nine numbers for each atom, see
+        :func:`gstarx.datasets.molecules.molecule_graph`.
+    bond_features
+        Whether to keep PyG's bond features as ``edge_attr``.
+
+    Raises
+    ------
+    ValueError
+        When RDKit cannot read it, or it has an element that the dataset has no feature for.
+
+    Examples
+    --------
+    >>> smiles_graph("Cc1ccccc1", "nitro").x.shape
+    torch.Size([7, 8])
+    >>> smiles_graph("CC[Si]", "mutag")
+    Traceback (most recent call last):
+    ...
+    ValueError: networks of 'mutag' know C, N, O, F, I, Cl, Br only (got Si): 'CC[Si]'
+    """
+    order = None
+    if not isinstance(smiles, str):
+        smiles, order = _written(smiles)
+    features = dataset if dataset in MOLECULE_FEATURES else "molecule"
+    graph, reason = graph_or_reason(smiles.strip(), features, bond_features=bond_features)
+    if graph is None:
+        raise ValueError(f"{reason}: {quoted(smiles)}")
+    if order is not None:
+        graph.atom_order = torch.tensor(order)
+    return graph
 
 
 def largest_part(smiles: str) -> str:
@@ -272,116 +149,17 @@ def largest_part(smiles: str) -> str:
     return str(chem.MolToSmiles(best))
 
 
-def _moleculenet(
-    about: GraphDataset, path: Path, columns: tuple[str, str], *, split: str, bond_features: bool
-) -> GraphDataset:
-    smiles, label = columns
-    table = open_table(path, delimiter=",")
-    try:
-        known = table.columns(smiles=smiles, label=label)
-    except WrongColumnsError as error:
-        raise WrongColumnsError(f"this is not the file of {about.name}: {error}") from error
-    rows = list(table.rows)
-    if table.problems:  # of a file that is known, no row has a reason to be wrong
-        raise ValueError(f"{path} {table.problems[0]}; the file may be cut short")
-    for row in rows:
-        if normal_label(row.cells[label]) not in ("0", "1"):
-            raise ValueError(
-                f"{path} line {row.line}: {label} must be 0 or 1 (got {quoted(row.cells[label])})"
-            )
-    if len(rows) < TABLE_5[about.name].graphs and not path.read_bytes().endswith(b"\n"):
-        raise ValueError(f"{path} line {rows[-1].line}: the line has no end, the file is cut short")
-    values: list[Any] = [torch.tensor([int(normal_label(row.cells[label]))]) for row in rows]
-    graphs, problems = _labeled_graphs(
-        about.name,
-        rows,
-        replace(known, name=None),
-        Labels(about.task, values),
-        bond_features=bond_features,
-    )
-    _LOG.info("%s: %d unreadable molecules", path, len(problems))
-    return warn_if_unlike_the_paper(
-        about.replace(
-            graphs=tuple(graphs),
-            split_indices=split_molecules([graph.smiles for graph in graphs], split),
-            unreadable=tuple(problems),
+def _written(molecule: Any) -> tuple[str, list[int]]:
+    """The SMILES of a ``Mol`` without hydrogens, and which of its atoms each atom of it is."""
+    chem = require("rdkit.Chem", extra="molecules")
+    if not isinstance(molecule, chem.Mol):
+        raise TypeError(
+            f"a molecule must be a SMILES or a Mol of RDKit (got {type(molecule).__name__})"
         )
-    )
-
-
-def _labeled_graphs(
-    name: str,
-    rows: Sequence[TableRow],
-    columns: Columns,
-    labels: Labels | None,
-    *,
-    largest: bool = False,
-    bond_features: bool,
-    progress: bool = False,
-) -> tuple[list[Data], list[UnreadableRow]]:
-    """The graphs of rows, with their labels and names, and the rows that gave none."""
-    written = [row.cells[columns.smiles] for row in rows]
-    smiles = [largest_part(text) for text in written] if largest else written
-    made = iter(_graphs(name, smiles, bond_features=bond_features, progress=progress))
-    values = [None] * len(rows) if labels is None else labels.values
-    graphs, problems = [], []
-    following = next(made, None)
-    for row, text, value in zip(rows, smiles, values, strict=True):
-        own_name = row.cells[columns.name] if columns.name else ""
-        reason = value if isinstance(value, str) else ""
-        # equal SMILES are read alike, so what is missing shows where the two lists part
-        if following is not None and following.smiles == text:
-            graph, following = following, next(made, None)
-        else:
-            reason = graph_or_reason(text)[1]
-        if reason:
-            problems.append(UnreadableRow(row.line, text, reason, own_name or None))
-            continue
-        if isinstance(value, Tensor):
-            graph.y = value
-        if own_name:
-            graph.name = own_name
-        if columns.split:
-            graph.split = row.cells[columns.split]
-        graphs.append(graph)
-    return graphs, problems
-
-
-def _graphs(name: str, smiles: Sequence[str], *, bond_features: bool, progress: bool) -> list[Data]:
-    """The molecules that can be read, in order, from disk where they were made before."""
-    versions = [require("rdkit", extra="molecules").__version__, _pyg_version]
-
-    def build() -> list[Data]:
-        bar = tqdm(smiles, desc="molecules", unit="molecule", disable=not progress)
-        made = [molecule_graph(text, bond_features=bond_features) for text in bar]
-        return [graph for graph in made if graph is not None]
-
-    options = {"rows": list(smiles), "bonds": bond_features, "with": versions}
-    return cached_graphs(name, [], options, _VERSION, build)
-
-
-def _named_splits(path: Path, column: str, cells: Sequence[str]) -> dict[str, list[int]]:
-    usual = {"train": "train", "training": "train", "val": "val", "valid": "val"}
-    usual |= {"validation": "val", "test": "test"}
-    splits: dict[str, list[int]] = {"train": [], "val": [], "test": []}
-    for at, cell in enumerate(cells):
-        side = usual.get(cell.strip().lower())
-        if side is None:
-            raise ValueError(
-                f"{path}: cells of the split column {quoted(column)} must be train, val or test "
-                f"(got {quoted(cell)})"
-            )
-        splits[side].append(at)
-    return splits
-
-
-def _warn(path: Path, problems: Sequence[UnreadableRow]) -> None:
-    if problems:
-        lines = ", ".join(str(row.line) for row in problems[:20])
-        _LOG.warning("%s: %d unreadable molecules, lines %s", path, len(problems), lines)
-
-
-def _download(name: str, target: Path) -> Path:
-    from torch_geometric.datasets import MoleculeNet
-
-    return download(target.name, MoleculeNet.url.format(MoleculeNet.names[name][1]), target)
+    numbered = chem.Mol(molecule)
+    for atom in numbered.GetAtoms():
+        atom.SetIntProp("_original", atom.GetIdx())
+    bare = chem.RemoveHs(numbered)
+    smiles = chem.MolToSmiles(bare)
+    order = json.loads(bare.GetProp("_smilesAtomOutputOrder").replace(",]", "]"))
+    return smiles, [bare.GetAtomWithIdx(at).GetIntProp("_original") for at in order]

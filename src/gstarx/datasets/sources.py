@@ -14,7 +14,9 @@ from torch_geometric.data import Data
 from gstarx._internal.factories import call_factory
 from gstarx._internal.quoting import quoted
 from gstarx.datasets.dataset import GraphDataset
-from gstarx.datasets.molecules import from_table
+from gstarx.datasets.graph_files import SUFFIXES as GRAPH_FILES
+from gstarx.datasets.graph_files import read_graphs
+from gstarx.datasets.molecule_tables import from_table
 from gstarx.datasets.splits import random_split_indices, split_molecules
 from gstarx.registry import DATASETS, DatasetSource, resolve
 
@@ -75,7 +77,9 @@ def load_source(source: DatasetSource, *, progress: bool = False) -> GraphDatase
     if source.name is not None:
         options = {"progress": progress} if source.name in ("sst2", "tweets") else {}
         return load(source.name, source.root, **options)
-    if source.file is not None:
+    if source.file is not None and Path(source.file).suffix in GRAPH_FILES:
+        made: Any = read_graphs(Path(source.file))
+    elif source.file is not None:
         return from_table(
             source.file,
             smiles=source.smiles_column,
@@ -87,11 +91,12 @@ def load_source(source: DatasetSource, *, progress: bool = False) -> GraphDatase
             sample=source.sample,
             seed=source.seed,
             salts=source.salts,
-            bond_features=source.bond_features,
+            features=source.features,
             progress=progress,
         )
-    assert source.graphs is not None
-    made = call_factory(source.graphs, "--graphs")
+    else:
+        assert source.graphs is not None
+        made = call_factory(source.graphs, "--graphs")
     return from_graphs(
         made,
         name=source.title,

@@ -16,6 +16,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from gstarx._internal.molecules import rdkit_messages
 from gstarx._internal.optional import require
 from gstarx._internal.quoting import listed, quoted
 
@@ -27,8 +28,6 @@ SUFFIXES = (".csv", ".tsv", ".smi", ".sdf", ".parquet")
 
 #: The longest line that is read, in bytes; a file of one endless line is no table.
 _LONGEST_LINE = 1 << 26
-#: The longest SMILES; what a cell of a CSV file can hold as well.
-LONGEST_SMILES = 131_072
 
 
 class TableError(ValueError):
@@ -280,19 +279,28 @@ def _text_lines(path: Path) -> Iterator[str]:
                 if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                     raise TableError(f"{path} line 1: this is UTF-16: save the file in UTF-8")
                 raw = raw.removeprefix(codecs.BOM_UTF8)
+                if b"\r" in raw and not raw.endswith(b"\n"):  # lines end as on old Macs
+                    yield from _decoded(path, raw.split(b"\r"))
+                    return
             if len(raw) == _LONGEST_LINE:
                 raise TableError(f"{path} line {number}: longer than {_LONGEST_LINE:,} bytes")
-            wrong = raw.find(b"\0")
-            try:
-                text = raw.decode()
-            except UnicodeDecodeError as error:
-                wrong = error.start
-            if wrong >= 0:
-                raise TableError(
-                    f"{path} line {number}: not a text in UTF-8 (got the byte 0x{raw[wrong]:02x}): "
-                    "it is in another encoding, or no text"
-                )
-            yield text
+            yield from _decoded(path, [raw], number)
+
+
+def _decoded(path: Path, lines: Iterable[bytes], start: int = 1) -> Iterator[str]:
+    """Lines as text, the first of which has the number ``start``."""
+    for number, raw in enumerate(lines, start):
+        wrong = raw.find(b"\0")
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError as error:
+            wrong = error.start
+        if wrong >= 0:
+            raise TableError(
+                f"{path} line {number}: not a text in UTF-8 (got the byte 0x{raw[wrong]:02x}): "
+                "it is in another encoding, or no text"
+            )
+        yield text
 
 
 def _structure_file(path: Path) -> Table:
@@ -351,10 +359,10 @@ def _properties(block: str) -> dict[str, str]:
 
 def _from_block(block: str) -> tuple[Any, str]:
     chem = require("rdkit.Chem", extra="molecules")
-    with rdkit_messages() as messages:
+    with rdkit_messages() as reason:
         molecule = chem.MolFromMolBlock(block.partition("M  END")[0] + "M  END\n")
     if molecule is None or not molecule.GetNumAtoms():
-        return None, messages.reason() or "a record without atoms"
+        return None, reason() or "a record without atoms"
     return molecule, ""
 
 
@@ -375,68 +383,3 @@ def _parquet_file(path: Path) -> Table:
                 yield TableRow(line, cells)
 
     return Table(path, header, rows())
-
-
-class rdkit_messages:
-    """Catch what RDKit says while it reads a molecule, which it otherwise prints."""
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def __enter__(self) -> rdkit_messages:
-        import contextlib
-        import io
-
-        self._base = require("rdkit.rdBase", extra="molecules")
-        self._stream = io.StringIO()
-        self._base.LogToPythonStderr()
-        self._redirect = contextlib.redirect_stderr(self._stream)
-        self._redirect.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._redirect.__exit__(None, None, None)
-        self._base.LogToCppStreams()
-        self.text = self._stream.getvalue()
-
-    def reason(self) -> str:
-        """The first message, without the time, and without the input, which is shown anyway."""
-        for line in self.text.splitlines():
-            message = line.partition("] ")[2] or line
-            for end in (" while parsing:", " for input:"):
-                message = message.partition(end)[0]
-            if message.strip():
-                return message.strip().removeprefix("SMILES Parse Error: ")
-        return ""
-
-
-def read_molecule(smiles: str) -> tuple[Any, str]:
-    """A molecule of RDKit, or ``None`` and the reason why RDKit refuses the SMILES.
-
-    >>> read_molecule("CN(C)(C)C")
-    (None, 'Explicit valence for atom # 1 N, 4, is greater than permitted')
-    >>> read_molecule("C1CC")
-    (None, 'unclosed ring')
-    """
-    chem = require("rdkit.Chem", extra="molecules")
-    if not smiles.strip():
-        return None, "no SMILES"
-    if len(smiles) > LONGEST_SMILES:
-        return None, f"a SMILES has at most {LONGEST_SMILES:,} characters (got {len(smiles):,})"
-    with rdkit_messages() as messages:
-        molecule = chem.MolFromSmiles(smiles.strip())
-    if molecule is None:
-        return None, messages.reason() or "no molecule to RDKit"
-    if not molecule.GetNumAtoms():
-        return None, "no atoms"
-    return molecule, ""
-
-
-def check_molecules(smiles: Iterable[str]) -> list[UnreadableRow]:
-    """Those of some SMILES that RDKit cannot read, numbered from one."""
-    problems = []
-    for line, text in enumerate(smiles, start=1):
-        molecule, reason = read_molecule(text)
-        if molecule is None:
-            problems.append(UnreadableRow(line, text, reason))
-    return problems

@@ -3,6 +3,7 @@
 from gstarx.drawing.caption import class_name as class_name
 from gstarx.drawing.caption import output_name as output_name
 from gstarx.drawing.caption import prediction_caption
+from gstarx.drawing.colors import score_color as score_color
 from gstarx.drawing.comparison import WORSE as WORSE
 from gstarx.drawing.comparison import compare
 from gstarx.drawing.dispatch import Subject as Subject

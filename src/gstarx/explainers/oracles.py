@@ -14,7 +14,14 @@ from torch_geometric.data import Data
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.explanation import Attribution
 from gstarx.gnn import ModelTask, restored
-from gstarx.metrics import SPARSITIES, best_selections, refine, selection_size
+from gstarx.metrics import (
+    SPARSITIES,
+    Reference,
+    as_reference,
+    best_selections,
+    refine,
+    selection_size,
+)
 
 
 class BestFound(NodeExplainer):
@@ -26,8 +33,8 @@ class BestFound(NodeExplainer):
         For the sizes that belong to them.
     starts, exhaustive_up_to
         As for :func:`gstarx.metrics.best_selections`.
-    removal
-        As for the metrics.
+    removal, reference
+        As for the metrics; the reference may also be a mapping of its range and mean.
     """
 
     def __init__(
@@ -37,11 +44,12 @@ class BestFound(NodeExplainer):
         starts: int = 2,
         exhaustive_up_to: int = 20_000,
         removal: str = "remove",
+        reference: Reference | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.sparsities = tuple(sparsities)
         self.starts, self.exhaustive_up_to = starts, exhaustive_up_to
-        self.removal = removal
+        self.removal, self.reference = removal, as_reference(reference)
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """The best sets that a search finds."""
@@ -53,6 +61,7 @@ class BestFound(NodeExplainer):
             exhaustive_up_to=self.exhaustive_up_to,
             seed=seed,
             removal=self.removal,
+            reference=self.reference,
             **vars(task),
         )
         best_first = sorted(selections.values(), key=lambda one: -one.evaluation.harmonic_fidelity)
@@ -79,6 +88,8 @@ class Refined(NodeExplainer):
         For the sizes that belong to them.
     removal, baseline
         As for the metrics, and passed on to explainers that take them.
+    reference
+        As for the metrics, or a mapping of its range and mean.
     """
 
     def __init__(
@@ -90,6 +101,7 @@ class Refined(NodeExplainer):
         sparsities: Sequence[float] = SPARSITIES,
         removal: str = "remove",
         baseline: Any = None,
+        reference: Reference | Mapping[str, Any] | None = None,
     ) -> None:
         from gstarx.explainers.registry import create, options_of, packages_of
 
@@ -101,6 +113,7 @@ class Refined(NodeExplainer):
         if self.of.requires_training:
             raise ValueError(f"refined takes explainers that need no training (got {of!r})")
         self.budget, self.sparsities, self.removal = budget, tuple(sparsities), removal
+        self.reference = as_reference(reference)
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """The other explainer's selections, refined."""
@@ -114,6 +127,7 @@ class Refined(NodeExplainer):
                     before.select(size=size),
                     budget=self.budget,
                     removal=self.removal,
+                    reference=self.reference,
                     **{**vars(task), "target": before.target_class},
                 )
                 for size in sorted(sizes, reverse=True)

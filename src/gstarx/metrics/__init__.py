@@ -25,6 +25,8 @@ from gstarx.metrics.optimum import best_selections_in_turn as best_selections_in
 from gstarx.metrics.probabilities import Parts as Parts
 from gstarx.metrics.probabilities import PartTask as PartTask
 from gstarx.metrics.probabilities import part_probabilities as part_probabilities
+from gstarx.metrics.reference import Reference, reference_of
+from gstarx.metrics.reference import as_reference as as_reference
 from gstarx.metrics.robustness import (
     RobustFidelity,
     Stability,
@@ -56,6 +58,7 @@ __all__ = [
     "Faithfulness",
     "FidelityCurve",
     "LabelFidelity",
+    "Reference",
     "RefinedSelection",
     "RobustFidelity",
     "Stability",
@@ -80,6 +83,7 @@ __all__ = [
     "randomization_check",
     "rank_correlation",
     "recall",
+    "reference_of",
     "refine",
     "relabeling_stability",
     "robust_fidelity",

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from gstarx.gnn import Model
 from gstarx.metrics.faithfulness import METRICS, Faithfulness, average, evaluate_many
+from gstarx.metrics.reference import Reference
 from gstarx.metrics.selection import SPARSITIES, as_scores, select_nodes
 
 
@@ -72,6 +73,7 @@ def fidelity_curve(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> FidelityCurve:
     """The metrics of scores at many sparsities, for one graph or averaged over many.
 
@@ -87,7 +89,8 @@ def fidelity_curve(
         The sparsities; by default the paper's eight.
     positive_only
         The rule of :func:`select_nodes`.
-    target, removal, mode, task_level, return_type, index, num_hops, batch_nodes, keywords
+    target, removal,
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
         As for :func:`gstarx.metrics.evaluate_many`.
     """
     if not len(sparsities):
@@ -121,6 +124,7 @@ def fidelity_curve(
         num_hops=num_hops,
         batch_nodes=batch_nodes,
         keywords=keywords,
+        reference=reference,
     )
     by_level = tuple(tuple(column) for column in zip(*evaluated, strict=True))
     return FidelityCurve(levels, tuple(average(column) for column in by_level), by_level)

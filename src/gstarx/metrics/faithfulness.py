@@ -7,7 +7,7 @@ and nothing is taken from the explainer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import MISSING, astuple, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 
 from gstarx.gnn import Model, check_data
 from gstarx.metrics.probabilities import Parts, PartTask, part_probabilities
+from gstarx.metrics.reference import Reference
 from gstarx.metrics.selection import as_mask
 
 #: One set of nodes: ids, or a boolean mask.
@@ -38,6 +39,13 @@ class Faithfulness:
         Fidelity times sparsity, and inverse fidelity times one minus sparsity.
     harmonic_fidelity
         Both in one number between 0 and 1. An uninformative selection scores about 0.5.
+    clipped
+        For regression: 1 if one of the two fidelities was beyond the range of the reference and so
+        was clipped, else 0; the share of such selections in an average.
+    undefined
+        For regression: 1 if the prediction is the mean of the reference, so that nothing can be
+        lost or kept and the fidelities are nan, else 0; in an average, which leaves such graphs
+        out, their share.
     """
 
     fidelity: float
@@ -46,26 +54,52 @@ class Faithfulness:
     normalized_fidelity: float
     normalized_inverse_fidelity: float
     harmonic_fidelity: float
+    clipped: float = 0.0
+    undefined: float = 0.0
 
     @classmethod
-    def of(cls, whole: float, without: float, alone: float, sparsity: float) -> Faithfulness:
+    def of(
+        cls,
+        whole: float,
+        without: float,
+        alone: float,
+        sparsity: float,
+        signed_range: float | None = None,
+    ) -> Faithfulness:
         """Metrics from the probabilities of the full graph, without the nodes, and of them alone.
+
+        For regression, from outputs and what their differences are divided by.
 
         >>> Faithfulness.of(whole=0.9, without=0.3, alone=0.8, sparsity=0.75).harmonic_fidelity
         0.583...
         """
-        return cls(*(float(m) for m in metrics_of(whole, without, alone, sparsity)))
+        return cls(*(float(m) for m in metrics_of(whole, without, alone, sparsity, signed_range)))
 
 
-METRICS = tuple(field.name for field in fields(Faithfulness))
+#: The metrics themselves; the other fields say of how much they are.
+METRICS = tuple(field.name for field in fields(Faithfulness) if field.default is MISSING)
 
 
-def metrics_of(full_graph: Any, without: Any, alone: Any, sparsity: Any) -> tuple[Any, ...]:
-    """All metrics, in the order of :data:`METRICS`, from numbers or equally long arrays."""
-    fidelity, inverse = full_graph - without, full_graph - alone
+def metrics_of(
+    full_graph: Any, without: Any, alone: Any, sparsity: Any, signed_range: float | None = None
+) -> tuple[Any, ...]:
+    """All fields of :class:`Faithfulness`, in order, from numbers or equally long arrays."""
+    lost = [full_graph - without, full_graph - alone]
+    fidelity, inverse = (losses(difference, signed_range) for difference in lost)
     necessary, sufficient = fidelity * sparsity, inverse * (1 - sparsity)
     harmonic = harmonic_mean_of(necessary, sufficient)
-    return fidelity, inverse, sparsity, necessary, sufficient, harmonic
+    clipped = undefined = np.zeros_like(sparsity, dtype=np.float64)
+    if signed_range is not None:
+        clipped = clipped + np.any(np.abs(lost) > abs(signed_range), axis=0)
+        undefined = undefined + np.isnan(signed_range)
+    return fidelity, inverse, sparsity, necessary, sufficient, harmonic, clipped, undefined
+
+
+def losses(differences: Any, signed_range: float | None) -> Any:
+    """What a prediction loses, from differences of probabilities, or of a regression's outputs."""
+    if signed_range is None:
+        return differences
+    return np.clip(differences / signed_range, -1.0, 1.0)
 
 
 def harmonic_mean_of(necessary: Any, sufficient: Any) -> Any:
@@ -97,6 +131,7 @@ def evaluate(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> Faithfulness:
     """All metrics of a set of nodes.
 
@@ -109,7 +144,8 @@ def evaluate(
     nodes
         Node ids, or a boolean mask over the nodes.
     target
-        The class whose probability counts; by default the predicted one.
+        The class whose probability counts, by default the predicted one; of a model with several
+        targets, which of them.
     removal
         How nodes are removed: ``"remove"``, ``"split"``, ``"zero_filling"``, or a function. Use
         the same for all explainers that are compared.
@@ -120,11 +156,18 @@ def evaluate(
         sparsity is a share of them.
     batch_nodes
         Nodes per forward pass.
+    reference
+        For regression: the range and the mean of the model's outputs, see
+        :func:`gstarx.metrics.reference_of`.
 
     Notes
     -----
     As published, the empty graph has probability 0: the inverse fidelity of no nodes, and the
     fidelity of all nodes, are the full probability.
+
+    For regression, a difference of outputs is divided by the reference's range, counts as a loss
+    where it leads towards the reference's mean, which stands for the empty graph, and is clipped to
+    [-1, 1].
 
     Examples
     --------
@@ -139,7 +182,16 @@ def evaluate(
     (0.25, -0.25, 0.5)
     """
     task = PartTask(
-        mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+        mode,
+        task_level,
+        return_type,
+        None,
+        index,
+        keywords,
+        removal,
+        num_hops,
+        batch_nodes,
+        reference,
     )
     return _evaluated(model, [data], [[nodes]], [target], task)[0][0]
 
@@ -158,12 +210,13 @@ def evaluate_many(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> list[Any]:
     """All metrics of many sets of nodes of many graphs, in few forward passes.
 
     Parameters
     ----------
-    model, removal, mode, task_level, return_type, index, num_hops, batch_nodes, keywords
+    model, removal, mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
         As for :func:`evaluate`.
     graphs
         The graphs.
@@ -186,7 +239,16 @@ def evaluate_many(
     several = [_are_sets(entry) for entry in entries]
     sets = [list(e) if many else [e] for e, many in zip(entries, several, strict=True)]
     task = PartTask(
-        mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+        mode,
+        task_level,
+        return_type,
+        None,
+        index,
+        keywords,
+        removal,
+        num_hops,
+        batch_nodes,
+        reference,
     )
     evaluated = _evaluated(model, listed, sets, targets, task)
     return [
@@ -197,13 +259,19 @@ def evaluate_many(
 def average(results: Iterable[Faithfulness]) -> Faithfulness:
     """The mean of every metric over graphs, as the paper averages.
 
+    Graphs whose metrics are undefined are left out; their share is ``undefined``.
+
     >>> average([Faithfulness.of(1.0, 0.0, 1.0, 0.5), Faithfulness.of(1.0, 1.0, 1.0, 0.5)]).fidelity
     0.5
     """
-    rows = [astuple(result) for result in results]
-    if not rows:
+    rows = np.array([astuple(result) for result in results])
+    if not len(rows):
         raise ValueError("there is nothing to average: got no results")
-    return Faithfulness(*(float(mean) for mean in np.mean(rows, axis=0)))
+    undefined = rows[:, -1]
+    kept = rows[undefined < 1]
+    means = np.mean(kept if len(kept) else rows, axis=0)
+    means[-1] = undefined.mean()
+    return Faithfulness(*(float(mean) for mean in means))
 
 
 def sparsity(data: Data, nodes: NodesLike) -> float:
@@ -230,6 +298,7 @@ def harmonic_fidelity(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> float:
     """Both fidelities, weighted by sparsity, in one number between 0 and 1 (Appendix A.3)."""
     return evaluate(
@@ -245,6 +314,7 @@ def harmonic_fidelity(
         num_hops=num_hops,
         batch_nodes=batch_nodes,
         keywords=keywords,
+        reference=reference,
     ).harmonic_fidelity
 
 
@@ -263,7 +333,8 @@ def metrics_of_sets(probabilities: Parts, inside: NDArray[np.bool_]) -> list[Fai
         probabilities.parts[len(kept) :, probabilities.target],
     )
     shares = 1 - kept.sum(axis=1) / max(kept.shape[1], 1)
-    rows = np.stack(metrics_of(full_graph, without, alone, shares), axis=1)
+    found = metrics_of(full_graph, without, alone, shares, probabilities.signed_range)
+    rows = np.stack(found, axis=1)
     return [Faithfulness(*row) for row in rows.tolist()]
 
 

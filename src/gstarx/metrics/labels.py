@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from gstarx.gnn import Model
+from gstarx.gnn import Model, check_task
 from gstarx.metrics.faithfulness import NodesLike, as_parts
 from gstarx.metrics.probabilities import PartTask, part_probabilities
 
@@ -62,6 +62,8 @@ def label_fidelity(
     positive_weight, negative_weight
         Of the characterization score; they sum to 1.
     """
+    if check_task(mode, return_type)[0] == "regression":
+        raise ValueError("a regression model predicts no labels: use metrics.evaluate instead")
     task = PartTask(
         mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
     )

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gstarx.gnn import GNNGame, Model
-from gstarx.metrics.faithfulness import Faithfulness, NodesLike, harmonic_mean_of
+from gstarx.metrics.faithfulness import Faithfulness, NodesLike, harmonic_mean_of, losses
 from gstarx.metrics.probabilities import PartTask, as_target
+from gstarx.metrics.reference import Reference
 from gstarx.metrics.selection import as_mask
 
 _SETS_PER_CALL = 1 << 14
@@ -92,6 +93,7 @@ def best_selection(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> BestSelection:
     """The set of at most ``size`` nodes with the highest harmonic fidelity.
 
@@ -101,7 +103,7 @@ def best_selection(
     Parameters
     ----------
     model, data, target, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
         As for :func:`gstarx.metrics.evaluate`.
     size
         The largest number of nodes.
@@ -127,7 +129,16 @@ def best_selection(
         data,
         target,
         PartTask(
-            mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+            mode,
+            task_level,
+            return_type,
+            None,
+            index,
+            keywords,
+            removal,
+            num_hops,
+            batch_nodes,
+            reference,
         ),
     )
     n = judge.game.n
@@ -167,6 +178,7 @@ def best_selections(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> dict[int, BestSelection]:
     """The sets of limited size with the highest harmonic fidelity, for several sizes.
 
@@ -176,7 +188,7 @@ def best_selections(
     Parameters
     ----------
     model, data, exhaustive_up_to, starts, seed, target, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
         As for :func:`best_selection`.
     sizes
         The largest numbers of nodes; repeated sizes are searched once.
@@ -202,6 +214,7 @@ def best_selections(
         num_hops=num_hops,
         batch_nodes=batch_nodes,
         keywords=keywords,
+        reference=reference,
     )
     return dict(selections)
 
@@ -223,6 +236,7 @@ def best_selections_in_turn(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> Iterator[tuple[int, BestSelection]]:
     """The results of :func:`best_selections` one by one, smallest size first.
 
@@ -233,7 +247,16 @@ def best_selections_in_turn(
         data,
         target,
         PartTask(
-            mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+            mode,
+            task_level,
+            return_type,
+            None,
+            index,
+            keywords,
+            removal,
+            num_hops,
+            batch_nodes,
+            reference,
         ),
     )
     generator = np.random.default_rng(seed)
@@ -270,6 +293,7 @@ def refine(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> RefinedSelection:
     """Improve a selection by swapping nodes, best swap first, within a budget of evaluations.
 
@@ -280,7 +304,7 @@ def refine(
     Parameters
     ----------
     model, data, target, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
         As for :func:`gstarx.metrics.evaluate`.
     nodes
         The selection to start from; its size does not change.
@@ -296,7 +320,16 @@ def refine(
         data,
         target,
         PartTask(
-            mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+            mode,
+            task_level,
+            return_type,
+            None,
+            index,
+            keywords,
+            removal,
+            num_hops,
+            batch_nodes,
+            reference,
         ),
         budget,
     )
@@ -325,7 +358,7 @@ class _Judge:
             model,
             data,
             target=as_target(target),
-            payoff="prob",
+            **task.worths,
             removal=task.removal,
             mode=task.mode,
             task_level=task.task_level,
@@ -333,8 +366,12 @@ class _Judge:
             index=task.index,
             num_hops=task.num_hops,
             batch_nodes=task.batch_nodes,
+            keywords=task.keywords,
         )
         self.full_graph = float(self.game(np.ones((1, self.game.n), dtype=np.bool_))[0])
+        (column,) = self.game.payoff.columns
+        outputs = len(self.game.prediction)
+        self.signed_range, self.nothing = task.signed_range(self.full_graph, column, outputs)
         self.budget = budget
 
     @property
@@ -342,23 +379,27 @@ class _Judge:
         """Sets that can still be evaluated, each with its complement; None if unlimited."""
         return None if self.budget is None else (self.budget - self.game.evaluations) // 2
 
+    def values(self, sets: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Probabilities, or outputs of a regression, of boolean sets (k, n)."""
+        return np.where(sets.any(axis=1), self.game(sets), self.nothing)
+
     def scores(self, sets: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Harmonic fidelity of boolean sets (k, n)."""
         scores = []
         for first in range(0, len(sets), _SETS_PER_CALL):
             part = sets[first : first + _SETS_PER_CALL]
-            alone, without = np.split(self.game(np.concatenate([part, ~part])), 2)
+            alone, without = np.split(self.values(np.concatenate([part, ~part])), 2)
             kept = part.mean(axis=1) if part.shape[1] else np.zeros(len(part))
-            necessary = (self.full_graph - without) * (1 - kept)
-            scores.append(harmonic_mean_of(necessary, (self.full_graph - alone) * kept))
+            necessary = losses(self.full_graph - without, self.signed_range) * (1 - kept)
+            sufficient = losses(self.full_graph - alone, self.signed_range) * kept
+            scores.append(harmonic_mean_of(necessary, sufficient))
         return np.concatenate(scores) if scores else np.zeros(0)
 
     def faithfulness(self, selected: NDArray[np.bool_]) -> Faithfulness:
         """All metrics of one set."""
-        alone, without = self.game(np.stack([selected, ~selected]))
-        return Faithfulness.of(
-            self.full_graph, float(without), float(alone), 1 - float(selected.mean())
-        )
+        alone, without = (float(value) for value in self.values(np.stack([selected, ~selected])))
+        sparsity = 1 - float(selected.mean())
+        return Faithfulness.of(self.full_graph, without, alone, sparsity, self.signed_range)
 
     def ids(self, selected: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The graph's nodes that a set of players stands for."""

@@ -15,8 +15,9 @@ from torch import nn
 from torch_geometric.data import Data
 
 from gstarx.gnn import Model
-from gstarx.metrics.faithfulness import NodesLike, as_parts
+from gstarx.metrics.faithfulness import NodesLike, as_parts, losses
 from gstarx.metrics.probabilities import PartTask, part_probabilities
+from gstarx.metrics.reference import Reference
 from gstarx.metrics.selection import as_scores
 
 #: A function from a graph to a score per node.
@@ -59,6 +60,7 @@ def robust_fidelity(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> RobustFidelity:
     """Fidelity under random partial deletion, which stays nearer to graphs the model has seen.
 
@@ -70,7 +72,7 @@ def robust_fidelity(
     Parameters
     ----------
     model, data, nodes, target, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
         As for :func:`gstarx.metrics.evaluate`.
     delete_inside, delete_outside
         Probabilities of deletion, in [0, 1].
@@ -90,12 +92,22 @@ def robust_fidelity(
     without = ~(inside & (generator.random(shape) < delete_inside))
     alone = inside | (generator.random(shape) >= delete_outside)
     task = PartTask(
-        mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+        mode,
+        task_level,
+        return_type,
+        None,
+        index,
+        keywords,
+        removal,
+        num_hops,
+        batch_nodes,
+        reference,
     )
     parts = np.concatenate([without, alone])
     (probabilities,) = part_probabilities(model, [data], [parts], [target], task)
-    lost = probabilities.whole[probabilities.target] - probabilities.parts[:, probabilities.target]
-    one, other = np.split(lost, 2)
+    target_class = probabilities.target
+    lost = probabilities.whole[target_class] - probabilities.parts[:, target_class]
+    one, other = np.split(losses(lost, probabilities.signed_range), 2)
     return RobustFidelity(
         float(one.mean()), float(other.mean()), _std_error(one), _std_error(other)
     )

@@ -24,9 +24,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gstarx._internal.atomic_write import left_behind, written_aside
-from gstarx.runs.rows import SCHEMA, as_table
+from gstarx.runs.rows import ADDED, SCHEMA, as_table
 
 _LOG = logging.getLogger(__name__)
+#: The columns of stores that were written before some were added.
+_BEFORE = pa.schema([field for field in SCHEMA if field.name not in ADDED])
 _NAME = re.compile(r"rows-(\d{8})-(\d{8})\.parquet|journal-(\d{8})\.jsonl")
 #: A part with this many rows is not merged any further.
 FULL = 20_000
@@ -318,13 +320,14 @@ def _batches(part: Part, columns: list[str]) -> Iterator[pa.RecordBatch]:
         return
     try:
         with pq.ParquetFile(part.path, page_checksum_verification=True) as file:
-            if not file.schema_arrow.equals(SCHEMA):
+            if not any(file.schema_arrow.equals(schema) for schema in (SCHEMA, _BEFORE)):
                 raise pa.ArrowInvalid("its columns are not those of the store")
+            present = [name for name in columns if name in file.schema_arrow.names]
             missing = file.metadata.num_rows
-            for batch in file.iter_batches(_GROUP, columns=columns):
+            for batch in file.iter_batches(_GROUP, columns=present):
                 missing -= len(batch)
                 # Parquet does not keep the requested order
-                yield batch.select(columns)
+                yield _with_columns(batch, columns)
             # pages have checksums, but their headers and the schema do not
             if missing:
                 raise pa.ArrowInvalid(f"{missing} of its rows are missing")
@@ -333,6 +336,18 @@ def _batches(part: Part, columns: list[str]) -> Iterator[pa.RecordBatch]:
             raise
         reason = " ".join(str(error).split())
         raise pa.ArrowInvalid(f"{part.path}: {reason}") from error
+
+
+def _with_columns(batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
+    """The columns in this order, null where the file was written before they existed."""
+    fields = [SCHEMA.field(name) for name in columns]
+    arrays = [
+        batch.column(field.name)
+        if field.name in batch.schema.names
+        else pa.nulls(len(batch), field.type)
+        for field in fields
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _journal_rows(journal: Path) -> tuple[pa.Table, list[bytes]]:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from torch_geometric.data import Data
 
-from gstarx import datasets
 from gstarx._internal.atomic_write import written_aside
 from gstarx.datasets import GraphDataset
 from gstarx.explainers import options_for, packages_of, versions_of
 from gstarx.gnn import expected_output
-from gstarx.models import Network, digest, load_weights
+from gstarx.metrics import Reference, reference_of
+from gstarx.models import LoadedNetwork, Network, digest, load_source, load_weights
+from gstarx.registry import TASKS
 from gstarx.runs.parquet_parts import is_system_error, set_aside
 from gstarx.runs.rows import (
     FORMAT,
@@ -49,10 +52,12 @@ class ResolvedRun:
         All graphs.
     positions
         Positions of the graphs to explain.
-    model
-        The model, in evaluation mode, on its device.
+    network
+        The model, in evaluation mode, on its device, and what is known about it.
     baseline
         A number per class, for explainers that take a baseline.
+    reference
+        For a regression: the range and the mean of outputs that metrics are relative to.
     identity
         The content whose digest is ``run``.
     """
@@ -61,9 +66,15 @@ class ResolvedRun:
     run: str
     dataset: GraphDataset
     positions: tuple[int, ...]
-    model: Network
+    network: LoadedNetwork
     baseline: tuple[float, ...] | None
+    reference: Reference | None
     identity: dict[str, Any]
+
+    @property
+    def model(self) -> Any:
+        """The model itself."""
+        return self.network.model
 
     @property
     def name(self) -> str:
@@ -78,13 +89,13 @@ class ResolvedRun:
 
     def task(self, trained: Path | None) -> Task:
         """The task that explains graphs, with the trained explainer."""
-        explainer = self.spec.create_explainer(self.baseline)
+        explainer = self.spec.create_explainer(self.baseline, self.reference)
         if trained is not None:
             explainer = type(explainer).load(trained)
         splits = {at: name for name, part in self.dataset.split_indices.items() for at in part}
         return Task(
             run_id=self.run,
-            dataset=self.spec.dataset.name,
+            dataset=self.spec.dataset.title,
             explainer_name=self.spec.explainer.name,
             model=self.model,
             explainer=explainer,
@@ -94,6 +105,11 @@ class ResolvedRun:
             device=self.spec.device,
             splits={at: splits[at] for at in self.positions if at in splits},
             versions=self.identity["versions"],
+            target=self.spec.target,
+            mode=TASKS[self.network.task],
+            return_type=self.spec.model.return_type,
+            reference=self.reference,
+            factory=self.spec.model.source if self.spec.model.factory else None,
         )
 
     def graph(self, position: int) -> Data:
@@ -125,39 +141,53 @@ def resolve(
         If graphs are not in the split, or the model does not classify graphs.
     """
     if dataset is None:
-        dataset = datasets.load(spec.dataset.name, spec.dataset.root, **spec.dataset.options)
-    elif dataset.name != spec.dataset.name:
+        dataset = spec.dataset.load()
+    elif dataset.name != spec.dataset.title:
         raise ValueError(
-            f"the dataset must be {spec.dataset.name!r}, as specified (got {dataset.name!r})"
+            f"the dataset must be {spec.dataset.title!r}, as specified (got {dataset.name!r})"
         )
-    _check("the dataset " + repr(spec.dataset.name), spec.dataset.digest, dataset.digest)
-    model: Network = load_weights(Path(spec.model.weights), **spec.model.options).model
-    weights_digest = digest(model)
-    _check(f"the weights in {spec.model.weights}", spec.model.digest, weights_digest)
-    if model.readout is None:
+    _check("the dataset " + repr(spec.dataset.title), spec.dataset.digest, dataset.digest)
+    network = _load(spec)
+    weights_digest = model_digest(network.model)
+    _check(f"the model {network.name}", spec.model.digest, weights_digest)
+    if getattr(network.model, "readout", "") is None:
         raise ValueError(
             f"a run explains graphs, but the model in {spec.model.weights} has no readout: it "
             "classifies nodes"
         )
+    weights = None if spec.model.weights is None else os.path.abspath(spec.model.weights)
     pinned = spec.model_copy(
         update={
-            "dataset": spec.dataset.model_copy(update={"digest": dataset.digest}),
-            "model": spec.model.model_copy(
-                update={"digest": weights_digest, "weights": os.path.abspath(spec.model.weights)}
-            ),
+            "dataset": spec.dataset.absolute().model_copy(update={"digest": dataset.digest}),
+            "model": spec.model.model_copy(update={"digest": weights_digest, "weights": weights}),
         }
     )
-    identity = _identity(pinned, dataset, model)
-    model = model.to(spec.device)
+    identity = _identity(pinned, dataset, network)
+    if hasattr(network.model, "to"):
+        network = replace(network, model=network.model.to(spec.device))
     return ResolvedRun(
         spec=pinned,
         run=digest_of(identity),
         dataset=dataset,
         positions=_positions(spec, dataset),
-        model=model,
-        baseline=baseline or _baseline(spec, dataset, model),
+        network=network,
+        baseline=baseline or _baseline(spec, dataset, network),
+        reference=_reference(dataset, network),
         identity=identity,
     )
+
+
+def model_digest(model: Any) -> str:
+    """A digest of a model's weights, and for a class that is not ours of its code."""
+    weights = digest(model) if isinstance(model, nn.Module) else ""
+    if isinstance(model, Network):
+        return weights
+    kind = model if inspect.isroutine(model) else type(model)
+    try:
+        code = inspect.getsource(inspect.getmodule(kind) or kind)
+    except (OSError, TypeError):  # made without a file
+        code = repr(kind)
+    return digest_of([weights, code])
 
 
 def trained_explainer(resolved: ResolvedRun, directory: Path, aside: Path) -> Path | None:
@@ -231,6 +261,24 @@ def _leaves(content: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     return leaves
 
 
+def _load(spec: RunSpec) -> LoadedNetwork:
+    if spec.model.factory is not None:
+        return load_source(spec.model.source)
+    assert spec.model.weights is not None
+    loaded = load_weights(Path(spec.model.weights), **spec.model.options)
+    return loaded if spec.model.task is None else replace(loaded, task=spec.model.task)
+
+
+def _reference(dataset: GraphDataset, network: LoadedNetwork) -> Reference | None:
+    """What regression metrics are relative to: stored with the network, or else computed."""
+    if TASKS[network.task] != "regression":
+        return None
+    if network.reference is not None:
+        return network.reference
+    graphs = dataset.split("train") if dataset.split_indices.get("train") else list(dataset)
+    return reference_of(network.model, graphs)
+
+
 def _check(what: str, expected: str | None, got: str) -> None:
     if expected is not None and expected != got:
         raise ChangedInput(
@@ -248,43 +296,59 @@ def _positions(spec: RunSpec, dataset: GraphDataset) -> tuple[int, ...]:
     for position in spec.graphs:
         if position not in inside:
             raise ValueError(
-                f"graphs must be in the split {spec.split!r} of {spec.dataset.name!r}, "
+                f"graphs must be in the split {spec.split!r} of {spec.dataset.title!r}, "
                 f"{len(inside)} of the positions 0..{len(dataset) - 1} (got {position})"
             )
     return spec.graphs
 
 
-def _baseline(spec: RunSpec, dataset: GraphDataset, model: Network) -> tuple[float, ...] | None:
+def _baseline(
+    spec: RunSpec, dataset: GraphDataset, network: LoadedNetwork
+) -> tuple[float, ...] | None:
     if not isinstance(spec.baseline, str):
         return spec.baseline
     if "baseline" not in spec.explainer_options(None):
         return None
     graphs = list(dataset) if spec.baseline == "all" else dataset.split(spec.baseline)
-    return tuple(float(mean) for mean in expected_output(model, graphs))
+    means = expected_output(
+        network.model,
+        graphs,
+        mode=TASKS[network.task],
+        return_type=spec.model.return_type,
+    )
+    return tuple(float(mean) for mean in means)
 
 
-def _identity(spec: RunSpec, dataset: GraphDataset, model: Network) -> dict[str, Any]:
-    """Everything that can change a number, except for the graph itself."""
+def _identity(spec: RunSpec, dataset: GraphDataset, network: LoadedNetwork) -> dict[str, Any]:
+    """Everything that can change a number, apart from the graph itself.
+
+    What was added later is left out where it has its default, so that older runs keep their names.
+    """
     options = {
         **options_for(spec.explainer.name, spec.dataset.name),
-        **spec.explainer_options(spec.baseline),
+        **spec.explainer_options(None if spec.baseline is None else spec.baseline),
     }
     splits = {name: list(part) for name, part in sorted(dataset.split_indices.items())}
     explainer = spec.create_explainer(None if spec.baseline is None else [0.5])
     packages = packages_of(spec.explainer.name, explainer)
-    return {
+    model: dict[str, Any] = {
+        "network": type(network.model).__name__,
+        "config": network.model.config if isinstance(network.model, Network) else {},
+        "digest": spec.model.digest,
+    }
+    if network.task != "classification":
+        model["task"] = network.task
+    if spec.model.return_type != "raw":
+        model["return_type"] = spec.model.return_type
+    identity = {
         "format": FORMAT,
         "dataset": {
-            "name": spec.dataset.name,
-            "options": spec.dataset.options,
+            "name": spec.dataset.title,
+            "options": spec.dataset.options if spec.dataset.name else {},
             "digest": dataset.digest,
             "splits": digest_of(splits),
         },
-        "model": {
-            "network": type(model).__name__,
-            "config": model.config,
-            "digest": spec.model.digest,
-        },
+        "model": model,
         "explainer": {"name": spec.explainer.name, "options": options},
         "removal": spec.removal,
         "sparsities": spec.sparsities,
@@ -292,3 +356,4 @@ def _identity(spec: RunSpec, dataset: GraphDataset, model: Network) -> dict[str,
         "device": torch.device(spec.device).type,
         "versions": {**versions_of(packages), **package_versions()},
     }
+    return identity if spec.target is None else {**identity, "target": spec.target}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import os
 import platform
 import socket
+import sys
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -24,8 +26,9 @@ from gstarx._version import __version__
 from gstarx.evaluation import Pipeline, recorded
 from gstarx.explainers import Explanation, NodeExplainer, versions_of
 from gstarx.gnn import restored
-from gstarx.metrics import METRICS
-from gstarx.models import Network
+from gstarx.metrics import METRICS, Reference
+from gstarx.models import load_source
+from gstarx.registry import ModelSource
 
 #: Increased whenever the meaning of existing rows would change.
 FORMAT = 1
@@ -66,8 +69,12 @@ SCHEMA = pa.schema(
         pa.field("finished", pa.float64()),
         pa.field("host", pa.string()),
         pa.field("versions", pa.string()),
+        pa.field("name", pa.string()),
+        pa.field("smiles", pa.string()),
     ]
 )
+#: Columns that stores written before they existed do not have.
+ADDED = ("name", "smiles")
 
 
 def row_key(run: str, graph: int) -> str:
@@ -166,7 +173,7 @@ class Task:
     run_id: str
     dataset: str
     explainer_name: str
-    model: Network
+    model: Any
     explainer: NodeExplainer
     removal: str
     sparsities: tuple[float, ...]
@@ -175,6 +182,24 @@ class Task:
     splits: dict[int, str]
     #: Versions of the packages that can change a number, as of the start of the run.
     versions: Mapping[str, str | None]
+    target: int | None = None
+    mode: str = "multiclass_classification"
+    return_type: str = "raw"
+    reference: Reference | None = None
+    #: A model of the user's own, which other machines import instead of receiving a pickle.
+    factory: ModelSource | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.factory is None:
+            return self.__dict__
+        return {**self.__dict__, "model": None, "_path": [p or os.getcwd() for p in sys.path]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        sys.path.extend(entry for entry in state.pop("_path", ()) if entry not in sys.path)
+        self.__dict__.update(state)
+        if self.factory is not None:
+            model = load_source(self.factory).model
+            self.__dict__["model"] = model.to(self.device) if hasattr(model, "to") else model
 
     def run(self, position: int, data: Data) -> TaskResult:
         """Explain one graph; an error becomes part of the row."""
@@ -205,10 +230,20 @@ class Task:
             "sparsities": self.sparsities,
             "host": socket.gethostname(),
             "versions": _versions(tuple(self.versions)),
+            "name": data.get("name") or None,
+            "smiles": data.get("smiles") or None,
         }
 
     def _explain(self, position: int, data: Data) -> dict[str, Any]:
-        pipeline = Pipeline(self.model, seed=self.seed, removal=self.removal)
+        pipeline = Pipeline(
+            self.model,
+            seed=self.seed,
+            target=self.target,
+            removal=self.removal,
+            mode=self.mode,
+            return_type=self.return_type,
+            reference=self.reference,
+        )
         with restored(self.model):
             start = time.perf_counter()
             explanation = pipeline.explain(self.explainer, data, position)

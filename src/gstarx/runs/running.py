@@ -294,7 +294,7 @@ def _write_rows(
     bar = tqdm(
         total=len(resolved.positions),
         initial=len(resolved.positions) - todo,
-        desc=f"{resolved.spec.explainer.name} on {resolved.spec.dataset.name}",
+        desc=f"{resolved.spec.explainer.name} on {resolved.spec.dataset.title}",
         unit="graph",
         disable=not progress,
         mininterval=0.5,

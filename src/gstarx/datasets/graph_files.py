@@ -1,9 +1,9 @@
-"""Graphs that users bring: SMILES, sentences, and files that are read without running code."""
+"""Graphs in files of torch, numpy, safetensors or JSON, read without running code."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -15,43 +15,28 @@ from torch_geometric.data.storage import GlobalStorage
 
 from gstarx._internal.expanded_size import TooLargeError, check_expanded_size, check_size
 from gstarx._internal.quoting import quoted, shortened
-from gstarx.cli.console import CommandError
+from gstarx.datasets.raw_files import archive
+from gstarx.datasets.tables import SUFFIXES as TABLES
 
-#: Most characters of a SMILES in a file; the limit of a CSV cell as well.
-_LONGEST = 131_072
+#: What graphs are read from; no file is unpickled.
+SUFFIXES = (".pt", ".pth", ".npz", ".safetensors", ".json")
 _FIELDS = ("x", "edge_index", "edge_attr", "y", "pos")
 
 
-def molecule(smiles: str, dataset: str | None) -> Data:
-    """A molecule with the features that a network trained on ``dataset`` reads."""
-    from gstarx.datasets import smiles_graph
-
-    try:
-        # a network of one's own may read bonds; those of the package do not
-        return smiles_graph(smiles, dataset, bond_features=dataset is None)
-    except ValueError as error:
-        raise CommandError(str(error)) from error
+class GraphFileError(ValueError):
+    """A file of graphs cannot be read."""
 
 
-def sentences(texts: Sequence[str], *, progress: bool) -> list[Data]:
-    """Sentences as graphs of the packaged parser and encoder."""
-    from gstarx.datasets.sentences import text_graphs
+def read_graphs(path: Path) -> list[Data]:
+    """The graphs in a file of torch, numpy, safetensors or JSON, read without running code.
 
-    for text in texts:
-        if not text.strip():
-            raise CommandError("a sentence is empty")
-    graphs = text_graphs(list(texts), progress=progress and len(texts) > 20)
-    for text, graph in zip(texts, graphs, strict=True):
-        if len(graph.words) < 2:
-            raise CommandError(
-                "a sentence needs two words or more to share the prediction among "
-                f"(got {quoted(text)})"
-            )
-    return graphs
-
-
-def read_file(path: Path, dataset: str | None) -> list[tuple[str, Data]]:
-    """The graphs in a file, each with a name; molecules get the features of ``dataset``."""
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError
+        If there is no file.
+    GraphFileError, TooLargeError
+        If it holds something else, or would take too much memory.
+    """
     readers: dict[str, Callable[[Path], list[Any]]] = {
         ".pt": _torch_file,
         ".pth": _torch_file,
@@ -60,36 +45,25 @@ def read_file(path: Path, dataset: str | None) -> list[tuple[str, Data]]:
         ".json": _json_file,
     }
     if path.is_dir():
-        raise CommandError(f"{path} is a directory, where a file of graphs is expected")
+        raise IsADirectoryError(f"{path} is a directory, where a file of graphs is expected")
     if not path.is_file():
-        raise CommandError(f"there is no file {path}")
-    if path.suffix in (".smi", ".csv"):
-        return list(_molecules(path, dataset))
+        raise FileNotFoundError(f"there is no file {path}")
     if path.suffix not in readers:
-        valid = ", ".join((*readers, ".smi", ".csv"))
-        raise CommandError(f"{path}: graphs are read from {valid} (got {path.suffix!r})")
+        valid = ", ".join((*SUFFIXES, *TABLES))
+        raise GraphFileError(f"{path}: graphs are read from {valid} (got {path.suffix!r})")
     try:
         check_expanded_size(path)
         items = readers[path.suffix](path)
         check_size(path, sum(map(_size, items)))  # a small stored tensor can expand to any shape
         graphs = [_graph(item, path) for item in items]
-    except (CommandError, TooLargeError):
+    except (GraphFileError, TooLargeError):
         raise
     except Exception as error:  # an unexpected file can fail in any way
         message = shortened(str(error), 400)
-        raise CommandError(f"{path} cannot be read: {type(error).__name__}: {message}") from error
+        raise GraphFileError(f"{path} cannot be read: {type(error).__name__}: {message}") from error
     if not graphs:
-        raise CommandError(f"{path} holds no graph")
-    if len(graphs) == 1:
-        return [(path.stem, graphs[0])]
-    return [(f"{path.stem} {at}", graph) for at, graph in enumerate(graphs)]
-
-
-def _molecules(path: Path, dataset: str | None) -> Iterator[tuple[str, Data]]:
-    from gstarx.datasets import from_table
-
-    for graph in from_table(path):
-        yield graph.smiles, molecule(graph.smiles, dataset)
+        raise GraphFileError(f"{path} holds no graph")
+    return graphs
 
 
 def _torch_file(path: Path) -> list[Any]:
@@ -98,7 +72,7 @@ def _torch_file(path: Path) -> list[Any]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError as error:
-        raise CommandError(
+        raise GraphFileError(
             f"{path} holds something else than PyG Data, lists and tensors, or is no file of "
             "torch.save: it is not read, because such a file can run code"
         ) from error
@@ -106,8 +80,6 @@ def _torch_file(path: Path) -> list[Any]:
 
 
 def _npz_file(path: Path) -> list[Any]:
-    from gstarx.datasets import archive
-
     return [{name: torch.from_numpy(array) for name, array in archive(path).items()}]
 
 
@@ -140,9 +112,9 @@ def _graph(item: Any, path: Path) -> Data:
         graph = Data.from_dict(fields)
     else:
         got = quoted(sorted(item), 300) if isinstance(item, dict) else type(item).__name__
-        raise CommandError(f"{path}: a graph has x and edge_index (got {got})")
+        raise GraphFileError(f"{path}: a graph has x and edge_index (got {got})")
     if graph.x is None or graph.edge_index is None:
-        raise CommandError(f"{path}: a graph has x and edge_index (got {quoted(graph, 300)})")
+        raise GraphFileError(f"{path}: a graph has x and edge_index (got {quoted(graph, 300)})")
     graph.x = graph.x.float()
     graph.edge_index = graph.edge_index.long()
     return graph
