@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 
 def decimal(value: float, digits: int) -> str:
-    """A number with a fixed number of decimals, and no sign if it rounds to 0.
+    """A number with a fixed number of decimals, no sign if it rounds to 0, a dash if undefined.
 
-    >>> decimal(-0.25, 2), decimal(-0.0001, 3)
-    ('−0.25', '0.000')
+    >>> decimal(-0.25, 2), decimal(-0.0001, 3), decimal(float("nan"), 3)
+    ('−0.25', '0.000', '–')
     """
+    if math.isnan(value):
+        return "–"
     return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 

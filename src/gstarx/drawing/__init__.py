@@ -9,6 +9,7 @@ from gstarx.drawing.comparison import compare
 from gstarx.drawing.dispatch import Subject as Subject
 from gstarx.drawing.dispatch import draw
 from gstarx.drawing.dispatch import scored as scored
+from gstarx.drawing.frame import MARKS as MARKS
 from gstarx.drawing.frame import card as card
 from gstarx.drawing.frame import color_bar as color_bar
 from gstarx.drawing.geometry import Geometry, geometry

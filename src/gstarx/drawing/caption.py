@@ -8,8 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from gstarx._internal import rounding
-from gstarx.gnn import class_scores
-from gstarx.registry import TASKS
+from gstarx.gnn import check_task, class_scores
 
 
 def prediction_caption(
@@ -43,7 +42,7 @@ def prediction_caption(
     'logP: predicted 1.25'
     """
     row = output.detach().reshape(1, -1)
-    mode = TASKS.get(mode, mode)
+    mode, return_type = check_task(mode, return_type)
     if mode == "regression" or (mode == "binary_classification" and row.shape[1] > 1):
         column = target or 0
         name = output_name(column, target_names, row.shape[1])
