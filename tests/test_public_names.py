@@ -165,6 +165,7 @@ PUBLIC = {
         "ReportData",
         "build_report",
         "report_page",
+        "summary_page",
         "write_report",
     },
     "gstarx.models": {

@@ -254,3 +254,10 @@ def test_noise_is_within_the_interval() -> None:
         above_noise(scores, [0.1])
     with pytest.raises(ValueError, match="must not be negative"):
         uncertain([1.0], [-0.1])
+
+
+def test_estimated_scores_tie_within_their_intervals() -> None:
+    scores, selected = [0.9, 0.5, 0.45, 0.1], [0, 1]
+    assert not ties_at_cut(scores, selected).any()
+    assert ties_at_cut(scores, selected, [0.01] * 4).tolist() == [False] * 4
+    assert ties_at_cut(scores, selected, [0.02] * 4).tolist() == [False, True, True, False]

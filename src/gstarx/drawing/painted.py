@@ -76,7 +76,7 @@ class Painted:
         if by_score:
             clear = above_noise(values, std_errors)
             gap = largest_gap(values[clear])
-            tied = ties_at_cut(values, mask) & clear
+            tied = ties_at_cut(values, mask, std_errors) & clear
             mask = mask & clear
         return cls(
             values,

@@ -196,7 +196,9 @@ def _bar(row: Any, axis: Axis, y: float, side: float, width: float) -> str:
         tip(said),
         label(side - 10, y + 4, name, size=_SMALL, text_anchor="end"),
         bar,
-        element("path", d=interval, stroke=INK, stroke_width=1.4, fill="none"),
+        element("path", d=interval, stroke=INK, stroke_width=1.4, fill="none")
+        if row.graphs > 1
+        else "",
         label(width - _FIGURES + 10, y + 4, rounding.metric(row.mean), size=_SMALL),
         label(width, y + 4, graphs, size=11, fill=MUTED, text_anchor="end"),
     )

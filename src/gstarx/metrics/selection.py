@@ -134,11 +134,13 @@ def uncertain(scores: ArrayLike, std_errors: ArrayLike | None) -> NDArray[np.boo
     return result
 
 
-def ties_at_cut(scores: ArrayLike, selected: Any) -> NDArray[np.bool_]:
+def ties_at_cut(
+    scores: ArrayLike, selected: Any, std_errors: ArrayLike | None = None
+) -> NDArray[np.bool_]:
     """The nodes with the lowest selected score, if not all nodes with that score are selected.
 
-    Which of them are selected is then arbitrary. A selection that is not the top of the scores has
-    no such ties.
+    Which of them are selected is then arbitrary. Estimated scores are the same if the 95% interval
+    of their difference includes 0. A selection that is not the top of the scores has no such ties.
 
     >>> ties_at_cut([0.9, 0.4, 0.4, 0.1], [0, 1]).tolist()
     [False, True, True, False]
@@ -150,10 +152,14 @@ def ties_at_cut(scores: ArrayLike, selected: Any) -> NDArray[np.bool_]:
     none = np.zeros(len(values), dtype=np.bool_)
     if not chosen.any():
         return none
-    lowest, close = values[chosen].min(), _SAME * np.abs(values).max()
-    if (values[~chosen] > lowest + close).any():
+    inside = np.flatnonzero(chosen)
+    lowest = inside[np.argmin(values[inside])]
+    half = _half_interval(std_errors, values)
+    close = np.maximum(np.hypot(half, half[lowest]), _SAME * np.abs(values).max())
+    apart = values - values[lowest]
+    if (apart > close)[~chosen].any():
         return none
-    equal = np.abs(values - lowest) <= close
+    equal: NDArray[np.bool_] = np.abs(apart) <= close
     return equal if (equal & ~chosen).any() else none
 
 

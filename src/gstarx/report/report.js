@@ -1,16 +1,5 @@
-'use strict';
 {
   const $ = (id) => document.getElementById(id);
-
-  // Tables that are wider than their panel say so.
-  const sideways = () => {
-    for (const panel of document.querySelectorAll('.scroll')) {
-      panel.nextElementSibling.hidden = panel.scrollWidth <= panel.clientWidth + 1;
-    }
-  };
-  addEventListener('resize', sideways);
-  for (const part of document.querySelectorAll('details')) part.addEventListener('toggle', sideways);
-  sideways();
 
   // The table: every header is a button that sorts by its column.
   const table = $('explainers');

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 import os
 import re
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 
 from markupsafe import Markup
@@ -27,6 +24,7 @@ from gstarx.drawing import (
 )
 from gstarx.evaluation import SummaryRow
 from gstarx.metrics import share_of_gap
+from gstarx.report.assets import assets
 from gstarx.report.cards import graph_card
 from gstarx.report.data import ExplainerRow, ReportData
 from gstarx.report.summaries import summary_part
@@ -72,14 +70,9 @@ def report_page(data: ReportData) -> str:
     The same data gives the same text. Names, words and SMILES are always shown as plain text, and
     the page does not allow the browser to run or load anything else.
     """
-    assets = {
-        part: files("gstarx.report").joinpath(name).read_text(encoding="utf-8")
-        for part, name in {"style": "report.css", "script": "report.js"}.items()
-    }
     return render(
         "report/report.html.jinja",
-        **{part: Markup(text) for part, text in assets.items()},
-        digests={part: _digest(text) for part, text in assets.items()},
+        **assets("report.js"),
         **_summary(data),
         **_table(data),
         plots=[Markup(picture.svg) for picture in _plots(data)],
@@ -90,11 +83,6 @@ def report_page(data: ReportData) -> str:
         lists=_facts(data),
         version=data.versions.get("gstarx", ""),
     )
-
-
-def _digest(text: str) -> str:
-    """The digest of a script or style for the content security policy."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def _summary(data: ReportData) -> dict[str, object]:
