@@ -165,6 +165,13 @@ def picture_path(path: Path, subject: Subject, *, several: bool) -> Path:
 def _draw(record: Record, path: Path) -> None:
     from gstarx import drawing
 
-    title = f"{record.explainer}: {record.subject.name}"
-    drawing.draw(record.subject.data, record.drawn_scores, record.selected, title=title).save(path)
+    names = record.inputs.output_names
+    drawing.draw(
+        record.subject.data,
+        record.explanation,
+        sparsity=record.sparsity,
+        title=f"{record.explainer}: {record.subject.name}",
+        class_names=names,
+        target_names=names,
+    ).save(path)
     note(f"drew {path}")

@@ -127,6 +127,7 @@ def gathered(
         methods,
         title=title or f"{inputs.network.name} explained",
         class_names=inputs.output_names,
+        target_names=inputs.output_names,
         names=[subject.name for subject in subjects],
         positions=[subject.position for subject in subjects],
         model_facts={"name": inputs.network.name, **inputs.network.facts},
