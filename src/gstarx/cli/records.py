@@ -147,7 +147,8 @@ class Record:
             )
             console.print(f"* {kept} kept at sparsity {self.sparsity:g}: {shown}")
         worth, parts = self._worth("worth"), self._worth("component_worth")
-        total = float(self.drawn_scores.sum())
+        scores = self.explanation.node_scores
+        total = 0.0 if scores is None else float(scores.sum())
         # values that ignore edges sum to the worth of the whole
         if (
             worth is not None
