@@ -118,6 +118,10 @@ def _explain_all(
                     failed(subject, error)
                     failures += 1
                 else:
+                    if made[0].node_scores is None:  # said at once rather than at the end
+                        raise CommandError(
+                            f"{made[0].method} finds sets of nodes: a summary needs scores"
+                        )
                     finished += [(subject, explanation) for explanation in made]
                 step()
     except KeyboardInterrupt:
