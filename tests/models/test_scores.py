@@ -88,7 +88,7 @@ def test_scores_of_tasks() -> None:
 
 def test_scores_of_several_targets() -> None:
     missing = math.nan
-    outputs = torch.tensor([[1.0, -1.0, 1.0], [-1.0, 1.0, 1.0], [2.0, 2.0, 1.0]])
+    outputs = torch.tensor([[1.0, -1.0, 1.0], [-1.0, 1.0, 1.0], [-2.0, 2.0, 1.0]])
     labels = torch.tensor([[1.0, 1.0, 1.0], [0.0, 0.0, missing], [missing, 1.0, 1.0]])
     found = scores_of("multilabel", outputs, labels, ["a", "b", "c"])
     assert found["auroc a"] == 1
