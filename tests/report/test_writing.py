@@ -297,7 +297,7 @@ def test_values_of_a_regression_take_the_place_of_classes() -> None:
 def test_labels_of_several_tasks_are_yes_or_no() -> None:
     data = replace(report_data(), task="multilabel", explained="liver", class_names=())
     page = Page(report_page(data))
-    assert "liver no, probability 0.600" in page.texts
+    assert "liver, probability 0.600" in page.texts
     assert "label: yes" in page.texts
     assert "liver" in page.texts
 

@@ -107,7 +107,7 @@ def _explain_all(
     """Explain one graph after another; return how many failed."""
     from gstarx.cli.records import failed
 
-    pipelines = [inputs.pipeline(target) for target in inputs.targets(subjects[0].data)]
+    pipelines = [inputs.pipeline(target) for target in inputs.targets(subjects)]
     failures = 0
     try:
         with progress("explaining", len(subjects)) as step:
@@ -118,6 +118,10 @@ def _explain_all(
                     failed(subject, error)
                     failures += 1
                 else:
+                    if made[0].node_scores is None:  # said at once rather than at the end
+                        raise CommandError(
+                            f"{made[0].method} finds sets of nodes: a summary needs scores"
+                        )
                     finished += [(subject, explanation) for explanation in made]
                 step()
     except KeyboardInterrupt:

@@ -29,7 +29,7 @@ from gstarx.drawing.svg import (
 
 _ROW, _BAR, _HEADING, _BELOW = 24.0, 12.0, 30.0, 44.0
 _SMALL = 12.0
-_FIGURES = 118.0
+_FIGURES = 142.0
 _MEANINGS = {
     "for": "for",
     "against": "against",
@@ -134,7 +134,7 @@ def _scene(parts: Sequence[tuple[str, list[Any], int]], width: float) -> Scene:
     numbers = np.array([0.0, *(n for row in rows for n in (row.mean, row.low, row.high))])
     axis = Axis(*wide_enough(numbers), side, width - _FIGURES)
     bottom = sum(_HEADING + _ROW * len(part) for _, part, _ in parts)
-    drawn = horizontal(axis, 4.0, bottom, "mean score, the sum over the atoms of a group")
+    drawn = horizontal(axis, 4.0, bottom, "mean score: the sum over a group")
     zero = f"M{number(axis(0.0))} 4V{number(bottom)}"
     drawn.append(element("path", d=zero, stroke=INK, stroke_width=1.0))
     top = 0.0

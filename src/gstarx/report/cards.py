@@ -59,7 +59,7 @@ def _prediction(data: ReportData, graph: Explained) -> tuple[str, str]:
         return "–", ""
     predicted = data.class_name(graph.predicted)
     if data.task == "multilabel":
-        predicted = f"{data.explained} {predicted}"
+        predicted = data.explained
     known = "" if graph.label is None else f"label: {data.class_name(graph.label)}"
     return f"{predicted}, probability {rounding.probability(graph.probability)}", known
 

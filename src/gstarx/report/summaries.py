@@ -48,7 +48,7 @@ def summary_part(name: str, rows: Sequence[SummaryRow]) -> dict[str, object]:
     return {
         "explainer": name,
         "headings": HEADINGS,
-        "chart": Markup(summary_chart(rows).svg) if rows else "",
+        "chart": Markup(summary_chart(rows, width=520).svg) if rows else "",
         "rows": [_row(row) for row in rows],
     }
 
