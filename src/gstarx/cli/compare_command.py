@@ -76,7 +76,7 @@ def compare(
         methods = create_explainers(inputs, options, baseline=baseline)
         inputs.check_reference()
         judge = Judge(inputs, sparsity)
-        tasks = [(s, target) for target in inputs.targets(subjects[0].data) for s in subjects]
+        tasks = [(s, target) for target in inputs.targets(subjects) for s in subjects]
         done: list[dict[str, Record]] = []
         try:
             for records in _records(judge, methods, tasks, options):

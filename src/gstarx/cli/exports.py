@@ -80,9 +80,9 @@ def _write_sdf(path: Path, records: list[Mapping[str, Any]]) -> None:
     depict = require("rdkit.Chem.rdDepictor", extra="molecules")
     blocks = []
     for record in records:
-        molecule = chem.MolFromSmiles(record.get("smiles") or "")
-        if record.get("error") is not None or molecule is None or not molecule.GetNumAtoms():
+        if record.get("error") is not None or not record["smiles"]:
             continue
+        molecule = chem.MolFromSmiles(record["smiles"])
         depict.Compute2DCoords(molecule)
         molecule.SetProp("_Name", str(record["graph"]))
         for name, value in _molecule_tags(record).items():

@@ -107,7 +107,7 @@ def _explain_all(
     """Explain one graph after another; return how many failed."""
     from gstarx.cli.records import failed
 
-    pipelines = [inputs.pipeline(target) for target in inputs.targets(subjects[0].data)]
+    pipelines = [inputs.pipeline(target) for target in inputs.targets(subjects)]
     failures = 0
     try:
         with progress("explaining", len(subjects)) as step:
