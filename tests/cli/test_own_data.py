@@ -50,6 +50,27 @@ def commands(text: str) -> list[list[str]]:
     return [shlex.split(line)[1:] for block in blocks for line in block.splitlines()]
 
 
+def test_from_a_table_to_a_report() -> None:
+    weights = ("--weights", "own.safetensors")
+    limit = ("--file", "molecules.csv", "--limit", "5", "-e", "single_node")
+    done = gstarx(
+        "train", "molecules.csv", "--label", "logP", "--epochs", "1", "--output", weights[1]
+    )
+    assert "3 of 60 molecules were skipped" in done.stderr
+    assert "line 5 (open ring): unclosed ring: 'C1CC'" in done.stderr
+    (_, first, *_) = found("explain", *limit, *weights)
+    assert first["graph"] == "molecule 0"
+    assert first["target_name"] == "logP"
+    assert first["label"] == pytest.approx(2.5693, abs=3)
+    content = found("evaluate", *limit, *weights, "--workers", "1", "--store", "mine")
+    assert content["skipped"] == 1
+    assert content["runs"][0]["explained"] == 4
+    assert [run["explainer"] for run in content["references"]] == ["random", "best_found"]
+    found("report", "--store", "mine", "--output", "mine.html")
+    assert "molecule 3" in Path("mine.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
 def test_the_commands_on_the_page_run() -> None:
     text = PAGE.read_text(encoding="utf-8")
     (project,) = re.findall(r"^```python\n(# my_project.py\n.*?)^```", text, re.M | re.S)
