@@ -74,9 +74,10 @@ def main() -> None:
         both = [(rows[row.name].mean, row.mean, row.name) for row in true_rows if row.graphs > 5]
         ours, theirs = np.array([pair[0] for pair in both]), np.array([pair[1] for pair in both])
         signs = np.mean(np.sign(ours) == np.sign(theirs))
+        of_groups = np.corrcoef(ours, theirs)[0, 1]
         print(
             f"{value}: correlation with the contributions of atoms, mean over molecules "
-            f"{np.mean(of_atoms):.3f}; of {len(both)} groups {np.corrcoef(ours, theirs)[0, 1]:.3f}, "
+            f"{np.mean(of_atoms):.3f}; of {len(both)} groups {of_groups:.3f}, "
             f"{signs:.0%} of their signs agree"
         )
         for mine, crippen, name in both:
