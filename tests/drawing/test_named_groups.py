@@ -64,6 +64,9 @@ def test_graphs_without_smiles_have_what_can_be_known() -> None:
     graph = Data(atoms=["O", "N", "O", "C", "C", "C"], edge_index=both, num_nodes=6)
     assert list(groups_of(graph)) == [("nitro", (0, 1, 2))]
     assert list(groups_of(graph, "rings")) == [("ring of C C C", (3, 4, 5))]
+    # an amine or an imine, a chloride or not: nobody knows
+    pair = Data(atoms=["C", "N"], edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+    assert list(groups_of(pair)) == []
     with pytest.raises(ValueError, match="BRICS fragments need the bonds"):
         list(groups_of(graph, "brics"))
 
