@@ -13,7 +13,15 @@ from torch_geometric.data import Data
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.explanation import Attribution, Explanation
 from gstarx.explainers.settings import ValueSettings
-from gstarx.gnn import GNNGame, ModelTask, PayoffLike, RemovalLike, TargetLike, restored
+from gstarx.gnn import (
+    GNNGame,
+    ModelTask,
+    PayoffLike,
+    RemovalLike,
+    ShareLike,
+    TargetLike,
+    restored,
+)
 from gstarx.values import SubgraphPlan
 
 
@@ -29,7 +37,7 @@ class GStarX(NodeExplainer):
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
     presence
         As in :class:`gstarx.explainers.ValueSettings`.
-    payoff, baseline, removal, num_hops, batch_nodes, fallback, check
+    payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share
         As in :class:`gstarx.GNNGame`.
     seed
         The same seed gives the same numbers.
@@ -82,6 +90,7 @@ class GStarX(NodeExplainer):
         batch_nodes: int | None = None,
         fallback: float | None = None,
         check: bool = True,
+        share: ShareLike = "auto",
         seed: int | None = None,
         progress: bool = False,
     ) -> None:
@@ -106,6 +115,7 @@ class GStarX(NodeExplainer):
             "batch_nodes": batch_nodes,
             "fallback": fallback,
             "check": check,
+            "share": share,
         }
         self.seed = seed
         self.progress = progress
@@ -124,6 +134,7 @@ class GStarX(NodeExplainer):
         batch_nodes: int | None = None,
         fallback: float | None = None,
         check: bool = True,
+        share: ShareLike = "auto",
         seed: int | None = None,
         progress: bool = False,
     ) -> GStarX:
@@ -153,6 +164,7 @@ class GStarX(NodeExplainer):
             batch_nodes=batch_nodes,
             fallback=fallback,
             check=check,
+            share=share,
             seed=seed,
             progress=progress,
         )
@@ -203,6 +215,7 @@ class GStarX(NodeExplainer):
                 "residual": allocation.residual,
                 "batch_nodes": game.batch_nodes,
                 "check": game.check.as_dict(),
+                "sharing": game.sharing,
             },
         )
 
@@ -234,6 +247,7 @@ def explain(
     batch_nodes: int | None = None,
     fallback: float | None = None,
     check: bool = True,
+    share: ShareLike = "auto",
     edge_mask: bool = False,
     seed: Seed = None,
     progress: bool = False,
@@ -257,7 +271,7 @@ def explain(
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
     presence
         Which value and how to compute it, as in :class:`gstarx.explainers.ValueSettings`.
-    payoff, baseline, removal, num_hops, batch_nodes, fallback, check
+    payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share
         The game, as in :class:`gstarx.GNNGame`.
     edge_mask
         Also score edges, by the mean of their two ends.
@@ -297,6 +311,7 @@ def explain(
         batch_nodes=batch_nodes,
         fallback=fallback,
         check=check,
+        share=share,
         progress=progress,
     )
     return explainer.explain(

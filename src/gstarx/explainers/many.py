@@ -23,6 +23,7 @@ from gstarx.gnn import (
     ModelTask,
     PayoffLike,
     RemovalLike,
+    ShareLike,
     TargetLike,
     restored,
     shared_outputs,
@@ -71,6 +72,7 @@ def explain_many(
     batch_nodes: int | None = None,
     fallback: float | None = None,
     check: bool = True,
+    share: ShareLike = "auto",
     edge_mask: bool = False,
     seed: int | None = None,
     progress: bool = True,
@@ -93,7 +95,7 @@ def explain_many(
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
     presence
         As for :func:`explain`.
-    payoff, baseline, removal, num_hops, batch_nodes, fallback, check, edge_mask
+    payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share, edge_mask
         As for :func:`explain`.
     seed
         Every graph gets random numbers of its own from the seed and its position, the same as in
@@ -123,6 +125,7 @@ def explain_many(
         batch_nodes=batch_nodes,
         fallback=fallback,
         check=check,
+        share=share,
     )
     task = ModelTask(mode, task_level, return_type, target, index, keywords)  # type: ignore[arg-type]
     graphs = _single_graphs(dataset)

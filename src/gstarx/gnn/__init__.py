@@ -20,6 +20,8 @@ from gstarx.gnn.payoff import outputs_matrix as outputs_matrix
 from gstarx.gnn.players import check_data as check_data
 from gstarx.gnn.removal import RemovalLike as RemovalLike
 from gstarx.gnn.self_check import BatchMixing as BatchMixing
+from gstarx.gnn.sharing import ShareLike as ShareLike
+from gstarx.gnn.sharing import Sharing as Sharing
 from gstarx.gnn.signature import GraphTensors as GraphTensors
 from gstarx.gnn.signature import Model as Model
 from gstarx.gnn.signature import Signature as Signature

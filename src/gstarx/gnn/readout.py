@@ -90,6 +90,7 @@ class StandIn(Tensor):
 
     @staticmethod
     def __new__(cls, members: Members | None, shape: tuple[int, ...], device: Any) -> StandIn:
+        """A tensor without content."""
         made: StandIn = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
             cls, shape, dtype=torch.long, device=device
         )
@@ -252,6 +253,8 @@ def _reduced(
         and into.shape[1:] == source.shape[1:]
         and len(source) == members.states
         and (reduce == "sum" or not include_self)
+        # the maximum of numbers and what is not a number is not a number: torch knows
+        and (reduce == "sum" or not source.isnan().any())
     )
     if not simple:
         return False
@@ -288,35 +291,31 @@ def rows_for_aggregations(model: Model) -> Iterator[None]:
 @compiled
 def _sum_rows(rows, of_states, begins, out):  # type: ignore[no-untyped-def]
     for c in range(len(begins) - 1):
+        found = out[c]
         for at in range(begins[c], begins[c + 1]):
-            row = of_states[at]
-            for j in range(rows.shape[1]):
-                out[c, j] += rows[row, j]
+            row = rows[of_states[at]]
+            for j in range(len(found)):
+                found[j] += row[j]
 
 
 @compiled
 def _max_rows(rows, of_states, begins, out):  # type: ignore[no-untyped-def]
     for c in range(len(begins) - 1):
-        if begins[c] < begins[c + 1]:
-            out[c] = rows[of_states[begins[c]]]
-        for at in range(begins[c] + 1, begins[c + 1]):
-            row = of_states[at]
-            for j in range(rows.shape[1]):
-                value, best = rows[row, j], out[c, j]
-                # what is not a number stays
-                out[c, j] = value if (value > best) | (value != value) else best
+        found, at, end = out[c], begins[c], begins[c + 1]
+        if at < end:
+            found[:] = rows[of_states[at]]
+        # four rows at a time: what was found so far is read and written less often
+        while at + 3 < end:
+            row, row2 = rows[of_states[at]], rows[of_states[at + 1]]
+            row3, row4 = rows[of_states[at + 2]], rows[of_states[at + 3]]
+            for j in range(len(found)):
+                found[j] = max(max(max(found[j], row[j]), max(row2[j], row3[j])), row4[j])
+            at += 4
+        while at < end:
+            row = rows[of_states[at]]
+            for j in range(len(found)):
+                found[j] = max(found[j], row[j])
+            at += 1
 
 
-@compiled
-def _min_rows(rows, of_states, begins, out):  # type: ignore[no-untyped-def]
-    for c in range(len(begins) - 1):
-        if begins[c] < begins[c + 1]:
-            out[c] = rows[of_states[begins[c]]]
-        for at in range(begins[c] + 1, begins[c + 1]):
-            row = of_states[at]
-            for j in range(rows.shape[1]):
-                value, best = rows[row, j], out[c, j]
-                out[c, j] = value if (value < best) | (value != value) else best
-
-
-_KERNELS: dict[str, Any] = {"sum": _sum_rows, "amax": _max_rows, "amin": _min_rows}
+_KERNELS: dict[str, Any] = {"sum": _sum_rows, "amax": _max_rows}

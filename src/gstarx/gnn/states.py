@@ -202,13 +202,14 @@ class StateTable:
 def sharing_order(masks: Masks, edge_index: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """An order of packed coalitions in which neighbors hold many states together.
 
-    Coalitions are sorted by whether they hold a node in the middle of the graph, then by the next
-    one on a walk through it, depth first. Consecutive ones then agree everywhere but in one part.
+    Those with a node in the middle of the graph come first, and so on with every next one of a walk
+    through it, depth first. Consecutive ones then agree everywhere but in one part. Everybody is at
+    the very front.
     """
     rank = np.empty(n, dtype=np.int64)
     # the first node decides most: it becomes the highest bit
     rank[_walk(edge_index, n)] = np.arange(n)[::-1]
-    keys = renumber(masks, rank, n)
+    keys = ~renumber(masks, rank, n)
     return np.lexsort(keys.T) if keys.shape[1] > 1 else np.argsort(keys[:, 0], kind="stable")
 
 
