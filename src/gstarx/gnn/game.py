@@ -369,11 +369,12 @@ class GNNGame:
                     bar.update(len(outputs))
         except NotShareable as error:
             used = self._shared.sharing.used
+            if used:
+                # earlier ones are not to be trusted either
+                self._cache.count = self._batches = 0
             self._shared.forget(str(error))
             log.info("coalitions do not share embeddings: %s", error)
             if used:
-                # earlier ones are not to be trusted either
-                self._batches = 0
                 self._forget_answers(str(error))
 
     def _evaluate_batches(self, masks: Masks, bar: Any) -> None:

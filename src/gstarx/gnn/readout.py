@@ -91,9 +91,7 @@ class StandIn(Tensor):
     @staticmethod
     def __new__(cls, members: Members | None, shape: tuple[int, ...], device: Any) -> StandIn:
         """A tensor without content."""
-        made: StandIn = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
-            cls, shape, dtype=torch.long, device=device
-        )
+        made: StandIn = Tensor._make_wrapper_subclass(cls, shape, dtype=torch.long, device=device)
         return made
 
     def __init__(self, members: Members | None, shape: tuple[int, ...], device: Any) -> None:
@@ -109,11 +107,13 @@ class StandIn(Tensor):
         """What to pass as ``ptr``: nothing can be done with it."""
         return cls(None, (length,), device)
 
-    def __repr__(self, **_: Any) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"StandIn(shape={tuple(self.shape)})"
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         """Reductions over members, and no other operation."""
         own = next((a for a in args if isinstance(a, StandIn)), None)
         handler = _HANDLERS.get(func)

@@ -29,15 +29,18 @@ from gstarx.graphs import Masks
 
 #: What can be asked for as ``share``.
 ShareLike = bool | str
-#: Worth it: at least so many nodes of coalitions, so many of them for every state, and so many
-#: that need no pass. A rule on counts, so that the same question is always answered the same way.
+#: Worth it: at least so many nodes of coalitions, so many of them for every state of the first
+#: block, and, where that is the only one, so many that need no pass. A rule on counts, so that the
+#: same question is always answered the same way.
 _FEWEST_NODES = 2048
 _FEWEST_PER_STATE = 2.0
 _FEWEST_SAVED = 1024
 #: States of a block, and nodes of its coalitions, for every node of an ordinary batch.
 _STATES_PER_NODE = 4
+_MOST_STATES = 1 << 16
 _MEMBERS_PER_STATE = 64
-_MOST_MEMBERS = 1 << 22
+#: Beyond this many nodes the tables of states would take more memory than they are worth.
+_MOST_NODES = 4096
 #: Coalitions of the first block, and of all later ones together, that also go the ordinary way.
 _COMPARED = 32
 #: Players that are some of the nodes only: coalitions turned into nodes at once.
@@ -116,6 +119,8 @@ class SharedPasses:
 
     def consider(self, masks: Masks) -> bool:
         """Whether so many coalitions may be worth it, before anything is computed of them."""
+        if self.possible and not self._evaluator.batched:
+            self.possible, self.reason = False, self._check.one_by_one
         if not self.possible:
             return False
         if self._share is not True:
@@ -135,25 +140,25 @@ class SharedPasses:
         """
         first = 0
         while first < len(masks):
-            block = self._block(masks[first:])
-            if first == 0 and not self._worth_it(block):
-                return
-            rows = masks[first : first + block.coalitions]
-            if self._trusted:
-                outputs = self._run(block)
-            else:
-                block, outputs = self._first_outputs(rows, masks, block, whole)
-                rows = masks[: block.coalitions]
-            if outputs.shape[1] != whole.shape[1]:
-                raise NotShareable("the number of outputs changes")
-            self._blocks += 1
+            rows = masks[first:]
+            try:
+                block = self._block(rows)
+                if first == 0 and not self._worth_it(block, len(masks)):
+                    return
+                if self._trusted:
+                    outputs = self._run(block)
+                else:
+                    block, outputs = self._first_outputs(rows, block, whole)
+                self._note(rows[: block.coalitions], outputs, whole)
+            except Exception as error:
+                raise _as_reason(error) from error
             self._nodes += len(block.members)
             self._states += len(block.nodes)
-            self._note(rows, outputs)
+            first += block.coalitions
+            last = first == len(masks) and not self._blocks & (self._blocks - 1)
+            if self._waiting and (last or len(self._waiting) >= _COMPARED):
+                self._compare_waiting()
             yield outputs
-            first += len(rows)
-        if len(self._waiting) and not self._blocks & (self._blocks - 1):
-            self._compare_waiting()
 
     def forget(self, reason: str) -> None:
         """Stop sharing for good."""
@@ -164,33 +169,29 @@ class SharedPasses:
             raise ValueError(f"share=True: coalitions cannot share embeddings: {reason}")
         self._table = None
 
-    def _worth_it(self, block: Block) -> bool:
-        if self._share is True:
-            return True
+    def _worth_it(self, block: Block, coalitions: int) -> bool:
         nodes, states = len(block.members), len(block.nodes)
-        if nodes - states >= _FEWEST_SAVED and nodes >= _FEWEST_PER_STATE * states:
+        enough = nodes - states >= _FEWEST_SAVED or block.coalitions < coalitions
+        if self._share is True or (enough and nodes >= _FEWEST_PER_STATE * states):
             return True
         self.reason = f"little is shared: {nodes:,} nodes have {states:,} states"
         return False
 
-    def _first_outputs(
-        self, rows: Masks, masks: Masks, block: Block, whole: Tensor
-    ) -> tuple[Block, Tensor]:
-        """Outputs of a first block that agree with those of the ordinary path."""
+    def _first_outputs(self, masks: Masks, block: Block, whole: Tensor) -> tuple[Block, Tensor]:
+        """A first block, and outputs that agree with those of the ordinary path."""
         while True:
             try:
                 outputs = self._run(block)
                 self._scale = _spread(outputs), size_of(outputs)
-                self._compare_first(rows, outputs, whole)
-            except Exception as error:
+                self._compare_first(masks[: block.coalitions], outputs, whole)
+            except Exception:
                 if self._table is None or self._table.rules.counted:
-                    raise _as_reason(error) from error
+                    raise
             else:
                 self._trusted = True
                 return block, outputs
             self._prepare(counted=True)
             block = self._block(masks)
-            rows = masks[: block.coalitions]
 
     def _compare_first(self, rows: Masks, outputs: Tensor, whole: Tensor) -> None:
         """Compare coalitions of many sizes, and the largest one alone."""
@@ -208,17 +209,17 @@ class SharedPasses:
         if len(some):
             self._require_same(rows[some], outputs[some])
 
-    def _note(self, rows: Masks, outputs: Tensor) -> None:
-        """Remember a coalition of every block, and all that are not finite, to be compared."""
-        bad = (~outputs.isfinite().all(dim=1)).nonzero()[:, 0].cpu().numpy()
+    def _note(self, rows: Masks, outputs: Tensor, whole: Tensor) -> None:
+        """Compare what is not finite, and remember a coalition of the block to be compared."""
+        if outputs.shape[1] != whole.shape[1]:
+            raise NotShareable("the number of outputs changes")
+        bad = (~outputs.isfinite().all(dim=1)).nonzero()[:_COMPARED, 0].cpu().numpy()
         if len(bad):
-            some = bad[:_COMPARED]
-            self._require_same(rows[some], outputs[some])
+            self._require_same(rows[bad], outputs[bad])
+        self._blocks += 1
         if self._blocks > 1:
             chosen = self._random.integers(len(rows), size=1)
             self._waiting.append((rows[chosen].copy(), outputs[chosen].clone()))
-        if len(self._waiting) >= _COMPARED:
-            self._compare_waiting()
 
     def _compare_waiting(self) -> None:
         masks = np.concatenate([mask for mask, _ in self._waiting])
@@ -229,8 +230,11 @@ class SharedPasses:
     def _require_same(self, masks: Masks, shared: Tensor, known: Tensor | None = None) -> None:
         """Raise unless the ordinary path gives the same outputs."""
         if known is None:
-            found = [self._evaluator.outputs(masks[at]) for at in self._evaluator.batches(masks)]
-            known = torch.cat(found)
+            try:
+                batches = self._evaluator.batches(masks)
+                known = torch.cat([self._evaluator.outputs(masks[at]) for at in batches])
+            except Exception as error:
+                raise NotShareable("the ordinary path fails where this one does not") from error
         spread, size = self._scale
         gap = difference(shared, known)
         self._check.comparisons += len(masks)
@@ -272,8 +276,8 @@ class SharedPasses:
             _levels(evaluator, self.propagation.calls, flow),
             counted=counted,
         )
-        states = _STATES_PER_NODE * evaluator.batch_nodes
-        self._table = StateTable(rules, states, min(_MEMBERS_PER_STATE * states, _MOST_MEMBERS))
+        states = min(_STATES_PER_NODE * evaluator.batch_nodes, _MOST_STATES)
+        self._table = StateTable(rules, states, _MEMBERS_PER_STATE * states)
 
     def _run(self, block: Block) -> Tensor:
         """Outputs of the coalitions of a block, from one pass over its states."""
@@ -315,6 +319,8 @@ def _reason_against(evaluator: Evaluator) -> str:
         signature.takes_data or any(name in wanted for name in removal.tensors.ids)
     ):
         return "the model takes a field that names nodes"
+    if removal.tensors.num_nodes > _MOST_NODES:
+        return f"the graph has more than {_MOST_NODES:,} nodes"
     if isinstance(evaluator.model, torch._dynamo.OptimizedModule):
         return "the model is compiled by torch.compile"
     return ""

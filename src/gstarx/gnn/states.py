@@ -88,14 +88,11 @@ class StateRules:
     def region(self) -> Masks:
         """The nodes that decide the state of every node, packed (n, words)."""
         n = len(self.level)
-        inside = np.eye(n, dtype=np.bool_)
-        target = np.repeat(np.arange(n), np.diff(self.first))
+        found = pack(np.eye(n, dtype=np.bool_))
         for step in range(int(self.level.max(initial=0)) + self.counted):
-            grown = inside.copy()
-            np.logical_or.at(grown, target, inside[self.source])
             reach = self.level + self.counted > step
-            inside[reach] = grown[reach]
-        return pack(inside)
+            _grow(found.copy(), self.first, self.source, reach, found)
+        return found
 
 
 @dataclass(frozen=True)
@@ -329,6 +326,16 @@ def _distances(first, heads):  # type: ignore[no-untyped-def]
         for node in range(n):
             near[start, node] = max(near[start, node], 0)
     return near
+
+
+@compiled
+def _grow(before, first, source, reach, found):  # type: ignore[no-untyped-def]
+    """Add to the nodes of every row those of the nodes it hears of."""
+    for v in range(len(found)):
+        if reach[v]:
+            for e in range(first[v], first[v + 1]):
+                for w in range(found.shape[1]):
+                    found[v, w] |= before[source[e], w]
 
 
 @compiled
