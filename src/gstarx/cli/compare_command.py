@@ -41,6 +41,7 @@ from gstarx.cli.options import (
     ReturnType,
     Seed,
     Sentences,
+    Share,
     Smiles,
     Sparsity,
     Target,
@@ -78,6 +79,7 @@ def compare(
     target: Target = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
+    share: Share = None,
     seed: Seed = 0,
     draw: Draw = None,
     output: JsonFile = None,
@@ -94,7 +96,7 @@ def compare(
 
     writable(output, ".json")
     writable(draw, ".svg", ".png")
-    options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}))
+    options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}), share)
     asked = InputSelection(
         dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
     )

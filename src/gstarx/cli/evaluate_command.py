@@ -20,6 +20,7 @@ from gstarx.cli.options import (
     Model,
     Options,
     Seed,
+    Share,
     Split,
     StoreOption,
     Weights,
@@ -48,6 +49,7 @@ def evaluate(
     explainer: Explainers = ["gstarx"],  # noqa: B006
     option: Options = None,
     baseline: Baseline = None,
+    share: Share = None,
     seed: Seed = 0,
     store: StoreOption = Path("gstarx-runs"),
     engine: Engine = "local",
@@ -62,7 +64,7 @@ def evaluate(
     from gstarx import runs
     from gstarx.cli.methods import parse_options
 
-    options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}))
+    options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}), share)
     failed = 0
     with only_json(as_json) as stream:
         network = _weights(dataset, model, weights)

@@ -38,6 +38,7 @@ from gstarx.cli.options import (
     ReturnType,
     Seed,
     Sentences,
+    Share,
     Smiles,
     Sparsity,
     Target,
@@ -112,6 +113,7 @@ def explain(
     target: Target = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
+    share: Share = None,
     seed: Seed = 0,
     draw: Draw = None,
     output: JsonFile = None,
@@ -129,7 +131,7 @@ def explain(
 
     writable(output, ".json")
     writable(draw, ".svg", ".png")
-    options = parse_options(option or (), [explainer], getattr(ctx.obj, "explainers", {}))
+    options = parse_options(option or (), [explainer], getattr(ctx.obj, "explainers", {}), share)
     asked = InputSelection(
         dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
     )

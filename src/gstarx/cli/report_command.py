@@ -28,6 +28,7 @@ from gstarx.cli.options import (
     ReturnType,
     Seed,
     Sentences,
+    Share,
     Smiles,
     Sparsity,
     Weights,
@@ -70,6 +71,7 @@ def report(
     option: Options = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
+    share: Share = None,
     seed: Seed = 0,
     title: Annotated[str | None, typer.Option(help="Of the page.", show_default=False)] = None,
     output: Annotated[Path, typer.Option(help="The page, .html.")] = Path("report.html"),
@@ -94,7 +96,7 @@ def report(
             asked, methods = stored_results(from_store, asked)
         else:
             known = getattr(ctx.obj, "explainers", {})
-            options = parse_options(option or (), explainer, known)
+            options = parse_options(option or (), explainer, known, share)
             methods = create_explainers(asked, options, baseline=baseline, seed=seed)
         found = gathered(
             asked, methods, title=title, sparsity=sparsity, seed=seed, return_type=return_type

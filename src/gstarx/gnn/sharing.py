@@ -321,7 +321,10 @@ def _reason_against(evaluator: Evaluator) -> str:
         return "the model takes a field that names nodes"
     if removal.tensors.num_nodes > _MOST_NODES:
         return f"the graph has more than {_MOST_NODES:,} nodes"
-    if isinstance(evaluator.model, torch._dynamo.OptimizedModule):
+    if any(
+        hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
+        for module in submodules(evaluator.model)
+    ):
         return "the model is compiled by torch.compile"
     return ""
 
