@@ -241,11 +241,13 @@ def _run_together(model: Any, cases: list[_Case], explainer: GStarX, task: Model
             return
         parts = [case.coalitions() for case in cases]
         room = options["batch_nodes"]
-        outputs = shared_outputs(model, *sharing, parts, removal, room, check=check)
+        outputs, shared = shared_outputs(
+            model, *sharing, parts, removal, room, check=check, share=options["share"]
+        )
         for case, own, found in zip(
             cases, parts, torch.split(outputs, [len(p) for p in parts]), strict=True
         ):
             assert case.game is not None
-            case.game.learn(own, found, compared=2 * check)
+            case.game.learn(own, found, compared=2 * check, sharing=shared)
     except Exception as error:
         log.debug("no passes are shared, because of %r", error)

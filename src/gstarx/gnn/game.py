@@ -199,6 +199,7 @@ class GNNGame:
         self.check = SelfCheck(enabled=check)
         self._shared = SharedPasses(self._evaluator, check_share(share), self.check)
         self._shared.propagation = chosen.propagation
+        self._learned: Sharing | None = None
         #: Batches of several coalitions that went through the model, and whether worths of any
         #: of them have been given out.
         self._batches, self._answered = 0, False
@@ -232,7 +233,7 @@ class GNNGame:
     @property
     def sharing(self) -> Sharing:
         """Whether coalitions shared embeddings and how many, or why not."""
-        return self._shared.sharing
+        return self._learned or self._shared.sharing
 
     @property
     def settled(self) -> bool:
@@ -288,18 +289,27 @@ class GNNGame:
             worths[some] = self._cache.worths(rows)
         return worths[:, 0] if self.single else worths
 
-    def learn(self, coalitions: Coalitions, outputs: Tensor, *, compared: int = 0) -> None:
+    def learn(
+        self,
+        coalitions: Coalitions,
+        outputs: Tensor,
+        *,
+        compared: int = 0,
+        sharing: Sharing | None = None,
+    ) -> None:
         """Take outputs for distinct coalitions, everybody first, from passes shared with others.
 
         For a game that has not been asked yet. Where a worth is not finite nothing is kept: asking
         for it will say what is wrong. ``compared`` says how many outputs of these passes were
-        compared with those of the same graphs alone.
+        compared with those of the same graphs alone, and ``sharing`` whether embeddings were shared
+        in them, counted over all graphs.
         """
         worths = self.settle(outputs[:1])[1].worths(outputs)
         if np.isfinite(worths).all():
             self._cache.rows_of(pack(coalitions))
             self._cache.add(worths)
             self.check.comparisons += compared
+            self._learned = sharing
 
     def settle(self, whole: Tensor | None = None) -> tuple[Tensor, Payoff]:
         """What is explained, from the output (1, columns) for the whole graph; found out once."""

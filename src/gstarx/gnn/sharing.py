@@ -131,10 +131,10 @@ class SharedPasses:
                 return False
         return True
 
-    def outputs(self, masks: Masks, whole: Tensor) -> Iterator[Tensor]:
+    def outputs(self, masks: Masks, whole: Tensor | None = None) -> Iterator[Tensor]:
         """Outputs of packed coalitions, block by block, in order.
 
-        ``whole`` (1, columns) is that of all players. Raises :class:`NotShareable`, and then no
+        ``whole`` (1, columns) is that of all players, if it is known. Raises :class:`NotShareable`, and then no
         output from here is to be trusted, unless it says that nothing was computed: where it is
         not worth it, nothing is yielded at all.
         """
@@ -177,7 +177,9 @@ class SharedPasses:
         self.reason = f"little is shared: {nodes:,} nodes have {states:,} states"
         return False
 
-    def _first_outputs(self, masks: Masks, block: Block, whole: Tensor) -> tuple[Block, Tensor]:
+    def _first_outputs(
+        self, masks: Masks, block: Block, whole: Tensor | None
+    ) -> tuple[Block, Tensor]:
         """A first block, and outputs that agree with those of the ordinary path."""
         while True:
             try:
@@ -193,7 +195,7 @@ class SharedPasses:
             self._prepare(counted=True)
             block = self._block(masks)
 
-    def _compare_first(self, rows: Masks, outputs: Tensor, whole: Tensor) -> None:
+    def _compare_first(self, rows: Masks, outputs: Tensor, whole: Tensor | None) -> None:
         """Compare coalitions of many sizes, and the largest one alone."""
         removal = self._evaluator.removal
         sizes = coalition_sizes(self._evaluator.nodes_of(rows), np.zeros_like(removal.present))
@@ -209,9 +211,9 @@ class SharedPasses:
         if len(some):
             self._require_same(rows[some], outputs[some])
 
-    def _note(self, rows: Masks, outputs: Tensor, whole: Tensor) -> None:
+    def _note(self, rows: Masks, outputs: Tensor, whole: Tensor | None) -> None:
         """Compare what is not finite, and remember a coalition of the block to be compared."""
-        if outputs.shape[1] != whole.shape[1]:
+        if whole is not None and outputs.shape[1] != whole.shape[1]:
             raise NotShareable("the number of outputs changes")
         bad = (~outputs.isfinite().all(dim=1)).nonzero()[:_COMPARED, 0].cpu().numpy()
         if len(bad):

@@ -105,7 +105,9 @@ def _shared(
 ) -> list[Parts]:
     # the whole graph goes in front of its parts; a part without nodes is not asked for
     asked = [np.concatenate([np.ones((1, p.shape[1]), bool), p[p.any(axis=1)]]) for p in parts]
-    outputs = shared_outputs(model, graphs, signature, asked, str(task.removal), task.batch_nodes)
+    outputs, _ = shared_outputs(
+        model, graphs, signature, asked, str(task.removal), task.batch_nodes
+    )
     _check_outputs(outputs, task)
     scores = class_scores(outputs, task.mode, task.return_type, "prob")
     probabilities = scores.double().cpu().numpy()
