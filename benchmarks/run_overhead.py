@@ -27,8 +27,8 @@ from gstarx.metrics import SPARSITIES, evaluate_many
 from gstarx.metrics.selection import selection_size
 from gstarx.models import load_published_checkpoint
 from gstarx.runs import RunSpec, read, resolution, run
+from gstarx.runs.rows import Task
 from gstarx.runs.store import Writer, open_store
-from gstarx.runs.task import Task
 
 _TURNS = 9
 

@@ -105,11 +105,14 @@ def _sampled(title: str, model: Any, name: str) -> None:
     data = _molecules(name, 25_000, 1_200_000, 2)
     for value in ("shapley", "banzhaf"):
         options: dict[str, Any] = {"value": value, "estimator": "sampled", "budget": 10_000}
-        both = [
-            _turns(lambda share, one=one: explain(model, one, share=share, seed=0, **options))
-            for one in data
-        ]
-        ratios = [plain / shared for shared, plain in both]
+        ratios = []
+        for one in data:
+
+            def run(share: Any, one: Data = one, options: Any = options) -> None:
+                explain(model, one, share=share, seed=0, **options)
+
+            shared, plain = _turns(run)
+            ratios.append(plain / shared)
         print(
             f"10,000 sampled coalitions, {value}, {title}: "
             f"{', '.join(f'{ratio:.1f}' for ratio in ratios)} times",
@@ -224,14 +227,10 @@ def _never_slower(model: Any) -> None:
 
     smallest = sorted(datasets.load("mutag").split("test"), key=lambda data: data.num_nodes)[0]
     cases: list[tuple[str, Data, Any]] = [("the smallest molecule of MUTAG", smallest, None)]
-    for n in (3, 6, 12, 20):
-        cases.append(
-            (
-                f"a path of {n} nodes",
-                graph(torch.combinations(torch.arange(n))[: n - 1].t(), n),
-                None,
-            )
-        )
+    cases += [
+        (f"a path of {n} nodes", graph(torch.arange(n).unfold(0, 2, 1).t(), n), None)
+        for n in (3, 6, 12, 20)
+    ]
     for n, part, count in ((20, 0.5, 1_000), (40, 0.3, 2_000), (60, 0.8, 500), (30, 1.0, 1_000)):
         pairs = torch.combinations(torch.arange(n)).t()
         dense = graph(pairs[:, torch.from_numpy(generator.random(pairs.shape[1]) < part)], n)
@@ -248,12 +247,10 @@ def _never_slower(model: Any) -> None:
                 GNNGame(model, data, share=share)(rows)
 
         run(False)
-        turns = 15 if rows is None else 7
-        both = []
-        for _ in range(turns):
-            both.append(
-                (_seconds(lambda run=run: run("auto")), _seconds(lambda run=run: run(False)))
-            )
+        both = [
+            (_seconds(lambda run=run: run("auto")), _seconds(lambda run=run: run(False)))
+            for _ in range(15 if rows is None else 5)
+        ]
         ratios = [plain / shared for shared, plain in both]
         shared, plain = np.min(both, axis=0)
         print(
@@ -281,8 +278,8 @@ def _growth(model: Any) -> None:
         count = found.evaluations
         print(
             f"{data.num_nodes} atoms, {count:,} coalitions: {seconds:.2f} s, "
-            f"{1e6 * seconds / count:.2f} us each, {found.sharing.nodes / found.sharing.states:.0f} "
-            f"nodes per state; peak memory {memory / 1024:.0f} MB "
+            f"{1e6 * seconds / count:.2f} us each, "
+            f"{found.sharing.nodes / found.sharing.states:.0f} nodes per state; peak memory {memory / 1024:.0f} MB "
             f"({1024 * (memory - before) / count:.0f} bytes per coalition more than before)",
             flush=True,
         )

@@ -30,7 +30,7 @@ LAYERS = (
     ("runs",),
     ("web",),
     ("cli",),
-    ("__main__", "demo"),
+    ("__main__",),
 )
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 
@@ -147,7 +147,7 @@ def test_imports_run_one_way(path: str) -> None:
         ("values/a.py", "import gstarx"),
         ("datasets/a.py", "from gstarx.explainers import create"),
         ("web/a.py", "from gstarx.cli import networks"),
-        ("runs/a.py", "import gstarx.demo"),
+        ("runs/a.py", "import gstarx.__main__"),
         ("cli/a.py", "from reproduction.page import write_page"),
     ],
 )
@@ -162,7 +162,10 @@ def test_a_violation_is_caught(path: str, source: str) -> None:
         ("values/hn/a.py", "from . import b\nfrom ..allocation import Allocation"),
         ("values/a.py", "from gstarx.graphs import CommunicationGraph\nfrom gstarx import games"),
         ("gnn/a.py", "import torch\nfrom gstarx.values import hn_value"),
-        ("demo.py", "from gstarx.cli import main\nfrom gstarx.graphs import CommunicationGraph"),
+        (
+            "__main__.py",
+            "from gstarx.cli import main\nfrom gstarx.graphs import CommunicationGraph",
+        ),
         ("graphs/a.py", "torch = 'a word'\nprint('import torch')"),
     ],
 )
@@ -194,5 +197,5 @@ def test_the_picture_of_the_imports_is_up_to_date() -> None:
     spec.loader.exec_module(drawing)
     assert drawing.PICTURE.read_text(encoding="utf-8") == drawing.picture(), "draw it again"
     drawn = {name for row in drawing.ROWS for name in row}
-    apart = {"_internal", "_version", "registry", "__main__", "demo"}
+    apart = {"_internal", "_version", "registry", "__main__"}
     assert drawn == set(LAYER) - apart

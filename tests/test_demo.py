@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gstarx import demo
+from gstarx.cli import main
 
 
 def test_the_demo_explains_two_networks_and_prints_the_path_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert demo.main(["--limit", "2"]) == 0
+    assert main(["demo", "--limit", "2"]) == 0
     page = tmp_path / "demo" / "report.html"
     printed = capsys.readouterr().out
     assert printed.splitlines()[-1] == str(page)
@@ -41,7 +41,7 @@ def test_a_page_that_cannot_be_written_is_said_before_the_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
-    assert demo.main(["--output", str(tmp_path / "file" / "report.html")]) == 1
+    assert main(["demo", "--output", str(tmp_path / "file" / "report.html")]) == 1
     done = capsys.readouterr()
     assert done.out == ""
     assert "error: cannot write" in done.err

@@ -15,9 +15,9 @@ from gstarx.models import pretrained, shipped_path
 from gstarx.registry import ModelSource
 from gstarx.report import build_report
 from gstarx.runs import RunSpec
-from gstarx.web.explaining import Explaining
-from gstarx.web.interrupter import Interrupter
+from gstarx.web.explaining import ExplanationWorker
 from gstarx.web.settings import ServedModel, Settings
+from gstarx.web.worker import Interrupter
 from tests.cli.commands import found
 
 POSITIONS = (3, 11)
@@ -104,7 +104,7 @@ def test_reports(expected: dict[int, np.ndarray]) -> None:
 
 def test_the_explorer(expected: dict[int, np.ndarray]) -> None:
     settings = Settings(models=(ServedModel("nitro", ModelSource("nitro")),))
-    explorer = Explaining(settings, Interrupter())
+    explorer = ExplanationWorker(settings, Interrupter())
     for position in POSITIONS:
         told: list[tuple[str, Any]] = []
         job = {

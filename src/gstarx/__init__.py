@@ -82,9 +82,9 @@ def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return import_module(f"gstarx.{name}")
     if name in _HOME:
-        found = getattr(import_module(_HOME[name]), name)
-        globals()[name] = found  # the next look-up does not come here
-        return found
+        value = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value  # the next lookup does not come here
+        return value
     raise AttributeError(f"module 'gstarx' has no attribute {name!r}")
 
 

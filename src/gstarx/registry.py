@@ -1,7 +1,7 @@
-"""Explainers, datasets and networks by name: titles, what they are, options and their types.
+"""Explainers, datasets and networks by name: titles, descriptions, options and their types.
 
-The one place that the library, the command, the explorer, runs and the documentation read. It loads
-nothing: what a name stands for is imported when it is asked for.
+The library, the command line, the explorer, runs and the documentation all read it. It loads
+nothing: what a name stands for is imported when it is needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Option:
     Attributes
     ----------
     name, about
-        What it is called, and what it does.
+        Its name, and what it does.
     type
         ``"integer"``, ``"number"``, ``"boolean"`` or ``"choice"``.
     default
@@ -60,7 +60,7 @@ class ExplainerSpec:
     name, home
         Its name, and where it is: ``module:attribute``.
     title, about
-        What people call it, and what it does in a sentence.
+        Its title, and what it does in a sentence.
     options
         The options that people set most; :func:`gstarx.explainers.options_of` lists all.
     trains
@@ -107,7 +107,7 @@ class NetworkSpec:
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Which model is meant; :func:`gstarx.models.load_source` loads it, in any process.
+    """Where a model comes from; :func:`gstarx.models.load_source` loads it, in any process.
 
     Attributes
     ----------
@@ -115,23 +115,102 @@ class ModelSource:
         The name of a network that ships, ``module:factory``, or ``None``.
     weights
         A file of weights: ``.safetensors`` of :func:`gstarx.models.save_model`, a published
-        ``.pth``, or the state dictionary of a model of one's own; or ``None``.
+        ``.pth``, or the state dictionary of a custom model; or ``None``.
     dataset
-        For a model of one's own: the dataset whose features it reads.
+        For a custom model: the dataset whose features it reads.
+    task
+        What the model does, one of :data:`TASKS`; by default what its file says, or else
+        ``"classification"``.
     """
 
     model: str | None = None
     weights: Path | None = None
     dataset: str | None = None
+    task: str | None = None
+
+
+@dataclass(frozen=True)
+class DatasetSource:
+    """Which graphs are meant; :func:`gstarx.datasets.load_source` loads them, in any process.
+
+    Exactly one of ``name``, ``file`` and ``graphs`` is set.
+
+    Attributes
+    ----------
+    name
+        The name of a dataset in :data:`DATASETS`.
+    root
+        The directory of that dataset.
+    file
+        A table of molecules: ``.csv``, ``.tsv``, ``.smi``, ``.sdf`` or ``.parquet``.
+    graphs
+        ``module:factory``, a function that returns a PyG dataset or a list of ``Data``.
+    smiles_column, name_column
+        Columns of the table; by default found by their usual names.
+    label
+        The column of labels, or several separated by commas; without it and without a column of a
+        usual name, molecules have no label.
+    task
+        ``"classification"``, ``"binary"``, ``"multilabel"`` or ``"regression"``; by default what
+        the labels look like.
+    split
+        ``"random"``, ``"scaffold"``, or a column of the table that names the split of each row.
+    limit
+        The first rows only.
+    sample
+        So many rows, drawn at random by ``seed``.
+    salts
+        ``"keep"`` all parts of a molecule, keep the ``"largest"`` part, or keep all and ``"warn"``.
+    features
+        What is read of a molecule, one of :data:`gstarx.datasets.MOLECULE_FEATURES`.
+    """
+
+    name: str | None = None
+    root: str | None = None
+    file: str | None = None
+    graphs: str | None = None
+    smiles_column: str | None = None
+    name_column: str | None = None
+    label: str | None = None
+    task: str | None = None
+    split: str = "random"
+    limit: int | None = None
+    sample: int | None = None
+    seed: int = 0
+    salts: str = "warn"
+    features: str = "molecule"
+
+    def __post_init__(self) -> None:
+        sources = [self.name, self.file, self.graphs]
+        if sum(source is not None for source in sources) != 1:
+            raise ValueError(
+                f"a dataset is a name, a file or a factory: exactly one of them (got {sources})"
+            )
+
+    @property
+    def title(self) -> str:
+        """What to call the dataset."""
+        if self.file is not None:
+            return Path(self.file).stem
+        return self.name or (self.graphs or "").replace(":", ".")
+
+
+#: What the labels of a dataset can be, and the name that PyG has for such a model.
+TASKS = {
+    "classification": "multiclass_classification",
+    "binary": "binary_classification",
+    "multilabel": "binary_classification",
+    "regression": "regression",
+}
 
 
 def resolve(home: str) -> Any:
-    """What is at ``module:attribute``, imported."""
+    """Import what is at ``module:attribute``."""
     module, _, path = home.partition(":")
-    found: Any = import_module(module)
+    target: Any = import_module(module)
     for part in path.split("."):
-        found = getattr(found, part)
-    return found
+        target = getattr(target, part)
+    return target
 
 
 def explainer_factory(name: str) -> Callable[..., Any] | None:
@@ -143,15 +222,15 @@ def explainer_factory(name: str) -> Callable[..., Any] | None:
 
 
 def explainer_names(*, oracles: bool = False) -> tuple[str, ...]:
-    """All explainers, those of other packages last; with ``oracles`` these, too.
+    """All explainers, those of other packages last; with ``oracles`` also the oracles.
 
     >>> explainer_names()[:3]
     ('gstarx', 'gstarx_published', 'myerson')
     """
-    own = tuple(name for name, spec in EXPLAINERS.items() if not spec.oracle)
+    built_in = tuple(name for name, spec in EXPLAINERS.items() if not spec.oracle)
     added = sorted({point.name for point in entry_points(group=GROUP)} - set(EXPLAINERS))
     last = tuple(name for name, spec in EXPLAINERS.items() if spec.oracle)
-    return (*own, *added, *(last if oracles else ()))
+    return (*built_in, *added, *(last if oracles else ()))
 
 
 def _integer(name: str, about: str, default: int | None, low: int, high: int) -> Option:
@@ -245,7 +324,7 @@ _EXPLAINERS = (
             _integer("min_atoms", "Size of a set at which a walk ends.", None, 1, 50),
             _integer("expand_atoms", "Nodes considered at each step.", None, 1, 50),
             _number("c_puct", "Weight of exploration.", None, 0.0, 100.0),
-            # a set comes and goes in each, and up to 50 sets are judged together
+            # each sample has a set in and out, and up to 50 sets are scored together
             _count("sample_num", "Samples for the worth of a set.", 100, 1, 1_000, each=100),
             _REMOVAL,
         ),
@@ -366,13 +445,13 @@ DATASETS = {
             "bbbp",
             "BBBP",
             "2,039 molecules: do they pass the blood-brain barrier?",
-            "gstarx.datasets.molecules:load_bbbp",
+            "gstarx.datasets.moleculenet:load_bbbp",
         ),
         DatasetSpec(
             "bace",
             "BACE",
             "1,513 molecules: do they inhibit beta-secretase 1?",
-            "gstarx.datasets.molecules:load_bace",
+            "gstarx.datasets.moleculenet:load_bace",
         ),
         DatasetSpec(
             "ba_2motifs",
@@ -416,7 +495,7 @@ DATASETS = {
             "motifs",
             "Motifs",
             "400 random trees with a motif: house or five-cycle?",
-            "gstarx.datasets.motifs:load_motifs",
+            "gstarx.datasets.synthetic:load_motifs",
             shipped=True,
         ),
         DatasetSpec(

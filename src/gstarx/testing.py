@@ -20,7 +20,7 @@ _FEATURES, _CLASSES = 4, 3
 
 
 class ExplainerCheckError(AssertionError):
-    """An explainer does not keep the contract of :class:`gstarx.explainers.NodeExplainer`."""
+    """An explainer breaks the contract of :class:`gstarx.explainers.NodeExplainer`."""
 
 
 def check_explainer(
@@ -29,12 +29,12 @@ def check_explainer(
     model: Any = None,
     graphs: list[Data] | None = None,
 ) -> None:
-    """Check that an explainer keeps the contract, on small graphs, and raise if it does not.
+    """Check on small graphs that an explainer keeps the contract, and raise if it does not.
 
     It must subclass :class:`gstarx.explainers.NodeExplainer` and return finite scores, one per
     node, or sets of nodes; the same for the same seed, whatever the global random state; for the
-    target that was asked for; leave the model and the graph exactly as they were; obey its own
-    ``seed``; say how it was computed; and work inside PyG's ``Explainer``.
+    requested target; leave the model and the graph exactly as they were; obey its own ``seed``;
+    state how the result was computed; and work inside PyG's ``Explainer``.
 
     Parameters
     ----------
@@ -97,9 +97,9 @@ def _check_result(explanation: Any, data: Data) -> None:
     _require(explanation.validate(), "validate", "gives an explanation that PyG refuses")
     _require(bool(explanation.method), "method", "must have a name")
     for size in range(count + 1):
-        chosen = explanation.select(size=size)
-        ascending = bool((np.diff(chosen) > 0).all())
-        _require(len(chosen) <= size and ascending, "select", "selects too many nodes, or twice")
+        selected = explanation.select(size=size)
+        ascending = bool((np.diff(selected) > 0).all())
+        _require(len(selected) <= size and ascending, "select", "selects too many nodes, or twice")
     json.dumps(explanation.to_dict(), allow_nan=False)
 
 
@@ -125,8 +125,8 @@ def _check_own_seed(explainer: NodeExplainer, model: Any, data: Data) -> None:
     seeded = copy.copy(explainer)
     seeded.seed = 7
     once, again = (seeded.explain(model, data) for _ in range(2))
-    given = explainer.explain(model, data, seed=7)
-    _require(_same(once, again) and _same(once, given), "own seed", "does not obey its own seed")
+    explicit = explainer.explain(model, data, seed=7)
+    _require(_same(once, again) and _same(once, explicit), "own seed", "does not obey its own seed")
 
 
 def _check_inside_pyg(explainer: NodeExplainer, model: Any, data: Data) -> None:
@@ -146,11 +146,11 @@ def _check_inside_pyg(explainer: NodeExplainer, model: Any, data: Data) -> None:
             edge_mask_type=edges,
             model_config=config,
         )
-        found = wrapped(data.x, data.edge_index)
+        explanation = wrapped(data.x, data.edge_index)
         count = int(data.num_nodes or 0)
-        _require(found.node_mask.shape == (count, 1), "PyG", "must return a node mask [N, 1]")
+        _require(explanation.node_mask.shape == (count, 1), "PyG", "must return a node mask [N, 1]")
         if edges is not None:
-            mask = found.get("edge_mask")
+            mask = explanation.get("edge_mask")
             shaped = mask is not None and mask.shape == (data.num_edges,)
             _require(shaped, "PyG", "must return an edge mask [E] where one is asked for")
 

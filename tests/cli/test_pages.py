@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gstarx.cli.pages import together
+from gstarx.cli.demo_command import together
 
 PAGE = "<!doctype html><p id='it'>{}</p><script>window.ran = true</script>"
 

@@ -231,6 +231,20 @@ def test_digests_are_what_they_were() -> None:
 def test_a_digest_says_what_it_needs() -> None:
     unlabeled = graph(1)
     del unlabeled.y
-    dataset = GraphDataset("some", [graph(1), unlabeled], 2, {})
+    known = GraphDataset("mutag", [graph(1), unlabeled], 2, {})
     with pytest.raises(ValueError, match="graph 1 has no y"):
-        dataset.digest  # noqa: B018
+        known.digest  # noqa: B018
+    own = GraphDataset("own", [graph(1), unlabeled], 2, {})
+    featureless = GraphDataset("own", [Data(edge_index=graph(1).edge_index)], 2, {})
+    assert len(own.digest) == 64
+    with pytest.raises(ValueError, match="graph 0 has no x"):
+        featureless.digest  # noqa: B018
+
+
+def test_every_tensor_of_ones_own_graphs_counts() -> None:
+    def digest(weight: float) -> str:
+        weighted = graph(2, (0, 1))
+        weighted.edge_attr = torch.full((weighted.num_edges, 1), weight)
+        return GraphDataset("own", [weighted], 2, {}).digest
+
+    assert digest(1.0) == digest(1.0) != digest(2.0)

@@ -141,7 +141,7 @@ def test_words_counted_from_one_or_missing(
         ("edge_index", "2 0\n2 x\n", "line 2: expected 2 integers"),
         ("edge_index", "2 0\n\n2 7\n", r"line 3: nodes are numbered 0 to 6 \(got \[2, 7\]\)"),
         ("edge_index", "2 0\n-1 0\n", "line 2: nodes are numbered 0 to 6"),
-        ("edge_index", "2 0\n2 3\n", r"line 2: nodes \[2, 3\] are of two graphs"),
+        ("edge_index", "2 0\n2 3\n", r"line 2: nodes \[2, 3\] belong to two graphs"),
         ("node_indicator", "1\n1\n", "has 2 lines for 7 nodes"),
         ("node_indicator", "1\n1\n1\n2\n3\n2\n4\n", "line 6: graphs must be numbered 1 to 4"),
         ("node_indicator", "0\n1\n1\n2\n3\n3\n4\n", "line 1: graphs must be numbered 1 to 4"),

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from gstarx.datasets import load, nitro
-from gstarx.datasets.motifs import load_motifs
 from gstarx.datasets.splits import random_split_indices
+from gstarx.datasets.synthetic import load_motifs
 
 
 def test_motifs_are_what_they_say() -> None:

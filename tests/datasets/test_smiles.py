@@ -36,10 +36,10 @@ def test_others_get_the_nine_numbers_of_pyg(dataset: str | None) -> None:
 @pytest.mark.parametrize(
     ("smiles", "dataset", "message"),
     [
-        ("C(", None, r"no molecule to RDKit: 'C\('"),
-        ("", "nitro", "no molecule to RDKit: ''"),
-        ("CCP", "nitro", "has P, and networks of 'nitro' know C, N, O, F, S, Cl, Br only"),
-        ("CS", "mutag", "has S, and networks of 'mutag' know C, N, O, F, I, Cl, Br only"),
+        ("C(", None, r"^extra open parentheses: 'C\('"),
+        ("", "nitro", "^no SMILES: ''"),
+        ("CCP", "nitro", r"networks of 'nitro' know C, N, O, F, S, Cl, Br only \(got P\): 'CCP'"),
+        ("CS", "mutag", r"networks of 'mutag' know C, N, O, F, I, Cl, Br only \(got S\): 'CS'"),
     ],
 )
 def test_what_a_network_cannot_read_is_said(smiles: str, dataset: str | None, message: str) -> None:

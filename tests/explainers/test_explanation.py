@@ -174,7 +174,6 @@ def test_as_a_dictionary(name: str) -> None:
 
 
 def test_as_a_table() -> None:
-    pytest.importorskip("pandas")
     found = explain(network(), plain())
     frame = found.to_frame()
     assert list(frame.columns) == ["node", "score", "std_error"]

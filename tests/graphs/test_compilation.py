@@ -71,7 +71,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "cache"
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(path))
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(path))
-    monkeypatch.setattr(kernels, "_told", False)
+    monkeypatch.setattr(kernels, "_warned", False)
     return path
 
 

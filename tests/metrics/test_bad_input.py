@@ -39,7 +39,12 @@ def test_sets_that_are_not_sets_of_nodes(nodes: Any, error: type[Exception], wor
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"mode": "regression"}, ValueError, r"does not have.*GNNGame\(..., mode='regression'\)"),
+        ({"mode": "regression"}, ValueError, "need reference=.*reference_of"),
+        (
+            {"reference": metrics.Reference(1, 0)},
+            ValueError,
+            "reference is for regression .got mode='multiclass_classification'",
+        ),
         ({"mode": "guessing"}, ValueError, "mode must be one of .* \\(got 'guessing'\\)"),
         ({"return_type": "odds"}, ValueError, "return_type must be one of"),
         ({"task_level": "town"}, ValueError, "task_level must be one of"),

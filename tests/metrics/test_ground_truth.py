@@ -61,8 +61,8 @@ def test_precision_recall_and_overlap_of_every_pair_of_sets() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: auroc([1, 2], []), r"some of the 2 nodes and not all \(got 0\)"),
-        (lambda: auroc([1, 2], [0, 1]), r"and not all \(got 2\)"),
+        (lambda: auroc([1, 2], []), r"some but not all of the 2 nodes \(got 0\)"),
+        (lambda: auroc([1, 2], [0, 1]), r"but not all of the 2 nodes \(got 2\)"),
         (lambda: auroc([1, float("nan")], [0]), "must be finite"),
         (lambda: auroc([1, 2], [2]), r"must lie in 0\.\.1"),
         (lambda: auroc([1, 2], [True]), r"shape \(2,\) \(got \(1,\)\)"),

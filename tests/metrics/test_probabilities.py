@@ -78,7 +78,7 @@ def test_parts_of_all_graphs_go_through_the_model_at_once() -> None:
 
 
 def test_tasks() -> None:
-    with pytest.raises(ValueError, match="fidelity is a difference of probabilities"):
+    with pytest.raises(ValueError, match="need reference="):
         PartTask(mode="regression")
     with pytest.raises(ValueError, match="batch_nodes must be at least 1"):
         PartTask(batch_nodes=-1)

@@ -1,4 +1,4 @@
-"""A small report, filled by hand: no model runs, and names are as nasty as they get."""
+"""A small report made by hand, without a model and with hostile names."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SCRIPT = "<script>document.title = 'broken'</script>"
 SPARSITIES = (0.5, 0.7)
 
 
-def judged(height: float) -> Faithfulness:
+def faithfulness(height: float) -> Faithfulness:
     return Faithfulness.of(whole=0.9, without=0.9 - height, alone=0.8, sparsity=0.7)
 
 
 def row(name: str, heights: list[float], kind: str = "explainer") -> ExplainerRow:
-    graphs = tuple(judged(height) for height in heights)
+    graphs = tuple(faithfulness(height) for height in heights)
     curve = None
     if kind != "optimum":
         mean = average(graphs)

@@ -26,12 +26,12 @@ def model() -> torch.nn.Module:
 @pytest.fixture(scope="module")
 def graphs() -> list[Data]:
     # small ones, for which the search for the best selection is short
-    found = [graph for graph in load("nitro") if graph.num_nodes <= 10]
-    return found[:COUNT]
+    small = [graph for graph in load("nitro") if graph.num_nodes <= 10]
+    return small[:COUNT]
 
 
 @pytest.fixture(scope="module")
-def found(model: torch.nn.Module, graphs: list[Data]) -> ReportData:
+def report(model: torch.nn.Module, graphs: list[Data]) -> ReportData:
     sets = [
         Explanation.from_scores(None, num_nodes=g.num_nodes, sets=[np.array([0, 1])], evaluations=7)
         for g in graphs
@@ -41,38 +41,38 @@ def found(model: torch.nn.Module, graphs: list[Data]) -> ReportData:
     return build_report(model, graphs, explainers, title="T", names=list("abcd"), progress=False)
 
 
-def test_the_rows_are_the_explainers_and_what_they_are_held_against(found: ReportData) -> None:
-    assert [(row.name, row.kind) for row in found.rows] == [
+def test_rows_are_the_explainers_and_the_references(report: ReportData) -> None:
+    assert [(row.name, row.kind) for row in report.rows] == [
         ("loo", "explainer"),
         ("sets", "explainer"),
         ("given", "explainer"),
         ("random selection", "random"),
         ("best selection found", "optimum"),
     ]
-    assert [len(row.graphs) for row in found.rows] == [COUNT] * 5
-    assert found.rows[1].note == "finds sets, gives no scores"
-    assert found.rows[1].evaluations == 7
+    assert [len(row.graphs) for row in report.rows] == [COUNT] * 5
+    assert report.rows[1].note == "selects sets, without scores"
+    assert report.rows[1].evaluations == 7
 
 
 def test_curves_and_metrics_are_those_of_the_metrics(
-    found: ReportData, model: torch.nn.Module, graphs: list[Data]
+    report: ReportData, model: torch.nn.Module, graphs: list[Data]
 ) -> None:
     scores = [np.linspace(1, -1, graph.num_nodes) for graph in graphs]
     curve = fidelity_curve(model, graphs, scores)
-    row = found.rows[2]
+    row = report.rows[2]
     assert row.curve is not None
     assert row.curve.sparsities == SPARSITIES
     assert row.curve["harmonic_fidelity"] == pytest.approx(curve["harmonic_fidelity"], abs=1e-6)
     for place, graph in enumerate(graphs):
-        shown = found.graphs[place]
+        shown = report.graphs[place]
         assert shown.name == "abcd"[place]
         own = evaluate(model, graph, shown.selected["given"])
         assert shown.metrics["given"].harmonic_fidelity == pytest.approx(own.harmonic_fidelity)
         assert shown.metrics["given"] == row.graphs[place]
 
 
-def test_random_selections_are_as_large_as_those_of_explainers(found: ReportData) -> None:
-    given, random = found.rows[2].curve, found.rows[3].curve
+def test_random_selections_are_as_large_as_those_of_explainers(report: ReportData) -> None:
+    given, random = report.rows[2].curve, report.rows[3].curve
     assert given is not None
     assert random is not None
     assert random.sparsities == given.sparsities
@@ -81,10 +81,10 @@ def test_random_selections_are_as_large_as_those_of_explainers(found: ReportData
 
 
 def test_predictions_and_accuracy_are_the_models(
-    found: ReportData, model: torch.nn.Module, graphs: list[Data]
+    report: ReportData, model: torch.nn.Module, graphs: list[Data]
 ) -> None:
-    assert found.accuracy == accuracy(model, graphs)
-    for shown, graph in zip(found.graphs, graphs, strict=True):
+    assert report.accuracy == accuracy(model, graphs)
+    for shown, graph in zip(report.graphs, graphs, strict=True):
         with torch.no_grad():
             logits = model(graph.x, graph.edge_index, torch.zeros(len(graph.x), dtype=torch.long))
         assert shown.predicted == int(logits.argmax())
@@ -92,12 +92,12 @@ def test_predictions_and_accuracy_are_the_models(
         assert shown.label == int(graph.y)
 
 
-def test_the_optimum_is_above_everything(
-    found: ReportData, model: torch.nn.Module, graphs: list[Data]
+def test_the_optimum_is_the_highest_row(
+    report: ReportData, model: torch.nn.Module, graphs: list[Data]
 ) -> None:
-    best = found.rows[-1]
+    best = report.rows[-1]
     assert best.note.endswith(f"proven best for {COUNT} of {COUNT} graphs")
-    for row in found.rows[:-1]:
+    for row in report.rows[:-1]:
         for own, ceiling in zip(row.graphs, best.graphs, strict=True):
             assert own.harmonic_fidelity <= ceiling.harmonic_fidelity + 1e-6
     size = int(0.3 * graphs[0].num_nodes + 1e-9)
@@ -105,10 +105,10 @@ def test_the_optimum_is_above_everything(
     assert best.graphs[0].harmonic_fidelity == pytest.approx(again.evaluation.harmonic_fidelity)
 
 
-def test_truth_is_found_by_leaving_one_out(found: ReportData) -> None:
-    assert found.rows[0].auroc is not None
-    assert found.rows[0].auroc > 0.8
-    assert found.rows[1].auroc is None
+def test_leave_one_out_ranks_the_ground_truth_first(report: ReportData) -> None:
+    assert report.rows[0].auroc is not None
+    assert report.rows[0].auroc > 0.8
+    assert report.rows[1].auroc is None
 
 
 def test_same_seed_same_numbers(model: torch.nn.Module, graphs: list[Data]) -> None:
@@ -128,14 +128,14 @@ def test_the_gallery_can_be_short_and_baselines_left_out(
     model: torch.nn.Module, graphs: list[Data]
 ) -> None:
     options = {"gallery": 1, "random_draws": 0, "optimum": False, "progress": False}
-    found = build_report(
+    report = build_report(
         model, graphs, {"a": create("leave_one_out")}, title="T", sparsities=[0.6], **options
     )
-    assert [row.name for row in found.rows] == ["a"]
-    assert len(found.graphs) == 1
-    assert found.graphs[0].name == graphs[0].smiles
-    assert found.rows[0].curve is not None
-    assert found.rows[0].curve.sparsities == (0.6, 0.7)
+    assert [row.name for row in report.rows] == ["a"]
+    assert len(report.graphs) == 1
+    assert report.graphs[0].name == graphs[0].smiles
+    assert report.rows[0].curve is not None
+    assert report.rows[0].curve.sparsities == (0.6, 0.7)
 
 
 def test_another_class_can_be_explained(model: torch.nn.Module, graphs: list[Data]) -> None:
@@ -155,9 +155,9 @@ def test_another_class_can_be_explained(model: torch.nn.Module, graphs: list[Dat
     [
         ({"explainers": {}}, "explainers must name at least one"),
         ({"graphs": []}, "graphs must be at least one"),
-        ({"names": ["a"]}, "names must be one for each of 4"),
-        ({"labels": [1]}, "labels must be one for each of 4"),
-        ({"explainers": {"x": [[1]]}}, "results of 'x' must be one for each of 4"),
+        ({"names": ["a"]}, "names must have 4 entries, one per graph"),
+        ({"labels": [1]}, "labels must have 4 entries, one per graph"),
+        ({"explainers": {"x": [[1]]}}, "results of 'x' must have 4 entries, one per graph"),
         ({"explainers": {"random selection": []}}, "no explainer may be called"),
         ({"sparsity": 1.5}, r"sparsity must lie in \[0, 1\]"),
     ],
@@ -165,9 +165,9 @@ def test_another_class_can_be_explained(model: torch.nn.Module, graphs: list[Dat
 def test_bad_input_is_refused(
     model: torch.nn.Module, graphs: list[Data], options: dict[str, object], message: str
 ) -> None:
-    asked: dict[str, Any] = {"graphs": graphs, "explainers": {"a": create("leave_one_out")}}
+    arguments: dict[str, Any] = {"graphs": graphs, "explainers": {"a": create("leave_one_out")}}
     with pytest.raises(ValueError, match=message):
-        build_report(model, title="T", progress=False, **(asked | options))
+        build_report(model, title="T", progress=False, **(arguments | options))
 
 
 def test_an_explainer_that_fails_says_where(model: torch.nn.Module, graphs: list[Data]) -> None:
@@ -177,4 +177,4 @@ def test_an_explainer_that_fails_says_where(model: torch.nn.Module, graphs: list
 
     with pytest.raises(RuntimeError, match="no") as caught:
         build_report(model, graphs, {"b": Broken()}, title="T", progress=False)
-    assert caught.value.__notes__ == ["while explaining graph 0 by 'b'"]
+    assert caught.value.__notes__ == ["while explaining graph 0 with 'b'"]

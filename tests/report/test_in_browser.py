@@ -1,4 +1,4 @@
-"""The report in a browser: no error, no request, and every control does what it says."""
+"""The report in a browser: no errors, no requests, and every control works."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def page(browser: Any, address: str) -> Iterator[Any]:
-    """The opened report; whatever it complains of or asks for fails the test."""
+    """The opened report; console messages and requests fail the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.set_default_timeout(10_000)
     opened = context.new_page()
@@ -105,7 +105,7 @@ def test_cards_are_found_by_prediction_class_and_metric(page: Any) -> None:
     assert page.evaluate("document.activeElement.id") == "search"
 
 
-def test_cards_are_put_in_order(page: Any) -> None:
+def test_cards_are_sorted(page: Any) -> None:
     page.select_option("#order", "high")
     assert shown(page) == ["methylamine", SCRIPT, "a graph", "methanol"]
     page.select_option("#explainer", "second & co")
@@ -118,7 +118,7 @@ def test_cards_are_put_in_order(page: Any) -> None:
     assert shown(page) == ALL
 
 
-def test_a_picture_opens_in_large_by_the_keyboard_alone(page: Any) -> None:
+def test_a_picture_is_enlarged_with_the_keyboard(page: Any) -> None:
     picture = page.locator(".open").first
     picture.focus()
     page.keyboard.press("Enter")

@@ -1,4 +1,4 @@
-"""The report as text: everything is on it, nothing is fetched, nothing untrusted is markup."""
+"""The report as text: it is complete, loads nothing, and shows untrusted text as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from gstarx import __version__
 from gstarx.report import ExplainerRow, ReportData, report_page, write_report
-from tests.report.made import SCRIPT, judged, report_data, row
+from tests.report.made import SCRIPT, faithfulness, report_data, row
 
 VOID = {"meta", "link", "input", "br", "img"}
 
@@ -50,13 +50,13 @@ def page() -> Page:
     return Page(report_page(report_data()))
 
 
-def test_tags_are_closed_and_names_of_elements_are_used_once(page: Page) -> None:
+def test_tags_are_closed_and_ids_are_unique(page: Page) -> None:
     assert page.open == []
     names = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
     assert len(names) == len(set(names))
 
 
-def test_nothing_is_fetched(page: Page) -> None:
+def test_nothing_is_loaded(page: Page) -> None:
     for tag, attrs in page.tags:
         for name in ("src", "href", "data", "action", "srcset", "poster"):
             assert attrs.get(name, "#")[:1] in ("#", "d"), (tag, attrs)  # type: ignore[index]
@@ -78,14 +78,14 @@ def test_there_is_one_script_and_the_policy_names_it(page: Page) -> None:
     assert len(re.findall("'sha256-[A-Za-z0-9+/]{43}='", policy)) == 2
 
 
-def test_untrusted_text_is_text(page: Page) -> None:
+def test_untrusted_text_is_not_markup(page: Page) -> None:
     assert SCRIPT in page.texts  # the heading of a card
     assert f"A report on {SCRIPT}" in page.texts
     assert "<b>weights</b>" in page.texts
     assert "second & co" in page.texts
 
 
-def test_names_are_text_in_every_place_that_shows_them() -> None:
+def test_names_are_not_markup_in_any_place() -> None:
     nasty = "\"'><i>&\x00{{ 7 * 7 }}{% if %}"
     data = report_data()
     first, *others = data.rows
@@ -135,19 +135,19 @@ def test_names_are_text_in_every_place_that_shows_them() -> None:
 
 
 def test_everything_is_there(page: Page) -> None:
-    said = " ".join(page.texts)
+    text = " ".join(page.texts)
     for words in (
         "2 explainers on 4 graphs.",
         "75%",
         "inactive",
         "random selection",
         "best selection found",
-        "How to read it",
+        "How to read this report",
         "remove",
         __version__,
         "four graphs",
     ):
-        assert words in said, words
+        assert words in text, words
     pictures = [attrs for tag, attrs in page.tags if tag == "svg" and attrs.get("role") == "img"]
     # two of each graph, intervals, three curves, the legend
     assert len(pictures) == 2 * 4 + 1 + 3 + 1
@@ -178,7 +178,7 @@ def test_a_report_may_have_no_gallery_no_baselines_and_no_labels() -> None:
     assert "badge" not in text.partition("<main")[2]
 
 
-def test_the_part_of_the_graphs_that_is_shown_is_told() -> None:
+def test_the_page_says_how_many_graphs_are_shown() -> None:
     data = report_data()
     text = report_page(replace(data, graphs=data.graphs[:1]))
     assert "The first 1 of 4." in text
@@ -206,11 +206,11 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_rows_must_fit_together() -> None:
     with pytest.raises(ValueError, match="at least one explainer"):
         ReportData("t", (), (), 0.5)
-    with pytest.raises(ValueError, match="names of their own"):
+    with pytest.raises(ValueError, match="different names"):
         ReportData("t", (row("a", [0.1]), row("a", [0.2])), (), 0.5)
     with pytest.raises(ValueError, match="about the same graphs"):
         ReportData("t", (row("a", [0.1]), row("b", [0.2, 0.3])), (), 0.5)
     with pytest.raises(ValueError, match=r"'explainer', 'random', 'optimum' \(got 'best'\)"):
-        ExplainerRow("a", (judged(0.1),), "best")
+        ExplainerRow("a", (faithfulness(0.1),), "best")
     with pytest.raises(ValueError, match="must not be empty"):
         ExplainerRow("a", ())

@@ -25,7 +25,7 @@ from gstarx.explainers import Attribution, RandomNodes
 
 
 class Fussy(RandomNodes):
-    """Fails on graphs with an odd number of nodes, until somebody repairs it."""
+    """Fails on graphs with an odd number of nodes, until it is repaired."""
 
     def attribute(self, model, data, *, task, seed):
         if data.num_nodes % 2 and not os.path.exists(os.environ.get("REPAIRED", "/nowhere")):
@@ -34,7 +34,7 @@ class Fussy(RandomNodes):
 
 
 class Deadly(RandomNodes):
-    """Takes its process down at a graph of so many nodes, as running out of memory does."""
+    """Kills its process at a graph of so many nodes, as running out of memory does."""
 
     def __init__(self, *, nodes: int = 0, seed=None):
         super().__init__(seed=seed)
@@ -52,7 +52,7 @@ class Unspeakable(Exception):
 
 
 class Strange(RandomNodes):
-    """Answers what nobody expects."""
+    """Returns invalid results."""
 
     def __init__(self, *, answer: str = "", seed=None):
         super().__init__(seed=seed)
@@ -131,7 +131,7 @@ def plugin(_plugin: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def spec(weights: Path) -> Callable[..., RunSpec]:
-    """Makes specifications of the first molecules."""
+    """Creates specifications of runs on the first molecules."""
 
     def make(explainer: Any = "leave_one_out", count: int = 12, **choices: Any) -> RunSpec:
         chosen = {"split": "all", "graphs": tuple(range(count)), **choices}
@@ -147,7 +147,7 @@ def _loaded() -> Callable[..., Any]:
 
 @pytest.fixture
 def loaded_once(_loaded: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets runs in this process share a dataset, which takes longer to load than to explain."""
+    """Lets runs in this process share a dataset, because loading takes longer than explaining."""
     monkeypatch.setattr(datasets, "load", _loaded)
 
 
@@ -155,7 +155,7 @@ def loaded_once(_loaded: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) ->
 def cluster(_plugin: Path) -> Iterator[Any]:
     """A real local Ray cluster, with home and temporary files of its own; started once."""
     ray = pytest.importorskip("ray", reason="needs the ray extra")
-    # a short path: sockets lie in it, whose names have a limit
+    # a short path, because it contains sockets, whose names are limited
     home = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
     ours = {
         "HOME": home,

@@ -1,4 +1,4 @@
-"""Whether two stores say the same."""
+"""Compares the rows of two stores."""
 
 from __future__ import annotations
 

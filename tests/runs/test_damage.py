@@ -1,4 +1,4 @@
-"""Stores after kills and accidents: what is whole counts, what is not is named, and no more."""
+"""Stores after kills and damage: valid content is used, and damaged files are named."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ from gstarx.runs import (
     ModelSpec,
     RunSpec,
     StoreError,
-    lock,
     parquet_parts,
     read,
     resolution,
     resume,
     run,
+    store,
 )
-from gstarx.runs.journal import Journal
-from gstarx.runs.lock import locked
+from gstarx.runs.parquet_parts import Journal
 from gstarx.runs.rows import encoded
-from gstarx.runs.store import Store, open_store
+from gstarx.runs.store import Store, locked, open_store
 from tests.runs.same_rows import lasting
 from tests.runs.test_store import RUN, graphs_in, row, written
 
@@ -73,7 +72,7 @@ def requests(store: Path) -> list[Path]:
 
 
 def killed_while_writing(path: Path, content: bytes) -> Path:
-    """What a process leaves behind that was killed before the file had its name."""
+    """Leave the unfinished file of a process that was killed."""
     with written_aside(path) as aside:
         name = aside
         aside.touch()
@@ -82,23 +81,23 @@ def killed_while_writing(path: Path, content: bytes) -> Path:
     return name
 
 
-def test_a_request_that_was_being_written_is_none(filled: Path) -> None:
-    whole = requests(filled)
-    killed_while_writing(filled / "runs" / "a.json", whole[0].read_bytes())
+def test_an_unfinished_request_is_ignored(filled: Path) -> None:
+    before = requests(filled)
+    killed_while_writing(filled / "runs" / "a.json", before[0].read_bytes())
     killed_while_writing(filled / "runs" / "b.json", b"")
     killed_while_writing(filled / "trained" / "c.safetensors", b"")
     found, problems = Store(filled).read_requests()
     assert (len(found), problems) == (2, {})
     assert read(filled).num_rows == 8
-    # a reader leaves them alone, as somebody may be writing
+    # a reader does not touch them, because another process may be writing
     assert len(requests(filled)) == 4
     assert resumed(filled) == 2
-    assert requests(filled) == whole
+    assert requests(filled) == before
     assert list((filled / "trained").iterdir()) == []
     assert len(list((filled / "aside").iterdir())) == 3
 
 
-def test_rows_that_were_being_written_are_set_aside(tmp_path: Path) -> None:
+def test_unfinished_rows_are_set_aside(tmp_path: Path) -> None:
     written(tmp_path, range(3))
     directory = tmp_path / "rows" / f"run={RUN}"
     name = killed_while_writing(directory / "rows-00000001-00000001.parquet", b"PAR1")
@@ -109,7 +108,7 @@ def test_rows_that_were_being_written_are_set_aside(tmp_path: Path) -> None:
     assert len(list((tmp_path / "aside").iterdir())) == 1
 
 
-def test_a_process_killed_before_there_was_a_store(tmp_path: Path) -> None:
+def test_a_process_killed_before_the_store_was_created(tmp_path: Path) -> None:
     killed_while_writing(tmp_path / "store.json", b"")
     (tmp_path / "lock").touch()
     written(tmp_path, range(2))
@@ -173,14 +172,14 @@ def test_a_damaged_request_does_not_stop_the_others(
     assert f"{bad} is damaged" in caplog.text
     with pytest.raises(StoreError, match=rf"{bad.name} is damaged .*run its specification again"):
         resumed(filled, run=bad.stem.partition("-")[0])
-    # which is what helps
+    # the suggested solution works
     report = run(two(weights)[0], filled, workers=1, progress=False)
     assert (report.found, report.done) == (4, 0)
     assert resumed(filled) == 2
     assert lasting(filled).equals(before)
 
 
-def test_a_request_that_may_not_be_read(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_without_read_permission(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closed, _ = requests(filled)
     read_bytes = Path.read_bytes
 
@@ -192,13 +191,11 @@ def test_a_request_that_may_not_be_read(filled: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Path, "read_bytes", denied)
     found, problems = Store(filled).read_requests()
     assert len(found) == 1
-    assert "cannot be read (Permission denied): see to its permissions" in str(
-        problems[closed.stem]
-    )
+    assert "cannot be read (Permission denied): check its permissions" in str(problems[closed.stem])
 
 
 @pytest.mark.parametrize("call", ["read_metadata", "ParquetFile"])
-def test_good_rows_that_may_not_be_read_stay_where_they_are(
+def test_rows_without_read_permission_are_not_set_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     written(tmp_path, range(3))
@@ -219,36 +216,36 @@ def test_good_rows_that_may_not_be_read_stay_where_they_are(
     assert graphs_in(tmp_path) == [0, 1, 2]
 
 
-def test_no_bit_of_a_file_can_turn_unnoticed(tmp_path: Path) -> None:
+def test_flipped_bits_are_detected(tmp_path: Path) -> None:
     written(tmp_path, range(20))
     before = read(tmp_path)
     (file,) = (tmp_path / "rows" / f"run={RUN}").iterdir()
-    whole = file.read_bytes()
-    noticed = 0
+    content = file.read_bytes()
+    detected = 0
     # headers of pages, which have no checksums, and parts of the schema; then anything
-    places = [439, 450, 602, 3476, 3478, 3515, *random.Random(0).sample(range(len(whole)), 100)]
+    places = [439, 450, 602, 3476, 3478, 3515, *random.Random(0).sample(range(len(content)), 100)]
     for at in places:
         for bit in (1, 16):
-            file.write_bytes(whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :])
+            file.write_bytes(content[:at] + bytes([content[at] ^ bit]) + content[at + 1 :])
             try:
                 assert read(tmp_path).equals(before)
             except StoreError:
-                noticed += 1
-    assert noticed > len(places)
+                detected += 1
+    assert detected > len(places)
 
 
-def test_damage_is_named_also_where_only_the_state_is_asked_for(filled: Path) -> None:
+def test_resume_names_damaged_files(filled: Path) -> None:
     for file in filled.rglob("*.parquet"):
-        whole = bytearray(file.read_bytes())
-        start = whole.index(b"PAR1") + 4
-        whole[start : start + 1200] = bytes(1200)
-        file.write_bytes(whole)
+        content = bytearray(file.read_bytes())
+        start = content.index(b"PAR1") + 4
+        content[start : start + 1200] = bytes(1200)
+        file.write_bytes(content)
     with pytest.raises(StoreError, match=r"\.parquet: .*\. Move it out of the store") as caught:
         resumed(filled)
     assert sum("was not resumed" in note for note in caught.value.__notes__) == 2
 
 
-def test_a_line_that_is_no_row_is_set_aside(tmp_path: Path) -> None:
+def test_a_line_that_is_not_a_row_is_set_aside(tmp_path: Path) -> None:
     written(tmp_path, range(2))
     path = tmp_path / "rows" / f"run={RUN}" / "journal-00000001.jsonl"
     with Journal(path) as journal:
@@ -263,7 +260,7 @@ def test_a_line_that_is_no_row_is_set_aside(tmp_path: Path) -> None:
     assert remains.read_bytes().splitlines() == [encoded(row(3, target="none")), b"[]"]
 
 
-def test_directories_where_files_belong(tmp_path: Path) -> None:
+def test_directories_in_place_of_files(tmp_path: Path) -> None:
     written(tmp_path, range(2))
     rows = tmp_path / "rows" / f"run={RUN}"
     (rows / "journal-00000001.jsonl").mkdir()
@@ -275,7 +272,7 @@ def test_directories_where_files_belong(tmp_path: Path) -> None:
     assert len(list((tmp_path / "aside").iterdir())) == 3
 
 
-def test_a_run_that_cannot_go_on_does_not_stop_the_others(
+def test_a_run_that_cannot_be_resumed_does_not_affect_the_others(
     weights: Path, tmp_path: Path, spec: Make
 ) -> None:
     own, store = tmp_path / "own.safetensors", tmp_path / "store"
@@ -291,9 +288,7 @@ def test_a_run_that_cannot_go_on_does_not_stop_the_others(
     assert read(store, run=other.run).num_rows == 3
 
 
-def test_another_run_is_never_resumed_in_place_of_one(
-    filled: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_run_is_not_resumed(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resolution, "options_for", lambda *_: {"hops": 7})
     with pytest.raises(
         ChangedInput, match=r"explainer\.options\.hops of the run was None .* 7 now"
@@ -302,7 +297,7 @@ def test_another_run_is_never_resumed_in_place_of_one(
     assert len(requests(filled)) == 2
 
 
-def test_what_ends_a_run_is_said_when_its_journal_cannot_be_closed_either(
+def test_the_first_error_is_raised_if_the_journal_cannot_be_closed_either(
     tmp_path: Path, spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -314,13 +309,11 @@ def test_what_ends_a_run_is_said_when_its_journal_cannot_be_closed_either(
         run(spec(count=1), tmp_path, workers=1, progress=False)
 
 
-def test_a_file_system_without_locks_is_not_a_store_in_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(_: int) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr(lock, "_take", refused)
+    monkeypatch.setattr(store, "_take", refused)
     with pytest.raises(OSError, match="No locks available"), locked(tmp_path / "lock"):
         pass
 
@@ -344,13 +337,13 @@ def test_requests_of_older_stores_are_read(filled: Path) -> None:
     assert resumed(filled) == 2
 
 
-def test_pieces_ignore_what_is_hidden(tmp_path: Path) -> None:
+def test_hidden_files_are_ignored(tmp_path: Path) -> None:
     (tmp_path / ".rows-00000000-00000000.parquet").touch()
-    assert parquet_parts.pieces(tmp_path) == ([], [])
+    assert parquet_parts.parts(tmp_path) == ([], [])
 
 
 @pytest.mark.parametrize("name", ["rows", "runs"])
-def test_a_closed_directory_is_not_an_empty_one(
+def test_a_directory_without_read_permission_is_an_error(
     filled: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     inside = Path.iterdir

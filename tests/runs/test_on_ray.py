@@ -1,4 +1,4 @@
-"""The same rows from a real Ray cluster, also when it loses workers."""
+"""A real Ray cluster gives the same rows, even when it loses workers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.ray
 Make = Callable[..., RunSpec]
 
 
-def test_ray_finds_the_same_as_one_worker(
+def test_ray_gives_the_same_rows_as_one_worker(
     spec: Make, tmp_path: Path, plugin: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(on_ray, "GRAPHS_PER_OBJECT", 10)
@@ -33,20 +33,20 @@ def test_ray_finds_the_same_as_one_worker(
         "fussy": "fussy",
         "trained": {"name": "pgexplainer", "options": {"epochs": 2}},
     }.items():
-        asked = spec(explainer, 24, baseline="test", seed=3)
-        one = run(asked, tmp_path / name / "one", workers=1, progress=False)
-        ray = run(asked, tmp_path / name / "ray", engine="ray", progress=False)
+        run_spec = spec(explainer, 24, baseline="test", seed=3)
+        one = run(run_spec, tmp_path / name / "one", workers=1, progress=False)
+        ray = run(run_spec, tmp_path / name / "ray", engine="ray", progress=False)
         assert (ray.done, ray.failed, ray.run) == (24, one.failed, one.run)
         assert_same_rows(tmp_path / name / "one", tmp_path / name / "ray")
     assert one.failed == 0
-    # a cluster that was there before is there afterwards
+    # a cluster that was running before is not shut down
     assert cluster.is_initialized()
 
 
-def test_a_killed_worker_is_made_up_for(
+def test_a_killed_worker_is_replaced(
     spec: Make, tmp_path: Path, plugin: Path, cluster: Any
 ) -> None:
-    asked = spec("slow", 60)
+    run_spec = spec("slow", 60)
     killed: list[int] = []
 
     def kill() -> None:
@@ -54,7 +54,7 @@ def test_a_killed_worker_is_made_up_for(
         while len(killed) < 2 and time.monotonic() < end:
             for process in psutil.Process().children(recursive=True):
                 with suppress(psutil.Error):
-                    if not any("ray::explain_some" in word for word in process.cmdline()):
+                    if not any("ray::explain_graphs" in word for word in process.cmdline()):
                         continue
                     process.kill()
                     killed.append(process.pid)
@@ -64,15 +64,15 @@ def test_a_killed_worker_is_made_up_for(
 
     killer = threading.Thread(target=kill)
     killer.start()
-    report = run(asked, tmp_path / "ray", engine="ray", workers=2, progress=False)
+    report = run(run_spec, tmp_path / "ray", engine="ray", workers=2, progress=False)
     killer.join()
     assert killed
     assert (report.done, report.failed) == (60, 0)
-    run(asked, tmp_path / "local", workers=1, progress=False)
+    run(run_spec, tmp_path / "local", workers=1, progress=False)
     assert_same_rows(tmp_path / "ray", tmp_path / "local")
 
 
-def test_a_graph_that_takes_its_worker_down_is_a_failure(
+def test_a_graph_that_crashes_its_worker_is_a_failure(
     spec: Make, tmp_path: Path, plugin: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(on_ray, "_RETRIES", 0)
@@ -94,12 +94,14 @@ def test_a_machine_with_other_packages_is_refused(
 ) -> None:
     newer = resolution.package_versions() | {"torch": "99.0"}
     monkeypatch.setattr(resolution, "package_versions", lambda: newer)
-    with pytest.raises(ChangedInput, match=r"^on .*: the run was begun with torch 99\.0, and this"):
+    with pytest.raises(
+        ChangedInput, match=r"^on .*: the run was started with torch 99\.0, and this"
+    ):
         run(spec(count=3), tmp_path, engine="ray", progress=False)
     assert read(tmp_path).num_rows == 0
 
 
-def test_a_cluster_that_is_not_there(
+def test_a_cluster_that_does_not_exist(
     spec: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import ray

@@ -1,4 +1,4 @@
-"""Runs in this process: what is in a row, what is keyed, what changed, what failed."""
+"""Runs in this process: the content of rows, changed inputs, and failures."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from tests.runs.same_rows import assert_same_rows, lasting
 Make = Callable[..., RunSpec]
 
 
-def done(spec: RunSpec, store: Path, **options: Any) -> RunReport:
+def finish(spec: RunSpec, store: Path, **options: Any) -> RunReport:
     return run(spec, store, **{"workers": 1, "progress": False, **options})
 
 
-def test_a_row_is_what_a_plain_loop_finds(spec: Make, weights: Path, tmp_path: Path) -> None:
-    asked = spec("gstarx", 3, baseline="train", seed=5, removal="zero_filling")
-    report = done(asked, tmp_path)
+def test_a_row_has_the_numbers_of_a_plain_loop(spec: Make, weights: Path, tmp_path: Path) -> None:
+    run_spec = spec("gstarx", 3, baseline="train", seed=5, removal="zero_filling")
+    report = finish(run_spec, tmp_path)
     assert (report.graphs, report.found, report.done, report.failed) == (3, 0, 3, 0)
     model, _ = load_model(weights)
     dataset = datasets.load("nitro")
@@ -49,32 +49,32 @@ def test_a_row_is_what_a_plain_loop_finds(spec: Make, weights: Path, tmp_path: P
     explainer = create("gstarx", dataset="nitro", baseline=baseline, removal="zero_filling")
     for position, row in enumerate(read(tmp_path).to_pylist()):
         seed = np.random.default_rng(np.random.SeedSequence([5, position]))
-        found = explainer.explain(model, dataset[position], seed=seed)
-        assert found.node_scores is not None
+        explanation = explainer.explain(model, dataset[position], seed=seed)
+        assert explanation.node_scores is not None
         assert row["graph"] == position
-        assert row["scores"] == found.node_scores.tolist()
-        assert row["std_errors"] == found.std_errors.tolist()
+        assert row["scores"] == explanation.node_scores.tolist()
+        assert row["std_errors"] == explanation.std_errors.tolist()
         assert row["exact"] is True
-        assert row["evaluations"] == found.evaluations
-        assert row["target"] == found.target_class
+        assert row["evaluations"] == explanation.evaluations
+        assert row["target"] == explanation.target_class
         assert row["sparsities"] == list(SPARSITIES)
         assert row["error"] is None
         assert row["wall_seconds"] > 0
         assert row["split"] in ("train", "val", "test")
         assert position in dataset.split_indices[row["split"]]
         for rule, positive in (("", False), ("positive_", True)):
-            nodes = select_nodes(found.node_scores, 0.7, positive_only=positive)
+            nodes = select_nodes(explanation.node_scores, 0.7, positive_only=positive)
             at = SPARSITIES.index(0.7)
             assert row[f"{rule}selected"][at] == sorted(nodes.tolist())
-            truth = evaluate(model, dataset[position], nodes, removal="zero_filling")
-            assert row[f"{rule}fidelity"][at] == pytest.approx(truth.fidelity, abs=1e-6)
-            assert row[f"{rule}sparsity"][at] == truth.sparsity
+            expected = evaluate(model, dataset[position], nodes, removal="zero_filling")
+            assert row[f"{rule}fidelity"][at] == pytest.approx(expected.fidelity, abs=1e-6)
+            assert row[f"{rule}sparsity"][at] == expected.sparsity
             harmonic = row[f"{rule}harmonic_fidelity"][at]
-            assert harmonic == pytest.approx(truth.harmonic_fidelity, abs=1e-6)
+            assert harmonic == pytest.approx(expected.harmonic_fidelity, abs=1e-6)
 
 
-def test_an_explainer_of_sets_has_no_scores(spec: Make, tmp_path: Path) -> None:
-    done(spec({"name": "subgraphx", "options": {"rollouts": 2}}, 1), tmp_path)
+def test_an_explainer_that_selects_sets_has_no_scores(spec: Make, tmp_path: Path) -> None:
+    finish(spec({"name": "subgraphx", "options": {"rollouts": 2}}, 1), tmp_path)
     (row,) = read(tmp_path).to_pylist()
     assert row["scores"] is None
     assert row["exact"] is None
@@ -82,22 +82,22 @@ def test_an_explainer_of_sets_has_no_scores(spec: Make, tmp_path: Path) -> None:
     assert row["error"] is None
 
 
-def test_what_is_there_is_not_done_again(spec: Make, tmp_path: Path) -> None:
-    done(spec(count=4), tmp_path)
+def test_stored_graphs_are_not_explained_again(spec: Make, tmp_path: Path) -> None:
+    finish(spec(count=4), tmp_path)
     before = read(tmp_path)
-    report = done(spec(count=6), tmp_path)
+    report = finish(spec(count=6), tmp_path)
     assert (report.graphs, report.found, report.done) == (6, 4, 2)
     assert read(tmp_path).slice(0, 4).equals(before)
-    assert done(spec(count=6), tmp_path).done == 0
+    assert finish(spec(count=6), tmp_path).done == 0
 
 
 def test_rows_do_not_depend_on_the_order_or_on_others(spec: Make, tmp_path: Path) -> None:
-    asked = spec("random", graphs=(5, 3, 8), seed=2)
-    done(asked, tmp_path / "some")
-    done(spec("random", 9, seed=2), tmp_path / "more")
-    some, more = lasting(tmp_path / "some"), lasting(tmp_path / "more")
-    assert some.column("graph").to_pylist() == [3, 5, 8]
-    assert more.take([3, 5, 8]).equals(some)
+    run_spec = spec("random", graphs=(5, 3, 8), seed=2)
+    finish(run_spec, tmp_path / "few")
+    finish(spec("random", 9, seed=2), tmp_path / "many")
+    few, many = lasting(tmp_path / "few"), lasting(tmp_path / "many")
+    assert few.column("graph").to_pylist() == [3, 5, 8]
+    assert many.take([3, 5, 8]).equals(few)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_changed_setting_is_another_run(spec: Make, change: dict[str, Any]) ->
     assert one.run != other.run
 
 
-def test_where_things_lie_is_no_setting(spec: Make, weights: Path, tmp_path: Path) -> None:
+def test_paths_do_not_change_the_run(spec: Make, weights: Path, tmp_path: Path) -> None:
     model, _ = load_model(weights)
     save_model(tmp_path / "copy.safetensors", model)
     one = resolution.resolve(spec())
@@ -136,47 +136,47 @@ def test_where_things_lie_is_no_setting(spec: Make, weights: Path, tmp_path: Pat
 def test_other_weights_and_other_options_of_a_model_are_another_run(
     spec: Make, tmp_path: Path
 ) -> None:
-    found = set()
+    ids = set()
     for name, readout in (("a", "mean"), ("b", "mean"), ("c", "max")):
         torch.manual_seed(ord(name) if name == "b" else 0)
         save_model(tmp_path / f"{name}.safetensors", GCN(8, 8, 2, readout=readout))
         changed = spec().model_copy(
             update={"model": ModelSpec(weights=str(tmp_path / f"{name}.safetensors"))}
         )
-        found.add(resolution.resolve(changed).run)
-    assert len(found) == 3
+        ids.add(resolution.resolve(changed).run)
+    assert len(ids) == 3
 
 
 def test_another_version_is_another_run(
     spec: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done(spec(count=2), tmp_path)
+    finish(spec(count=2), tmp_path)
     newer = resolution.package_versions() | {"torch": "99.0"}
     monkeypatch.setattr(resolution, "package_versions", lambda: newer)
-    with pytest.raises(ChangedInput, match=r"begun with torch .*, and this is torch 99\.0"):
+    with pytest.raises(ChangedInput, match=r"started with torch .*, and this is torch 99\.0"):
         resume(tmp_path, workers=1, progress=False)
-    assert done(spec(count=2), tmp_path).done == 2
+    assert finish(spec(count=2), tmp_path).done == 2
 
 
-def test_data_that_changed_under_a_run(spec: Make, tmp_path: Path) -> None:
-    done(spec(count=1), tmp_path)
+def test_changed_data(spec: Make, tmp_path: Path) -> None:
+    finish(spec(count=1), tmp_path)
     changed = spec().model_copy(update={"dataset": DatasetSpec(name="nitro", digest="0" * 64)})
     with pytest.raises(ChangedInput, match=r"the dataset 'nitro' changed.*0000"):
-        done(changed, tmp_path)
+        finish(changed, tmp_path)
 
 
-def test_weights_that_changed_under_a_run(spec: Make, weights: Path, tmp_path: Path) -> None:
+def test_changed_weights(spec: Make, weights: Path, tmp_path: Path) -> None:
     own = tmp_path / "own.safetensors"
     model, _ = load_model(weights)
     save_model(own, model)
-    asked = spec(count=2).model_copy(update={"model": ModelSpec(weights=str(own))})
-    first = done(asked, tmp_path / "store")
+    run_spec = spec(count=2).model_copy(update={"model": ModelSpec(weights=str(own))})
+    first = finish(run_spec, tmp_path / "store")
     torch.manual_seed(1)
     save_model(own, GCN(8, 8, 2))
     with pytest.raises(ChangedInput, match=r"the weights in .*own\.safetensors changed"):
         resume(tmp_path / "store", workers=1, progress=False)
-    # a specification without a digest takes what is there, and does not mix it up
-    second = done(asked, tmp_path / "store")
+    # a specification without a digest accepts the new weights, in a run of its own
+    second = finish(run_spec, tmp_path / "store")
     assert (second.found, second.done) == (0, 2)
     assert second.run != first.run
     assert read(tmp_path / "store").num_rows == 4
@@ -186,25 +186,25 @@ def test_weights_that_changed_under_a_run(spec: Make, weights: Path, tmp_path: P
 def test_graphs_outside_the_split(spec: Make, tmp_path: Path) -> None:
     outside = datasets.load("nitro").split_indices["train"][0]
     with pytest.raises(ValueError, match=f"in the split 'test'.*got {outside}"):
-        done(spec(split="test", graphs=(outside,)), tmp_path)
+        finish(spec(split="test", graphs=(outside,)), tmp_path)
     with pytest.raises(ValueError, match=r"0\.\.499 \(got 500\)"):
-        done(spec(graphs=(500,)), tmp_path)
+        finish(spec(graphs=(500,)), tmp_path)
 
 
-def test_a_model_of_nodes_is_refused(spec: Make, tmp_path: Path) -> None:
+def test_a_model_that_classifies_nodes_is_refused(spec: Make, tmp_path: Path) -> None:
     save_model(tmp_path / "nodes.safetensors", GCN(8, 8, 2, readout=None))
-    asked = spec().model_copy(
+    run_spec = spec().model_copy(
         update={"model": ModelSpec(weights=str(tmp_path / "nodes.safetensors"))}
     )
     with pytest.raises(ValueError, match="no readout"):
-        done(asked, tmp_path / "store")
+        finish(run_spec, tmp_path / "store")
 
 
-def test_failures_are_rows_and_are_done_again_on_request(
+def test_failures_are_rows_and_are_retried_on_request(
     spec: Make, plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = tmp_path / "store"
-    report = done(spec("fussy", 10), store)
+    report = finish(spec("fussy", 10), store)
     rows = read(store).to_pylist()
     odd = [row["graph"] for row in rows if row["num_nodes"] % 2]
     assert 0 < len(odd) < 10
@@ -215,19 +215,21 @@ def test_failures_are_rows_and_are_done_again_on_request(
     assert failure["error"] == f"ValueError: odd: {failure['num_nodes']} nodes"
     assert "_explain" in failure["traceback"]
     assert failure["scores"] is None
-    assert done(spec("fussy", 10), store).done == 0
+    assert finish(spec("fussy", 10), store).done == 0
     monkeypatch.setenv("REPAIRED", str(tmp_path))
     (again,) = resume(store, workers=1, progress=False)
     assert (again.done, again.failed) == (0, len(odd))
     (again,) = retry_failed(store, workers=1, progress=False)
     assert (again.found, again.done, again.failed) == (10, len(odd), 0)
-    done(spec("fussy", 10), tmp_path / "repaired")
+    finish(spec("fussy", 10), tmp_path / "repaired")
     assert_same_rows(store, tmp_path / "repaired")
     assert retry_failed(store, workers=1, progress=False)[0].done == 0
 
 
-def test_no_memory_is_a_failure_of_its_graph(spec: Make, plugin: Path, tmp_path: Path) -> None:
-    done(spec("hungry", 2), tmp_path)
+def test_running_out_of_memory_is_a_failure_of_the_graph(
+    spec: Make, plugin: Path, tmp_path: Path
+) -> None:
+    finish(spec("hungry", 2), tmp_path)
     assert read(tmp_path).column("error").to_pylist() == ["MemoryError: no more"] * 2
 
 
@@ -243,10 +245,10 @@ def test_no_memory_is_a_failure_of_its_graph(spec: Make, plugin: Path, tmp_path:
     ],
 )
 @pytest.mark.usefixtures("loaded_once")
-def test_whatever_an_explainer_does_is_a_failure_of_its_graph(
+def test_invalid_results_are_failures_of_their_graphs(
     spec: Make, plugin: Path, tmp_path: Path, answer: str, error: str
 ) -> None:
-    report = done(spec({"name": "strange", "options": {"answer": answer}}, 2), tmp_path)
+    report = finish(spec({"name": "strange", "options": {"answer": answer}}, 2), tmp_path)
     assert (report.done, report.failed) == (2, 2)
     rows = read(tmp_path).to_pylist()
     for row in rows:
@@ -257,10 +259,10 @@ def test_whatever_an_explainer_does_is_a_failure_of_its_graph(
 
 
 @pytest.mark.usefixtures("loaded_once")
-def test_numbers_of_numpy_and_strange_text_are_kept(
+def test_numpy_scalars_and_invalid_text_are_stored(
     spec: Make, plugin: Path, tmp_path: Path
 ) -> None:
-    assert done(spec("strange", 1), tmp_path).failed == 0
+    assert finish(spec("strange", 1), tmp_path).failed == 0
     (row,) = read(tmp_path).to_pylist()
     kept = [row[name] for name in ("target", "evaluations", "estimator", "exact", "error")]
     assert kept == [0, 7, "\\ud800", True, None]
@@ -275,19 +277,21 @@ def test_another_version_of_a_plugin_is_another_run(
         about.mkdir(parents=True)
         (about / "METADATA").write_text(f"Name: misbehaving\nVersion: {version}\n")
         shutil.copy(plugin / "misbehaving-1.0.dist-info" / "entry_points.txt", about)
-    asked = [spec(name, 2) for name in ("fussy", {"name": "refined", "options": {"of": "fussy"}})]
-    found = {}
+    run_specs = [
+        spec(name, 2) for name in ("fussy", {"name": "refined", "options": {"of": "fussy"}})
+    ]
+    ids = {}
     for version in ("1.0", "2.0"):
         monkeypatch.syspath_prepend(tmp_path / version)
-        found[version] = [resolution.resolve(one).run for one in asked]
+        ids[version] = [resolution.resolve(one).run for one in run_specs]
         if version == "1.0":
-            done(asked[0], tmp_path / "store")
+            finish(run_specs[0], tmp_path / "store")
             (row, _) = read(tmp_path / "store").to_pylist()
             assert json.loads(row["versions"])["misbehaving"] == "1.0"
-    assert not set(found["1.0"]) & set(found["2.0"])
-    with pytest.raises(ChangedInput, match=r"begun with misbehaving 1\.0, and this is .* 2\.0"):
+    assert not set(ids["1.0"]) & set(ids["2.0"])
+    with pytest.raises(ChangedInput, match=r"started with misbehaving 1\.0, and this is .* 2\.0"):
         resume(tmp_path / "store", workers=1, progress=False)
-    assert done(asked[0], tmp_path / "store").done == 2
+    assert finish(run_specs[0], tmp_path / "store").done == 2
 
 
 @pytest.mark.usefixtures("loaded_once")
@@ -312,8 +316,8 @@ def test_another_version_of_captum_is_another_run_of_gradients_alone(
 
 
 def test_only_one_run_of_a_store_is_resumed(spec: Make, tmp_path: Path) -> None:
-    one = done(spec(count=2), tmp_path)
-    done(spec(count=2, seed=1), tmp_path)
+    one = finish(spec(count=2), tmp_path)
+    finish(spec(count=2, seed=1), tmp_path)
     assert len(resume(tmp_path, workers=1, progress=False)) == 2
     (report,) = resume(tmp_path, run=one.run, workers=1, progress=False)
     assert report.run == one.run
@@ -321,7 +325,7 @@ def test_only_one_run_of_a_store_is_resumed(spec: Make, tmp_path: Path) -> None:
         resume(tmp_path, run="other")
 
 
-def test_an_explainer_that_trains_does_so_once(
+def test_an_explainer_is_trained_once(
     spec: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from gstarx.explainers.pyg import PGExplainer
@@ -334,31 +338,31 @@ def test_an_explainer_that_trains_does_so_once(
         lambda self, *given, **options: trained.append(1) or fit(self, *given, **options),
     )
     explainer = {"name": "pgexplainer", "options": {"epochs": 2}}
-    done(spec(explainer, 2), tmp_path / "a")
-    done(spec(explainer, 4), tmp_path / "a")
-    # judging otherwise does not change what was learned
-    done(spec(explainer, 2, sparsities=(0.5,)), tmp_path / "a")
+    finish(spec(explainer, 2), tmp_path / "a")
+    finish(spec(explainer, 4), tmp_path / "a")
+    # other sparsities do not change the training
+    finish(spec(explainer, 2, sparsities=(0.5,)), tmp_path / "a")
     assert len(trained) == 1
     (file,) = (tmp_path / "a" / "trained").iterdir()
-    done(spec(explainer, 4, seed=1), tmp_path / "a")
+    finish(spec(explainer, 4, seed=1), tmp_path / "a")
     assert len(trained) == 2
     # damaged: set aside, trained again, and the same rows
     file.write_bytes(file.read_bytes()[:100])
-    done(spec(explainer, 6), tmp_path / "a")
+    finish(spec(explainer, 6), tmp_path / "a")
     assert len(trained) == 3
     assert len(list((tmp_path / "a" / "aside").iterdir())) == 1
-    done(spec(explainer, 6), tmp_path / "b")
+    finish(spec(explainer, 6), tmp_path / "b")
     rows = [row for row in lasting(tmp_path / "a").to_pylist() if len(row["sparsities"]) == 8]
     fresh = lasting(tmp_path / "b").to_pylist()
     assert [row for row in rows if row["run"] == fresh[0]["run"]] == fresh
     assert not any(row["error"] for row in fresh)
 
 
-def test_the_number_of_threads_is_as_before(spec: Make, tmp_path: Path) -> None:
+def test_the_number_of_threads_is_restored(spec: Make, tmp_path: Path) -> None:
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        done(spec(count=1), tmp_path)
+        finish(spec(count=1), tmp_path)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

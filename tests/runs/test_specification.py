@@ -1,4 +1,4 @@
-"""A specification says everything, in TOML or JSON, and nothing that is not valid."""
+"""Specifications are read from TOML and JSON, and invalid ones are refused."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ VALUES = st.recursive(
 
 
 @pytest.mark.parametrize("suffix", [".toml", ".json"])
-def test_it_comes_back_from_a_file(spec: Make, tmp_path: Path, suffix: str) -> None:
-    wanted = spec(
+def test_a_file_preserves_a_specification(spec: Make, tmp_path: Path, suffix: str) -> None:
+    expected = spec(
         {"name": "gstarx", "options": {"budget": 100, "value": "myerson"}},
         baseline=[0.25, 0.75],
         sparsities=(0.5, 1 / 3),
         seed=7,
     )
-    write_spec(wanted, tmp_path / f"run{suffix}")
-    assert read_spec(tmp_path / f"run{suffix}") == wanted
+    write_spec(expected, tmp_path / f"run{suffix}")
+    assert read_spec(tmp_path / f"run{suffix}") == expected
 
 
 @given(st.dictionaries(st.text(), VALUES, max_size=4))
-def test_toml_can_say_every_option(options: dict[str, Any]) -> None:
+def test_toml_can_express_every_option(options: dict[str, Any]) -> None:
     import tomllib
 
     from gstarx.runs.specification import _as_toml
@@ -51,10 +51,10 @@ def test_a_hand_written_file(weights: Path, tmp_path: Path) -> None:
         f'dataset = "nitro"\nmodel = "{weights}"\nbaseline = "train"\n'
         '[explainer]\nname = "gstarx"\noptions = { budget = 500 }\n'
     )
-    found = read_spec(file)
-    assert found.explainer.options == {"budget": 500}
-    assert found.baseline == "train"
-    assert found.split == "test"
+    read = read_spec(file)
+    assert read.explainer.options == {"budget": 500}
+    assert read.baseline == "train"
+    assert read.split == "test"
 
 
 def test_it_is_frozen(spec: Make) -> None:
@@ -93,13 +93,13 @@ def test_it_is_frozen(spec: Make) -> None:
         ({"seed": "many"}, "integer"),
     ],
 )
-def test_what_is_not_valid_is_refused(change: dict[str, Any], message: str, spec: Make) -> None:
+def test_invalid_fields_are_refused(change: dict[str, Any], message: str, spec: Make) -> None:
     content = spec().model_dump(mode="json", exclude_none=True) | change
     with pytest.raises(ValueError, match=message):
         RunSpec.model_validate(content)
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_invalid_files(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_spec(tmp_path / "run.toml")
     with pytest.raises(ValueError, match=r"\.toml or \.json"):
@@ -113,9 +113,9 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 
 
 def test_toml_has_no_none(spec: Make, tmp_path: Path) -> None:
-    wanted = spec({"name": "gstarx", "options": {"num_samples": None}})
+    expected = spec({"name": "gstarx", "options": {"num_samples": None}})
     with pytest.raises(ValueError, match=r"write a \.json file"):
-        write_spec(wanted, tmp_path / "run.toml")
-    write_spec(wanted, tmp_path / "run.json")
-    assert read_spec(tmp_path / "run.json") == wanted
+        write_spec(expected, tmp_path / "run.toml")
+    write_spec(expected, tmp_path / "run.json")
+    assert read_spec(tmp_path / "run.json") == expected
     assert json.loads((tmp_path / "run.json").read_text())["seed"] == 0

@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 
 from gstarx.runs import RunSpec, StoreError, StoreInUse, parquet_parts, read, resume, run
 from gstarx.runs import store as stores
-from gstarx.runs.journal import Journal, read_journal
-from gstarx.runs.lock import locked
+from gstarx.runs.parquet_parts import Journal, read_journal
 from gstarx.runs.rows import SCHEMA, as_table, decoded, encoded, row_key
-from gstarx.runs.store import Writer, open_store
+from gstarx.runs.store import Writer, locked, open_store
 from tests.runs.same_rows import assert_same_rows
 
 Make = Callable[..., RunSpec]
@@ -50,14 +49,14 @@ def files(path: Path) -> list[str]:
 
 
 @given(st.lists(st.floats() | st.integers(-(2**40), 2**40).map(float), max_size=5))
-def test_numbers_come_back_bit_by_bit(numbers: list[float]) -> None:
-    found = as_table([encoded(row(0, scores=numbers))]).column("scores").to_pylist()[0]
-    assert np.array(found).tobytes() == np.array(numbers).tobytes() or any(map(np.isnan, numbers))
-    assert np.array_equal(found, numbers, equal_nan=True)
+def test_numbers_are_stored_exactly(numbers: list[float]) -> None:
+    stored = as_table([encoded(row(0, scores=numbers))]).column("scores").to_pylist()[0]
+    assert np.array(stored).tobytes() == np.array(numbers).tobytes() or any(map(np.isnan, numbers))
+    assert np.array_equal(stored, numbers, equal_nan=True)
 
 
 @given(st.lists(st.binary().filter(lambda b: b"\n" not in b), max_size=6), st.data())
-def test_a_journal_cut_anywhere_keeps_the_lines_before(
+def test_a_truncated_journal_keeps_its_complete_lines(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], data: st.DataObject
 ) -> None:
     path = tmp_path_factory.mktemp("journal") / "journal"
@@ -67,12 +66,12 @@ def test_a_journal_cut_anywhere_keeps_the_lines_before(
     content = path.read_bytes()
     cut = data.draw(st.integers(0, len(content)))
     path.write_bytes(content[:cut])
-    whole, broken = read_journal(path)
-    assert whole == lines[: content[:cut].count(b"\n")]
+    valid, broken = read_journal(path)
+    assert valid == lines[: content[:cut].count(b"\n")]
     assert sum(map(len, broken)) == len(content[:cut].rpartition(b"\n")[2])
 
 
-def test_a_damaged_line_does_not_take_its_neighbors_along(tmp_path: Path) -> None:
+def test_a_damaged_line_does_not_affect_its_neighbors(tmp_path: Path) -> None:
     with Journal(tmp_path / "journal") as journal:
         for line in (b"one", b"two", b"three"):
             journal.append(line)
@@ -81,7 +80,7 @@ def test_a_damaged_line_does_not_take_its_neighbors_along(tmp_path: Path) -> Non
     assert read_journal(path)[0] == [b"one", b"three"]
 
 
-def test_rows_are_there_at_once_and_without_the_writer(tmp_path: Path) -> None:
+def test_rows_can_be_read_at_once_and_without_the_writer(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         writer = Writer(store.directory(RUN))
         for graph in range(3):
@@ -94,9 +93,9 @@ def test_rows_are_there_at_once_and_without_the_writer(tmp_path: Path) -> None:
     assert read(tmp_path).column("scores").to_pylist()[2] == [2 / 7, -1.5]
 
 
-def test_many_small_files_become_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "ROWS_PER_PIECE", 2)
-    monkeypatch.setattr(stores, "MERGED_AT", 3)
+def test_small_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "ROWS_PER_PART", 2)
+    monkeypatch.setattr(stores, "PARTS_PER_MERGE", 3)
     monkeypatch.setattr(parquet_parts, "FULL", 12)
     with open_store(tmp_path) as store:
         writer = Writer(store.directory(RUN))
@@ -112,7 +111,7 @@ def test_many_small_files_become_few(tmp_path: Path, monkeypatch: pytest.MonkeyP
     sizes = [
         pq.read_metadata(file).num_rows for file in (tmp_path / "rows" / f"run={RUN}").iterdir()
     ]
-    assert max(sizes) < 24  # full ones are left alone
+    assert max(sizes) < 24  # full parts are not merged
     assert graphs_in(tmp_path) == list(range(50))
 
 
@@ -123,17 +122,17 @@ def test_the_last_row_of_a_graph_counts(tmp_path: Path) -> None:
     assert read(tmp_path).column("error").to_pylist() == ["failed"] * 2 + [None] * 4
     with open_store(tmp_path) as store:
         assert store.statuses(RUN, 8).tolist() == [2, 2, 1, 1, 1, 1, 0, 0]
-    # merging has thrown away what does not count
+    # merging has dropped the outdated rows
     (file,) = (tmp_path / "rows" / f"run={RUN}").iterdir()
     assert pq.read_metadata(file).num_rows == 6
 
 
 def test_a_process_killed_between_any_two_steps(tmp_path: Path) -> None:
-    """Every file that may be left behind, at once."""
+    """All files that may be left behind, at once."""
     written(tmp_path, range(3))
     directory = tmp_path / "rows" / f"run={RUN}"
     (first,) = directory.iterdir()
-    # its journal was not deleted yet
+    # a journal that was not deleted yet
     with Journal(directory / "journal-00000000.jsonl") as journal:
         journal.append(encoded(row(0)))
     # a merge whose parts are still there
@@ -144,7 +143,7 @@ def test_a_process_killed_between_any_two_steps(tmp_path: Path) -> None:
     parquet_parts.write_rows(
         directory / "rows-00000002-00000002.parquet", as_table([encoded(row(4))]).to_batches()
     )
-    # a file that was being written, one that the disk lost, and a journal cut off
+    # an unfinished file, a damaged one, and a truncated journal
     (directory / ".rows-00000004-00000004.parquet.abc.part").write_bytes(b"PAR1...")
     (directory / "rows-00000005-00000005.parquet").write_bytes(first.read_bytes()[:-20])
     with Journal(directory / "journal-00000006.jsonl") as journal:
@@ -163,7 +162,7 @@ def test_a_process_killed_between_any_two_steps(tmp_path: Path) -> None:
     assert len(list((tmp_path / "aside").iterdir())) == 3
 
 
-def test_damage_inside_a_file_is_noticed(tmp_path: Path) -> None:
+def test_a_damaged_file_is_detected(tmp_path: Path) -> None:
     written(tmp_path, range(200))
     (file,) = (tmp_path / "rows" / f"run={RUN}").iterdir()
     content = bytearray(file.read_bytes())
@@ -174,7 +173,7 @@ def test_damage_inside_a_file_is_noticed(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-def test_a_read_sees_only_the_columns_asked_for(tmp_path: Path) -> None:
+def test_only_the_requested_columns_are_read(tmp_path: Path) -> None:
     written(tmp_path, range(2))
     assert read(tmp_path, columns=["scores"]).column_names == ["scores"]
     assert read(tmp_path).schema.equals(SCHEMA)
@@ -189,13 +188,13 @@ def test_an_empty_store_has_all_columns(tmp_path: Path) -> None:
     assert read(tmp_path).schema.equals(SCHEMA)
 
 
-def test_a_second_process_is_told_who_has_the_store(tmp_path: Path, spec: Make) -> None:
+def test_the_error_of_a_second_process_names_the_first(tmp_path: Path, spec: Make) -> None:
     with open_store(tmp_path), pytest.raises(StoreInUse, match=f"by process {os.getpid()} on .*"):
         run(spec(count=1), tmp_path, workers=1, progress=False)
     run(spec(count=1), tmp_path, workers=1, progress=False)
 
 
-def test_a_lock_without_a_name(tmp_path: Path) -> None:
+def test_a_lock_of_an_unknown_process(tmp_path: Path) -> None:
     with locked(tmp_path / "lock"):
         (tmp_path / "lock.holder").write_text("half")
         with pytest.raises(StoreInUse, match="by another process"), locked(tmp_path / "lock"):
@@ -217,7 +216,7 @@ def test_a_store_of_another_version_is_refused(tmp_path: Path, spec: Make) -> No
         read(tmp_path)
 
 
-def test_what_is_no_store(tmp_path: Path, spec: Make) -> None:
+def test_directories_that_are_not_stores(tmp_path: Path, spec: Make) -> None:
     with pytest.raises(StoreError, match="no store at"):
         read(tmp_path / "none")
     with pytest.raises(StoreError, match="no store at"):
@@ -231,10 +230,10 @@ def test_what_is_no_store(tmp_path: Path, spec: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "said"), [(errno.ENOSPC, "the disk is full"), (errno.EROFS, "read-only")]
+    ("code", "reason"), [(errno.ENOSPC, "the disk is full"), (errno.EROFS, "read-only")]
 )
-def test_a_disk_that_takes_no_more(
-    tmp_path: Path, spec: Make, monkeypatch: pytest.MonkeyPatch, code: int, said: str
+def test_a_disk_that_cannot_be_written(
+    tmp_path: Path, spec: Make, monkeypatch: pytest.MonkeyPatch, code: int, reason: str
 ) -> None:
     calls = 0
     append = Journal.append
@@ -249,13 +248,13 @@ def test_a_disk_that_takes_no_more(
 
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "append", failing)
-        with pytest.raises(StoreError, match=f"{said}.*resume"):
+        with pytest.raises(StoreError, match=f"{reason}.*resume"):
             run(spec(count=6), tmp_path / "full", workers=1, progress=False)
     assert graphs_in(tmp_path / "full") == [0, 1, 2]
     (report,) = resume(tmp_path / "full", workers=1, progress=False)
     assert (report.found, report.done) == (3, 3)
-    run(spec(count=6), tmp_path / "whole", workers=1, progress=False)
-    assert_same_rows(tmp_path / "full", tmp_path / "whole")
+    run(spec(count=6), tmp_path / "complete", workers=1, progress=False)
+    assert_same_rows(tmp_path / "full", tmp_path / "complete")
 
 
 def test_a_directory_that_cannot_be_made(tmp_path: Path, spec: Make) -> None:
@@ -264,20 +263,20 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path, spec: Make) -> None:
         run(spec(), tmp_path / "file" / "store", progress=False)
 
 
-def test_memory_does_not_grow_with_what_is_finished(tmp_path: Path) -> None:
-    """Rows of four pieces take as much memory to write as those of two."""
+def test_memory_does_not_grow_with_the_number_of_rows(tmp_path: Path) -> None:
+    """Six parts take as much memory to write as two."""
     peaks = []
     for count in (2, 6):
         with open_store(tmp_path / str(count)) as store:
             writer = Writer(store.directory(RUN))
             tracemalloc.start()
-            for graph in range(count * stores.ROWS_PER_PIECE):
+            for graph in range(count * stores.ROWS_PER_PART):
                 writer.append(encoded(row(graph)))
             writer.finish()
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
-            statuses = store.statuses(RUN, count * stores.ROWS_PER_PIECE)
-            assert statuses.nbytes == count * stores.ROWS_PER_PIECE
+            statuses = store.statuses(RUN, count * stores.ROWS_PER_PART)
+            assert statuses.nbytes == count * stores.ROWS_PER_PART
     assert peaks[1] < 1.3 * peaks[0]
 
 

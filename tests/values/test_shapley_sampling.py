@@ -17,7 +17,7 @@ from benchmarks.interactions import interaction_game
 from gstarx.games import TableGame, airport_game, random_game
 from gstarx.graphs.bitmasks import pack, unpack
 from gstarx.values import PrecisionWarning, budget, shapley_value, shapley_value_sampled
-from gstarx.values.shapley_sampling import _own_values, _Plan, _regressors, counted, subsets
+from gstarx.values.shapley_sampling import _Plan, _regressors, _surrogate_values, counted, subsets
 from tests.values.definitions import (
     Counting,
     Numbers,
@@ -98,7 +98,9 @@ def test_no_surrogate_moves_the_expectation(n: int, seed: int) -> None:
     left = (game(members) - game(~members))[:, None] - rows.fitted(anything)
     each = np.array([math.comb(n, size) for size in sizes])
     weight = n / (sizes * (n - sizes)) * counted(sizes, n) / each
-    values = _own_values(anything[: 2 * n, None], n)[:, 0] + rows.shares(weight[:, None] * left)
+    values = _surrogate_values(anything[: 2 * n, None], n)[:, 0] + rows.shares(
+        weight[:, None] * left
+    )
     values += game(np.ones((1, n), dtype=bool)) / n
     np.testing.assert_allclose(values[:, 0], shapley_value(game, n).values, atol=1e-9)
 

@@ -1,4 +1,4 @@
-"""One server for many tests: starting its processes is what takes long."""
+"""One server for many tests, because starting its processes takes long."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gstarx.web import Limits, ServedRun, Settings  # noqa: E402
 from tests.web import odd_models  # noqa: E402
 from tests.web.served import CONNECTIONS, Served, served  # noqa: E402
 
-#: Long enough for a busy machine, short enough to wait for.
+#: Long enough for a busy machine, and short enough for tests.
 LIMITS = Limits(
     seconds=15.0, best_seconds=3.0, queue=3, nodes=40, text=200, connections=CONNECTIONS
 )
@@ -24,7 +24,7 @@ LIMITS = Limits(
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store of two runs about the same graphs, and one that is about others."""
+    """A store with two runs on the same graphs and one on others."""
     path = tmp_path_factory.mktemp("web") / "store"
     weights = str(shipped_path("nitro-gcn"))
     for explainer, graphs in (("gstarx", (15, 44, 45)), ("random", (15, 44, 45, 60))):
@@ -38,7 +38,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def server(store: Path) -> Iterator[Served]:
     """A server with good and odd models, and a store to browse."""
-    # a worker tries the first model before it is asked: one that kills it must come later
+    # the warm-up of a worker uses the first model: one that kills it must come later
     models = (*odd_models.SHIPPED, *odd_models.ODD, odd_models.MISSING, odd_models.DEADLY)
     run = ServedRun(store)
     with served(Settings(models=models, run=run, limits=LIMITS)) as running:

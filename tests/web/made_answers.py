@@ -1,4 +1,4 @@
-"""Answers that no server gives: rows of every kind, and names that are code."""
+"""Artificial responses: rows of every kind, and names that are code."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _METRICS = ("fidelity", "inverse_fidelity", "harmonic_fidelity")
 
 
 def run(page: Any) -> dict[str, Any]:
-    """The run that the server really has."""
+    """The run of the real server."""
     address = page.url.partition("#")[0]
-    found: dict[str, Any] = page.request.get(f"{address}api/v1/run").json()
-    return found
+    content: dict[str, Any] = page.request.get(f"{address}api/v1/run").json()
+    return content
 
 
 def rows(about: dict[str, Any], query: dict[str, list[str]]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _row(graph: int, runs: list[str]) -> dict[str, Any]:
 
 
 def answer_everything(page: Any) -> None:
-    """Let a page hear hostile names wherever there are names."""
+    """Answer the requests of a page with hostile names wherever there are names."""
     job = {"id": "made", "state": "queued", "position": 1, "results": []}
     page.route("**/api/v1/about", lambda route: route.fulfill(json=_about()))
     page.route("**/api/v1/jobs", lambda route: route.fulfill(status=202, json=job))
@@ -106,5 +106,5 @@ def _events() -> str:
         "error": None,
     }
     parts = [{"subject": subject}, {"result": result}, {"state": "done"}]
-    told = "".join(f"event: job\ndata: {json.dumps(part)}\n\n" for part in parts)
-    return f"{told}event: end\ndata: {{}}\n\n"
+    events = "".join(f"event: job\ndata: {json.dumps(part)}\n\n" for part in parts)
+    return f"{events}event: end\ndata: {{}}\n\n"

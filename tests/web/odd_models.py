@@ -1,4 +1,4 @@
-"""Networks that behave badly, each in a way of its own; loaded by worker processes."""
+"""Networks that misbehave in different ways; loaded by worker processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gstarx.web import ServedModel
 
 
 class Odd(torch.nn.Module):
-    """Classifies molecules of the nitro dataset, until its manner shows."""
+    """Classifies molecules of the nitro dataset, and misbehaves in one way."""
 
     def __init__(self, manner: str) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Odd(torch.nn.Module):
         raise MemoryError
 
     def _eats(self) -> None:
-        # three times what a job may use, and then it has had enough
+        # three times what a job may use
         held = [torch.ones(64 << 20, dtype=torch.uint8) for _ in range(48)]
         del held
 
@@ -58,7 +58,7 @@ class Odd(torch.nn.Module):
         pass
 
 
-def _made(manner: str) -> Odd:
+def _create(manner: str) -> Odd:
     if manner == "unloadable":
         raise ValueError(f"no weights in {__file__}")
     if manner == "deadly":
@@ -67,7 +67,7 @@ def _made(manner: str) -> Odd:
 
 
 class Factory:
-    """A factory for every manner, to be named as ``tests.web.odd_models:Factory.dies``."""
+    """Has a factory for each way to misbehave, such as ``tests.web.odd_models:Factory.dies``."""
 
 
 MANNERS = (
@@ -75,11 +75,11 @@ MANNERS = (
     *("unloadable", "deadly"),
 )
 for _manner in MANNERS:
-    setattr(Factory, _manner, staticmethod(partial(_made, _manner)))
+    setattr(Factory, _manner, staticmethod(partial(_create, _manner)))
 
 
 def odd(manner: str) -> ModelSource:
-    """Where an odd model comes from."""
+    """The source of a model that misbehaves."""
     return ModelSource(f"{__name__}:Factory.{manner}", dataset="nitro")
 
 

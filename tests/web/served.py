@@ -1,4 +1,4 @@
-"""A server in a thread of the test, with worker processes of its own, and what tests ask it."""
+"""A server in a thread of the test, with its own worker processes, and a client for it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import httpx
 
 from gstarx.web import Settings
 from gstarx.web.app import create_app
-from gstarx.web.serving import listening_socket, server_of
+from gstarx.web.serving import create_server, listening_socket
 
-#: Connections that the server of the tests has room for.
+#: The most connections of the test server.
 CONNECTIONS = 60
 MOLECULE = "CC(=O)Nc1ccc([N+](=O)[O-])cc1"
 
@@ -26,10 +26,10 @@ class Served:
 
     def __init__(self, settings: Settings) -> None:
         self.app = create_app(settings)
-        self.office = self.app.state.service
+        self.service = self.app.state.service
         self._socket = listening_socket("127.0.0.1", 0)
         self.port = self._socket.getsockname()[1]
-        self._server = server_of(self.app, settings, self._socket)
+        self._server = create_server(self.app, settings, self._socket)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],))
         self._thread.start()
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}/api/v1", timeout=120)
@@ -41,35 +41,36 @@ class Served:
         self._socket.close()
 
     def about(self) -> dict[str, Any]:
-        """What the server has, when it is ready."""
+        """The models and explainers, once the server is ready."""
         wait_for(lambda: self.client.get("/about").json()["ready"], seconds=300)
-        found: dict[str, Any] = self.client.get("/about").json()
-        return found
+        about: dict[str, Any] = self.client.get("/about").json()
+        return about
 
     def start(self, model: str = "nitro", explainers: Any = ("gstarx",), **more: Any) -> Any:
-        """The answer to a request for a job."""
+        """The response to a request for a job."""
         chosen = [
             {"name": one} if isinstance(one, str) else {"name": one[0], "options": one[1]}
             for one in explainers
         ]
-        asked = {"input": {"smiles": MOLECULE}, "best": False, **more}
-        return self.client.post("/jobs", json={"model": model, "explainers": chosen, **asked})
+        request = {"model": model, "explainers": chosen, "best": False}
+        request |= {"input": {"smiles": MOLECULE}, **more}
+        return self.client.post("/jobs", json=request)
 
     def job(self, *arguments: Any, **more: Any) -> dict[str, Any]:
-        """A job, when it has ended."""
+        """A job, after it has ended."""
         answer = self.start(*arguments, **more)
         assert answer.status_code == 202, answer.text
         return self.ended(answer.json()["id"])
 
     def ended(self, id: str) -> dict[str, Any]:
-        """A job by its id, when it has ended."""
+        """A job by its ID, after it has ended."""
         for _ in self.events(id):
             pass
-        found: dict[str, Any] = self.client.get(f"/jobs/{id}").json()
-        return found
+        job: dict[str, Any] = self.client.get(f"/jobs/{id}").json()
+        return job
 
     def events(self, id: str) -> Iterator[dict[str, Any]]:
-        """What happens to a job, to its end."""
+        """The events of a job, until it ends."""
         with self.client.stream("GET", f"/jobs/{id}/events") as stream:
             assert stream.headers["content-type"].startswith("text/event-stream")
             kind = ""
@@ -82,9 +83,9 @@ class Served:
             assert kind == "end"
 
     def state(self, id: str) -> str:
-        """Where a job is."""
-        found: str = self.client.get(f"/jobs/{id}").json()["state"]
-        return found
+        """The state of a job."""
+        state: str = self.client.get(f"/jobs/{id}").json()["state"]
+        return state
 
 
 @contextmanager
@@ -107,7 +108,7 @@ def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
 
 
 def is_open(connection: socket.socket) -> bool:
-    """Whether the server has not hung up on a socket that does not block; takes what it said."""
+    """Whether the server has not closed a nonblocking socket; discards what it sent."""
     try:
         while connection.recv(10_000):
             pass
@@ -119,15 +120,15 @@ def is_open(connection: socket.socket) -> bool:
 
 
 def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """The error of an answer, which must be of that status and code and look like all errors."""
+    """The error of a response, after checking its status, code and form."""
     assert answer.status_code == status, answer.text
     assert set(answer.json()) == {"error"}
-    found: dict[str, Any] = answer.json()["error"]
-    assert set(found) == {"code", "message", "field"}
-    assert found["code"] == code, found
-    assert found["message"]
+    error: dict[str, Any] = answer.json()["error"]
+    assert set(error) == {"code", "message", "field"}
+    assert error["code"] == code, error
+    assert error["message"]
     for forbidden in ("Traceback", "/src/", "/tests/", ".py"):
-        assert forbidden not in found["message"]
+        assert forbidden not in error["message"]
     if status in (429, 503):
         assert int(answer.headers["retry-after"]) > 0
-    return found
+    return error

@@ -1,4 +1,4 @@
-"""What is offered is what there is."""
+"""The explainers on offer are those of the package, with the options that they accept."""
 
 from __future__ import annotations
 
@@ -9,47 +9,46 @@ import pytest
 from gstarx import explainers
 from gstarx.explainers.registry import options_of
 from gstarx.registry import Option
-from gstarx.web.catalog import OFFER, OFFERS, as_dict, checked_options, checked_value
-from gstarx.web.problems import Refused, said
+from gstarx.web.catalog import OFFERED, checked_options, checked_value, explainer_entry
+from gstarx.web.messages import Refused, public_message
 
 
 def test_every_explainer_of_the_package_is_offered() -> None:
-    own = [name for name in explainers.names() if name in OFFER]
-    assert [offer.name for offer in OFFERS] == own
+    assert list(OFFERED) == [name for name in explainers.names() if name in OFFERED]
 
 
-@pytest.mark.parametrize("offer", OFFERS, ids=lambda offer: offer.name)
-def test_its_options_exist_and_their_defaults_and_bounds_are_accepted(offer: Any) -> None:
-    more = {"baseline": [0.5]} if offer.name == "gstarx_published" else {}
-    assert {option.name for option in offer.options} <= set(options_of(offer.name))
-    made = explainers.create(offer.name, **more)
-    assert made.requires_training == offer.trains
-    for option in offer.options:
+@pytest.mark.parametrize("spec", OFFERED.values(), ids=lambda spec: spec.name)
+def test_options_exist_and_their_defaults_and_bounds_are_accepted(spec: Any) -> None:
+    more = {"baseline": [0.5]} if spec.name == "gstarx_published" else {}
+    assert {option.name for option in spec.options} <= set(options_of(spec.name))
+    explainer = explainers.create(spec.name, **more)
+    assert explainer.requires_training == spec.trains
+    for option in spec.options:
         known = [option.default, option.minimum, option.maximum, *option.choices]
         for value in known:
             if value is not None:
                 assert checked_value(option, value, "") == value
-                explainers.create(offer.name, **{option.name: value}, **more)
+                explainers.create(spec.name, **{option.name: value}, **more)
 
 
-def test_the_limit_of_the_server_holds_for_what_counts_evaluations() -> None:
-    entry = as_dict(OFFER["gstarx"], budget=500)
+def test_the_limit_of_the_server_applies_to_options_that_count_evaluations() -> None:
+    entry = explainer_entry(OFFERED["gstarx"], budget=500)
     (budget,) = [option for option in entry["options"] if option["name"] == "budget"]
     assert budget["maximum"] == 500
     assert budget["default"] == 500
     with pytest.raises(Refused, match="between 10 and 500"):
-        checked_options(OFFER["gstarx"], {"budget": 501}, 500, "")
-    assert checked_options(OFFER["gnnexplainer"], {"epochs": 600}, 500, "") == {"epochs": 600}
+        checked_options(OFFERED["gstarx"], {"budget": 501}, 500, "")
+    assert checked_options(OFFERED["gnnexplainer"], {"epochs": 600}, 500, "") == {"epochs": 600}
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), "1", None, True, [], 10**400])
-def test_numbers_are_numbers(value: Any) -> None:
+def test_a_number_must_be_a_number(value: Any) -> None:
     with pytest.raises(Refused):
         checked_value(Option("a", "", "number", minimum=0, maximum=1), value, "")
 
 
 @pytest.mark.parametrize("value", [0, 1, "true", None])
-def test_truth_is_truth(value: Any) -> None:
+def test_a_boolean_must_be_a_boolean(value: Any) -> None:
     option = Option("a", "", "boolean")
     assert checked_value(option, True, "") is True
     with pytest.raises(Refused):
@@ -66,9 +65,9 @@ def test_truth_is_truth(value: Any) -> None:
         ("a\n  b", "a b"),
     ],
 )
-def test_paths_are_nobodys_business(words: str, expected: str) -> None:
-    assert said(ValueError(words)) == expected
+def test_messages_do_not_reveal_paths(words: str, expected: str) -> None:
+    assert public_message(ValueError(words)) == expected
 
 
-def test_long_errors_are_cut() -> None:
-    assert len(said(ValueError("a" * 10_000))) == 400
+def test_long_messages_are_truncated() -> None:
+    assert len(public_message(ValueError("a" * 10_000))) == 400

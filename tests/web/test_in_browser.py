@@ -1,4 +1,4 @@
-"""The explorer in a browser, as people use it: no console message, no request to another host."""
+"""The explorer in a browser: no console messages, and no requests to other hosts."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def address(browser: Any, server: Served) -> str:
-    """Where the server listens, when no worker has yet to get over an earlier test."""
-    wait_for(lambda: all(lane.ready.is_set() for lane in server.office.lanes))
+    """The address of the server, once all workers have recovered from earlier tests."""
+    wait_for(lambda: all(runner.ready.is_set() for runner in server.service.job_runners))
     return f"http://127.0.0.1:{server.port}"
 
 
 class Explorer:
-    """The opened page, and what it complained of."""
+    """The opened page, and its console messages."""
 
     def __init__(self, context: Any, address: str) -> None:
         self.address = address
         self.page = context.new_page()
         self.wrong: list[str] = []
-        #: Refusals, which the browser itself notes in its console, and those a test is about.
+        #: Refused requests, which the browser logs itself, and those that a test expects.
         self.refused = self.expected_refusals = 0
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
@@ -65,25 +65,25 @@ class Explorer:
             self.wrong.append(request.url)
 
     def open(self, view: str = "") -> Any:
-        """The page, when it is ready to be used."""
+        """The page, once it is ready."""
         self.page.goto(f"{self.address}/{view}")
         self.page.locator(READY).first.wait_for()
         return self.page
 
     def asked(self, view: str = ASKED) -> Any:
-        """The page with an answer on it."""
+        """The page with results."""
         self.open(view)
         self.answered()
         return self.page
 
     def answered(self) -> None:
-        self.page.get_by_text("Answered in").wait_for()
+        self.page.get_by_text("Finished in").wait_for()
 
     def card(self, name: str) -> Any:
         return self.page.locator(f"[data-card={name}]")
 
     def figure(self, name: str, metric: str = "harmonic_fidelity") -> str:
-        """A figure on a card, when it is there."""
+        """A metric on a card, once it is there."""
         cell = self.card(name).locator(f"[data-metric={metric}]").filter(has_not_text="–")
         return str(cell.inner_text())
 
@@ -91,12 +91,12 @@ class Explorer:
         return self.card(card).locator(f".node[data-node='{node}']")
 
     def selected(self) -> list[int]:
-        """The atoms of one's own selection."""
-        found = self.card("own").locator(".node[aria-checked=true]").all()
-        return [int(node.get_attribute("data-node")) for node in found]
+        """The atoms of the user's own selection."""
+        checked = self.card("own").locator(".node[aria-checked=true]").all()
+        return [int(node.get_attribute("data-node")) for node in checked]
 
     def link(self) -> dict[str, list[str]]:
-        """What the address says."""
+        """The parameters of the address."""
         return parse_qs(urlparse(self.page.url).fragment.partition("?")[2])
 
     def downloaded(self, kind: str) -> bytes:
@@ -152,7 +152,7 @@ def test_a_graph_of_a_dataset_is_found_and_explained(explorer: Explorer) -> None
     page = explorer.open()
     page.get_by_role("radio", name="House or five-cycle").check()
     page.get_by_text("1–8 of 400").wait_for()
-    page.get_by_role("button", name="Graphs after these").click()
+    page.get_by_role("button", name="Next graphs").click()
     page.get_by_text("9–16 of 400").wait_for()
     page.get_by_label("Find a graph").fill("197")
     chosen = page.locator("#graph-list").get_by_role("radio")
@@ -166,7 +166,7 @@ def test_a_graph_of_a_dataset_is_found_and_explained(explorer: Explorer) -> None
     explorer.answered()
     assert explorer.card("best").count() == 0
     assert explorer.card("graphsvx").locator(".node").count() == 25
-    assert page.locator(".badge").inner_text() == "predicted right"
+    assert page.locator(".badge").inner_text() == "correct prediction"
     truth = page.get_by_label("mark the true nodes")
     marks = explorer.card("graphsvx").locator(".truth:not([stroke=none])")
     assert marks.count() == 0
@@ -200,7 +200,7 @@ def test_the_slider_selects_and_scores_at_once(explorer: Explorer) -> None:
     assert explorer.link()["sparsity"] == ["0"]
 
 
-def test_ones_own_selection_is_scored_beside_the_others(explorer: Explorer) -> None:
+def test_a_selection_is_compared_with_the_explainers(explorer: Explorer) -> None:
     page = explorer.asked()
     for atom in NITRO:
         explorer.atom("own", atom).click()
@@ -209,7 +209,7 @@ def test_ones_own_selection_is_scored_beside_the_others(explorer: Explorer) -> N
     question = {"model": "nitro", "input": {"smiles": SMILES}, "target": None, "nodes": NITRO}
     answer = page.request.post(f"{explorer.address}/api/v1/score", data=question).json()
     assert shown == {name: f"{answer[name]:.3f}" for name in shown}
-    rows = page.locator(".rivals tr").all_inner_texts()
+    rows = page.locator(".compared tr").all_inner_texts()
     assert {row.split("\t")[0].strip() for row in rows} == {
         "yours",
         "GStarX",
@@ -221,7 +221,7 @@ def test_ones_own_selection_is_scored_beside_the_others(explorer: Explorer) -> N
     assert page.locator(".own-point").count() == 1
     explorer.atom("own", 6).click()
     assert explorer.selected() == NITRO[1:]
-    page.get_by_label("Take over the selection of").select_option(label="GStarX")
+    page.get_by_label("Copy the selection of").select_option(label="GStarX")
     kept = explorer.card("gstarx").locator(".bars .kept").all()
     assert explorer.selected() == sorted(int(row.get_attribute("data-node")) for row in kept)
     assert explorer.figure("own") == explorer.figure("gstarx")
@@ -230,7 +230,7 @@ def test_ones_own_selection_is_scored_beside_the_others(explorer: Explorer) -> N
     assert page.locator(".own-point").count() == 0
 
 
-def test_a_node_lights_up_in_all_cards(explorer: Explorer) -> None:
+def test_a_node_is_highlighted_in_all_cards(explorer: Explorer) -> None:
     page = explorer.asked()
     explorer.atom("gstarx", 6).hover()
     for card in ("gstarx", "leave_one_out", "best", "own"):
@@ -243,12 +243,12 @@ def test_a_node_lights_up_in_all_cards(explorer: Explorer) -> None:
     assert page.locator("#tooltip").is_hidden()
 
 
-def test_a_question_is_cancelled_and_the_next_one_is_answered(explorer: Explorer) -> None:
+def test_a_job_is_canceled_and_the_next_one_finishes(explorer: Explorer) -> None:
     page = explorer.open(f"{ASKED}&explainer=orphicx")
     explorer.figure("gstarx")
     page.get_by_role("button", name="Cancel").click()
-    page.locator("#progress-text", has_text="Cancelled.").wait_for()
-    assert "Cancelled." in explorer.card("orphicx").inner_text()
+    page.locator("#progress-text", has_text="Canceled.").wait_for()
+    assert "Canceled." in explorer.card("orphicx").inner_text()
     assert explorer.figure("gstarx")
     page.get_by_role("checkbox", name="OrphicX", exact=True).uncheck()
     page.get_by_role("button", name="Explain", exact=True).click()
@@ -256,7 +256,7 @@ def test_a_question_is_cancelled_and_the_next_one_is_answered(explorer: Explorer
     assert explorer.figure("gstarx")
 
 
-def test_what_is_wrong_is_said_beside_the_field(explorer: Explorer) -> None:
+def test_errors_are_shown_next_to_their_field(explorer: Explorer) -> None:
     page = explorer.open()
     field = page.locator("#smiles")
     field.fill("c1ccc")
@@ -290,7 +290,7 @@ def test_what_is_wrong_is_said_beside_the_field(explorer: Explorer) -> None:
     assert explorer.link()["gstarx.budget"] == ["500"]
 
 
-def test_a_long_reason_is_not_left_under_the_button(explorer: Explorer) -> None:
+def test_a_long_message_is_not_hidden_by_the_button(explorer: Explorer) -> None:
     page = explorer.open()
     field, words = "explainers.2.options.num_samples", "would take about 37.6 GB of memory, " * 5
     refusal = {"error": {"code": "too_much_memory", "message": words, "field": field}}
@@ -305,7 +305,7 @@ def test_a_long_reason_is_not_left_under_the_button(explorer: Explorer) -> None:
     assert box["y"] + box["height"] <= button["y"]
 
 
-def test_a_busy_server_is_asked_again(explorer: Explorer) -> None:
+def test_a_busy_server_is_tried_again(explorer: Explorer) -> None:
     page = explorer.open()
     turned_away = []
 
@@ -326,7 +326,7 @@ def test_a_busy_server_is_asked_again(explorer: Explorer) -> None:
     explorer.expected_refusals = 1
 
 
-def test_escape_stops_what_has_not_begun(explorer: Explorer) -> None:
+def test_escape_cancels_a_request_that_is_not_accepted_yet(explorer: Explorer) -> None:
     page = explorer.open()
     held: list[Any] = []
     dropped: list[str] = []
@@ -344,12 +344,12 @@ def test_escape_stops_what_has_not_begun(explorer: Explorer) -> None:
     assert page.locator("#results").is_hidden()
 
 
-def test_a_server_that_is_gone_is_looked_for(explorer: Explorer) -> None:
+def test_a_server_that_does_not_respond_is_tried_again(explorer: Explorer) -> None:
     page = explorer.open()
     page.route("**/api/v1/**", lambda route: route.abort())
     page.get_by_role("button", name="Explain", exact=True).click()
-    page.locator("#banner", has_text="The server does not answer").wait_for()
-    assert page.locator("#form-error").inner_text() == "The server does not answer."
+    page.locator("#banner", has_text="The server does not respond").wait_for()
+    assert page.locator("#form-error").inner_text() == "The server does not respond."
     page.unroute("**/api/v1/**")
     page.locator("#banner").wait_for(state="hidden")
     page.get_by_role("button", name="Explain", exact=True).click()
@@ -382,7 +382,7 @@ def test_a_link_restores_the_view(explorer: Explorer) -> None:
     copied = page.evaluate("navigator.clipboard.readText()")
     other = page.context.new_page()
     other.goto(copied)
-    other.get_by_text("Answered in").wait_for()
+    other.get_by_text("Finished in").wait_for()
     assert (
         other.locator("[data-card=random] [data-metric=harmonic_fidelity]").inner_text() == figure
     )
@@ -390,7 +390,7 @@ def test_a_link_restores_the_view(explorer: Explorer) -> None:
     other.close()
 
 
-def test_an_answer_stays_until_the_next_question_is_taken(explorer: Explorer) -> None:
+def test_results_stay_until_the_next_request_is_accepted(explorer: Explorer) -> None:
     page = explorer.asked()
     view = page.url
     page.locator("#smiles").fill("no molecule")
@@ -406,9 +406,7 @@ def test_an_answer_stays_until_the_next_question_is_taken(explorer: Explorer) ->
 
 
 @pytest.mark.parametrize("view", ["#ask?model=nothing&smiles=CC", "#ask?model=motifs"])
-def test_an_address_that_cannot_be_asked_shows_no_other_answer(
-    explorer: Explorer, view: str
-) -> None:
+def test_an_invalid_address_does_not_show_other_results(explorer: Explorer, view: str) -> None:
     page = explorer.asked()
     page.evaluate("view => { location.hash = view; }", view)
     page.locator("#results").wait_for(state="hidden")
@@ -428,7 +426,7 @@ def test_hostile_addresses_do_no_harm(explorer: Explorer) -> None:
     assert page.evaluate("'hacked' in window") is False
 
 
-def test_what_is_left_out_of_a_small_molecule_is_not_left_out_of_the_next(
+def test_the_sparsity_is_not_changed_by_a_small_molecule(
     explorer: Explorer,
 ) -> None:
     page = explorer.asked("#ask?model=nitro&smiles=C&explainer=gstarx&own=0")
@@ -455,9 +453,9 @@ def test_large_molecules_get_wider_cards(explorer: Explorer) -> None:
     assert explorer.fits()
 
 
-def test_who_waits_is_told_how_many_are_before(explorer: Explorer) -> None:
+def test_the_position_in_the_queue_is_shown(explorer: Explorer) -> None:
     parts = [{"position": 2}, {"position": 1}, {"position": 0}]
-    heard = "".join(f"event: job\ndata: {json.dumps(part)}\n\n" for part in parts)
+    stream = "".join(f"event: job\ndata: {json.dumps(part)}\n\n" for part in parts)
     page = explorer.open()
     page.evaluate(
         """() => { window.seen = []; new MutationObserver(() => {
@@ -466,14 +464,14 @@ def test_who_waits_is_told_how_many_are_before(explorer: Explorer) -> None:
     )
     events = "**/api/v1/jobs/*/events"
     page.route(
-        events, lambda route: route.fulfill(content_type="text/event-stream", body=heard), times=1
+        events, lambda route: route.fulfill(content_type="text/event-stream", body=stream), times=1
     )
     page.get_by_role("button", name="Explain", exact=True).click()
     page.locator("#progress-text", has_text="next in the queue").wait_for()
     assert {"in the queue behind 2", "in the queue behind 1"} <= set(page.evaluate("window.seen"))
 
 
-def test_back_and_forward_go_through_questions(explorer: Explorer) -> None:
+def test_back_and_forward_move_between_requests(explorer: Explorer) -> None:
     page = explorer.asked()
     page.locator("#smiles").fill("CCO")
     page.locator("#smiles").press("Enter")
@@ -486,7 +484,7 @@ def test_back_and_forward_go_through_questions(explorer: Explorer) -> None:
     explorer.answered()
 
 
-def test_everything_can_be_taken_away(explorer: Explorer) -> None:
+def test_the_view_can_be_exported(explorer: Explorer) -> None:
     explorer.asked(f"{ASKED}&own=6.7.8&sparsity=0.6")
     explorer.figure("own")
     picture = explorer.downloaded("svg")
@@ -495,15 +493,15 @@ def test_everything_can_be_taken_away(explorer: Explorer) -> None:
     assert {"GStarX", "Leave one out", "Best found", "Your selection", SMILES} <= set(words)
     assert b"var(" not in picture
     assert explorer.downloaded("png").startswith(b"\x89PNG\r\n")
-    found = json.loads(explorer.downloaded("json"))
-    assert [one["explainer"] for one in found["explainers"]] == ["gstarx", "leave_one_out"]
-    assert found["size"] == len(found["explainers"][0]["selected"]) == 3
-    assert found["own"]["selected"] == NITRO
-    figure = found["explainers"][0]["metrics"]["harmonic_fidelity"]
+    exported = json.loads(explorer.downloaded("json"))
+    assert [one["explainer"] for one in exported["explainers"]] == ["gstarx", "leave_one_out"]
+    assert exported["size"] == len(exported["explainers"][0]["selected"]) == 3
+    assert exported["own"]["selected"] == NITRO
+    figure = exported["explainers"][0]["metrics"]["harmonic_fidelity"]
     assert f"{figure:.3f}" == explorer.figure("gstarx")
     rows = list(csv.DictReader(io.StringIO(explorer.downloaded("csv").decode())))
     assert [row["name"] for row in rows][6:] == ["N6", "O7", "O8"]
-    scores = found["explainers"][0]["scores"]
+    scores = exported["explainers"][0]["scores"]
     assert [float(row["GStarX score"]) for row in rows] == scores
     assert [row["Your selection kept"] for row in rows] == ["0"] * 6 + ["1"] * 3
 
@@ -523,7 +521,7 @@ def test_a_run_is_browsed_and_a_graph_opened(explorer: Explorer) -> None:
     page.get_by_role("button", name="Random").click()
     assert page.locator("th[aria-sort]").inner_text().startswith("Random")
     page.get_by_role("radio", name="Wrong predictions").check()
-    page.get_by_text("No graph is like that.").wait_for()
+    page.get_by_text("There are no such graphs.").wait_for()
     page.go_back()
     page.get_by_text("1–4 of 4 graphs").wait_for()
     page.locator(".rows a", has_text="44").click()
@@ -537,7 +535,7 @@ def test_a_run_is_browsed_and_a_graph_opened(explorer: Explorer) -> None:
     assert page.locator("th[aria-sort]").inner_text().startswith("Random")
 
 
-def test_the_graphs_beside_one_are_a_click_away(explorer: Explorer) -> None:
+def test_links_to_the_previous_and_next_graphs(explorer: Explorer) -> None:
     page = explorer.asked("#ask?run_graph=44")
     assert page.get_by_role("link", name="Next").count() == 0, "no table has been seen yet"
     page.get_by_role("link", name="All graphs of the run").click()
@@ -564,7 +562,7 @@ def test_runs_that_differ_in_their_seed_have_a_card_each(explorer: Explorer) -> 
     assert titles[:3] == ["GStarX", "GStarX (seed 7)", "Random"]
 
 
-def test_a_store_without_rows_says_so_and_is_looked_at_again(explorer: Explorer) -> None:
+def test_a_store_without_rows_is_reported_and_tried_again(explorer: Explorer) -> None:
     def without(route: Any) -> None:
         about = route.fetch().json()
         route.fulfill(json={**about, "run": None, "run_problem": "the store has no rows"})
@@ -577,11 +575,11 @@ def test_a_store_without_rows_says_so_and_is_looked_at_again(explorer: Explorer)
     page.get_by_text("the store has no rows yet.").wait_for()
     explorer.expected_refusals = 1
     page.unroute("**/api/v1/run")
-    page.get_by_role("button", name="Look again").click()
+    page.get_by_role("button", name="Try again").click()
     page.get_by_text("1–4 of 4 graphs").wait_for()
 
 
-def test_wrong_and_failed_graphs_stand_out_and_pages_turn(explorer: Explorer) -> None:
+def test_wrong_and_failed_graphs_are_marked_on_all_pages(explorer: Explorer) -> None:
     asked: list[dict[str, list[str]]] = []
 
     def rows(route: Any) -> None:
@@ -594,9 +592,9 @@ def test_wrong_and_failed_graphs_stand_out_and_pages_turn(explorer: Explorer) ->
     page.get_by_text("1–25 of 60 graphs").wait_for()
     assert page.locator(".rows .badge.wrong").count() == 3
     assert page.locator(".rows .error").inner_text() == made_answers.HOSTILE
-    page.get_by_role("button", name="Rows after these").click()
+    page.get_by_role("button", name="Next rows").click()
     page.get_by_text("26–50 of 60 graphs").wait_for()
-    assert page.get_by_role("button", name="Rows before these").is_enabled()
+    assert page.get_by_role("button", name="Previous rows").is_enabled()
     page.get_by_role("radio", name="Failed").check()
     page.get_by_text("1–1 of 1 graphs").wait_for()
     page.get_by_role("combobox", name="Metric").select_option("inverse_fidelity")
@@ -636,7 +634,7 @@ def test_the_keyboard_is_enough(explorer: Explorer) -> None:
     assert explorer.selected() == []
 
 
-def test_whatever_the_server_says_is_shown_as_text(explorer: Explorer) -> None:
+def test_untrusted_text_is_not_markup(explorer: Explorer) -> None:
     made_answers.answer_everything(explorer.page)
     page = explorer.open()
     page.get_by_role("button", name="Explain", exact=True).click()
@@ -686,7 +684,7 @@ def test_the_dark_page_is_dark_and_the_choice_is_kept(explorer: Explorer) -> Non
     assert background() == light
 
 
-def test_colors_are_those_of_all_pictures(explorer: Explorer) -> None:
+def test_colors_match_those_of_the_package(explorer: Explorer) -> None:
     page = explorer.open()
     scores = [-2.0, -1.0, -0.4, -0.01, 0.0, 0.2, 0.7, 1.0]
     code = """async (scores) => {
@@ -696,7 +694,7 @@ def test_colors_are_those_of_all_pictures(explorer: Explorer) -> None:
     assert page.evaluate(code, scores) == [score_color(score, 1.0) for score in scores]
 
 
-def test_a_link_with_an_odd_token_opens_the_page_at_what_it_asks_for(browser: Any) -> None:
+def test_a_link_with_special_characters_in_the_token(browser: Any) -> None:
     settings = Settings(token="plus+and&hash#and space, grüße")
     running = Served(settings)
     try:

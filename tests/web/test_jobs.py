@@ -1,176 +1,167 @@
-"""A job from the request to the last event."""
+"""Jobs and their queue, without worker processes."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from gstarx.web import Limits, jobs
+from gstarx.web.jobs import Job, JobQueue
+from gstarx.web.messages import Answer, Problem, Refused
 from gstarx.web.schemas import JobEntry
-from tests.cli.commands import found as printed
-from tests.web.served import MOLECULE, Served, problem
+
+LIMITS = Limits(queue=2, kept_jobs=2)
 
 
-def test_a_molecule_from_the_request_to_the_best_selections(server: Served) -> None:
-    job = server.job(explainers=["gstarx", "graphsvx", "subgraphx"], best=True)
-    JobEntry.model_validate(job)
-    assert job["state"] == "done"
-    assert job["error"] is None
-    assert job["progress"] == {"done": 4, "total": 4, "doing": ""}
-    subject, count = job["subject"], 13
-    assert subject["kind"] == "molecule"
-    assert subject["title"] == MOLECULE
-    assert subject["input"] == {"smiles": MOLECULE}
-    assert [node["name"] for node in subject["nodes"]][8] == "N8"
-    assert all(0 < node["x"] < subject["width"] for node in subject["nodes"])
-    assert all(0 < node["y"] < subject["height"] for node in subject["nodes"])
-    assert len(subject["edges"]) == count
-    assert not subject["text"]
-    assert sum(subject["prediction"]["probabilities"]) == pytest.approx(1)
-    assert subject["prediction"]["name"] == "aromatic nitro group"
-    assert [one["explainer"] for one in job["results"]] == ["gstarx", "graphsvx", "subgraphx"]
-    for result in job["results"]:
-        assert result["error"] is None
-        assert len(result["selections"]) == count + 1
-        for size, nodes in enumerate(result["selections"]):
-            assert len(set(nodes)) == len(nodes) <= size
-        assert all(len(column) == count + 1 for column in result["metrics"].values())
-    assert job["results"][0]["exact"] is True
-    assert job["results"][0]["evaluations"] > 0
-    assert job["results"][2]["scores"] is None
-    best = job["best"]
-    assert len(best["selections"]) == count // 2 + 1
-    assert best["optimal"][0]
-    for size, height in enumerate(best["metrics"]["harmonic_fidelity"]):
-        for result in job["results"]:
-            assert result["metrics"]["harmonic_fidelity"][size] <= height + 1e-9
+def parsed(events: list[str]) -> list[dict[str, Any]]:
+    parts = [event.split("\n") for event in events]
+    return [json.loads(lines[1].removeprefix("data: ")) for lines in parts if len(lines) > 3]
 
 
-def test_the_page_and_the_command_find_the_same_numbers(server: Served) -> None:
-    options = ("-o", "budget=200", "--seed", 3, "--sparsity", 0.7)
-    said = printed("explain", "nitro", 15, "-e", "banzhaf", *options)
-    job = server.job(explainers=[("banzhaf", {"budget": 200})], input={"graph": 15}, seed=3)
-    (result,) = job["results"]
-    assert result["exact"] is False  # so that there are random numbers at all
-    assert result["scores"] == pytest.approx([node["score"] for node in said["nodes"]], abs=1e-12)
-    size = sum(node["selected"] for node in said["nodes"])
-    assert result["metrics"]["fidelity"][size] == pytest.approx(said["metrics"]["fidelity"])
-    assert job["subject"]["label"] == said["label"]
-    assert job["subject"]["prediction"]["probabilities"] == pytest.approx(
-        said["prediction"]["probabilities"]
-    )
+async def finished(job_queue: JobQueue) -> Job:
+    await job_queue.add({})
+    job = await job_queue.take()
+    job.receive(Answer(1, "done", "null"))
+    return job
 
 
-def test_events_tell_the_same_as_the_job_in_order(server: Served) -> None:
-    id = server.start(explainers=["gstarx", "random"], best=True).json()["id"]
-    events = list(server.events(id))
-    job = server.client.get(f"/jobs/{id}").json()
-    assert [one["state"] for one in events if "state" in one] == ["running", "done"]
-    assert [one["result"] for one in events if "result" in one] == job["results"]
-    assert [one["subject"] for one in events if "subject" in one] == [job["subject"]]
-    assert [one["best"] for one in events if "best" in one] == [job["best"]]
-    kinds = [next(iter(one)) for one in events]
-    assert kinds.index("subject") < kinds.index("result") < kinds.index("best")
-    done = [one["progress"]["done"] for one in events if "progress" in one]
-    assert done == sorted(done)
-    assert list(server.events(id)) == events, "who comes late misses nothing"
+def test_first_come_first_served() -> None:
+    async def script() -> None:
+        job_queue = JobQueue(LIMITS)
+        first, second = await job_queue.add({"a": 1}), await job_queue.add({"a": 2})
+        assert (first.position, second.position) == (0, 1)
+        with pytest.raises(Refused, match="2 jobs are waiting"):
+            await job_queue.add({})
+        assert await job_queue.take() is first
+        assert first.state == "running"
+        assert second.position == 0
+        third = await job_queue.add({})
+        job_queue.cancel(second)
+        assert second.state == "cancelled"
+        assert third.position == 0
+        assert await job_queue.take() is third
+
+    asyncio.run(script())
 
 
-def test_a_graph_of_the_motifs(server: Served) -> None:
-    job = server.job("motifs", ["gstarx"], input={"graph": 3})
-    subject = job["subject"]
-    assert job["state"] == "done"
-    assert subject["kind"] == "graph"
-    assert subject["shapes"] == []
-    assert len(subject["truth"]) == len(subject["nodes"])
-    assert subject["label"] in (0, 1)
-    assert {len(edge) for edge in subject["edges"]} == {2}
+def test_take_waits_for_the_next_job() -> None:
+    async def script() -> None:
+        job_queue = JobQueue(LIMITS)
+        waiting = asyncio.create_task(job_queue.take())
+        await asyncio.sleep(0)
+        job = await job_queue.add({})
+        assert await waiting is job
+
+    asyncio.run(script())
 
 
-def test_another_class_can_be_explained(server: Served) -> None:
-    one, other = (server.job(target=target)["results"][0] for target in (1, 0))
-    assert (one["target"], other["target"]) == (1, 0)
-    # without any node nothing is left of a probability, and the two of them add up to 1
-    assert one["metrics"]["fidelity"][-1] + other["metrics"]["fidelity"][-1] == pytest.approx(1)
-    assert one["scores"] != other["scores"]
+def test_finished_jobs_are_deleted_by_age_number_and_size() -> None:
+    async def script(limits: Limits) -> list[bool]:
+        job_queue = JobQueue(limits)
+        jobs = [await finished(job_queue) for _ in range(4)]
+        kept = []
+        for job in jobs:
+            try:
+                kept.append(job_queue.get(job.id) is job)
+            except Refused:
+                kept.append(False)
+        return kept
+
+    assert asyncio.run(script(LIMITS)) == [False, False, True, True]
+    assert asyncio.run(script(replace(LIMITS, kept_seconds=-1.0))) == [False] * 4
+    assert asyncio.run(script(replace(LIMITS, kept_bytes=1))) == [False] * 4
 
 
-def test_the_same_seed_gives_the_same_numbers(server: Served) -> None:
-    first, again, other = (
-        server.job(explainers=["random"], seed=seed)["results"][0]["scores"] for seed in (5, 5, 6)
-    )
-    assert first == again != other
+def test_unfinished_jobs_are_never_deleted() -> None:
+    async def script() -> None:
+        job_queue = JobQueue(replace(LIMITS, kept_seconds=-1.0, kept_bytes=0))
+        waiting, running = await job_queue.add({}), await job_queue.add({})
+        await job_queue.take()
+        job_queue.forget()
+        assert job_queue.get(waiting.id)
+        assert job_queue.get(running.id)
+
+    asyncio.run(script())
 
 
-@pytest.mark.parametrize("smiles", ["C", "CC.O", "[O-][N+](=O)c1ccccc1.Cl", "  CCO "])
-def test_small_and_disconnected_molecules_have_an_answer(server: Served, smiles: str) -> None:
-    job = server.job(
-        explainers=["gstarx", "banzhaf", "graphsvx", "subgraphx", "leave_one_out"],
-        input={"smiles": smiles},
-        best=True,
-    )
-    assert job["state"] == "done"
-    assert [one["error"] for one in job["results"]] == [None] * 5
+def test_only_the_first_end_counts() -> None:
+    job = Job({})
+    job.end("cancelled")
+    job.end("failed", Problem("failed", "too late"))
+    assert job.state == "cancelled"
+    assert job.error is None
 
 
-def test_one_explainer_that_fails_does_not_stop_the_others(server: Served) -> None:
-    explainers = [("shapley", {"estimator": "exact", "budget": 10}), "random"]
-    first, second = server.job(explainers=explainers)["results"]
-    assert "10" in first["error"]
-    assert first["selections"] == []
-    assert second["error"] is None
+def test_a_job_as_json() -> None:
+    job = Job({})
+    job.start()
+    curves = {name: [0.5] for name in ("fidelity", "inverse_fidelity", "harmonic_fidelity")}
+    best = {"selections": [[]], "metrics": curves, "optimal": [True], "evaluations": 3}
+    job.receive(Answer(1, "best", json.dumps(best)))
+    job.receive(Answer(1, "progress", '{"done":1,"total":2,"doing":"x"}'))
+    job.receive(Answer(1, "refused", '{"code":"failed","message":"m","field":null}'))
+    entry = json.loads(job.as_json())
+    JobEntry.model_validate(entry)
+    assert entry["best"] == best
+    assert entry["state"] == "failed"
+    assert entry["error"]["message"] == "m"
 
 
-def test_explainers_that_train_do_so_on_the_dataset(server: Served) -> None:
-    (result,) = server.job("motifs", [("pgexplainer", {"epochs": 1})], input={"graph": 3})[
-        "results"
-    ]
-    assert result["error"] is None
-    assert result["scores"]
+def test_events_arrive_at_once_with_heartbeats_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "_HEARTBEAT", 0.01)
+
+    async def script() -> list[str]:
+        job = Job({})
+        received: list[str] = []
+
+        async def listen() -> None:
+            received.extend([event async for event in job.events()])
+
+        listening = asyncio.create_task(listen())
+        await asyncio.sleep(0.05)
+        job.start()
+        await asyncio.sleep(0.05)
+        job.end("done")
+        await listening
+        return received
+
+    events = asyncio.run(script())
+    assert ": still here\n\n" in events
+    assert events[-1] == "event: end\ndata: {}\n\n"
+    assert [event["state"] for event in parsed(events)[:-1]] == ["running", "done"]
 
 
-def test_a_selection_of_ones_own_is_judged_like_those_of_explainers(server: Served) -> None:
-    (result,) = server.job()["results"]
-    asked = {"model": "nitro", "input": {"smiles": MOLECULE}, "nodes": result["selections"][4]}
-    score = server.client.post("/score", json=asked).json()
-    assert score["size"] == 4
-    assert score["sparsity"] == pytest.approx(1 - 4 / 13)
-    for name, column in result["metrics"].items():
-        assert score[name] == pytest.approx(column[4])
+def test_the_number_of_listeners_is_limited() -> None:
+    async def script() -> None:
+        job_queue = JobQueue(replace(LIMITS, listeners=1))
+        job = await finished(job_queue)
+        stream = job_queue.listen(job.id)
+        await anext(stream)
+        with pytest.raises(Refused, match="too many event streams"):
+            job_queue.listen(job.id)
+        async for _ in stream:
+            pass
+        assert [event async for event in job_queue.listen(job.id)]
+
+    asyncio.run(script())
 
 
-def test_a_job_that_is_forgotten_is_gone(server: Served) -> None:
-    problem(server.client.get("/jobs/nothing"), 404, "gone")
-    problem(server.client.get("/jobs/nothing/events"), 404, "gone")
-    problem(server.client.delete("/jobs/nothing"), 404, "gone")
+def test_closing_the_queue_ends_all_jobs() -> None:
+    async def script() -> list[str]:
+        job_queue = JobQueue(LIMITS)
+        waiting, running = await job_queue.add({}), await job_queue.add({})
+        await job_queue.take()
+        job_queue.close()
+        return [waiting.state, running.state]
+
+    assert asyncio.run(script()) == ["cancelled", "cancelled"]
 
 
-def test_graphs_are_listed_and_searched(server: Served) -> None:
-    found = server.client.get("/models/nitro/graphs", params={"limit": 3, "offset": 2}).json()
-    assert found["total"] == 500
-    assert [one["position"] for one in found["graphs"]] == [2, 3, 4]
-    assert {one["split"] for one in found["graphs"]} <= {"train", "val", "test"}
-    fewer = server.client.get("/models/nitro/graphs", params={"search": "Br"}).json()
-    assert 0 < fewer["total"] < 500
-    assert all("br" in one["title"].lower() for one in fewer["graphs"])
-    (one,) = server.client.get("/models/motifs/graphs", params={"search": "399"}).json()["graphs"]
-    assert one["position"] == 399
-
-
-def test_what_the_server_says_of_itself(server: Served) -> None:
-    about = server.about()
-    models = {one["name"]: one for one in about["models"]}
-    assert models["nitro"]["inputs"] == ["smiles", "graph"]
-    assert models["nitro"]["kind"] == "molecule"
-    assert models["nitro"]["graphs"] == 500
-    assert models["motifs"]["inputs"] == ["graph"]
-    assert "gstarx[text]" in models["missing"]["problem"]
-    assert "no weights in (a file)" in models["unloadable"]["problem"]
-    assert [one["name"] for one in about["explainers"] if one["default"]] == [
-        "gstarx",
-        "banzhaf",
-        "graphsvx",
-    ]
-    for model in models.values():
-        for example in model["examples"]:
-            assert set(example["input"]) <= set(model["inputs"])
-    example = models["nitro"]["examples"][-1]["input"]
-    assert server.job(input=example, explainers=["leave_one_out"])["state"] == "done"
+@pytest.mark.parametrize("line", [b"", b"1 done", b"1 done {}", b"x done {}\n", b"\xff\n"])
+def test_an_incomplete_line_is_not_an_answer(line: bytes) -> None:
+    with pytest.raises(ValueError):
+        Answer.decode(line)

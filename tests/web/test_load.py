@@ -1,4 +1,4 @@
-"""Fifty people at once for a minute: everybody is answered, and the memory comes back."""
+"""Fifty clients at once for a minute: all are answered, and the memory is released."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOLECULES = (
 
 
 class Visitor:
-    """Somebody who asks one thing after the other."""
+    """A client that sends one request after the other."""
 
     def __init__(self, client: httpx.AsyncClient, seed: int, seen: Counter[str]) -> None:
         self.client, self.seen, self.draws = client, seen, random.Random(seed)
@@ -38,8 +38,8 @@ class Visitor:
         while time.monotonic() < end:
             await self.draws.choices(ways, (3, 3, 5, 4, 1, 1))[0]()
 
-    async def asked(self, method: str, path: str, expected: int = 200, **more: Any) -> Any:
-        """An answer, or None from a server that is busy and says when to come again."""
+    async def request(self, method: str, path: str, expected: int = 200, **more: Any) -> Any:
+        """A response, or None if the server is busy and says when to try again."""
         start = time.monotonic()
         answer = await self.client.request(method, path, **more)
         self.times.append(time.monotonic() - start)
@@ -54,25 +54,25 @@ class Visitor:
         return answer
 
     async def look(self) -> None:
-        await self.asked("GET", "/api/v1/about")
-        await self.asked("GET", self.draws.choice(["/", "/page/main.js", "/favicon.ico"]))
+        await self.request("GET", "/api/v1/about")
+        await self.request("GET", self.draws.choice(["/", "/page/main.js", "/favicon.ico"]))
 
     async def list(self) -> None:
         params = {"offset": self.draws.randrange(400), "search": self.draws.choice(["", "Br"])}
-        await self.asked("GET", "/api/v1/models/nitro/graphs", params=params)
+        await self.request("GET", "/api/v1/models/nitro/graphs", params=params)
 
     async def score(self) -> None:
         nodes = self.draws.sample(range(9), self.draws.randrange(9))
-        asked = {"model": "nitro", "input": {"smiles": MOLECULES[1]}, "nodes": nodes}
-        await self.asked("POST", "/api/v1/score", json=asked)
+        request = {"model": "nitro", "input": {"smiles": MOLECULES[1]}, "nodes": nodes}
+        await self.request("POST", "/api/v1/score", json=request)
 
     async def started(self) -> Any:
         model = self.draws.choice(["nitro", "motifs"])
         input = {"smiles": self.draws.choice(MOLECULES)} if model == "nitro" else {"graph": 3}
         names = self.draws.sample(["gstarx", "graphsvx", "leave_one_out", "random"], 2)
-        asked = {"model": model, "input": input, "explainers": [{"name": name} for name in names]}
+        request = {"model": model, "input": input, "explainers": [{"name": name} for name in names]}
         best = self.draws.random() < 0.3
-        return await self.asked("POST", "/api/v1/jobs", 202, json={**asked, "best": best})
+        return await self.request("POST", "/api/v1/jobs", 202, json={**request, "best": best})
 
     async def explain(self) -> None:
         answer = await self.started()
@@ -84,18 +84,18 @@ class Visitor:
             async for line in stream.aiter_lines():
                 if line == "event: end":
                     self.seen["explained"] += 1
-        found = await self.asked("GET", path)
-        assert found is None or found.json()["state"] == "done", found.text
+        job = await self.request("GET", path)
+        assert job is None or job.json()["state"] == "done", job.text
 
     async def cancel(self) -> None:
         answer = await self.started()
         if answer is not None:
             await asyncio.sleep(self.draws.uniform(0, 0.3))
-            await self.asked("DELETE", f"/api/v1/jobs/{answer.json()['id']}")
+            await self.request("DELETE", f"/api/v1/jobs/{answer.json()['id']}")
 
     async def blunder(self) -> None:
-        asked = {"model": "nitro", "input": {"smiles": "no"}, "explainers": [{"name": "random"}]}
-        await self.asked("POST", "/api/v1/jobs", 422, json=asked)
+        request = {"model": "nitro", "input": {"smiles": "no"}, "explainers": [{"name": "random"}]}
+        await self.request("POST", "/api/v1/jobs", 422, json=request)
 
 
 async def visited(address: str, seconds: float, seed: int) -> tuple[Counter[str], list[float]]:
@@ -109,7 +109,7 @@ async def visited(address: str, seconds: float, seed: int) -> tuple[Counter[str]
 
 
 def memory(pid: int) -> list[int]:
-    """What the server and each of its workers hold."""
+    """The memory of the server and of each of its workers."""
     server = psutil.Process(pid)
     return [one.memory_info().rss for one in (server, *server.children())]
 
@@ -129,6 +129,6 @@ def test_fifty_visitors_for_a_minute(tmp_path: Path) -> None:
         print("MB before", [b >> 20 for b in before], "after", [a >> 20 for a in after])
         assert seen["explained"] > 20
         assert seen["answered"] > 500
-        assert command.workers() == workers, "none of them had to be replaced"
+        assert command.workers() == workers, "no worker was replaced"
         assert sum(after) <= 1.1 * sum(before)
-        assert not [line for line in command.said if "Traceback" in line]
+        assert not [line for line in command.output if "Traceback" in line]

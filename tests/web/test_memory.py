@@ -1,4 +1,4 @@
-"""How much memory a worker may use, and how much a request is said to take before it does."""
+"""How much memory a worker may use, and the estimate of what a request needs."""
 
 from __future__ import annotations
 
@@ -14,20 +14,24 @@ from torch_geometric.data import Data
 
 from gstarx.web import Limits, LoadedModel, Settings, memory
 from gstarx.web.catalog import (
-    OFFER,
-    OFFERS,
+    OFFERED,
     checked_options,
-    counted_option,
-    most_coalitions,
-    within,
+    limited,
 )
-from gstarx.web.estimating import Estimate, check_memory
-from gstarx.web.explaining import Explaining
-from gstarx.web.interrupter import Interrupter
-from gstarx.web.memory import default_memory, held, ran_out
-from gstarx.web.problems import Refused
+from gstarx.web.explaining import ExplanationWorker
+from gstarx.web.memory import (
+    Estimate,
+    check_memory,
+    counted_option,
+    default_memory,
+    is_out_of_memory,
+    max_coalitions,
+    used_bytes,
+)
+from gstarx.web.messages import Refused
 from gstarx.web.queries import QueryWorker
 from gstarx.web.subjects import Subject
+from gstarx.web.worker import Interrupter
 from tests.cli.commands import environment, gstarx, refused
 from tests.web import odd_models
 
@@ -51,36 +55,36 @@ def check(name: str, options: dict[str, Any], nodes: int, limit: int = GB) -> Re
     return None
 
 
-def test_what_would_not_fit_is_refused_with_what_would() -> None:
-    found = check("shapley", {"budget": 1_000_000}, 2_000)
-    assert found is not None
-    assert found.problem.code == "too_much_memory"
-    assert found.problem.status == 422
-    assert found.problem.field == "explainers.1.options.budget"
-    words = found.problem.message
-    for asked in ("Shapley value", "budget 1,000,000", "2,000 nodes", "37.8 GB", "1.0 GB"):
-        assert asked in words
-    fits = int(words.partition("budget up to ")[2].partition(" ")[0].replace(",", ""))
+def test_a_refusal_says_what_would_fit() -> None:
+    refused = check("shapley", {"budget": 1_000_000}, 2_000)
+    assert refused is not None
+    assert refused.problem.code == "too_much_memory"
+    assert refused.problem.status == 422
+    assert refused.problem.field == "explainers.1.options.budget"
+    message = refused.problem.message
+    for part in ("Shapley value", "budget 1,000,000", "2,000 nodes", "37.8 GB", "1.0 GB"):
+        assert part in message
+    fits = int(message.partition("budget up to ")[2].partition(" ")[0].replace(",", ""))
     assert check("shapley", {"budget": fits}, 2_000) is None
     assert check("shapley", {"budget": fits + 1}, 2_000) is not None
 
 
-def test_a_graph_that_is_too_large_for_anything() -> None:
-    words = str(check("gradient_x_input", {}, 20_000))
-    assert "20,000 nodes" in words
-    assert "--max-memory" in words
-    assert "up to" not in words
+def test_a_graph_that_is_too_large_for_any_budget() -> None:
+    message = str(check("gradient_x_input", {}, 20_000))
+    assert "20,000 nodes" in message
+    assert "--max-memory" in message
+    assert "up to" not in message
 
 
-@pytest.mark.parametrize("name", OFFER)
-def test_everything_at_its_most_fits_where_nothing_is_said(name: str) -> None:
+@pytest.mark.parametrize("name", OFFERED)
+def test_the_largest_request_fits_the_default_memory(name: str) -> None:
     limits = Limits()
-    counted = counted_option(OFFER[name])
-    options = {} if counted is None else {counted.name: within(counted, limits.budget).maximum}
+    counted = counted_option(OFFERED[name])
+    options = {} if counted is None else {counted.name: limited(counted, limits.budget).maximum}
     assert check(name, options, limits.nodes, default_memory(2)) is None
 
 
-def test_wide_models_take_more() -> None:
+def test_wide_models_need_more() -> None:
     wide = LoadedModel(torch.nn.Linear(8, 400_000))
     with pytest.raises(Refused, match="smaller graph"):
         check_memory(wide, ring(10), [{"name": "random", "options": {}}], Limits(memory=GB))
@@ -98,45 +102,44 @@ def test_wide_models_take_more() -> None:
     ids=str,
 )
 @pytest.mark.filterwarnings("ignore::gstarx.values.allocation.PrecisionWarning")
-def test_no_explainer_holds_more_coalitions_than_it_is_said_to(
-    name: str, options: dict[str, Any]
-) -> None:
+def test_no_explainer_exceeds_its_estimate(name: str, options: dict[str, Any]) -> None:
     from gstarx import explainers
 
     nodes = 100
     data = ring(nodes).data
-    each = Estimate.of(nodes=nodes, edges=2 * nodes, width=1, batch_nodes=1).each
+    estimate = Estimate.of(nodes=nodes, edges=2 * nodes, width=1, batch_nodes=1)
     explainer = explainers.create(name, dataset=None, **options)
     explainer.explain(MODEL.model, data, seed=0)  # compiled by now
     tracemalloc.start()
     explainer.explain(MODEL.model, data, seed=0)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < most_coalitions(OFFER[name], options, nodes) * each + (1 << 20)
+    coalitions = max_coalitions(OFFERED[name], options, nodes)
+    assert peak < coalitions * estimate.per_coalition + (1 << 20)
 
 
-def test_both_kinds_of_workers_look_before_they_begin() -> None:
+def test_both_kinds_of_workers_check_the_memory_first() -> None:
     settings = Settings(models=odd_models.SHIPPED, limits=Limits(memory=300 << 20))
     chosen = [{"name": "graphsvx", "options": {"num_samples": 50_000}}]
-    asked = {"model": "nitro", "input": {"smiles": "C" * 100}, "explainers": chosen, "target": None}
+    job = {"model": "nitro", "input": {"smiles": "C" * 100}, "explainers": chosen, "target": None}
     with pytest.raises(Refused, match="num_samples up to"):
-        QueryWorker(settings).answer({"ask": "check", "with": asked}, None)
-    said: list[Any] = []
+        QueryWorker(settings).answer({"query": "check", "arguments": job}, None)
+    sent: list[Any] = []
     with pytest.raises(Refused, match="num_samples up to"):
-        Explaining(settings, Interrupter()).answer(
-            {**asked, "seed": 0, "best": False}, lambda *one: said.append(one)
+        ExplanationWorker(settings, Interrupter()).answer(
+            {**job, "seed": 0, "best": False}, lambda *part: sent.append(part)
         )
-    assert said == []
+    assert sent == []
 
 
 def test_the_limit_on_evaluations_holds_for_defaults_too() -> None:
-    assert checked_options(OFFER["shapley"], {}, 1_000, "") == {"budget": 1_000}
-    assert checked_options(OFFER["shapley"], {"budget": 50}, 1_000, "") == {"budget": 50}
-    for offer in OFFERS:
-        assert checked_options(offer, {}, Limits().budget, "") == {}
+    assert checked_options(OFFERED["shapley"], {}, 1_000, "") == {"budget": 1_000}
+    assert checked_options(OFFERED["shapley"], {"budget": 50}, 1_000, "") == {"budget": 50}
+    for spec in OFFERED.values():
+        assert checked_options(spec, {}, Limits().budget, "") == {}
 
 
-def test_the_default_is_a_part_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_is_a_share_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_machine_memory", lambda: 16 * GB)
     assert default_memory(2) == int(3.5 * GB)
     assert default_memory(64) == GB // 2
@@ -144,17 +147,17 @@ def test_the_default_is_a_part_of_the_machine(monkeypatch: pytest.MonkeyPatch) -
     assert default_memory(2) == 4 * GB
 
 
-@pytest.mark.parametrize(("told", "expected"), [("3221225472\n", 3 * GB), ("max\n", None)])
+@pytest.mark.parametrize(("content", "expected"), [("3221225472\n", 3 * GB), ("max\n", None)])
 def test_the_memory_of_a_container_counts(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: str, expected: int | None
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str, expected: int | None
 ) -> None:
     before = memory._machine_memory()
-    (tmp_path / "memory.max").write_text(told)
+    (tmp_path / "memory.max").write_text(content)
     monkeypatch.setattr(memory, "_CONTAINER", (str(tmp_path / "memory.max"),))
     assert memory._machine_memory() == (expected or before)
 
 
-def test_what_the_command_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_option_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Settings] = []
     monkeypatch.setattr("gstarx.web.serving.serve", lambda settings, _: seen.append(settings))
     for more in (("--max-memory", "1.5"), ("--workers", "3")):
@@ -165,35 +168,36 @@ def test_what_the_command_says(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_which_errors_mean_that_memory_ran_out() -> None:
     words = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
-    assert all(map(ran_out, (MemoryError(), RuntimeError(words), RuntimeError("std::bad_alloc"))))
-    assert not ran_out(ValueError("no such class"))
+    errors = (MemoryError(), RuntimeError(words), RuntimeError("std::bad_alloc"))
+    assert all(map(is_out_of_memory, errors))
+    assert not is_out_of_memory(ValueError("no such class"))
 
 
-ALLOWED = """
+PROGRAM = """
 import numpy as np
-from gstarx.web.memory import Allowance
-allowance = Allowance()
-assert not allowance.used_up
-allowance.begin(100 << 20)
-with allowance.aside():
+from gstarx.web.memory import MemoryLimit
+limit = MemoryLimit()
+assert not limit.used_up
+limit.start(100 << 20)
+with limit.uncounted():
     chosen = np.ones(150 << 20, dtype=np.uint8)
-assert not allowance.used_up
-asked = np.ones(70 << 20, dtype=np.uint8)
-assert allowance.used_up, "more than half"
+assert not limit.used_up
+used = np.ones(70 << 20, dtype=np.uint8)
+assert limit.used_up, "more than half"
 try:
     more = np.ones(70 << 20, dtype=np.uint8)
 except MemoryError:
-    del asked
-    print(allowance.problem().message, allowance.used_up)
+    del used
+    print(limit.problem().message, limit.used_up)
 del chosen
 more = np.ones(70 << 20, dtype=np.uint8)
 """
 
 
-@pytest.mark.skipif(not held(), reason="this system does not hold a process to its memory")
-def test_a_process_grows_by_what_it_is_allowed_and_no_more() -> None:
+@pytest.mark.skipif(not used_bytes(), reason="this system does not limit the memory of a process")
+def test_a_process_cannot_exceed_its_limit() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", ALLOWED],
+        [sys.executable, "-c", PROGRAM],
         capture_output=True,
         text=True,
         env=environment(),

@@ -1,4 +1,4 @@
-"""The files of the page: all of them packaged, nothing from elsewhere, nothing inline."""
+"""The files of the page: all are packaged, nothing is loaded from other hosts or inline."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Parts(HTMLParser):
 
 @pytest.fixture(scope="module")
 def parts() -> Parts:
-    found = Parts()
-    found.feed((PAGE / "index.html").read_text(encoding="utf-8"))
-    return found
+    parsed = Parts()
+    parsed.feed((PAGE / "index.html").read_text(encoding="utf-8"))
+    return parsed
 
 
 def test_every_file_that_the_page_names_is_there(parts: Parts) -> None:
@@ -69,7 +69,7 @@ def test_every_module_is_reached_from_the_page(parts: Parts) -> None:
         if name not in reached:
             reached.add(name)
             text = (PAGE / name).read_text(encoding="utf-8")
-            waiting += [found.removeprefix("./") for found in _IMPORT.findall(text)]
+            waiting += [module.removeprefix("./") for module in _IMPORT.findall(text)]
     assert reached == {path.name for path in SCRIPTS}
 
 
@@ -95,13 +95,13 @@ def test_every_field_has_a_label(parts: Parts) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(PAGE.iterdir()), ids=lambda path: str(path.name))
-def test_nothing_is_fetched_from_elsewhere(path: Path) -> None:
+def test_nothing_is_loaded_from_other_hosts(path: Path) -> None:
     text = path.read_text(encoding="utf-8").replace(_NAMESPACE, "")
     assert re.findall(r"https?:|[\"'(]//|@import", text) == []
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.name))
-def test_scripts_never_make_elements_out_of_text(path: Path) -> None:
+def test_scripts_never_parse_text_as_markup(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     ways = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\b|new Function"
     assert re.findall(ways, text) == []

@@ -1,4 +1,4 @@
-"""Who may ask, from where, and what browsers may do with the answer."""
+"""Access control: hosts, origins, tokens, and the headers for browsers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ JOB = {"model": "nitro", "input": {"smiles": "C"}, "explainers": [{"name": "rand
 
 
 def client(base: str = "http://127.0.0.1:8000", **settings: Any) -> TestClient:
-    """Asks an application whose workers are never started."""
+    """A client of an application whose workers are never started."""
     app = create_app(Settings(**settings))
     return TestClient(app, base_url=base, raise_server_exceptions=False, follow_redirects=False)
 
@@ -27,7 +27,7 @@ def client(base: str = "http://127.0.0.1:8000", **settings: Any) -> TestClient:
 @pytest.mark.parametrize(
     "path", ["/", "/page/main.js", "/api/v1/about", "/api/v1/nothing", "/favicon.ico", "/page/x"]
 )
-def test_every_answer_tells_browsers_to_be_careful(path: str) -> None:
+def test_every_response_has_the_security_headers(path: str) -> None:
     headers = client().get(path).headers
     assert headers["content-security-policy"] == POLICY
     assert headers["x-content-type-options"] == "nosniff"
@@ -36,7 +36,7 @@ def test_every_answer_tells_browsers_to_be_careful(path: str) -> None:
         assert headers["cache-control"] == "no-store"
 
 
-def test_the_policy_allows_nothing_from_elsewhere() -> None:
+def test_the_policy_allows_no_other_host() -> None:
     assert "default-src 'none'" in POLICY
     for word in ("unsafe", "http:", "https:", "*"):
         assert word not in POLICY
@@ -70,8 +70,8 @@ def test_other_names_are_not_answered(host: str) -> None:
 
 
 def test_a_name_can_be_added() -> None:
-    asked = client(names=("lab.example",)).get("/api/v1/about", headers={"host": "lab.example"})
-    assert asked.status_code == 200
+    answer = client(names=("lab.example",)).get("/api/v1/about", headers={"host": "lab.example"})
+    assert answer.status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -87,23 +87,23 @@ def test_a_name_can_be_added() -> None:
     ids=str,
 )
 def test_pages_of_other_sites_cannot_write(headers: dict[str, str]) -> None:
-    asked = client()
+    browser = client()
     for answer in (
-        asked.post("/api/v1/jobs", json=JOB, headers=headers),
-        asked.delete("/api/v1/jobs/x", headers=headers),
+        browser.post("/api/v1/jobs", json=JOB, headers=headers),
+        browser.delete("/api/v1/jobs/x", headers=headers),
     ):
         assert answer.status_code == 403
 
 
-def test_our_own_page_can() -> None:
+def test_our_own_page_can_write() -> None:
     headers = {"origin": "http://127.0.0.1:8000", "sec-fetch-site": "same-origin"}
     answer = client().post("/api/v1/jobs", json=JOB, headers=headers)
-    assert answer.status_code == 503, "it is only that nothing is loaded"
+    assert answer.status_code == 503, "allowed, but nothing is loaded"
     assert answer.headers["retry-after"]
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
-def test_only_json_is_taken(kind: str) -> None:
+def test_only_json_is_accepted(kind: str) -> None:
     answer = client().post("/api/v1/jobs", content=b"{}", headers={"content-type": kind})
     assert answer.status_code == 415
     assert answer.json()["error"]["code"] == "not_json"
@@ -135,18 +135,18 @@ def test_there_is_no_page_that_fetches_scripts_from_elsewhere() -> None:
 
 
 class TestToken:
-    def test_nothing_without_it(self) -> None:
-        asked = client(token=TOKEN)
+    def test_it_is_required(self) -> None:
+        browser = client(token=TOKEN)
         for path in ("/", "/page/main.js", "/api/v1/about", "/api/v1/openapi.json"):
-            answer = asked.get(path)
+            answer = browser.get(path)
             assert answer.status_code == 401
             assert answer.headers["www-authenticate"] == "Bearer"
-        assert asked.get("/api/v1/about").json()["error"]["code"] == "unauthorised"
+        assert browser.get("/api/v1/about").json()["error"]["code"] == "unauthorised"
 
     @pytest.mark.parametrize(
         "shown", [f"Bearer {TOKEN}x", "Bearer", "Bearer ", f"Basic {TOKEN}", TOKEN, "Bearer é"]
     )
-    def test_a_wrong_one_does_not_help(self, shown: str) -> None:
+    def test_a_wrong_one_is_refused(self, shown: str) -> None:
         headers = {"authorization": shown.encode("utf-8")}
         assert client(token=TOKEN).get("/api/v1/about", headers=headers).status_code == 401
 
@@ -155,17 +155,17 @@ class TestToken:
         assert client(token=TOKEN).get("/api/v1/about", headers=headers).status_code == 200
 
     def test_once_in_the_address_and_then_as_a_cookie(self) -> None:
-        asked = client(token=TOKEN)
-        assert asked.get("/?token=wrong").status_code == 401
-        answer = asked.get(f"/?token={TOKEN}")
+        browser = client(token=TOKEN)
+        assert browser.get("/?token=wrong").status_code == 401
+        answer = browser.get(f"/?token={TOKEN}")
         assert answer.status_code == 303
         assert answer.headers["location"] == "/"
         cookie = answer.headers["set-cookie"].lower()
         assert "httponly" in cookie
         assert "samesite=strict" in cookie
-        assert asked.get("/").status_code == 200
-        assert asked.get("/api/v1/about").status_code == 200
-        assert asked.get(f"/api/v1/about?token={TOKEN}").status_code == 200
+        assert browser.get("/").status_code == 200
+        assert browser.get("/api/v1/about").status_code == 200
+        assert browser.get(f"/api/v1/about?token={TOKEN}").status_code == 200
 
     @pytest.mark.parametrize(
         "token",
@@ -176,47 +176,47 @@ class TestToken:
             "[bold]no markup[/bold]",
         ],
     )
-    def test_an_odd_one_works_in_every_way(self, token: str) -> None:
+    def test_special_characters_work_in_every_place(self, token: str) -> None:
         link = address(Settings(token=token), 8000)
         assert " " not in link
         assert link.isascii()
         assert link.count("#") == 0
-        asked = client(token=token)
-        answer = asked.get(link)
+        browser = client(token=token)
+        answer = browser.get(link)
         assert answer.status_code == 303
-        assert asked.get("/api/v1/about").status_code == 200, "by the cookie"
+        assert browser.get("/api/v1/about").status_code == 200, "by the cookie"
         headers = {"authorization": f"Bearer {token}".encode()}
         assert client(token=token).get("/api/v1/about", headers=headers).status_code == 200
 
-    def test_whoever_has_none_is_hung_up_on(self) -> None:
-        asked = client(token=TOKEN)
+    def test_connections_without_it_are_closed(self) -> None:
+        browser = client(token=TOKEN)
         for path in ("/", "/api/v1/about", "/?token=wrong"):
-            assert asked.get(path).headers["connection"] == "close"
-        other = asked.get("/", headers={"host": "evil.example"})
+            assert browser.get(path).headers["connection"] == "close"
+        other = browser.get("/", headers={"host": "evil.example"})
         assert (other.status_code, other.headers["connection"]) == (403, "close")
-        known = asked.get("/api/v1/about", headers={"authorization": f"Bearer {TOKEN}"})
+        known = browser.get("/api/v1/about", headers={"authorization": f"Bearer {TOKEN}"})
         assert "connection" not in known.headers
 
-    def test_the_address_alone_is_no_key_to_the_api(self) -> None:
+    def test_the_api_does_not_accept_it_in_the_address(self) -> None:
         assert client(token=TOKEN).get(f"/api/v1/about?token={TOKEN}").status_code == 401
 
-    def test_it_is_needed_where_others_can_connect(self) -> None:
+    def test_it_is_required_if_other_machines_can_connect(self) -> None:
         with pytest.raises(ValueError, match="token"):
             serve(Settings(host="0.0.0.0"))
 
-    def test_there_any_address_of_the_machine_will_do_and_no_other_name(self) -> None:
-        asked = client(host="0.0.0.0", token=TOKEN)
+    def test_any_ip_address_is_accepted_then_but_no_other_name(self) -> None:
+        browser = client(host="0.0.0.0", token=TOKEN)
         headers = {"authorization": f"Bearer {TOKEN}"}
         for host, status in (
             ("10.1.2.3:8000", 200),
             ("[fe80::1]:8000", 200),
             ("evil.example", 403),
         ):
-            answer = asked.get("/api/v1/about", headers={**headers, "host": host})
+            answer = browser.get("/api/v1/about", headers={**headers, "host": host})
             assert answer.status_code == status
 
 
-def test_an_error_that_nobody_foresaw_says_nothing_of_the_inside(
+def test_an_unexpected_error_reveals_no_details(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     app = create_app(Settings())
@@ -228,11 +228,11 @@ def test_an_error_that_nobody_foresaw_says_nothing_of_the_inside(
     answer = TestClient(app, base_url="http://localhost").get("/broken")
     assert answer.status_code == 500
     assert answer.headers["content-security-policy"] == POLICY
-    assert answer.json()["error"]["message"] == "something unexpected happened on the server"
+    assert answer.json()["error"]["message"] == "an unexpected error occurred on the server"
     assert "lost" in caplog.text
 
 
-def test_addresses_to_type() -> None:
+def test_printed_addresses() -> None:
     assert address(Settings(), 8000) == "http://127.0.0.1:8000/"
     assert address(Settings(host="::1", token=TOKEN), 80) == f"http://[::1]:80/?token={TOKEN}"
     assert address(Settings(host="192.168.1.5"), 80) == "http://192.168.1.5:80/"

@@ -1,4 +1,4 @@
-"""``gstarx serve`` as a process: it starts, says where it is, and leaves nothing behind."""
+"""``gstarx serve`` as a process: it starts, prints its address, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ class Command:
             cwd=where,
         )
         assert self.process.stderr is not None
-        self.said = [self.process.stderr.readline()]
-        found = re.search(r"http://\S+", self.said[0])
-        assert found is not None, self.said[0] + self.process.stderr.read()
-        self.address = found[0]
+        self.output = [self.process.stderr.readline()]
+        match = re.search(r"http://\S+", self.output[0])
+        assert match is not None, self.output[0] + self.process.stderr.read()
+        self.address = match[0]
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
     def _listen(self) -> None:
         assert self.process.stderr is not None
-        self.said += self.process.stderr
+        self.output += self.process.stderr
 
     def end(self) -> None:
         assert self.process.stderr is not None
@@ -74,16 +74,16 @@ def serving(*arguments: str, where: Path, files: int | None = None) -> Iterator[
 
 def ready(client: httpx.Client) -> dict[str, Any]:
     wait_for(lambda: client.get("api/v1/about").json()["ready"])
-    found: dict[str, Any] = client.get("api/v1/about").json()
-    return found
+    about: dict[str, Any] = client.get("api/v1/about").json()
+    return about
 
 
-def finished(client: httpx.Client, **asked: Any) -> dict[str, Any]:
-    job = {"input": {"smiles": MOLECULE}, "explainers": [{"name": "leave_one_out"}], **asked}
+def finished(client: httpx.Client, **request: Any) -> dict[str, Any]:
+    job = {"input": {"smiles": MOLECULE}, "explainers": [{"name": "leave_one_out"}], **request}
     id = client.post("api/v1/jobs", json={"model": "nitro", **job}).json()["id"]
     wait_for(lambda: client.get(f"api/v1/jobs/{id}").json()["state"] not in ("queued", "running"))
-    found: dict[str, Any] = client.get(f"api/v1/jobs/{id}").json()
-    return found
+    ended: dict[str, Any] = client.get(f"api/v1/jobs/{id}").json()
+    return ended
 
 
 OWN = """
@@ -95,7 +95,7 @@ def make():
 """
 
 
-def test_it_answers_and_ctrl_c_ends_it_with_all_its_workers(tmp_path: Path) -> None:
+def test_ctrl_c_ends_it_with_all_its_workers(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(OWN)
     options = ("--model", "nitro", "--model", "mine:make", "--workers", "1")
     with serving(*options, where=tmp_path) as command:
@@ -114,22 +114,22 @@ def test_it_answers_and_ctrl_c_ends_it_with_all_its_workers(tmp_path: Path) -> N
                 assert "numpy" not in maps.read_text()
             workers = command.workers()
             assert len(workers) == 2
-            # somebody listens to a job that goes on and on
-            asked = {"model": "nitro", "input": {"smiles": MOLECULE}}
+            # a client listens to a job that takes long
+            request = {"model": "nitro", "input": {"smiles": MOLECULE}}
             slow = [{"name": "gnnexplainer", "options": {"epochs": 2000}}] * 8
-            id = client.post("api/v1/jobs", json={**asked, "explainers": slow}).json()["id"]
+            id = client.post("api/v1/jobs", json={**request, "explainers": slow}).json()["id"]
             with client.stream("GET", f"api/v1/jobs/{id}/events") as stream:
                 lines = stream.iter_lines()
                 next(lines)
                 command.process.send_signal(signal.SIGINT)
                 assert "event: end" in list(lines)
-                for _ in range(2):  # somebody is impatient
+                for _ in range(2):  # Ctrl-C is pressed again
                     command.process.send_signal(signal.SIGINT)
                     time.sleep(0.05)
         assert command.process.wait(timeout=30) in (0, 130, -signal.SIGINT)
         _, alive = psutil.wait_procs(workers, timeout=10)
         assert not alive
-        assert not [line for line in command.said if "Traceback" in line]
+        assert not [line for line in command.output if "Traceback" in line]
 
 
 def test_when_it_is_killed_its_workers_end_too(tmp_path: Path) -> None:
@@ -150,20 +150,20 @@ def test_beyond_this_machine_a_token_is_made_and_needed(tmp_path: Path) -> None:
             assert client.get("/").status_code == 401
             assert client.get("/", params={"token": token}).status_code == 303
             assert client.get("/").status_code == 200
-        assert "plain HTTP" in "".join(command.said)
+        assert "plain HTTP" in "".join(command.output)
 
 
 STRANGE = b"GET /api/v1/about HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: keep-alive\r\n\r\n"
 
 
 def crowd(address: httpx.URL, opened: ExitStack) -> list[socket.socket]:
-    """Three hundred connections, as far as there is room for them."""
-    found = [opened.enter_context(socket.socket()) for _ in range(300)]
-    for one in found:
+    """Three hundred connections, of which the server accepts some."""
+    sockets = [opened.enter_context(socket.socket()) for _ in range(300)]
+    for one in sockets:
         one.setblocking(False)
         with suppress(BlockingIOError):
             one.connect((address.host, address.port))
-    return found
+    return sockets
 
 
 def test_a_crowd_without_the_token_does_not_keep_the_owner_out(tmp_path: Path) -> None:
@@ -175,37 +175,37 @@ def test_a_crowd_without_the_token_does_not_keep_the_owner_out(tmp_path: Path) -
         address = httpx.URL(command.address).copy_with(query=None)
         with httpx.Client(base_url=address, headers=shown, timeout=10) as owner:
             wait_for(lambda: owner.get("/").status_code == 200)
-            for said in (STRANGE, STRANGE[:20], b""):  # they ask, begin to ask, or are silent
+            for sent in (STRANGE, STRANGE[:20], b""):  # complete requests, incomplete ones, none
                 with ExitStack() as opened:
                     strangers = crowd(address, opened)
                     for _ in range(3):
                         for one in strangers:
                             with suppress(OSError):
-                                one.send(said)
+                                one.send(sent)
                         start = time.monotonic()
                         assert owner.get("/").status_code == 200
                         assert httpx.get(address, headers=shown, timeout=10).status_code == 200
                         assert time.monotonic() - start < 5
                         time.sleep(0.1)
-                    if said == STRANGE:  # who was refused is hung up on
+                    if sent == STRANGE:  # refused connections are closed
                         wait_for(lambda: not any(map(is_open, strangers)), seconds=10)  # noqa: B023
-        assert len("".join(command.said)) < 2_000
+        assert len("".join(command.output)) < 2_000
 
 
 def test_a_port_that_is_taken() -> None:
     taken = listening_socket("127.0.0.1", 0)
     try:
-        said = refused("serve", "--port", taken.getsockname()[1], code=1)
+        message = refused("serve", "--port", taken.getsockname()[1], code=1)
     finally:
         taken.close()
-    assert "is taken" in said
-    assert "--port" in said
+    assert "is taken" in message
+    assert "--port" in message
 
 
-def test_small_answers_do_not_wait_for_larger_ones() -> None:
+def test_small_responses_are_sent_at_once() -> None:
     listening = listening_socket("127.0.0.1", 0)
     try:
-        # what asyncio looks at before it turns the waiting off (Nagle's algorithm)
+        # asyncio turns off Nagle's algorithm only with an explicit protocol
         assert listening.proto == socket.IPPROTO_TCP
     finally:
         listening.close()
@@ -226,15 +226,15 @@ def test_small_answers_do_not_wait_for_larger_ones() -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_it_does_not_understand(arguments: tuple[str, ...], words: str) -> None:
+def test_invalid_arguments(arguments: tuple[str, ...], words: str) -> None:
     code = 1 if "--host" in arguments else 2
     assert words in refused("serve", *arguments, code=code)
 
 
-def test_the_models_by_default() -> None:
-    found = served_models((), None)
-    assert [one.name for one in found] == ["nitro", "motifs", "sst2", "sst2-gat", "tweets"]
-    assert [one.missing for one in found[:2]] == [None, None]
+def test_default_models() -> None:
+    models = served_models((), None)
+    assert [one.name for one in models] == ["nitro", "motifs", "sst2", "sst2-gat", "tweets"]
+    assert [one.missing for one in models[:2]] == [None, None]
 
 
 def test_published_files_are_named_after_their_dataset_too(tmp_path: Path) -> None:
@@ -242,8 +242,8 @@ def test_published_files_are_named_after_their_dataset_too(tmp_path: Path) -> No
     for path in paths:
         path.parent.mkdir()
         path.touch()
-    found = served_models([str(path) for path in paths], None)
-    assert [one.name for one in found] == ["mutag-gcn", "bbbp-gcn", "gcn"]
+    models = served_models([str(path) for path in paths], None)
+    assert [one.name for one in models] == ["mutag-gcn", "bbbp-gcn", "gcn"]
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

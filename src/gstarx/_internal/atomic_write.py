@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whenever the process or the machine stops."""
+"""Atomic writes: a file is complete or absent, whenever the process or the machine stops."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _BEING_WRITTEN = re.compile(r"\..*\.part(\.[^.]*)?")
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file aside, push it to the disk, and put it in the place of the old one.
+    """Write to a temporary file, flush it to disk, and replace the old file with it.
 
-    A reader finds the old content or the new, never a part. Missing directories are made.
+    A reader finds the old content or the new, never a part. Missing directories are created.
     """
     with written_aside(path) as aside:
         aside.write_bytes(content)
@@ -41,16 +41,16 @@ def written_aside(path: Path) -> Iterator[Path]:
 
 
 def left_behind(directory: Path) -> list[Path]:
-    """What a process that was killed was writing in a directory.
+    """Temporary files that a killed process left in a directory.
 
-    Only true while nobody else writes there.
+    Valid only while no other process writes there.
     """
-    found = directory.iterdir() if directory.is_dir() else ()
-    return sorted(path for path in found if _BEING_WRITTEN.fullmatch(path.name))
+    entries = directory.iterdir() if directory.is_dir() else ()
+    return sorted(path for path in entries if _BEING_WRITTEN.fullmatch(path.name))
 
 
 def _sync_directory(directory: Path) -> None:
-    """Push the new name of a file to the disk, where the system lets a directory be opened."""
+    """Flush the new name of a file to disk, where the system lets a directory be opened."""
     try:
         descriptor = os.open(directory, os.O_RDONLY)
     except OSError:

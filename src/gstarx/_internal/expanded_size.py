@@ -1,29 +1,29 @@
-"""What a file may grow to in memory: a few kilobytes can hold gigabytes of zeros."""
+"""Limits on the size of a file in memory: a few kilobytes can expand to gigabytes of zeros."""
 
 from __future__ import annotations
 
 import os
 import zipfile
 
-#: What any file may grow to.
+#: The size in memory that any file may have.
 LIMIT = 2**30
 _TIMES = 4
 
 
 class TooLargeError(ValueError):
-    """A file grows too much."""
+    """A file is too large once it is expanded."""
 
 
 def most_bytes(path: str | os.PathLike[str]) -> int:
-    """What a file may grow to: 1 GiB, or four times its own size where that is more.
+    """The size that a file may expand to: 1 GiB, or four times its own size if that is more.
 
-    Numbers that were measured or learned hardly shrink, so that a large file of them passes.
+    Measured or learned numbers hardly compress, so a large file of them passes.
     """
     return max(LIMIT, _TIMES * os.path.getsize(path))
 
 
 def check_size(path: str | os.PathLike[str], size: int) -> None:
-    """Raise TooLargeError where the content of a file takes more than :func:`most_bytes`."""
+    """Raise TooLargeError if the content of a file takes more than :func:`most_bytes`."""
     most = most_bytes(path)
     if size > most:
         raise TooLargeError(
@@ -33,10 +33,10 @@ def check_size(path: str | os.PathLike[str], size: int) -> None:
 
 
 def check_expanded_size(path: str | os.PathLike[str]) -> None:
-    """Raise TooLargeError for a zip archive that says it grows to more than :func:`most_bytes`.
+    """Raise TooLargeError for a zip archive that declares more than :func:`most_bytes`.
 
     Files of ``np.savez`` and ``torch.save`` are such archives. Nothing is unpacked: readers stop
-    where the directory of an archive says that a file ends. Other files pass, damaged ones too.
+    at the size that the directory of the archive declares. Other files pass, even damaged ones.
     """
     try:
         with zipfile.ZipFile(path) as archive:

@@ -1,4 +1,4 @@
-"""Memory that a forward pass has freed is there for the next one."""
+"""Keep memory that a forward pass has freed for the next one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _LARGEST_BLOCK = 31 << 20
 
 @cache
 def keep_freed_memory() -> None:
-    """Let this process keep up to 62 MB that it has freed, once and for all.
+    """Let this process keep up to 62 MB of freed memory from now on.
 
-    Linux' C library gives memory back to the system as soon as what is free exceeds twice the
-    largest block that it ever got there and freed, and every forward pass then fetches its pages
-    anew. Where blocks happen to lie decides how often: the same explanation took between one and
+    The C library of Linux returns memory to the system as soon as the free memory exceeds twice
+    the largest block that was ever mapped and freed, and the next forward pass has to fetch its
+    pages again. How often depends on where blocks happen to lie: the same explanation took up to
     three times as long, with up to 50 page faults per coalition. Freeing one large block, which is
-    never touched and so costs nothing, ends that. Elsewhere it does nothing.
+    never touched and so costs nothing, prevents that. On other systems this does nothing.
     """
     torch.empty(_LARGEST_BLOCK, dtype=torch.uint8)

@@ -1,4 +1,4 @@
-"""Pages from templates: what is put into them is text, unless it is markup already."""
+"""Pages from templates: values are escaped as text unless they are markup already."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def printable(text: str) -> str:
-    r"""A text in which U+FFFD stands for every character that XML forbids.
+    r"""Replace every character that XML forbids with U+FFFD.
 
     >>> printable("a\x00b\n")
     'a�b\n'
@@ -30,7 +30,7 @@ def render(name: str, **values: object) -> str:
     name
         The path of the template below the package, such as ``"report/report.html.jinja"``.
     **values
-        What it shows. All but :class:`markupsafe.Markup` is escaped.
+        The values it shows. All but :class:`markupsafe.Markup` are escaped.
 
     Examples
     --------

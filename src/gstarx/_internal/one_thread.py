@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread inside, so that commands, runs and their workers give the same numbers.
+    """Use one thread, so that commands, runs and their workers give the same numbers.
 
-    More of them would only wait for each other: no graph is large enough to be shared out.
+    More threads would only wait for each other: no graph is large enough to be split among them.
     """
     import torch
 

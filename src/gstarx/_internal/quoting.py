@@ -1,25 +1,25 @@
-"""What messages quote, cut short: what somebody gave may be megabytes."""
+"""Quote values in messages, truncated: user input may be megabytes long."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 
-def quoted(given: object, most: int = 60) -> str:
-    """Something given, as Python writes it, cut after ``most`` characters.
+def quoted(value: object, most: int = 60) -> str:
+    """The ``repr`` of a value, truncated to ``most`` characters.
 
     >>> quoted("CCO"), quoted(7)
     ("'CCO'", '7')
     >>> quoted("C" * 1000, 5)
     "'CCCCC'... (1,000 characters)"
     """
-    text = given if isinstance(given, str) else repr(given)
-    shown = repr(text[:most]) if isinstance(given, str) else text[:most]
+    text = value if isinstance(value, str) else repr(value)
+    shown = repr(text[:most]) if isinstance(value, str) else text[:most]
     return shown if len(text) <= most else f"{shown}... ({len(text):,} characters)"
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:
-    """Names in a row, the first of many, each cut short.
+    """The first names of a list, each truncated.
 
     >>> listed(["id", "name"]), listed([])
     ('id, name', 'none')
@@ -33,7 +33,7 @@ def listed(names: Sequence[str], most: int = 8) -> str:
 
 
 def shortened(message: str, most: int = 2000) -> str:
-    """A long message without its middle: what was wrong comes first, what is valid last.
+    """A long message without its middle: the problem comes first, the valid values last.
 
     >>> shortened("a short one")
     'a short one'

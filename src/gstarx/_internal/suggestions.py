@@ -1,4 +1,4 @@
-"""What is said to somebody who wrote a name that is not there."""
+"""Error messages for unknown names."""
 
 from __future__ import annotations
 

@@ -11,18 +11,18 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry out one command.
+    """Run one command.
 
     Parameters
     ----------
     arguments
-        What follows ``gstarx`` on the command line; by default that of this process.
+        What follows ``gstarx`` on the command line; by default the arguments of this process.
 
     Returns
     -------
     int
-        0 when all went well, 1 when something failed, 2 when the command was not understood, 130
-        after Ctrl-C.
+        0 on success, 1 when something failed, 2 when the command was not understood, 130 after
+        Ctrl-C.
 
     Examples
     --------

@@ -27,10 +27,10 @@ from gstarx.cli.options import examples, help_of
 
 
 class _Commands(TyperGroup):
-    """Commands whose errors are said in one line."""
+    """Commands whose errors are reported in one line."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Carry out the command; an error ends it without a traceback."""
+        """Run the command; an error ends it without a traceback."""
         try:
             return super().invoke(ctx)
         except (typer.Exit, typer.Abort):
@@ -41,7 +41,7 @@ class _Commands(TyperGroup):
         except Exception as error:
             if isinstance(error, BrokenPipeError) or ctx.params.get("traceback"):
                 raise
-            note(f"error: {shortened(_said(error))}")
+            note(f"error: {shortened(_message(error))}")
             code = error.exit_code if isinstance(error, CommandError) else 1
             raise typer.Exit(code) from error
 
@@ -83,39 +83,39 @@ def _settings(
     settings: Annotated[
         Path | None,
         typer.Option(
-            help="A settings file; by default gstarx.toml where it is there.", show_default=False
+            help="A settings file; by default gstarx.toml, if it exists.", show_default=False
         ),
     ] = None,
     traceback: Annotated[
-        bool, typer.Option("--traceback", help="Show where in the code an error arose.")
+        bool, typer.Option("--traceback", help="Show where in the code an error occurred.")
     ] = False,
 ) -> None:
-    """Read the settings, which become the defaults of the options of that name."""
+    """Read the settings, which become the defaults of the options with the same names."""
     if settings is None and not Path("gstarx.toml").is_file():
         return
     from gstarx.cli.settings import read_settings
 
-    found = read_settings(settings)
-    ctx.obj = found
-    ctx.default_map = _defaults_of(ctx.command, found.defaults())
+    loaded = read_settings(settings)
+    ctx.obj = loaded
+    ctx.default_map = _defaults_of(ctx.command, loaded.defaults())
 
 
 def _defaults_of(command: Any, defaults: dict[str, Any]) -> dict[str, Any]:
-    """For a group the defaults of each of its commands, by name."""
+    """The defaults of a command, or for a group those of each of its commands by name."""
     below = getattr(command, "commands", None)
     if below is not None:
         return {name: _defaults_of(each, defaults) for name, each in below.items()}
     known = {parameter.name: parameter for parameter in command.params}
     return {
-        # several explainers are a list, of which the settings name one
+        # where a command takes several explainers, the settings name one of the list
         name: [value] if name == "explainer" and known[name].multiple else value
         for name, value in defaults.items()
         if name in known
     }
 
 
-def _said(error: Exception) -> str:
-    """An error as its author wrote it, with its class where nobody expected it."""
+def _message(error: Exception) -> str:
+    """The message of an error, with its class where the error was not expected."""
     if type(error).__name__ == "ValidationError" and hasattr(error, "errors"):
         from gstarx.cli.settings import first_problem
 

@@ -22,30 +22,17 @@ from gstarx.cli.console import (
     writable,
     write,
 )
-from gstarx.cli.graphs import Subject
+from gstarx.cli.inputs import InputSelection, Subject, takes_inputs
 from gstarx.cli.options import (
     SPARSITY,
     AsJson,
     Baseline,
-    Data,
     Draw,
     Explainers,
-    Files,
     JsonFile,
-    Limit,
-    MaybeDataset,
-    MaybeSplit,
-    Model,
     Options,
-    Positions,
-    ReturnType,
-    Seed,
-    Sentences,
     Share,
-    Smiles,
     Sparsity,
-    Target,
-    Weights,
     examples,
 )
 
@@ -61,57 +48,44 @@ EXAMPLES = examples(
 )
 
 
+@takes_inputs
 def compare(
     ctx: typer.Context,
-    dataset: MaybeDataset = None,
-    graphs: Positions = None,
-    smiles: Smiles = None,
-    sentence: Sentences = None,
-    file: Files = None,
-    split: MaybeSplit = None,
-    limit: Limit = None,
-    data: Data = None,
-    model: Model = None,
-    weights: Weights = None,
-    return_type: ReturnType = "raw",
+    inputs: InputSelection,
     explainer: Explainers = ["gstarx", "subgraphx", "random"],  # noqa: B006
     option: Options = None,
-    target: Target = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
     share: Share = None,
-    seed: Seed = 0,
     draw: Draw = None,
     output: JsonFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare explainers on the same graphs by the same metrics.
 
-    The table holds means over the graphs. For a whole dataset there is [b]gstarx evaluate[/b],
-    which uses all cores and keeps what it has done.
+    The table shows means over the graphs. For a whole dataset, use [b]gstarx evaluate[/b], which
+    runs on all cores and keeps its results.
     """
-    from gstarx.cli.graphs import InputSelection
     from gstarx.cli.methods import create_explainers, parse_options
     from gstarx.cli.records import Judge
 
     writable(output, ".json")
     writable(draw, ".svg", ".png")
     options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}), share)
-    asked = InputSelection(
-        dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
-    )
-    asked.check()  # before torch is loaded, which takes seconds
+    inputs.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
-        subjects = asked.subjects()
-        methods = create_explainers(asked, options, baseline=baseline, seed=seed)
-        judge = Judge(asked, sparsity, seed, target, return_type)
+        subjects = inputs.subjects()
+        methods = create_explainers(inputs, options, baseline=baseline)
+        inputs.check_reference()
+        judge = Judge(inputs, sparsity)
+        tasks = [(s, target) for target in inputs.targets(subjects[0].data) for s in subjects]
         done: list[dict[str, Record]] = []
         try:
-            for records in _records(judge, methods, subjects, options):
+            for records in _records(judge, methods, tasks, options):
                 done.append(records)
-                _draw(draw, records, several=len(subjects) > 1)
+                _draw(draw, records, several=len(tasks) > 1)
         except KeyboardInterrupt:
-            note(f"stopped: {len(done)} of {len(subjects)} graphs are finished")
+            note(f"stopped: {len(done)} of {len(tasks)} graphs are finished")
             raise
         finally:
             with uninterrupted():
@@ -122,20 +96,21 @@ def compare(
                     _show(content)
                 if done and output is not None:
                     write(output, json_text(content) + "\n")
+    inputs.finish()
 
 
 def _records(
     judge: Judge,
     methods: Mapping[str, NodeExplainer],
-    subjects: Sequence[Subject],
+    tasks: Sequence[tuple[Subject, int | None]],
     options: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[dict[str, Record]]:
-    """Graph after graph, explained by all."""
-    with progress("explaining", len(subjects) * len(methods)) as step:
-        for subject in subjects:
+    """The records of each graph in turn, one per explainer."""
+    with progress("explaining", len(tasks) * len(methods)) as step:
+        for subject, target in tasks:
             records = {}
             for name, method in methods.items():
-                records[name] = judge.record(name, method, subject, options)
+                records[name] = judge.record(name, method, subject, options, target)
                 step()
             yield records
 
@@ -144,26 +119,31 @@ def _content(
     names: Sequence[str], done: Sequence[Mapping[str, Record]], judge: Judge
 ) -> dict[str, Any]:
     """What is printed: the means over the graphs, and every graph."""
+    from gstarx.cli.records import skipped_row
     from gstarx.metrics import average
 
     rows = []
     for name in names if done else ():
-        own = [records[name] for records in done]
-        counted = [r.explanation.evaluations for r in own if r.explanation.evaluations is not None]
+        of_explainer = [records[name] for records in done]
+        counted = [
+            r.explanation.evaluations for r in of_explainer if r.explanation.evaluations is not None
+        ]
         rows.append(
             {
                 "explainer": name,
-                "metrics": asdict(average(record.metrics for record in own)),
+                "metrics": asdict(average(r.metrics for r in of_explainer if r.metrics)),
                 "evaluations": sum(counted) / len(counted) if counted else None,
-                "cpu_seconds": sum(record.explanation.seconds for record in own) / len(own),
-                "graphs": [record.as_dict() for record in own],
+                "cpu_seconds": sum(record.explanation.seconds for record in of_explainer)
+                / len(of_explainer),
+                "graphs": [record.as_dict() for record in of_explainer],
             }
         )
     return {
-        "network": judge.asked.network.name,
+        "network": judge.inputs.network.name,
         "graphs": [next(iter(records.values())).subject.name for records in done],
+        "skipped": [skipped_row(row) for row in judge.inputs.skipped],
         "sparsity": judge.sparsity,
-        "seed": judge.seed,
+        "seed": judge.inputs.seed,
         "explainers": rows,
     }
 
@@ -178,27 +158,27 @@ def _show(content: Mapping[str, Any]) -> None:
     )
     best = max(row["metrics"]["harmonic_fidelity"] for row in content["explainers"])
     for row in content["explainers"]:
-        found = row["metrics"]
+        metrics = row["metrics"]
         counted = row["evaluations"]
         shown.add_row(
             row["explainer"],
-            f"{found['fidelity']:.4f}",
-            f"{found['inverse_fidelity']:.4f}",
-            f"{found['harmonic_fidelity']:.4f}",
-            f"{found['sparsity']:.3f}",
+            f"{metrics['fidelity']:.4f}",
+            f"{metrics['inverse_fidelity']:.4f}",
+            f"{metrics['harmonic_fidelity']:.4f}",
+            f"{metrics['sparsity']:.3f}",
             "" if counted is None else f"{counted:,.0f}",
             f"{row['cpu_seconds']:.2f}",
-            style="bold" if found["harmonic_fidelity"] == best else "",
+            style="bold" if metrics["harmonic_fidelity"] == best else "",
         )
     console.print(shown)
 
 
-def show_rows(found: ReportData) -> None:
-    """The table of a report: means of explainers, of random orders and of the best found."""
+def show_rows(report_data: ReportData) -> None:
+    """Print the table of a report: means of explainers, random orders and the best selections."""
     from gstarx.metrics import average
 
-    shown = table("", "fidelity ↑", "inverse ↓", "H-fidelity ↑", title=found.title)
-    for row in found.rows:
+    shown = table("", "fidelity ↑", "inverse ↓", "H-fidelity ↑", title=report_data.title)
+    for row in report_data.rows:
         means = average(row.graphs)
         numbers = (means.fidelity, means.inverse_fidelity, means.harmonic_fidelity)
         shown.add_row(row.name, *(f"{number:.4f}" for number in numbers))
@@ -217,7 +197,7 @@ def _draw(path: Path | None, records: Mapping[str, Record], *, several: bool) ->
     drawing.compare(
         first.subject.data,
         {name: record.explanation for name, record in records.items()},
-        metrics={name: record.metrics for name, record in records.items()},
+        metrics={name: r.metrics for name, r in records.items() if r.metrics is not None},
         sparsity=first.sparsity,
         title=first.subject.name,
     ).save(target)

@@ -1,4 +1,4 @@
-"""What is said, and where: results on stdout, all else on stderr."""
+"""Output: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gstarx._internal.atomic_write import write_whole
 
 
 class CommandError(Exception):
-    """Something that the user can put right: said in one line, without a traceback."""
+    """An error that the user can fix: reported in one line, without a traceback."""
 
     exit_code = 1
 
@@ -32,17 +32,17 @@ class WrongUse(CommandError):
 
 
 def out() -> Console:
-    """Where results go, as they are: a SMILES may look like markup."""
+    """A console on stdout that prints text literally: a SMILES may look like markup."""
     return Console(highlight=False, emoji=False, markup=False)
 
 
 def note(message: str) -> None:
-    """Say something beside the results."""
+    """Print a message to stderr, apart from the results."""
     Console(stderr=True, highlight=False, emoji=False, markup=False, soft_wrap=True).print(message)
 
 
 def show_progress() -> bool:
-    """Whether bars make sense: somebody looks at stderr."""
+    """Whether to show progress bars: only if stderr is a terminal."""
     return sys.stderr.isatty()
 
 
@@ -76,7 +76,7 @@ def only_json(wanted: bool) -> Iterator[IO[str]]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait until the block is over, so that nothing is written in part."""
+    """Delay Ctrl-C until the end of the block, so that nothing is written in part."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -91,7 +91,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def as_json(content: Any) -> str:
-    """Indented JSON, in which a number that is not finite is ``null``.
+    """Indented JSON; numbers that are not finite become ``null``.
 
     >>> print(as_json({"a": float("nan")}))
     {
@@ -107,7 +107,7 @@ def print_json(content: Any, stream: IO[str] | None = None) -> None:
 
 
 def table(*columns: str, title: str | None = None, left: int = 1) -> Table:
-    """An empty table, the first ``left`` columns to the left and the others to the right."""
+    """An empty table: the first ``left`` columns aligned left, the others right."""
     made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
     for at, name in enumerate(columns):
         made.add_column(name, justify="left" if at < left else "right", overflow="fold")
@@ -115,7 +115,7 @@ def table(*columns: str, title: str | None = None, left: int = 1) -> Table:
 
 
 def writable(path: Path | None, *suffixes: str) -> None:
-    """Raise unless a file can be written there: before the work, not after it."""
+    """Raise unless a file can be written there: checked before the work, not after it."""
     if path is None:
         return
     if suffixes and path.suffix.lower() not in suffixes:

@@ -9,7 +9,7 @@ import typer
 
 from gstarx.cli.console import only_json, out, print_json, table
 from gstarx.cli.options import AsJson, Data, DatasetName, examples
-from gstarx.registry import DATASETS, NETWORKS
+from gstarx.registry import DATASETS, NETWORKS, DatasetSource
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -56,25 +56,25 @@ def info(dataset: DatasetName, data: Data = None, as_json: AsJson = False) -> No
 def fetch(dataset: DatasetName, data: Data = None, as_json: AsJson = False) -> None:
     """Download a dataset where that is possible, and read it once.
 
-    Where it is not, the answer says which files to put where.
+    Where it is not, the error says which files to put where.
     """
     info(dataset, data, as_json)
 
 
 def _about(name: str, root: Any) -> dict[str, Any]:
-    from gstarx.cli.graphs import load_dataset
+    from gstarx.cli.inputs import load_dataset
 
-    found = load_dataset(name, root)
+    loaded = load_dataset(DatasetSource(name=name, root=None if root is None else str(root)))
     return {
-        "name": found.name,
-        "description": found.description,
-        **asdict(found.statistics()),
-        "class_names": list(found.class_names),
-        "splits": {part: len(positions) for part, positions in found.split_indices.items()},
-        "unreadable": [asdict(row) for row in found.unreadable],
-        "source": found.source,
-        "license": found.license,
-        "digest": found.digest,
+        "name": loaded.name,
+        "description": loaded.description,
+        **asdict(loaded.statistics()),
+        "class_names": list(loaded.class_names),
+        "splits": {part: len(positions) for part, positions in loaded.split_indices.items()},
+        "unreadable": [asdict(row) for row in loaded.unreadable],
+        "source": loaded.source,
+        "license": loaded.license,
+        "digest": loaded.digest,
     }
 
 
@@ -96,7 +96,7 @@ def _show(content: dict[str, Any]) -> None:
         "license": content["license"],
         "digest": content["digest"][:16],
     }
-    for name, said in rows.items():
-        if said:
-            shown.add_row(name, said)
+    for name, value in rows.items():
+        if value:
+            shown.add_row(name, value)
     console.print(shown)

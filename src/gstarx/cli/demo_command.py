@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
 
+from gstarx._internal.markup import render
 from gstarx._internal.one_thread import one_thread
 from gstarx.cli.console import note, only_json, out, print_json, writable, write
 from gstarx.cli.options import AsJson, Seed, examples
@@ -48,17 +50,16 @@ def demo(
 ) -> None:
     """Explain two networks with GStarX and two other methods, as one page for a browser.
 
-    Needs no data but what comes with the package, gstarx[drawing], and less than two minutes.
+    Needs gstarx[drawing] and less than two minutes; the data comes with the package.
     """
     from gstarx._internal.optional import require
     from gstarx.cli.compare_command import show_rows
-    from gstarx.cli.graphs import InputSelection
+    from gstarx.cli.inputs import InputSelection
     from gstarx.cli.methods import OptionsOf, create_explainers
-    from gstarx.cli.pages import together
     from gstarx.cli.report_command import gathered, summary
     from gstarx.report import report_page
 
-    # said now and not after a minute of work
+    # fail now and not after a minute of work
     for package in ("rdkit", "networkx"):
         require(package, extra="drawing")
     writable(output, ".html")
@@ -67,18 +68,36 @@ def demo(
         for shown in _SHOWN:
             note(f"{shown.dataset}: explaining by {'; '.join(_EXPLAINERS.values())} ...")
             count = min(shown.graphs, limit or shown.graphs)
-            asked = InputSelection(dataset=shown.dataset, split="test", limit=count)
+            inputs = InputSelection(dataset=shown.dataset, split="test", limit=count, seed=seed)
             options: OptionsOf = {name: {} for name in _EXPLAINERS}
-            made = create_explainers(asked, options, baseline=None, seed=seed)
+            made = create_explainers(inputs, options, baseline=None)
             methods = {_EXPLAINERS[name]: explainer for name, explainer in made.items()}
-            found = gathered(asked, methods, title=shown.title, seed=seed)
-            pages[shown.tab] = report_page(found)
-            summaries.append(summary(found, output))
+            report_data = gathered(inputs, methods, title=shown.title)
+            pages[shown.tab] = report_page(report_data)
+            summaries.append(summary(report_data, output))
             if not as_json:
-                show_rows(found)
+                show_rows(report_data)
         write(output, together("GStarX: two networks explained", pages))
     if as_json:
         print_json({"report": str(output.resolve()), "networks": summaries}, stream)
     else:
         out().print("Open this in a browser:")
         out().print(str(output.resolve()), soft_wrap=True)
+
+
+def together(title: str, pages: Mapping[str, str]) -> str:
+    """One page with a tab for each of several pages, all inside it.
+
+    Parameters
+    ----------
+    title
+        Of the page.
+    pages
+        Whole HTML pages by the name of their tab.
+
+    Examples
+    --------
+    >>> together("Two", {"a": "<p>1</p>", "b": "<p>2</p>"}).count("<iframe")
+    2
+    """
+    return render("cli/pages.html.jinja", title=title, pages=pages)

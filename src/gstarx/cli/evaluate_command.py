@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gstarx.cli.console import CommandError, note, only_json, out, print_json, show_progress
+from gstarx.cli.console import WrongUse, note, only_json, out, print_json, show_progress, table
+from gstarx.cli.inputs import InputSelection, takes_inputs
 from gstarx.cli.options import (
     AsJson,
     Baseline,
-    Data,
-    DatasetName,
     Engine,
     Explainers,
-    Limit,
-    Model,
     Options,
-    Seed,
     Share,
-    Split,
     StoreOption,
-    Weights,
     Workers,
     examples,
 )
+from gstarx.registry import DatasetSource
 
 if TYPE_CHECKING:
     from gstarx.runs import RunReport, RunSpec
@@ -34,95 +30,149 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "gstarx evaluate nitro",
     "gstarx evaluate nitro -e gstarx,subgraphx,random --limit 20 --workers 2 --json",
+    "gstarx evaluate --file molecules.csv --weights mine.safetensors --workers 2",
     "gstarx evaluate mutag --weights mutag.safetensors --store runs --engine ray",
 )
 
 
+@takes_inputs
 def evaluate(
     ctx: typer.Context,
-    dataset: DatasetName,
-    split: Split = "test",
-    limit: Limit = None,
-    data: Data = None,
-    model: Model = None,
-    weights: Weights = None,
+    inputs: InputSelection,
     explainer: Explainers = ["gstarx"],  # noqa: B006
     option: Options = None,
     baseline: Baseline = None,
     share: Share = None,
-    seed: Seed = 0,
+    references: Annotated[
+        bool,
+        typer.Option(
+            "--references/--no-references",
+            help="Also evaluate a random selection and the best selection that a search finds.",
+        ),
+    ] = True,
     store: StoreOption = Path("gstarx-runs"),
     engine: Engine = "local",
     workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain a whole split and evaluate the explanations at every sparsity.
+    """Explain many graphs and evaluate the explanations at every sparsity.
 
-    Every finished graph is in the store at once. After Ctrl-C the same command goes on where it
-    was, and so does [b]gstarx runs resume[/b].
+    By default, these are the test split of a dataset, or all graphs of your own. Every finished
+    graph is stored at once. After Ctrl-C the same command continues where it stopped, and so does
+    [b]gstarx runs resume[/b].
     """
-    from gstarx import runs
     from gstarx.cli.methods import parse_options
 
     options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}), share)
+    inputs = _of_a_dataset(inputs)
+    inputs.check()
     failed = 0
     with only_json(as_json) as stream:
-        network = _weights(dataset, model, weights)
-        graphs = None if limit is None else _first(dataset, data, split, limit)
+        specs = list(_specifications(inputs, options, baseline, references=references))
         results = []
-        for name, chosen in options.items():
-            spec = runs.RunSpec(
-                dataset={"name": dataset, "root": None if data is None else str(data)},
-                model=str(network),
-                explainer={"name": name, "options": chosen},
-                split=split,
-                graphs=graphs,
-                baseline=baseline,
-                seed=seed,
-            )
-            report = _run(spec, store, engine=engine, workers=workers)
+        for spec, is_reference in specs:
+            report = _run(spec, inputs, store, engine=engine, workers=workers)
             failed += report.failed
-            results.append(_result(spec, report, store))
-            if not as_json:
+            results.append({**_result(spec, report, store), "reference": is_reference})
+            if not as_json and not is_reference:
                 _show(results[-1])
+        if not as_json and references:
+            _show_comparison(results)
     if as_json:
-        print_json({"store": str(store), "seed": seed, "runs": results}, stream)
+        content = {
+            "store": str(store),
+            "seed": inputs.seed,
+            "skipped": len(inputs.skipped),
+            "runs": [result for result in results if not result["reference"]],
+            "references": [result for result in results if result["reference"]],
+        }
+        print_json(content, stream)
     else:
         out().print(f"kept in {store}", style="dim", soft_wrap=True)
     if failed:
         note(f"error: {failed} graphs failed; gstarx runs show {store} says why")
         raise typer.Exit(1)
+    inputs.finish()
 
 
-def _weights(dataset: str, model: str | None, weights: Path | None) -> Path:
-    """The file of the network: what workers load."""
-    from gstarx.cli.networks import choose_network
-
-    if model is not None and ":" in model:
-        raise CommandError(
-            "runs load networks of the package from files: say --weights, or use gstarx compare "
-            f"for a model of your own (got --model {model})"
+def _of_a_dataset(inputs: InputSelection) -> InputSelection:
+    """The inputs with the default split, if they are graphs that runs can load again."""
+    if inputs.smiles or inputs.sentence:
+        raise WrongUse(
+            "evaluate takes a dataset, --file or --graphs, which can be loaded again: for single "
+            "molecules and sentences use gstarx compare"
         )
-    found = choose_network(model, weights, default=dataset).path
-    assert found is not None
-    return found
+    if inputs.split is None and not inputs.positions:
+        return replace(inputs, split="test" if inputs.dataset is not None else "all")
+    return inputs
 
 
-def _first(dataset: str, root: Path | None, split: str, limit: int) -> tuple[int, ...]:
-    from gstarx.cli.graphs import load_dataset
+def _specifications(
+    inputs: InputSelection,
+    options: Mapping[str, Mapping[str, Any]],
+    baseline: str | None,
+    *,
+    references: bool,
+) -> Iterator[tuple[RunSpec, bool]]:
+    """A run for every explainer and target, and whether it is a reference."""
+    from gstarx.runs import RunSpec
 
-    loaded = load_dataset(dataset, root)
-    listed = range(len(loaded)) if split == "all" else sorted(loaded.split_indices[split])
-    return tuple(listed[:limit])
+    subjects = inputs.subjects()
+    network, source = inputs.network, inputs.source
+    assert source is not None
+    own = inputs.model is not None and ":" in inputs.model
+    weights = inputs.weights if own else network.path
+    chosen = any((inputs.positions, inputs.sample and inputs.dataset, inputs.limit))
+    methods = {**options, **({"random": {}, "best_found": {}} if references else {})}
+    for target in inputs.targets(subjects[0].data):
+        for name, explainer_options in methods.items():
+            spec = RunSpec(
+                dataset=_dataset_fields(source),
+                model={
+                    "weights": None if weights is None else str(weights),
+                    "factory": inputs.model if own else None,
+                    "task": inputs.task,
+                    "return_type": inputs.return_type,
+                },
+                explainer={"name": name, "options": explainer_options},
+                split=inputs.split or "all",
+                graphs=tuple(subject.position for subject in subjects) if chosen else None,
+                baseline=baseline,
+                target=target,
+                seed=inputs.seed,
+            )
+            yield spec, references and name not in options
 
 
-def _run(spec: RunSpec, store: Path, *, engine: str, workers: int | None) -> RunReport:
+def _dataset_fields(source: DatasetSource) -> dict[str, Any]:
+    """The dataset of a specification: options are what differs from the defaults."""
+    if source.name is not None:
+        return {"name": source.name, "root": source.root}
+    default = DatasetSource(file=source.file, graphs=source.graphs)
+    changed = {
+        field.name: getattr(source, field.name)
+        for field in fields(DatasetSource)
+        if getattr(source, field.name) != getattr(default, field.name)
+    }
+    return {"file": source.file, "graphs": source.graphs, "options": changed}
+
+
+def _run(
+    spec: RunSpec, inputs: InputSelection, store: Path, *, engine: str, workers: int | None
+) -> RunReport:
     from gstarx import runs
 
     try:
-        return runs.run(spec, store, engine=engine, workers=workers, progress=show_progress())
+        return runs.run(
+            spec,
+            store,
+            engine=engine,
+            workers=workers,
+            progress=show_progress(),
+            dataset=inputs.loaded,
+        )
     except KeyboardInterrupt:
-        note(f"stopped: what is finished is in {store}; the same command goes on")
+        note(f"stopped: finished graphs are in {store}; the same command continues")
         raise
 
 
@@ -134,6 +184,7 @@ def _result(spec: RunSpec, report: RunReport, store: Path) -> dict[str, Any]:
     return {
         "explainer": spec.explainer.name,
         "options": spec.explainer.options,
+        "target": spec.target,
         **asdict(report),
         "explained": count,
         "best": best,
@@ -147,3 +198,26 @@ def _show(result: dict[str, Any]) -> None:
     if result["points"]:
         title = f"{result['explainer']}, means over {result['explained']} graphs"
         show_points(title, result["points"])
+
+
+def _show_comparison(results: list[dict[str, Any]]) -> None:
+    """A row for every explainer at its best sparsity, the references last."""
+    shown = table(
+        "explainer", "target", "asked", "fidelity ↑", "inverse ↓", "H-fidelity ↑", "graphs", left=2
+    )
+    for result in results:
+        if result["best"] is None:
+            continue
+        best = result["best"]
+        names = {"random": "random selection", "best_found": "best selection found"}
+        name = result["explainer"]
+        shown.add_row(
+            names.get(name, name) if result["reference"] else name,
+            "" if result["target"] is None else str(result["target"]),
+            f"{best['asked_sparsity']:.2f}",
+            *(f"{best[key]:.4f}" for key in ("fidelity", "inverse_fidelity", "harmonic_fidelity")),
+            str(result["explained"]),
+            style="dim" if result["reference"] else "",
+        )
+    shown.title = "Every explainer at its best sparsity"
+    out().print(shown)

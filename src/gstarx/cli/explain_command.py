@@ -9,40 +9,19 @@ from typing import IO, TYPE_CHECKING, Any
 import typer
 
 from gstarx._internal.one_thread import one_thread
-from gstarx.cli.console import (
-    CommandError,
-    note,
-    only_json,
-    progress,
-    uninterrupted,
-    writable,
-    write,
-)
+from gstarx.cli.console import CommandError, note, only_json, progress, uninterrupted, writable
 from gstarx.cli.console import as_json as json_text
-from gstarx.cli.graphs import Subject
+from gstarx.cli.inputs import InputSelection, Subject, takes_inputs
 from gstarx.cli.options import (
     SPARSITY,
     AsJson,
     Baseline,
-    Data,
     Draw,
     Explainer,
-    Files,
-    JsonFile,
-    Limit,
-    MaybeDataset,
-    MaybeSplit,
-    Model,
     Options,
-    Positions,
-    ReturnType,
-    Seed,
-    Sentences,
+    ResultsFile,
     Share,
-    Smiles,
     Sparsity,
-    Target,
-    Weights,
     examples,
 )
 
@@ -54,12 +33,13 @@ EXAMPLES = examples(
     'gstarx explain --smiles "CC(=O)Nc1ccc([N+](=O)[O-])cc1" --draw molecule.svg',
     'gstarx explain --sentence "a gripping and wonderfully acted film" --json',
     "gstarx explain nitro --split test --limit 20 -e subgraphx --json > found.json",
+    "gstarx explain --file molecules.csv --weights mine.safetensors --output scores.csv",
     "gstarx explain --file graphs.pt --model my_code:make_model --weights weights.pt",
 )
 
 
 class Printer:
-    """Explanations as they come: one is printed as an object, several as a list that is closed."""
+    """Prints explanations as they finish: one as an object, several as a list."""
 
     def __init__(self, stream: IO[str] | None, *, draw: Path | None, several: bool) -> None:
         self.stream = stream
@@ -68,7 +48,7 @@ class Printer:
         self.printed: list[dict[str, Any]] = []
 
     def add(self, content: dict[str, Any], record: Record | None = None) -> None:
-        """Print one more, as JSON where there is a stream for it, and draw it if that is wanted."""
+        """Print one more, as JSON if there is a stream for it, and draw it if requested."""
         with uninterrupted():
             if self.stream is not None:
                 start = "" if not self.several else ",\n" if self.printed else "[\n"
@@ -81,7 +61,7 @@ class Printer:
             _draw(record, picture_path(self.draw, record.subject, several=self.several))
 
     def close(self) -> None:
-        """End the list, so that it can be read however it came to its end."""
+        """Close the list, so that it is valid JSON even after an interruption."""
         if self.stream is not None:
             if self.several:
                 self.stream.write("\n]" if self.printed else "[]")
@@ -95,77 +75,71 @@ class Printer:
         return self.printed if self.several else next(iter(self.printed), None)
 
 
+@takes_inputs
 def explain(
     ctx: typer.Context,
-    dataset: MaybeDataset = None,
-    graphs: Positions = None,
-    smiles: Smiles = None,
-    sentence: Sentences = None,
-    file: Files = None,
-    split: MaybeSplit = None,
-    limit: Limit = None,
-    data: Data = None,
-    model: Model = None,
-    weights: Weights = None,
-    return_type: ReturnType = "raw",
+    inputs: InputSelection,
     explainer: Explainer = "gstarx",
     option: Options = None,
-    target: Target = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
     share: Share = None,
-    seed: Seed = 0,
     draw: Draw = None,
-    output: JsonFile = None,
+    output: ResultsFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain predictions: which nodes they depend on.
 
-    Graphs come from a dataset, or are molecules, sentences or files of your own. After Ctrl-C the
-    explanations that are finished are printed and written. With [b]--json[/b] one graph is an
-    object, several are a list.
+    Graphs come from a dataset, or are your own molecules, sentences, tables or files. After Ctrl-C
+    the finished explanations are printed and written. With [b]--json[/b] one graph is an object,
+    several are a list.
     """
-    from gstarx.cli.graphs import InputSelection
+    from gstarx.cli.exports import SUFFIXES, write_records
     from gstarx.cli.methods import create_explainers, parse_options
-    from gstarx.cli.records import Judge
+    from gstarx.cli.records import Judge, skipped_row
 
-    writable(output, ".json")
+    writable(output, *SUFFIXES)
     writable(draw, ".svg", ".png")
     options = parse_options(option or (), [explainer], getattr(ctx.obj, "explainers", {}), share)
-    asked = InputSelection(
-        dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
-    )
-    asked.check()  # before torch is loaded, which takes seconds
+    inputs.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
-        subjects = asked.subjects()
-        (method,) = create_explainers(asked, options, baseline=baseline, seed=seed).values()
-        judge = Judge(asked, sparsity, seed, target, return_type)
-        printer = Printer(stream if as_json else None, draw=draw, several=len(subjects) > 1)
+        subjects = inputs.subjects()
+        (method,) = create_explainers(inputs, options, baseline=baseline).values()
+        judge = Judge(inputs, sparsity)
+        targets = inputs.targets(subjects[0].data)
+        tasks = [(subject, target) for subject in subjects for target in targets]
+        several = len(tasks) + len(inputs.skipped) > 1
+        printer = Printer(stream if as_json else None, draw=draw, several=several)
         try:
+            for row in inputs.skipped:
+                printer.add(skipped_row(row))
             errors = _explain_all(
-                subjects, printer, lambda one: judge.record(explainer, method, one, options)
+                tasks, printer, lambda one, at: judge.record(explainer, method, one, options, at)
             )
         finally:
             with uninterrupted():
                 printer.close()
                 if output is not None and printer.printed:
-                    write(output, json_text(printer.content) + "\n")
+                    write_records(output, printer.content)
     if errors:
         raise typer.Exit(1)
+    inputs.finish()
 
 
 def _explain_all(
-    subjects: Sequence[Subject], printer: Printer, explained: Callable[[Subject], Record]
+    tasks: Sequence[tuple[Subject, int | None]],
+    printer: Printer,
+    explained: Callable[[Subject, int | None], Record],
 ) -> int:
-    """Explain and print graph after graph; how many of them failed."""
+    """Explain and print one graph after another; return how many failed."""
     from gstarx.cli.records import failed
 
     errors = 0
     try:
-        with progress("explaining", len(subjects)) as step:
-            for subject in subjects:
+        with progress("explaining", len(tasks)) as step:
+            for subject, target in tasks:
                 try:
-                    record = explained(subject)
+                    record = explained(subject, target)
                 except CommandError:
                     raise
                 except Exception as error:
@@ -175,7 +149,7 @@ def _explain_all(
                     printer.add(record.as_dict(), record)
                 step()
     except KeyboardInterrupt:
-        note(f"stopped: {len(printer.printed)} of {len(subjects)} graphs are finished")
+        note(f"stopped: {len(printer.printed)} of {len(tasks)} explanations are finished")
         raise
     return errors
 

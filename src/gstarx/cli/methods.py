@@ -1,4 +1,4 @@
-"""Explainers with the options of the command line, trained where they have to be."""
+"""Explainers with the options of the command line, trained where they need it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gstarx._internal.quoting import quoted
 from gstarx.cli.console import CommandError, WrongUse, note
-from gstarx.cli.graphs import InputSelection
+from gstarx.cli.inputs import InputSelection
 
 if TYPE_CHECKING:
     from gstarx.explainers import NodeExplainer
@@ -18,7 +18,7 @@ OptionsOf = Mapping[str, Mapping[str, Any]]
 
 
 def parse_options(
-    given: Sequence[str],
+    arguments: Sequence[str],
     explainers: Sequence[str],
     settings: OptionsOf,
     share: str | None = None,
@@ -27,9 +27,9 @@ def parse_options(
 
     Parameters
     ----------
-    given
-        ``name=value`` for all explainers, or ``explainer.name=value`` for one. Values are JSON, or
-        else text.
+    arguments
+        ``name=value`` for all explainers, or ``explainer.name=value`` for one. A value that is not
+        JSON is text.
     explainers
         The explainers that are used.
     settings
@@ -42,8 +42,8 @@ def parse_options(
     >>> parse_options(["budget=5000", "gstarx.value=hn"], ["gstarx"], {"gstarx": {"budget": 1}})
     {'gstarx': {'budget': 5000, 'value': 'hn'}}
     """
-    found = {name: dict(settings.get(name, {})) for name in explainers}
-    for text in given:
+    parsed = {name: dict(settings.get(name, {})) for name in explainers}
+    for text in arguments:
         name, sign, written = text.partition("=")
         if not sign or not name:
             got = quoted(text)
@@ -56,57 +56,59 @@ def parse_options(
         except ValueError:
             value = written
         for explainer in [owner] if dot else explainers:
-            found[explainer][option if dot else name] = value
+            parsed[explainer][option if dot else name] = value
     if share is not None:
         from gstarx.explainers import options_of
 
         for explainer in explainers:
             if "share" in options_of(explainer):
-                found[explainer]["share"] = {"true": True, "false": False}.get(share, share)
-    return found
+                parsed[explainer]["share"] = {"true": True, "false": False}.get(share, share)
+    return parsed
 
 
 def create_explainers(
-    asked: InputSelection, options: OptionsOf, *, baseline: str | None, seed: int
+    inputs: InputSelection, options: OptionsOf, *, baseline: str | None
 ) -> dict[str, NodeExplainer]:
-    """The explainers by name, set up for the dataset in question and trained where need be."""
+    """The explainers by name, configured for the dataset and trained where they need it."""
     from gstarx import explainers
     from gstarx.explainers import options_of, with_settings
 
     made = {}
-    mean = None if baseline is None else _mean_output(asked, baseline)
-    for name, chosen in options.items():
-        more: dict[str, Any] = dict(chosen)
+    mean = None if baseline is None else _mean_output(inputs, baseline)
+    for name, explainer_options in options.items():
+        more: dict[str, Any] = dict(explainer_options)
         if mean is not None and "baseline" in options_of(name):
             more["baseline"] = mean
         if name == "gstarx_published" and mean is None and "baseline" not in more:
             raise WrongUse(
                 "gstarx_published needs --baseline, in the paper's experiments --baseline test"
             )
-        dataset = with_settings(asked.dataset or asked.network.dataset)
+        dataset = with_settings(inputs.dataset or inputs.network.dataset)
         try:
             explainer = explainers.create(name, dataset=dataset, **more)
         except (TypeError, ValueError) as error:
             raise WrongUse(str(error)) from error
         if explainer.requires_training:
-            _train(asked, name, explainer, seed)
+            _train(inputs, name, explainer)
         made[name] = explainer
     return made
 
 
-def _mean_output(asked: InputSelection, split: str) -> Any:
+def _mean_output(inputs: InputSelection, split: str) -> Any:
     from gstarx.gnn import expected_output
 
-    if asked.loaded is None:
-        raise CommandError(f"--baseline {split} is of a dataset, and none is in question")
-    graphs = list(asked.loaded) if split == "all" else asked.loaded.split(split)
-    return expected_output(asked.network.model, graphs)
+    if inputs.loaded is None:
+        raise CommandError(f"--baseline {split} needs a dataset, and none was given")
+    graphs = list(inputs.loaded) if split == "all" else inputs.loaded.split(split)
+    return expected_output(
+        inputs.network.model, graphs, mode=inputs.mode, return_type=inputs.return_type
+    )
 
 
-def _train(asked: InputSelection, name: str, explainer: NodeExplainer, seed: int) -> None:
-    if asked.loaded is None:
+def _train(inputs: InputSelection, name: str, explainer: NodeExplainer) -> None:
+    if inputs.loaded is None:
         raise CommandError(
-            f"{name} has to be trained on graphs of a dataset, and none is in question"
+            f"{name} has to be trained on the graphs of a dataset, and none was given"
         )
-    note(f"training {name} on the {asked.loaded.name!r} training graphs ...")
-    explainer.fit(asked.network.model, asked.loaded.split("train"), seed=seed)
+    note(f"training {name} on the {inputs.loaded.name!r} training graphs ...")
+    explainer.fit(inputs.network.model, inputs.loaded.split("train"), seed=inputs.seed)

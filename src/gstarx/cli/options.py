@@ -12,7 +12,7 @@ import typer
 from gstarx._internal.suggestions import unknown
 from gstarx.registry import DATASETS, EXPLAINERS, NETWORKS, explainer_names
 
-#: The sparsity at which explanations are shown and judged, unless something else is said.
+#: The sparsity at which explanations are shown and evaluated by default.
 SPARSITY = 0.7
 
 
@@ -44,18 +44,18 @@ def _starting(known: dict[str, str], incomplete: str) -> Iterator[tuple[str, str
 
 
 def complete_dataset(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Datasets that begin so."""
+    """Datasets whose names begin with ``incomplete``."""
     return _starting({name: spec.about for name, spec in DATASETS.items()}, incomplete)
 
 
 def complete_explainer(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Explainers that begin so."""
+    """Explainers whose names begin with ``incomplete``."""
     known = {n: EXPLAINERS[n].about if n in EXPLAINERS else "" for n in explainer_names()}
     return _starting(known, incomplete)
 
 
 def complete_network(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Networks that begin so."""
+    """Networks whose names begin with ``incomplete``."""
     return _starting(dict.fromkeys(NETWORKS, "comes with the package"), incomplete)
 
 
@@ -110,8 +110,8 @@ Files = Annotated[
     list[Path] | None,
     typer.Option(
         "--file",
-        help="Graphs of your own: .pt of PyG Data, .npz, .safetensors, .json; or molecules: .smi, "
-        ".csv with a column 'smiles'.",
+        help="Your own graphs: PyG Data in .pt, .npz, .safetensors, .json; or a table of "
+        "molecules: .csv, .tsv, .smi, .sdf, .parquet.",
         rich_help_panel=_WHICH,
         show_default=False,
     ),
@@ -133,11 +133,83 @@ Limit = Annotated[
     int | None,
     typer.Option(
         "--limit",
+        "--head",
         min=1,
-        help="No more graphs than this, the first of the split.",
+        help="At most this many graphs, the first of the split; of a table, the first rows.",
         rich_help_panel=_WHICH,
         show_default=False,
     ),
+]
+Sample = Annotated[
+    int | None,
+    typer.Option(
+        "--sample",
+        min=1,
+        help="This many graphs or rows of a table, drawn at random by --seed.",
+        rich_help_panel=_WHICH,
+        show_default=False,
+    ),
+]
+GraphsFactory = Annotated[
+    str | None,
+    typer.Option(
+        "--graphs",
+        metavar="MODULE:FACTORY",
+        help="Your own graphs of any kind: a function without arguments that returns a PyG dataset "
+        "or a list of Data.",
+        rich_help_panel=_WHICH,
+        show_default=False,
+    ),
+]
+SmilesColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--smiles-column",
+        help="Of a table: the column of molecules; by default found by its name.",
+        rich_help_panel=_WHICH,
+        show_default=False,
+    ),
+]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        help="Of a table: the column of labels, or several separated by commas; by default found "
+        "by its name.",
+        rich_help_panel=_WHICH,
+        show_default=False,
+    ),
+]
+NameColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--name-column",
+        help="Of a table: the column of names; by default found by its name.",
+        rich_help_panel=_WHICH,
+        show_default=False,
+    ),
+]
+Salts = Annotated[
+    Literal["keep", "largest", "warn"],
+    typer.Option(
+        "--salts",
+        help="Molecules of several parts: keep all parts, the largest one, or keep all and warn.",
+        rich_help_panel=_WHICH,
+    ),
+]
+Task = Annotated[
+    Literal["classification", "binary", "multilabel", "regression"] | None,
+    typer.Option(
+        "--task",
+        help="What the model predicts: one of several classes, one logit for two classes, several "
+        "yes-or-no targets, or numbers; by default what the labels or the weights say.",
+        rich_help_panel=_NETWORK,
+        show_default=False,
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Exit code 3 if a row could not be read.", rich_help_panel=_WORK),
 ]
 Data = Annotated[
     Path | None,
@@ -212,11 +284,11 @@ Options = Annotated[
     ),
 ]
 Target = Annotated[
-    int | None,
+    str | None,
     typer.Option(
         "--target",
-        min=0,
-        help="The class to explain; by default the predicted one.",
+        help="The class or output to explain, by its name or number, or [b]all[/b]; by default the "
+        "predicted class.",
         rich_help_panel=_WORK,
         show_default=False,
     ),
@@ -284,6 +356,16 @@ Draw = Annotated[
         show_default=False,
     ),
 ]
+ResultsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        help="Also write the results: .json, .csv or .parquet with a row for every node, or .sdf "
+        "with atom properties.",
+        rich_help_panel=_OUT,
+        show_default=False,
+    ),
+]
 JsonFile = Annotated[
     Path | None,
     typer.Option(
@@ -300,14 +382,14 @@ StoreOption = Annotated[
     Path,
     typer.Option(
         "--store",
-        help="Where results are kept; what is there already is not done again.",
+        help="Where results are kept; graphs already explained there are not explained again.",
         rich_help_panel=_WORK,
     ),
 ]
 
 
 def help_of(command: Callable[..., Any]) -> str:
-    """The docstring of a command as its help: a line for each paragraph, wrapped when shown."""
+    """The docstring of a command as its help: one line per paragraph, wrapped when shown."""
     paragraphs = (inspect.getdoc(command) or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
@@ -320,6 +402,6 @@ def examples(*lines: str) -> str:
     <BLANKLINE>
     [cyan]gstarx version[/cyan]
     """
-    # a bracket in a command is no markup
+    # a bracket in a command is not markup
     shown = (line.replace("[", r"\[") for line in lines)
     return "\n\n".join(["[b]Examples[/b]", *(f"[cyan]{line}[/cyan]" for line in shown)])

@@ -1,4 +1,4 @@
-"""One explanation as it is printed: as JSON, and for the eye."""
+"""One explanation, printed as JSON or as a table."""
 
 from __future__ import annotations
 
@@ -10,38 +10,42 @@ from numpy.typing import NDArray
 from rich.table import Table
 from rich.text import Text
 
-from gstarx.cli.console import CommandError, note, out, table
-from gstarx.cli.graphs import InputSelection, Subject, node_labels
+from gstarx.cli.console import note, out, table
+from gstarx.cli.inputs import InputSelection, Subject, node_labels
 from gstarx.cli.methods import OptionsOf
 
 if TYPE_CHECKING:
+    from gstarx.datasets import UnreadableRow
     from gstarx.explainers import Explanation, NodeExplainer
     from gstarx.metrics import Faithfulness
 
-#: Cells of the longest bar, and the colors of scores for and against; color-blind people can
-#: tell them apart.
+#: Width of the longest bar in characters, and the colors of positive and negative scores, which
+#: color-blind readers can tell apart.
 _WIDTH = 20
 _FOR, _AGAINST = "dark_orange", "dodger_blue1"
 
 
 @dataclass(frozen=True)
 class Record:
-    """An explanation of a graph with everything that is said of it."""
+    """An explanation of a graph, with its metrics and settings.
 
+    ``outputs`` are probabilities of all classes or targets, or the values of a regression;
+    ``metrics`` are ``None`` where nothing is known of the scale of a regression.
+    """
+
+    inputs: InputSelection
     subject: Subject
     explainer: str
     explanation: Explanation
     selected: list[int]
-    metrics: Faithfulness
-    probabilities: list[float]
-    class_names: tuple[str, ...]
+    metrics: Faithfulness | None
+    outputs: list[float]
     sparsity: float
-    seed: int
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def drawn_scores(self) -> NDArray[np.float64]:
-        """The scores; of a search, which has none, ones for the nodes it selects."""
+        """The scores; for a search, which has none, ones for the nodes it selects."""
         if self.explanation.node_scores is not None:
             scores: NDArray[np.float64] = self.explanation.node_scores.numpy()
             return scores
@@ -50,35 +54,34 @@ class Record:
         return marked
 
     @property
-    def predicted(self) -> int:
-        """The class with the highest probability."""
-        return int(np.argmax(self.probabilities))
+    def target(self) -> int:
+        """The class or output that was explained."""
+        return int(self.explanation.target_class)
 
-    def class_name(self, number: int | None) -> str | None:
-        """What a class stands for, where that is known."""
-        if number is None or not 0 <= number < len(self.class_names):
-            return None
-        return self.class_names[number]
+    def output_name(self, number: int | None) -> str | None:
+        """What a class or target is called, where that is known."""
+        names = self.inputs.output_names
+        return names[number] if number is not None and 0 <= number < len(names) else None
 
     def as_dict(self) -> dict[str, Any]:
         """What ``--json`` prints."""
-        from gstarx.datasets import label_of
         from gstarx.evaluation import recorded
 
         kept = recorded(self.explanation)
+        data = self.subject.data
         return {
             "graph": self.subject.name,
+            "smiles": data.get("smiles") or None,
             "dataset": self.subject.dataset,
             "position": self.subject.position,
-            "prediction": {
-                "class": self.predicted,
-                "name": self.class_name(self.predicted),
-                "probabilities": self.probabilities,
-            },
+            "prediction": self._prediction(),
             "target": kept["target"],
-            "label": label_of(self.subject.data),
+            "target_name": self.output_name(kept["target"]),
+            "label": self._label(),
             "nodes": self._nodes(),
-            "metrics": asdict(self.metrics),
+            "metrics": None if self.metrics is None else asdict(self.metrics),
+            "worth": self._worth("worth"),
+            "component_worth": self._worth("component_worth"),
             "sparsity": self.sparsity,
             "explainer": self.explainer,
             "options": self.options,
@@ -86,8 +89,32 @@ class Record:
             "estimator": kept["estimator"],
             "evaluations": kept["evaluations"],
             "cpu_seconds": kept["cpu_seconds"],
-            "seed": self.seed,
+            "seed": self.inputs.seed,
         }
+
+    def _worth(self, name: str) -> float | None:
+        worth = self.explanation.get(name)
+        return None if worth is None or worth.numel() != 1 else float(worth)
+
+    def _prediction(self) -> dict[str, Any]:
+        names = list(self.inputs.output_names) or None
+        if self.inputs.network.task == "regression":
+            return {"values": self.outputs, "names": names}
+        if self.inputs.network.task == "multilabel":
+            return {"probabilities": self.outputs, "names": names}
+        predicted = int(np.argmax(self.outputs))
+        name = self.output_name(predicted)
+        return {"class": predicted, "name": name, "probabilities": self.outputs}
+
+    def _label(self) -> int | float | None:
+        from gstarx.datasets import label_of
+
+        if self.inputs.network.task not in ("multilabel", "regression"):
+            return label_of(self.subject.data)
+        y = self.subject.data.get("y")
+        if y is None or y.numel() <= self.target or bool(y.reshape(-1)[self.target].isnan()):
+            return None
+        return float(y.reshape(-1)[self.target])
 
     def _nodes(self) -> list[dict[str, Any]]:
         from gstarx.evaluation import recorded
@@ -95,110 +122,132 @@ class Record:
         labels = node_labels(self.subject.data)
         kept = recorded(self.explanation)
         scores, errors = kept["scores"], kept["std_errors"]
-        chosen = set(self.selected)
+        selected_nodes = set(self.selected)
         return [
             {
                 "index": node,
                 "label": labels[node],
                 "score": None if scores is None else float(scores[node]),
                 "std_error": None if errors is None else float(errors[node]),
-                "selected": node in chosen,
+                "selected": node in selected_nodes,
             }
             for node in range(len(labels))
         ]
 
     def show(self) -> None:
-        """Print the explanation for the eye."""
-        console, found = out(), self.explanation
+        """Print the explanation for the terminal."""
+        console, explanation = out(), self.explanation
         title = Text(self.subject.name, style="bold")
-        if self.subject.dataset and isinstance(self.subject.data.get("smiles"), str):
-            title.append(f"  {self.subject.data.smiles}", style="dim")
+        smiles = self.subject.data.get("smiles")
+        if isinstance(smiles, str) and smiles != self.subject.name:
+            title.append(f"  {smiles}", style="dim")
         console.print(title, soft_wrap=True)
-        console.print(self._prediction())
+        console.print(self._shown_prediction())
         console.print(_node_table(self._nodes()))
         kept = counted(len(self.selected), "node")
-        shown = ", ".join(
-            f"{name} {getattr(self.metrics, key):.3f}"
-            for name, key in (
-                ("fidelity", "fidelity"),
-                ("inverse fidelity", "inverse_fidelity"),
-                ("H-fidelity", "harmonic_fidelity"),
+        if self.metrics is None:
+            console.print(f"* {kept} kept at sparsity {self.sparsity:g}")
+        else:
+            shown = ", ".join(
+                f"{name} {getattr(self.metrics, key):.4f}"
+                for name, key in (
+                    ("fidelity", "fidelity"),
+                    ("inverse fidelity", "inverse_fidelity"),
+                    ("H-fidelity", "harmonic_fidelity"),
+                )
             )
-        )
-        console.print(f"* {kept} kept at sparsity {self.sparsity:g}: {shown}")
+            console.print(f"* {kept} kept at sparsity {self.sparsity:g}: {shown}")
+        worth, parts = self._worth("worth"), self._worth("component_worth")
+        total = float(self.drawn_scores.sum())
+        # values that ignore edges sum to the worth of the whole
+        if (
+            worth is not None
+            and parts is not None
+            and abs(worth - parts) > 1e-4 > abs(total - parts)
+        ):
+            console.print(
+                f"The parts of the graph are not connected: the scores sum to {parts:.4f}, the "
+                f"worth of the parts, and the whole is worth {worth:.4f}"
+            )
         how = [self.explainer]
-        if found.exact is not None:
-            how.append("exact" if found.exact else "estimated")
-        if found.evaluations is not None:
-            how.append(f"{counted(found.evaluations, 'part')} of the graph evaluated")
-        how.append(f"{found.seconds:.2f} s of CPU")
+        if explanation.exact is not None:
+            how.append("exact" if explanation.exact else "estimated")
+        if explanation.evaluations is not None:
+            how.append(f"{counted(explanation.evaluations, 'part')} of the graph evaluated")
+        how.append(f"{explanation.seconds:.2f} s of CPU")
         console.print(", ".join(how) + "\n", style="dim")
 
-    def _prediction(self) -> Text:
-        from gstarx.datasets import label_of
+    def _shown_prediction(self) -> Text:
+        label, target = self._label(), self.target
+        if self.inputs.network.task == "regression":
+            name = self.output_name(target) or f"output {target}"
+            text = Text(f"Predicted: {name} {self.outputs[target]:.4g}")
+            if label is not None:
+                text.append(f"; its label is {label:.4g}")
+            return text
+        if self.inputs.network.task == "multilabel":
+            name = self.output_name(target) or f"target {target}"
+            text = Text(f"Predicted: {name}, probability {self.outputs[target]:.3f}")
+            if label is not None:
+                text.append(f"; its label is {label:g}")
+            return text
 
         def named(number: int) -> str:
-            name = self.class_name(number)
+            name = self.output_name(number)
             return f"class {number}" + (f" ({name})" if name else "")
 
-        said = Text(f"Predicted: {named(self.predicted)}, ")
-        said.append(f"probability {self.probabilities[self.predicted]:.3f}")
-        label = label_of(self.subject.data)
-        if label is not None and label != self.predicted:
-            said.append(f"; its label is {named(label)}")
-        if self.explanation.target_class != self.predicted:
-            said.append(f". Explained: {named(self.explanation.target_class)}")
-        return said
+        predicted = int(np.argmax(self.outputs))
+        text = Text(f"Predicted: {named(predicted)}, ")
+        text.append(f"probability {self.outputs[predicted]:.3f}")
+        if label is not None and label != predicted:
+            text.append(f"; its label is {named(int(label))}")
+        if target != predicted:
+            text.append(f". Explained: {named(target)}")
+        return text
 
 
 @dataclass(frozen=True)
 class Judge:
-    """How explanations are made and judged, the same for all graphs of a command."""
+    """How explanations are computed and evaluated, the same for all graphs of a command."""
 
-    asked: InputSelection
+    inputs: InputSelection
     sparsity: float
-    seed: int
-    target: int | None
-    return_type: str
 
     def record(
-        self, name: str, explainer: NodeExplainer, subject: Subject, options: OptionsOf
+        self,
+        name: str,
+        explainer: NodeExplainer,
+        subject: Subject,
+        options: OptionsOf,
+        target: int | None,
     ) -> Record:
         """Explain a graph.
 
         A graph of a dataset gets the same random numbers here and in a run with the same seed.
         """
-        from gstarx.evaluation import Pipeline
-
-        model, data = self.asked.network.model, subject.data
-        pipeline = Pipeline(model, seed=self.seed, target=self.target, return_type=self.return_type)
-        if self.target is not None:
-            self._check_target(model, data)
+        pipeline, data = self.inputs.pipeline(target), subject.data
         explanation = pipeline.explain(explainer, data, subject.position)
-        evaluated = pipeline.evaluate(data, explanation, sparsities=[self.sparsity])["top"]
+        metrics = None
+        if pipeline.mode == "regression" and pipeline.reference is None:
+            selected = explanation.select(sparsity=self.sparsity)
+        else:
+            evaluated = pipeline.evaluate(data, explanation, sparsities=[self.sparsity])["top"]
+            selected, metrics = evaluated.selections[0], evaluated.metrics[0]
         return Record(
+            inputs=self.inputs,
             subject=subject,
             explainer=name,
             explanation=explanation,
-            selected=evaluated.selections[0].tolist(),
-            metrics=evaluated.metrics[0],
-            probabilities=pipeline.probabilities(explanation.prediction),
-            class_names=self.asked.class_names,
+            selected=selected.tolist(),
+            metrics=metrics,
+            outputs=pipeline.probabilities(explanation.prediction),
             sparsity=self.sparsity,
-            seed=self.seed,
             options=dict(options[name]),
         )
 
-    def _check_target(self, model: Any, data: Any) -> None:
-        from gstarx.gnn import ModelTask
-
-        classes = ModelTask(return_type=self.return_type).output(model, data).shape[1]
-        if self.target is not None and self.target >= classes:
-            raise CommandError(f"--target must be a class in 0..{classes - 1} (got {self.target})")
-
 
 def counted(number: int, what: str) -> str:
-    """A number of things.
+    """A number with its noun.
 
     >>> counted(1, "node"), counted(1200, "part")
     ('1 node', '1,200 parts')
@@ -207,10 +256,20 @@ def counted(number: int, what: str) -> str:
 
 
 def failed(subject: Subject, error: Exception) -> dict[str, Any]:
-    """What is printed of a graph that could not be explained; also said on stderr."""
+    """The entry for a graph that could not be explained; the error also goes to stderr."""
     message = f"{type(error).__name__}: {error}"
     note(f"error: {subject.name}: {message}")
     return {"graph": subject.name, "position": subject.position, "error": message}
+
+
+def skipped_row(row: UnreadableRow) -> dict[str, Any]:
+    """What ``--json`` prints of a row that could not be read."""
+    return {
+        "graph": row.name or row.text,
+        "line": row.line,
+        "smiles": row.text,
+        "error": f"skipped: {row.reason}",
+    }
 
 
 def _node_table(nodes: list[dict[str, Any]]) -> Table:
@@ -234,7 +293,7 @@ def _node_table(nodes: list[dict[str, Any]]) -> Table:
 
 
 def _bar(share: float) -> Text:
-    """A bar from the middle, to the right where the share is positive."""
+    """A bar from the middle: to the right if the share is positive, else to the left."""
     length = round(_WIDTH / 2 * abs(share))
     half = _WIDTH // 2
     if share < 0:

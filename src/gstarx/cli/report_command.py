@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gstarx._internal.one_thread import one_thread
-from gstarx.cli.console import only_json, out, print_json, show_progress, writable
-from gstarx.cli.graphs import InputSelection, Subject
+from gstarx.cli.console import (
+    CommandError,
+    WrongUse,
+    note,
+    only_json,
+    out,
+    print_json,
+    show_progress,
+    writable,
+)
+from gstarx.cli.inputs import InputSelection, Subject, takes_inputs
 from gstarx.cli.options import (
     SPARSITY,
     AsJson,
     Baseline,
-    Data,
     Explainers,
-    Files,
-    Limit,
-    MaybeDataset,
-    MaybeSplit,
-    Model,
     Options,
-    Positions,
-    ReturnType,
-    Seed,
-    Sentences,
     Share,
-    Smiles,
     Sparsity,
-    Weights,
     examples,
 )
+from gstarx.cli.runs_command import runs_of
 
 if TYPE_CHECKING:
+    from gstarx.explainers import Explanation
     from gstarx.report import ReportData
+
 
 EXAMPLES = examples(
     "gstarx report nitro --split test --limit 20",
@@ -46,33 +46,23 @@ EXAMPLES = examples(
 )
 
 
+@takes_inputs
 def report(
     ctx: typer.Context,
-    dataset: MaybeDataset = None,
-    graphs: Positions = None,
-    smiles: Smiles = None,
-    sentence: Sentences = None,
-    file: Files = None,
-    split: MaybeSplit = None,
+    inputs: InputSelection,
     from_store: Annotated[
         Path | None,
         typer.Option(
             "--store",
-            help="Show what the runs in this store have found, on graphs that all of them have.",
+            help="Show the results of the runs in this store, on graphs that all of them have.",
             show_default=False,
         ),
     ] = None,
-    limit: Limit = None,
-    data: Data = None,
-    model: Model = None,
-    weights: Weights = None,
-    return_type: ReturnType = "raw",
     explainer: Explainers = ["gstarx", "subgraphx", "graphsvx"],  # noqa: B006
     option: Options = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
     share: Share = None,
-    seed: Seed = 0,
     title: Annotated[str | None, typer.Option(help="Of the page.", show_default=False)] = None,
     output: Annotated[Path, typer.Option(help="The page, .html.")] = Path("report.html"),
     as_json: AsJson = False,
@@ -82,100 +72,178 @@ def report(
     The page needs no network and can be sent to others as it is.
     """
     from gstarx.cli.methods import create_explainers, parse_options
-    from gstarx.cli.stored_results import stored_results
+    from gstarx.report import write_report
 
     writable(output, ".html")
-    asked = InputSelection(
-        dataset, graphs, smiles, sentence, file, split, limit, data, model, weights
-    )
     if from_store is None:
-        asked.check()  # before torch is loaded, which takes seconds
+        inputs.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
         methods: Mapping[str, Any]
         if from_store is not None:
-            asked, methods = stored_results(from_store, asked)
+            inputs, methods = stored_results(from_store, inputs)
         else:
             known = getattr(ctx.obj, "explainers", {})
             options = parse_options(option or (), explainer, known, share)
-            methods = create_explainers(asked, options, baseline=baseline, seed=seed)
-        found = gathered(
-            asked, methods, title=title, sparsity=sparsity, seed=seed, return_type=return_type
-        )
-        from gstarx.report import write_report
-
-        write_report(output, found)
+            methods = create_explainers(inputs, options, baseline=baseline)
+        report_data = gathered(inputs, methods, title=title, sparsity=sparsity)
+        write_report(output, report_data)
     if as_json:
-        print_json(summary(found, output), stream)
+        print_json(summary(report_data, output), stream)
     else:
         out().print(f"wrote {output}", soft_wrap=True)
+    inputs.finish()
 
 
 def gathered(
-    asked: InputSelection,
+    inputs: InputSelection,
     methods: Mapping[str, Any],
     *,
     title: str | None = None,
     sparsity: float = SPARSITY,
-    seed: int = 0,
-    **more: Any,
 ) -> ReportData:
-    """Everything that the page about some graphs shows.
+    """Everything that the report on a set of graphs shows.
 
     Parameters
     ----------
-    asked
+    inputs
         Which graphs and which network.
     methods
-        Explainers by name, or what they have found for every graph.
-    title, sparsity, seed
+        Explainers by name, or their explanations of every graph.
+    title, sparsity
         Of the page.
-    **more
-        Options of :func:`gstarx.report.build_report`.
     """
     from gstarx.report import build_report
 
-    subjects = asked.subjects()
+    subjects = inputs.subjects()
+    inputs.check_reference()
+    targets = inputs.targets(subjects[0].data)
+    if len(targets) > 1:
+        raise WrongUse(f"a report is about one target (got --target {inputs.target})")
     return build_report(
-        asked.network.model,
+        inputs.network.model,
         [subject.data for subject in subjects],
         methods,
-        title=title or f"{asked.network.name} explained",
-        class_names=asked.class_names,
+        title=title or f"{inputs.network.name} explained",
+        class_names=inputs.output_names,
         names=[subject.name for subject in subjects],
         positions=[subject.position for subject in subjects],
-        model_facts={"name": asked.network.name, **asked.network.facts},
-        dataset_facts=_dataset_facts(asked, subjects),
+        model_facts={"name": inputs.network.name, **inputs.network.facts},
+        dataset_facts=_dataset_facts(inputs, subjects),
         sparsity=sparsity,
-        seed=seed,
+        seed=inputs.seed,
+        target=targets[0],
+        mode=inputs.mode,
+        return_type=inputs.return_type,
+        **({} if inputs.reference is None else {"reference": inputs.reference}),
         progress=show_progress(),
-        **more,
     )
 
 
-def summary(found: ReportData, path: Path) -> dict[str, Any]:
-    """What ``--json`` prints of a page."""
+def summary(report_data: ReportData, path: Path) -> dict[str, Any]:
+    """What ``--json`` prints about a report."""
     from gstarx.metrics import average
 
     return {
         "report": str(path),
-        "title": found.title,
-        "graphs": len(found.rows[0].graphs),
-        "accuracy": found.accuracy,
-        "sparsity": found.sparsity,
-        "seed": found.seed,
+        "title": report_data.title,
+        "graphs": len(report_data.rows[0].graphs),
+        "accuracy": report_data.accuracy,
+        "sparsity": report_data.sparsity,
+        "seed": report_data.seed,
         "rows": [
             {"name": row.name, "kind": row.kind, "metrics": asdict(average(row.graphs))}
-            for row in found.rows
+            for row in report_data.rows
         ],
     }
 
 
-def _dataset_facts(asked: InputSelection, subjects: list[Subject]) -> dict[str, str]:
+def _dataset_facts(inputs: InputSelection, subjects: list[Subject]) -> dict[str, str]:
     facts = {"graphs shown": f"{len(subjects):,}"}
-    if asked.dataset is None or asked.loaded is None:
+    if inputs.source is None or inputs.loaded is None:
         return facts
-    loaded = asked.loaded
+    loaded = inputs.loaded
     about = {"name": loaded.name, "about": loaded.description, "source": loaded.source}
-    if asked.split is not None:
-        facts["split"] = asked.split
+    if inputs.split is not None:
+        facts["split"] = inputs.split
+    if loaded.unreadable and inputs.dataset is None:
+        facts["rows skipped"] = f"{len(loaded.unreadable):,}"
     return {**about, "graphs": f"{len(loaded):,}", **facts}
+
+
+def stored_results(
+    store: Path, inputs: InputSelection
+) -> tuple[InputSelection, dict[str, list[Explanation]]]:
+    """The graphs that all runs of a store have explained, and the explanations of each run.
+
+    Parameters
+    ----------
+    store
+        The store; its runs must be about one dataset, one network and one target.
+    inputs
+        The other options of the command: ``limit`` and ``data``.
+    """
+    if any((inputs.dataset, inputs.smiles, inputs.sentence, inputs.file, inputs.graphs)) or (
+        inputs.model or inputs.weights
+    ):
+        raise WrongUse("--store knows its graphs and network: say nothing else about them")
+    from gstarx.runs import StoreError, explanation_of
+
+    runs = runs_of(store)
+    for field in ("dataset", "model", "target"):
+        several = sorted({str(run[field]) for run in runs})
+        if len(several) > 1:
+            raise CommandError(f"the runs in {store} are about several: {', '.join(several)}")
+    rows = {}
+    for run in runs:
+        try:
+            rows[_name(run, runs)] = _rows(store, run["run"])
+        except StoreError as error:
+            note(f"warning: {run['explainer']} is left out: {error}")
+    common = sorted(set.intersection(*map(set, rows.values()))) if rows else []
+    if not common:
+        raise CommandError(f"there is no graph that all {len(rows)} runs in {store} have explained")
+    common = common[: inputs.limit]
+    explanations = {
+        name: [explanation_of(by_graph[graph]) for graph in common]
+        for name, by_graph in rows.items()
+    }
+    return _inputs_of(runs[0]["spec"], common, inputs), explanations
+
+
+def _inputs_of(
+    spec: Mapping[str, Any], positions: list[int], inputs: InputSelection
+) -> InputSelection:
+    """The inputs of a run, from its specification."""
+    dataset, model = spec["dataset"], spec["model"]
+    known = {field.name for field in fields(InputSelection)}
+    own = {} if dataset["name"] else dataset["options"]
+    return replace(
+        inputs,
+        dataset=dataset["name"],
+        file=None if dataset.get("file") is None else [Path(dataset["file"])],
+        graphs=dataset.get("graphs"),
+        positions=[str(position) for position in positions],
+        model=model.get("factory"),
+        weights=None if model["weights"] is None else Path(model["weights"]),
+        return_type=model.get("return_type", "raw"),
+        target=None if spec.get("target") is None else str(spec["target"]),
+        **{
+            "limit": None,
+            **{name: value for name, value in own.items() if name in known},
+            "task": model.get("task"),
+        },
+    )
+
+
+def _name(run: Mapping[str, Any], runs: list[dict[str, Any]]) -> str:
+    """The name of the explainer, with the run where it has several."""
+    same = [other for other in runs if other["explainer"] == run["explainer"]]
+    return str(run["explainer"]) if len(same) == 1 else f"{run['explainer']} {run['run'][:6]}"
+
+
+def _rows(store: Path, run: str) -> dict[int, dict[str, Any]]:
+    from gstarx import runs
+    from gstarx.runs import OF_A_RESULT
+
+    rows = runs.read(store, run=run, columns=["graph", "error", *OF_A_RESULT]).to_pylist()
+    return {row["graph"]: row for row in rows if row["error"] is None}

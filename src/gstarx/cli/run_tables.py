@@ -13,9 +13,12 @@ import numpy as np
 from gstarx.cli.console import as_json, out, table
 from gstarx.metrics import METRICS
 
-#: What a table for the eye shows of the metrics.
+#: The metrics that printed tables show.
 SHOWN = ("fidelity", "inverse_fidelity", "harmonic_fidelity", "sparsity")
-_PLAIN = ("run", "dataset", "split", "graph", "explainer", "num_nodes", "target", "exact")
+_PLAIN = (
+    *("run", "dataset", "split", "graph", "name", "smiles", "explainer", "num_nodes", "target"),
+    "exact",
+)
 _TIMES = ("evaluations", "cpu_seconds")
 
 
@@ -25,18 +28,18 @@ def averages(
     """How many graphs of a run are explained, and the mean metrics at every sparsity."""
     from gstarx import runs
 
-    found = runs.read(store, run=run, columns=["graph", "error", "sparsities", *METRICS])
+    stored = runs.read(store, run=run, columns=["graph", "error", "sparsities", *METRICS])
     rows = [
         row
-        for row in found.to_pylist()
+        for row in stored.to_pylist()
         if row["error"] is None and (graphs is None or row["graph"] in graphs)
     ]
     if not rows:
         return 0, []
     points = []
-    for at, asked in enumerate(rows[0]["sparsities"]):
+    for at, sparsity in enumerate(rows[0]["sparsities"]):
         means = {name: float(np.mean([row[name][at] for row in rows])) for name in METRICS}
-        points.append({"asked_sparsity": asked, **means})
+        points.append({"asked_sparsity": sparsity, **means})
     return len(rows), points
 
 
@@ -58,12 +61,12 @@ def as_text(rows: list[Mapping[str, Any]], suffix: str) -> str:
     """Rows of a store as the text of a file.
 
     JSON holds everything, a row per graph. CSV has a line for every graph and sparsity, with all
-    metrics, and a line with the error for a graph that failed.
+    scores and metrics, and a line with the error for a graph that failed.
     """
     if suffix == ".json":
         return as_json(rows) + "\n"
     text = io.StringIO()
-    names = [*_PLAIN, *_TIMES, "asked_sparsity", *METRICS, "selected", "error"]
+    names = [*_PLAIN, *_TIMES, "scores", "asked_sparsity", *METRICS, "selected", "error"]
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     for row in rows:
@@ -71,8 +74,9 @@ def as_text(rows: list[Mapping[str, Any]], suffix: str) -> str:
         if row["error"] is not None:
             writer.writerow(plain)
             continue
-        for at, asked in enumerate(row["sparsities"]):
-            found = {name: row[name][at] for name in METRICS}
-            chosen = " ".join(map(str, row["selected"][at]))
-            writer.writerow({**plain, "asked_sparsity": asked, **found, "selected": chosen})
+        plain["scores"] = " ".join(map(str, row["scores"] or ()))
+        for at, sparsity in enumerate(row["sparsities"]):
+            metrics = {name: row[name][at] for name in METRICS}
+            nodes = " ".join(map(str, row["selected"][at]))
+            writer.writerow({**plain, "asked_sparsity": sparsity, **metrics, "selected": nodes})
     return text.getvalue()

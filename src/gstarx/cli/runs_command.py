@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,19 +34,19 @@ app = typer.Typer(
 
 Run = Annotated[
     str | None,
-    typer.Option("--run", help="Only this run; the first letters will do.", show_default=False),
+    typer.Option("--run", help="Only this run; its first letters suffice.", show_default=False),
 ]
 
 
 @app.command("list", epilog=examples("gstarx runs list gstarx-runs"))
 def list_runs(store: StorePath, as_json: AsJson = False) -> None:
     """All runs of a store, oldest first."""
-    found = runs_of(store)
+    runs = runs_of(store)
     if as_json:
-        print_json(found)
+        print_json([_without_spec(run) for run in runs])
         return
     shown = table("run", "dataset", "split", "explainer", "explained", "failed", left=4)
-    for run in found:
+    for run in runs:
         counts = ("?" if run[key] is None else str(run[key]) for key in ("explained", "failed"))
         shown.add_row(run["run"][:12], run["dataset"], run["split"], run["explainer"], *counts)
     out().print(shown)
@@ -58,7 +59,7 @@ def show(store: StorePath, run: Run = None, as_json: AsJson = False) -> None:
     from gstarx.cli.run_tables import averages, show_points
 
     content = []
-    for about in _chosen(store, run):
+    for about in _matching_runs(store, run):
         try:
             count, points = averages(store, about["run"])
             rows = runs.read(store, run=about["run"], columns=["graph", "error"]).to_pylist()
@@ -68,7 +69,7 @@ def show(store: StorePath, run: Run = None, as_json: AsJson = False) -> None:
             note(f"warning: {error}")
             continue
         errors = [row for row in rows if row["error"] is not None]
-        content.append({**about, "points": points, "errors": errors})
+        content.append({**_without_spec(about), "points": points, "errors": errors})
         if as_json:
             continue
         title = f"{about['run'][:12]}  {about['explainer']} on {about['dataset']}, {count} graphs"
@@ -90,22 +91,22 @@ def resume(
     store: StorePath,
     run: Run = None,
     failed: Annotated[
-        bool, typer.Option("--failed", help="Do the graphs that failed once more instead.")
+        bool, typer.Option("--failed", help="Retry the graphs that failed instead.")
     ] = False,
     engine: Engine = "local",
     workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
-    """Go on with the runs of a store that were stopped."""
+    """Resume the runs of a store that were stopped."""
     from gstarx import runs
     from gstarx.runs import Store, check_format
 
     again = runs.retry_failed if failed else runs.resume
     check_format(store)
     damaged = Store(store).read_requests()[1] if run is None else {}
-    chosen = None if run is None else _chosen(store, run)[0]["run"]
+    run_id = None if run is None else _matching_runs(store, run)[0]["run"]
     with only_json(as_json) as stream:
-        reports = again(store, run=chosen, engine=engine, workers=workers, progress=show_progress())
+        reports = again(store, run=run_id, engine=engine, workers=workers, progress=show_progress())
     if as_json:
         print_json([asdict(report) for report in reports], stream)
     else:
@@ -134,7 +135,7 @@ def export(
     to: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="Where to: .csv, .json or .parquet.", show_default=False
+            metavar="FILE", help="The file: .csv, .json or .parquet.", show_default=False
         ),
     ],
     run: Run = None,
@@ -147,35 +148,35 @@ def export(
     from gstarx.cli.run_tables import as_text
 
     writable(to, ".csv", ".json", ".parquet")
-    chosen = None if run is None else _chosen(store, run)[0]["run"]
-    found = runs.read(store, run=chosen)
+    run_id = None if run is None else _matching_runs(store, run)[0]["run"]
+    rows = runs.read(store, run=run_id)
     if to.suffix == ".parquet":
         import pyarrow.parquet as parquet
 
         from gstarx._internal.atomic_write import written_aside
 
         with written_aside(to) as aside:
-            parquet.write_table(found, aside)
+            parquet.write_table(rows, aside)
     else:
-        write(to, as_text(found.to_pylist(), to.suffix))
-    out().print(f"wrote {found.num_rows} rows to {to}", soft_wrap=True)
+        write(to, as_text(rows.to_pylist(), to.suffix))
+    out().print(f"wrote {rows.num_rows} rows to {to}", soft_wrap=True)
 
 
 def runs_of(store: Path) -> list[dict[str, Any]]:
-    """Every run with what it was about and how far it is; what is damaged is said on stderr."""
-    found, problems = _listed(store)
+    """Every run with its settings and progress; damaged files are reported on stderr."""
+    listed, problems = _listed(store)
     for problem in problems.values():
         note(f"warning: {problem}")
-    return found
+    return listed
 
 
 def _listed(store: Path) -> tuple[list[dict[str, Any]], dict[str, StoreError]]:
-    """Every run, and what is wrong with files of the store, by run."""
+    """Every run, and the problems with files of the store, by run."""
     from gstarx.runs import Store, StoreError, check_format
 
     check_format(store)
     requests, problems = Store(store).read_requests()
-    found: dict[str, dict[str, Any]] = {}
+    by_run: dict[str, dict[str, Any]] = {}
     for request in requests:
         run, spec = request["name"].partition("-")[0], request["spec"]
         counts: tuple[int | None, int | None] = (None, None)
@@ -183,18 +184,33 @@ def _listed(store: Path) -> tuple[list[dict[str, Any]], dict[str, StoreError]]:
             counts = _counts(store, run)
         except StoreError as error:
             problems[run] = error
-        found[run] = {
+        by_run[run] = {
             "run": run,
-            "dataset": spec["dataset"]["name"],
+            "dataset": _dataset_title(spec["dataset"]),
             "split": spec["split"],
             "explainer": spec["explainer"]["name"],
             "options": spec["explainer"]["options"],
+            "model": spec["model"].get("factory") or spec["model"]["weights"],
             "weights": spec["model"]["weights"],
+            "target": spec.get("target"),
             "seed": spec["seed"],
             "explained": counts[0],
             "failed": counts[1],
+            "spec": spec,
         }
-    return list(found.values()), problems
+    return list(by_run.values()), problems
+
+
+def _without_spec(run: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in run.items() if name != "spec"}
+
+
+def _dataset_title(dataset: Mapping[str, Any]) -> str:
+    if dataset["name"]:
+        return str(dataset["name"])
+    return (
+        Path(dataset["file"]).stem if dataset.get("file") else dataset["graphs"].replace(":", ".")
+    )
 
 
 def _counts(store: Path, run: str) -> tuple[int, int]:
@@ -205,17 +221,17 @@ def _counts(store: Path, run: str) -> tuple[int, int]:
     return errors.null_count, len(errors) - errors.null_count
 
 
-def _chosen(store: Path, run: str | None) -> list[dict[str, Any]]:
-    """All runs, or the one whose name begins so."""
+def _matching_runs(store: Path, run: str | None) -> list[dict[str, Any]]:
+    """All runs, or the one whose name begins with ``run``."""
     if run is None:
         return runs_of(store)
     listed, problems = _listed(store)
-    found = [one for one in listed if one["run"].startswith(run)]
-    if len(found) > 1:
-        raise CommandError(f"{len(found)} runs begin with {run!r}: say more letters")
-    if not found:
+    matching = [one for one in listed if one["run"].startswith(run)]
+    if len(matching) > 1:
+        raise CommandError(f"{len(matching)} runs begin with {run!r}: give more letters")
+    if not matching:
         for name, problem in problems.items():
             if name.startswith(run):
                 raise problem
         raise CommandError(unknown("run", run, [one["run"] for one in listed]))
-    return found
+    return matching

@@ -35,7 +35,7 @@ _FIRST = ("nitro-gcn", "motifs-gcn")
 _TEXT = ("sst2-gcn", "sst2-gat", "tweets-gcn")
 _SHORTEST_TOKEN = 16
 _LIMITS = Limits()
-_WHERE, _MUCH = "Where it listens", "How much one request may ask for"
+_WHERE, _MUCH = "Where it listens", "Limits of a request"
 
 
 def serve(
@@ -49,7 +49,7 @@ def serve(
         str | None,
         typer.Option(
             "--run-dataset",
-            help="Which dataset of the store; by default the one with most rows.",
+            help="Which dataset of the store; by default the one with the most rows.",
             show_default=False,
         ),
     ] = None,
@@ -77,7 +77,7 @@ def serve(
         str,
         typer.Option(
             "--host",
-            help="The address to listen on; beyond this machine a token is asked for.",
+            help="The address to listen on; requests from other machines need a token.",
             rich_help_panel=_WHERE,
         ),
     ] = "127.0.0.1",
@@ -89,7 +89,7 @@ def serve(
         str | None,
         typer.Option(
             "--token",
-            help="What requests must show; made up where one is needed.",
+            help="The token that requests must carry; generated where one is needed.",
             envvar="GSTARX_TOKEN",
             rich_help_panel=_WHERE,
             show_default=False,
@@ -146,8 +146,8 @@ def serve(
 ) -> None:
     """Start the explorer, a web page that explains predictions and shows runs.
 
-    It works offline. Other machines are not let in unless [b]--host[/b] says so; then everybody
-    needs the address with the token, which is printed, and traffic is plain HTTP. Ctrl-C ends it.
+    It works offline. Only this machine can connect unless [b]--host[/b] says otherwise; then
+    everyone needs the printed address with its token, and traffic is plain HTTP. Ctrl-C stops it.
     """
     for package in ("fastapi", "uvicorn"):
         if find_spec(package) is None:
@@ -158,7 +158,7 @@ def serve(
     if token is not None and len(token) < _SHORTEST_TOKEN:
         raise WrongUse(f"--token must have {_SHORTEST_TOKEN} characters or more (got {len(token)})")
     if token is not None and (token != token.strip() or not token.isprintable()):
-        raise WrongUse("--token must neither begin nor end with a space nor hold a line break")
+        raise WrongUse("--token must not begin or end with a space or contain a line break")
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(24)
     if run is not None and not (run / "store.json").is_file():
@@ -196,26 +196,28 @@ def serve(
 def served_models(
     models: Sequence[str], weights: Path | None, return_type: str = "raw"
 ) -> tuple[ServedModel, ...]:
-    """The models that the options mean.
+    """The models that the options select.
 
     >>> [served.name for served in served_models(["motifs"], None)]
     ['motifs']
     """
-    own = [given for given in models if ":" in given]
-    if weights is not None and len(own) > 1:
+    factories = [model for model in models if ":" in model]
+    if weights is not None and len(factories) > 1:
         raise WrongUse("--weights goes with one --model module:factory (got several)")
-    found = [_served(given, weights if given in own else None, return_type) for given in models]
-    if weights is not None and not own:
-        found.append(_served(str(weights), None, return_type))
-    if not found:
+    served = [
+        _served(model, weights if model in factories else None, return_type) for model in models
+    ]
+    if weights is not None and not factories:
+        served.append(_served(str(weights), None, return_type))
+    if not served:
         missing = None if find_spec("spacy") and find_spec("transformers") else _NO_TEXT
-        found = [_shipped(name) for name in _FIRST]
-        found += [_shipped(name, missing) for name in _TEXT]
-    names = [served.name for served in found]
+        served = [_shipped(name) for name in _FIRST]
+        served += [_shipped(name, missing) for name in _TEXT]
+    names = [entry.name for entry in served]
     for name in names:
         if names.count(name) > 1:
             raise WrongUse(f"two models are called {name!r}: serve them one at a time")
-    return tuple(found)
+    return tuple(served)
 
 
 _NO_TEXT = "sentences need pip install 'gstarx[text]'"
@@ -226,18 +228,18 @@ def _shipped(name: str, missing: str | None = None) -> ServedModel:
     return ServedModel(short, ModelSource(name), _TITLES[name], missing)
 
 
-def _served(given: str, weights: Path | None, return_type: str) -> ServedModel:
-    if ":" in given:
-        return ServedModel(given, ModelSource(given, weights), return_type=return_type)
-    full = given if given in NETWORKS else f"{given}-gcn"
+def _served(model: str, weights: Path | None, return_type: str) -> ServedModel:
+    if ":" in model:
+        return ServedModel(model, ModelSource(model, weights), return_type=return_type)
+    full = model if model in NETWORKS else f"{model}-gcn"
     if full in NETWORKS:
         return _shipped(full)
-    path = Path(given)
+    path = Path(model)
     if path.suffix not in (".safetensors", ".pth"):
-        raise WrongUse(unknown("network or file of weights", given, NETWORKS))
+        raise WrongUse(unknown("network or file of weights", model, NETWORKS))
     if not path.is_file():
         raise WrongUse(f"there is no file of weights at {path}")
-    # published files are all called alike, in a directory that is named after their dataset
+    # published files share one name, in a directory that is named after their dataset
     folder = path.absolute().parent.name
     name = f"{folder}-{path.stem}" if path.suffix == ".pth" and folder in DATASETS else path.stem
     return ServedModel(name, ModelSource(weights=path.absolute()))

@@ -1,4 +1,4 @@
-"""The one optional settings file, ``gstarx.toml``: checked, and weaker than flags."""
+"""The optional settings file ``gstarx.toml``: validated, and overridden by flags."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILE = Path("gstarx.toml")
 
 
 class Settings(BaseModel):
-    """What a settings file can say.
+    """The content of a settings file.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Settings(BaseModel):
     seed
         The seed.
     engine, workers
-        Who does the work of runs.
+        Where and with how many processes runs are executed.
     json
         Whether to print JSON.
     explainers
@@ -55,31 +55,31 @@ class Settings(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _known_names(cls, given: Any) -> Any:
+    def _known_names(cls, content: Any) -> Any:
         valid = [field.alias or name for name, field in cls.model_fields.items()]
-        if isinstance(given, Mapping):
-            for name in given:
+        if isinstance(content, Mapping):
+            for name in content:
                 if name not in valid:
                     raise ValueError(unknown("setting", str(name), valid))
-        return given
+        return content
 
     @field_validator("explainer", "explainers")
     @classmethod
-    def _known_explainers(cls, given: Any) -> Any:
-        for name in [given] if isinstance(given, str) else given or ():
+    def _known_explainers(cls, value: Any) -> Any:
+        for name in [value] if isinstance(value, str) else value or ():
             if name not in explainer_names():
                 raise ValueError(unknown("explainer", name, explainer_names()))
-        return given
+        return value
 
     def defaults(self) -> dict[str, Any]:
-        """Defaults of options by the name of their parameter, ``explainers`` apart."""
-        said = self.model_dump(mode="json", exclude={"explainers"}, exclude_none=True)
+        """Defaults of options by the name of their parameter, without ``explainers``."""
+        settings = self.model_dump(mode="json", exclude={"explainers"}, exclude_none=True)
         renamed = {"json_": "as_json"}
-        return {renamed.get(name, name): value for name, value in said.items()}
+        return {renamed.get(name, name): value for name, value in settings.items()}
 
 
 def read_settings(path: Path | None) -> Settings:
-    """The settings in a file; by default in ``gstarx.toml``, if it is there."""
+    """Read the settings from a file; by default from ``gstarx.toml``, if it exists."""
     if path is None:
         if not FILE.is_file():
             return Settings()
@@ -97,10 +97,10 @@ def read_settings(path: Path | None) -> Settings:
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first thing that is wrong, in one line."""
+    """The first validation error, in one line."""
     problem = error.errors()[0]
     where = ".".join(str(part) for part in problem["loc"])
-    said = problem["msg"].removeprefix("Value error, ")
+    message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "value_error":
-        return said
-    return f"{where}: {said} (got {quoted(problem['input'])})"
+        return message
+    return f"{where}: {message} (got {quoted(problem['input'])})"

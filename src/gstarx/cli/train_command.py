@@ -20,7 +20,7 @@ from gstarx.cli.console import (
     writable,
 )
 from gstarx.cli.options import AsJson, Data, Seed, complete_dataset, examples
-from gstarx.registry import DATASETS
+from gstarx.registry import DATASETS, DatasetSource
 
 if TYPE_CHECKING:
     from gstarx.datasets import GraphDataset
@@ -60,9 +60,9 @@ def train(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Train a network of the paper, by its published settings where there are such.
+    """Train a network of the paper, with its published settings where they exist.
 
-    Ctrl-C pauses it: the same command goes on where it was.
+    Ctrl-C pauses it: the same command continues where it stopped.
     """
     if not dataset.endswith(".csv") and dataset not in DATASETS:
         raise typer.BadParameter(unknown("dataset", dataset, DATASETS), param_hint="DATASET")
@@ -87,11 +87,11 @@ def train(
 
 def _loaded(name: str, root: Path | None, smiles: str, label: str) -> GraphDataset:
     from gstarx import datasets
-    from gstarx.cli.graphs import load_dataset
+    from gstarx.cli.inputs import load_dataset
 
     if name.endswith(".csv"):
-        return datasets.from_csv(name, smiles=smiles, label=label)
-    return load_dataset(name, root)
+        return datasets.from_table(name, smiles=smiles, label=label)
+    return load_dataset(DatasetSource(name=name, root=None if root is None else str(root)))
 
 
 def _trained(
@@ -100,15 +100,15 @@ def _trained(
     from gstarx import models
 
     changes = {} if epochs is None else {"epochs": epochs}
-    chosen = models.recipe(dataset.name, network, **changes)
+    recipe = models.recipe(dataset.name, network, **changes)
     if pause.exists():
         note(f"going on with {pause}")
     try:
-        found = models.train(
+        result = models.train(
             network,
             dataset,
             seed=seed,
-            settings=chosen.settings,
+            settings=recipe.settings,
             checkpoint=pause,
             progress=show_progress(),
         )
@@ -117,7 +117,7 @@ def _trained(
             note(f"paused: the same command goes on from {pause}")
         raise
     pause.unlink(missing_ok=True)
-    return found
+    return result
 
 
 def _stored(path: Path, dataset: GraphDataset, result: TrainingResult) -> dict[str, Any]:

@@ -18,20 +18,20 @@ _PACKAGES = ("torch", "torch_geometric", "numpy", "numba", "rdkit", "spacy", "tr
 
 def version(as_json: AsJson = False) -> None:
     """The versions of GStarX and of the packages it depends on."""
-    found: dict[str, str | None] = {
+    versions: dict[str, str | None] = {
         "gstarx": __version__,
         "python": platform.python_version(),
     }
     for package in _PACKAGES:
         try:
-            found[package] = version_of(package)
+            versions[package] = version_of(package)
         except PackageNotFoundError:
-            found[package] = None
+            versions[package] = None
     if as_json:
-        print_json(found)
+        print_json(versions)
         return
     shown = table("", "", left=2)
     shown.show_header = False
-    for name, number in found.items():
+    for name, number in versions.items():
         shown.add_row(name, number or "not installed")
     out().print(shown)

@@ -1,4 +1,4 @@
-"""The processed form of a dataset, kept on disk: built once, read in seconds."""
+"""A cache of processed datasets on disk: built once, read in seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gstarx._internal.atomic_write import written_aside
 
 _LOG = logging.getLogger(__name__)
 
-#: Changes whenever files written before would be read wrongly.
+#: Incremented whenever older files would be read incorrectly.
 _FORMAT = 1
 _SIZES = ":sizes"
 
@@ -38,25 +38,25 @@ def cached_graphs(
     version: int,
     build: Callable[[], list[Data]],
 ) -> list[Data]:
-    """The graphs that ``build`` makes, from disk where they were made before.
+    """The graphs that ``build`` returns, from disk if they were built before.
 
-    A stored file is found by the content of the sources, the options and the version: a change in
-    any of them builds anew. The file holds tensors and JSON, never code. A damaged file is set
-    aside and built again. A directory that cannot be written only means that nothing is stored.
+    The key of a file is the content of the sources, the options and the version: if any of them
+    changes, the graphs are built again. The file holds tensors and JSON, never code. A damaged
+    file is renamed and built again. If the directory is not writable, nothing is stored.
 
     Parameters
     ----------
     name
         Name of the dataset, the beginning of the file name.
     sources
-        The raw files. Their content counts, not where they lie or when they were written.
+        The raw files. Only their content counts, not their paths or dates.
     options
-        What else the graphs depend on; anything that JSON can say.
+        What else the graphs depend on; anything that JSON can represent.
     version
         Version of the code in ``build``.
     build
-        Makes the graphs. All must have the same attributes: tensors, which may differ in length
-        along the dimension PyG concatenates, or strings, numbers and lists that JSON keeps.
+        Builds the graphs. All must have the same attributes: tensors, which may differ in length
+        along the dimension PyG concatenates, or strings, numbers and lists that JSON preserves.
 
     Returns
     -------
@@ -99,12 +99,12 @@ def _key(name: str, sources: Sequence[Path], options: dict[str, Any], version: i
     for source in sources:
         with open(source, "rb") as file:
             digests.append(hashlib.file_digest(file, "sha256").hexdigest())
-    said = json.dumps([_FORMAT, name, digests, options, version], sort_keys=True)
-    return hashlib.sha256(said.encode()).hexdigest()
+    content = json.dumps([_FORMAT, name, digests, options, version], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _pack(graphs: Sequence[Data]) -> tuple[dict[str, Tensor], dict[str, dict[str, Any]]]:
-    """All values of one attribute end to end, and what is needed to take them apart."""
+    """The values of each attribute concatenated, and what is needed to split them again."""
     stores = [graph.to_dict() for graph in graphs]
     keys = list(stores[0])
     for number, store in enumerate(stores):
@@ -136,10 +136,10 @@ def _concatenated(key: str, values: Sequence[Tensor], dim: int) -> tuple[Tensor,
     if not values[0].dim():
         return torch.stack(list(values)), torch.ones(len(values), dtype=torch.long)
     try:
-        whole = torch.cat(list(values), dim=dim)
+        joined = torch.cat(list(values), dim=dim)
     except RuntimeError as error:
         raise TypeError(f"{key!r} differs between graphs in more than its length") from error
-    return whole.contiguous(), torch.tensor([value.shape[dim] for value in values])
+    return joined.contiguous(), torch.tensor([value.shape[dim] for value in values])
 
 
 def _as_json(key: str, values: Sequence[Any]) -> Tensor:
@@ -162,7 +162,7 @@ def _checksum(tensor: Tensor) -> int:
 
 
 def _write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
-    """Write aside, then rename: a reader sees the whole file or none."""
+    """Write to a temporary file, then rename it: a reader sees a complete file or none."""
     about["checksums"] = {key: _checksum(tensor) for key, tensor in tensors.items()}
     with written_aside(path) as aside:
         save_file(tensors, aside, metadata={"about": json.dumps(about)})
@@ -195,7 +195,7 @@ def _unpack(
             columns[key] = list(tensors[key].clone())
         else:
             parts = torch.split(tensors[key], tensors[key + _SIZES].tolist(), dim=how["dim"])
-            # A view would take the tensors of all graphs along wherever one graph is sent.
+            # A view would carry the tensors of all graphs along when one graph is pickled.
             columns[key] = [part.clone(memory_format=torch.contiguous_format) for part in parts]
     if any(len(column) != count for column in columns.values()):
         raise _Damaged(f"it does not hold {count} graphs")

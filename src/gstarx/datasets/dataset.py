@@ -12,21 +12,8 @@ import numpy as np
 import torch
 from torch_geometric.data import Batch, Data, InMemoryDataset
 
-
-@dataclass(frozen=True)
-class UnreadableRow:
-    """A row of a raw file that gave no graph.
-
-    Attributes
-    ----------
-    line
-        Its line in the file, from one.
-    text
-        What could not be read, as it is written there.
-    """
-
-    line: int
-    text: str
+from gstarx.datasets.tables import UnreadableRow
+from gstarx.registry import DATASETS, TASKS
 
 
 @dataclass(frozen=True)
@@ -61,13 +48,13 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
     """Graphs, and how they are split: a PyG ``InMemoryDataset`` made from a list of ``Data``.
 
     It works wherever PyG takes a dataset: loaders, ``shuffle()``, ``num_features``, and
-    ``transform``, which may be set at any time and applies to whatever is read afterwards, the
-    digest included. The graphs are kept as they were given, so each may have fields of its own.
+    ``transform``, which may be set at any time and applies to everything read afterwards,
+    including the digest. The graphs are stored as passed, so each may have its own fields.
 
-    An integer gives a graph. Slices, lists, masks and tensors of integers give a dataset of those
-    graphs, which are not copied. There, each split has those of its graphs that were selected, in
-    its former order, twice where they were selected twice; a split that lost all is empty. The
-    other attributes stay, ``unreadable`` too, which speaks of the file.
+    An integer index gives a graph. Slices, lists, masks and tensors of integers give a dataset of
+    those graphs, which are not copied. Its splits contain the selected graphs in their original
+    order, twice if they were selected twice; a split without selected graphs is empty. The other
+    attributes are unchanged, including ``unreadable``, which describes the file.
 
     Attributes
     ----------
@@ -82,13 +69,19 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
     source
         Where the data comes from.
     license
-        On what terms.
+        The license of the data.
     description
-        What a graph is, and what its label says.
+        What a graph is, and what its label means.
     unreadable
         Rows of the raw file that gave no graph.
     class_names
         What each class stands for, in order; empty where nobody said.
+    task
+        What the labels are: ``"classification"`` or ``"binary"``, where ``y`` is a class;
+        ``"multilabel"`` or ``"regression"``, where ``y`` has a number for each target (1, targets),
+        which is nan where nobody measured it.
+    target_names
+        What the targets of a multilabel or regression dataset are called, in order.
 
     Examples
     --------
@@ -113,10 +106,14 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
         description: str = "",
         unreadable: tuple[UnreadableRow, ...] = (),
         class_names: tuple[str, ...] = (),
+        task: str = "classification",
+        target_names: tuple[str, ...] = (),
     ) -> None:
         super().__init__()
+        if task not in TASKS:
+            raise ValueError(f"task must be one of {', '.join(map(repr, TASKS))} (got {task!r})")
         self.name = name
-        # Not PyG's collated form: that drops fields which only some graphs have.
+        # Not PyG's collated form, which drops fields that only some graphs have.
         self._graphs = tuple(graphs)
         self._num_classes = num_classes
         self.split_indices = {side: list(places) for side, places in split_indices.items()}
@@ -125,6 +122,8 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
         self.description = description
         self.unreadable = unreadable
         self.class_names = class_names
+        self.task = task
+        self.target_names = target_names
         self._digest: str | None = None
 
     @property
@@ -136,6 +135,13 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
     def num_classes(self) -> int:
         """Number of classes."""
         return self._num_classes
+
+    @property
+    def num_outputs(self) -> int:
+        """Outputs of a network for these labels: one for each class or target, or one logit."""
+        if self.task == "classification":
+            return self.num_classes
+        return 1 if self.task == "binary" else max(len(self.target_names), 1)
 
     def len(self) -> int:
         """Number of graphs."""
@@ -163,10 +169,10 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
             raise IndexError(
                 f"a mask must have an entry for each of {len(self)} graphs (got {idx.numel()})"
             )
-        found: GraphDataset = super().index_select(idx)
-        if found._indices is None:  # PyG came back here with the positions as a list
-            return found
-        selected = list(found._indices)
+        subset: GraphDataset = super().index_select(idx)
+        if subset._indices is None:  # PyG came back here with the positions as a list
+            return subset
+        selected = list(subset._indices)
         places: dict[int, list[int]] = {}
         for place, position in enumerate(selected):
             places.setdefault(position, []).append(place)
@@ -194,6 +200,8 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
             "description": self.description,
             "unreadable": self.unreadable,
             "class_names": self.class_names,
+            "task": self.task,
+            "target_names": self.target_names,
         }
         changed = GraphDataset(**{**kept, **changes})
         changed.transform = self.transform
@@ -210,12 +218,12 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
 
     @property
     def data(self) -> Data:
-        """The graphs as PyG collates them, made anew: changing it changes nothing here."""
+        """A copy of the graphs as PyG collates them: changing it does not change the dataset."""
         return self.collate(self.graphs)[0]
 
     def __getattr__(self, key: str) -> Any:
-        # PyG gives the values of all graphs together: dataset.y. A dataset that is being unpickled
-        # has no graphs yet, and names with an underscore are asked for by protocols.
+        # As in PyG, dataset.y joins the values of all graphs. A dataset that is being unpickled has
+        # no graphs yet, and protocols look up names with an underscore.
         if not key.startswith("_") and self.__dict__.get("_graphs") and key in self[0]:
             graphs = self.graphs
             if all(key in graph for graph in graphs):
@@ -259,24 +267,62 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
 
     @property
     def digest(self) -> str:
-        """A digest of features, edges and labels: equal content, equal digest."""
+        """A digest of features, edges and labels: equal content, equal digest.
+
+        Of graphs of your own, every other tensor counts as well.
+        """
+        own = self.name not in DATASETS
         if self.transform is not None:  # which may change at any time
-            return _digest(self.graphs)
+            return _digest(self.graphs, everything=own)
         if self._digest is None:
-            self._digest = _digest(self._graphs)
+            self._digest = _digest(self._graphs, everything=own)
         return self._digest
 
     def __repr__(self) -> str:
         return f"GraphDataset({self.name!r}, {len(self)} graphs, {self.num_classes} classes)"
 
 
-def _digest(graphs: Iterable[Data]) -> str:
+def _digest(graphs: Iterable[Data], *, everything: bool) -> str:
     sha = hashlib.sha256()
     for position, graph in enumerate(graphs):
-        for field in ("x", "edge_index", "y"):
-            part = getattr(graph, field)
+        fields = ["x", "edge_index", "y"]
+        if everything:
+            tensors = (key for key, value in graph if isinstance(value, torch.Tensor))
+            fields += sorted(set(tensors) - set(fields))
+        for field in fields:
+            part = graph.get(field)
+            if part is None and field == "y" and everything:
+                continue  # a graph without a label can be explained as well
             if part is None:
                 raise ValueError(f"graph {position} has no {field}, which a digest needs")
             sha.update(str(tuple(part.shape)).encode())
             sha.update(part.cpu().contiguous().numpy().tobytes())
     return sha.hexdigest()
+
+
+def title_of(graph: Data, otherwise: str) -> str:
+    """What to call a graph: its name, its SMILES, its words, or what it is called otherwise.
+
+    >>> title_of(Data(smiles="CCO"), "own 3"), title_of(Data(), "own 3")
+    ('CCO', 'own 3')
+    >>> title_of(Data(smiles="CCO", name="ethanol"), "own 3")
+    'ethanol'
+    """
+    for field in ("name", "smiles"):
+        if isinstance(graph.get(field), str) and graph[field]:
+            return str(graph[field])
+    words = graph.get("words")
+    return " ".join(map(str, words)) if words else otherwise
+
+
+def label_of(graph: Data) -> int | None:
+    """The class of a graph, where it has one; the label of a regression is no class.
+
+    >>> import torch
+    >>> label_of(Data(y=torch.tensor([1]))), label_of(Data()), label_of(Data(y=torch.ones(1, 1)))
+    (1, None, None)
+    """
+    y = graph.get("y")
+    if y is None or y.numel() != 1 or (y.is_floating_point() and y.dim() == 2):
+        return None
+    return int(y) if float(y).is_integer() else None

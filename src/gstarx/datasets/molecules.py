@@ -1,138 +1,24 @@
-"""Molecules as graphs: atoms are nodes, bonds are edges. BBBP, BACE, and any CSV of SMILES."""
+"""Molecules as graphs: atoms are nodes, bonds are edges."""
 
 from __future__ import annotations
 
-import logging
-import os
-from collections.abc import Sequence
-from pathlib import Path
+import json
+from typing import Any
 
 import torch
-from torch_geometric import __version__ as _pyg_version
 from torch_geometric.data import Data
 
+from gstarx._internal.molecules import read_molecule
 from gstarx._internal.optional import require
 from gstarx._internal.quoting import quoted
-from gstarx.datasets.cache import cached_graphs
-from gstarx.datasets.dataset import GraphDataset, UnreadableRow
-from gstarx.datasets.paper import TABLE_5, warn_if_unlike_the_paper
-from gstarx.datasets.raw_files import download, find
-from gstarx.datasets.smiles_tables import (
-    MoleculeRow,
-    WrongColumnsError,
-    class_names,
-    normal_label,
-    read_rows,
-)
-from gstarx.datasets.splits import split_molecules
+from gstarx.datasets.mutag import MUTAG_ATOMS
+from gstarx.datasets.nitro import FEATURES
 
-_LOG = logging.getLogger(__name__)
+#: What a network can read of a molecule: PyG's nine numbers for each atom, these and PyG's numbers
+#: for each bond, or the few elements of a dataset.
+MOLECULE_FEATURES = ("molecule", "molecule+bonds", "nitro", "mutag")
 
-#: Version of :func:`molecule_graph` for stored graphs.
-_VERSION = 1
-
-
-def load_bbbp(root: Path, *, split: str = "random", bond_features: bool = False) -> GraphDataset:
-    """2,039 molecules, class 1 if it passes the blood–brain barrier (``BBBP/BBBP.csv``).
-
-    Eleven of the 2,050 rows are no molecule to RDKit; they are ``unreadable``. Nodes and options
-    as for :func:`from_csv`.
-    """
-    return _moleculenet(
-        GraphDataset(
-            "bbbp",
-            (),
-            2,
-            {},
-            source="MoleculeNet; Martins et al., J. Chem. Inf. Model. 52 (2012) 1686-1697",
-            license="MoleculeNet states none for this file; its code is under the MIT license",
-            description="Drug-like molecules; does it pass the blood-brain barrier?",
-            class_names=("does not pass", "passes"),
-        ),
-        find(root, ["BBBP/BBBP.csv", "BBBP/raw/BBBP.csv", "bbbp/raw/BBBP.csv"])
-        or _download("bbbp", root / "BBBP" / "BBBP.csv"),
-        ("smiles", "p_np"),
-        split=split,
-        bond_features=bond_features,
-    )
-
-
-def load_bace(root: Path, *, split: str = "random", bond_features: bool = False) -> GraphDataset:
-    """1,513 molecules, class 1 if it inhibits human β-secretase 1 (``BACE/bace.csv``).
-
-    Nodes and options as for :func:`from_csv`.
-    """
-    return _moleculenet(
-        GraphDataset(
-            "bace",
-            (),
-            2,
-            {},
-            source="MoleculeNet; Subramanian et al., J. Chem. Inf. Model. 56 (2016) 1936-1949",
-            license="CC0 as published with AttentiveFP",
-            description="Candidate drugs; does it inhibit human beta-secretase 1?",
-            class_names=("does not inhibit", "inhibits"),
-        ),
-        find(root, ["BACE/bace.csv", "BACE/raw/bace.csv", "bace/raw/bace.csv"])
-        or _download("bace", root / "BACE" / "bace.csv"),
-        ("mol", "Class"),
-        split=split,
-        bond_features=bond_features,
-    )
-
-
-def from_csv(
-    path: str | os.PathLike[str],
-    *,
-    smiles: str = "smiles",
-    label: str = "label",
-    name: str | None = None,
-    delimiter: str = ",",
-    split: str = "random",
-    bond_features: bool = False,
-) -> GraphDataset:
-    """A dataset out of your own table of molecules and their classes.
-
-    Parameters
-    ----------
-    path
-        A CSV file in UTF-8 with a header line.
-    smiles, label
-        The columns that hold the SMILES and the class. Classes are whole numbers or words; sorted,
-        they become the classes 0, 1, ..., and the ``class_names``.
-    name
-        Name of the dataset; by default that of the file.
-    delimiter
-        What separates the columns.
-    split
-        ``"random"``: 80/10/10 by a fixed seed, as in the paper. ``"scaffold"``: 80/10/10 with no
-        Bemis–Murcko scaffold on two sides.
-    bond_features
-        Whether graphs carry PyG's bond features as ``edge_attr``.
-
-    Returns
-    -------
-    GraphDataset
-        Graphs as :func:`molecule_graph` makes them. What RDKit cannot read is left out, logged,
-        and listed in ``unreadable``.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        When the file is missing, has no such columns, or a line that does not fit; the line is
-        named.
-
-    Notes
-    -----
-    Needs RDKit: ``pip install 'gstarx[molecules]'``. Graphs are kept on disk, see
-    :func:`gstarx.datasets.cache.cached_graphs`.
-    """
-    path = Path(path)
-    rows = read_rows(path, smiles=smiles, label=label, delimiter=delimiter)
-    names = class_names(path, rows)
-    about = GraphDataset(name or path.stem, (), len(names), {}, source=str(path), class_names=names)
-    labels = [names.index(normal_label(row.label)) for row in rows]
-    return _filled(about, path, rows, labels, split=split, bond_features=bond_features)
+_AROMATIC = 7  # column of PyG's atom features
 
 
 def molecule_graph(smiles: str, *, bond_features: bool = False) -> Data | None:
@@ -149,7 +35,7 @@ def molecule_graph(smiles: str, *, bond_features: bool = False) -> Data | None:
     -------
     Data or None
         ``x`` holds nine numbers for each atom: atomic number, chirality, degree, charge + 5,
-        hydrogens, radical electrons, hybridisation, aromatic, in a ring. Edges run both ways,
+        hydrogens, radical electrons, hybridization, aromatic, in a ring. Edges run both ways,
         ordered by source and target. ``atoms`` are the symbols. None if RDKit cannot read it.
 
     Examples
@@ -160,88 +46,120 @@ def molecule_graph(smiles: str, *, bond_features: bool = False) -> Data | None:
     >>> molecule_graph("C(") is None
     True
     """
-    chem = require("rdkit.Chem", extra="molecules")
-    from torch_geometric.utils import from_smiles
-
-    try:
-        found = from_smiles(smiles)
-    except ValueError:  # an atom whose features PyG has no number for
-        return None
-    if not found.num_nodes:
-        return None
-    symbol = chem.GetPeriodicTable().GetElementSymbol
-    graph = Data(
-        x=found.x.float(),
-        edge_index=found.edge_index,
-        smiles=smiles,
-        atoms=[symbol(number) for number in found.x[:, 0].tolist()],
-    )
-    if bond_features:
-        graph.edge_attr = found.edge_attr.float()
+    graph, _ = graph_or_reason(smiles, bond_features=bond_features)
     return graph
 
 
-def _moleculenet(
-    about: GraphDataset, path: Path, columns: tuple[str, str], *, split: str, bond_features: bool
-) -> GraphDataset:
-    smiles, label = columns
+def graph_or_reason(
+    smiles: str, features: str = "molecule", *, bond_features: bool = False
+) -> tuple[Data | None, str]:
+    """A molecule with the features that a network reads, or ``None`` and why not.
+
+    Parameters
+    ----------
+    smiles
+        The molecule.
+    features
+        One of :data:`MOLECULE_FEATURES`.
+    bond_features
+        Keep PyG's bond features with any of them.
+    """
+    chem = require("rdkit.Chem", extra="molecules")
+    from torch_geometric.utils import from_rdmol
+
+    molecule, reason = read_molecule(smiles)
+    if molecule is None:
+        return None, reason
     try:
-        rows = read_rows(path, smiles=smiles, label=label)
-    except WrongColumnsError as error:
-        raise WrongColumnsError(f"this is not the file of {about.name}: {error}") from error
-    for row in rows:
-        if normal_label(row.label) not in ("0", "1"):
-            raise ValueError(
-                f"{path} line {row.line}: {label} must be 0 or 1 (got {quoted(row.label)})"
-            )
-    if len(rows) < TABLE_5[about.name].graphs and not path.read_bytes().endswith(b"\n"):
-        raise ValueError(f"{path} line {rows[-1].line}: the line has no end, the file is cut short")
-    labels = [int(normal_label(row.label)) for row in rows]
-    return warn_if_unlike_the_paper(
-        _filled(about, path, rows, labels, split=split, bond_features=bond_features)
-    )
+        parsed = from_rdmol(molecule)
+    except ValueError as error:
+        return None, f"an atom or bond that PyG has no features for ({error})"
+    symbol = chem.GetPeriodicTable().GetElementSymbol
+    atoms = [symbol(number) for number in parsed.x[:, 0].tolist()]
+    x = parsed.x.float()
+    if features in ("nitro", "mutag"):
+        elements = MUTAG_ATOMS if features == "mutag" else FEATURES[:-1]
+        unknown = next((atom for atom in atoms if atom not in elements), None)
+        if unknown is not None:
+            return None, f"networks of {features!r} know {', '.join(elements)} only (got {unknown})"
+        one_hot = torch.eye(len(elements))[[elements.index(atom) for atom in atoms]]
+        aromatic = x[:, _AROMATIC : _AROMATIC + 1]
+        x = one_hot if features == "mutag" else torch.cat([one_hot, aromatic], dim=1)
+    graph = Data(x=x, edge_index=parsed.edge_index, smiles=smiles, atoms=atoms)
+    if bond_features or features == "molecule+bonds":
+        graph.edge_attr = parsed.edge_attr.float()
+    return graph, ""
 
 
-def _filled(
-    about: GraphDataset,
-    path: Path,
-    rows: Sequence[MoleculeRow],
-    labels: Sequence[int],
-    *,
-    split: str,
-    bond_features: bool,
-) -> GraphDataset:
-    """The dataset that ``about`` describes, with its graphs."""
-    versions = [require("rdkit", extra="molecules").__version__, _pyg_version]
+def smiles_graph(
+    smiles: str | Any, dataset: str | None = None, *, bond_features: bool = False
+) -> Data:
+    """A molecule as a graph that a network trained on a dataset can read.
 
-    def build() -> list[Data]:
-        made = [molecule_graph(row.smiles, bond_features=bond_features) for row in rows]
-        return [graph for graph in made if graph is not None]
+    Parameters
+    ----------
+    smiles
+        The molecule, as SMILES or as a ``Mol`` of RDKit. Hydrogens are not nodes. Nodes are in the
+        order of the atoms in the SMILES; for a ``Mol``, node ``i`` is atom ``atom_order[i]``.
+    dataset
+        Name of the dataset. ``"nitro"`` and ``"mutag"`` know few elements; every other network of
+        molecules gets PyG's nine numbers for each atom, see
+        :func:`gstarx.datasets.molecules.molecule_graph`.
+    bond_features
+        Whether to keep PyG's bond features as ``edge_attr``.
 
-    options = {"rows": [row.smiles for row in rows], "bonds": bond_features, "with": versions}
-    graphs = cached_graphs(about.name, [path], options, _VERSION, build)
-    unreadable: list[UnreadableRow] = []
-    for at, (row, label) in enumerate(zip(rows, labels, strict=True)):
-        # Equal SMILES are read alike, so what is missing shows where the two lists part.
-        position = at - len(unreadable)
-        if position < len(graphs) and graphs[position].smiles == row.smiles:
-            graphs[position].y = torch.tensor([label])
-        else:
-            unreadable.append(UnreadableRow(row.line, row.smiles))
-    if not graphs:
-        raise ValueError(f"{path} holds no molecule that RDKit can read")
-    if unreadable:
-        lines = ", ".join(str(row.line) for row in unreadable[:20])
-        level = logging.INFO if about.name in TABLE_5 else logging.WARNING  # the paper's are known
-        _LOG.log(level, "%s: %d unreadable molecules, lines %s", path, len(unreadable), lines)
-    return about.replace(
-        graphs=tuple(graphs),
-        split_indices=split_molecules([graph.smiles for graph in graphs], split),
-        unreadable=tuple(unreadable),
-    )
+    Raises
+    ------
+    ValueError
+        When RDKit cannot read it, or it has an element that the dataset has no feature for.
+
+    Examples
+    --------
+    >>> smiles_graph("Cc1ccccc1", "nitro").x.shape
+    torch.Size([7, 8])
+    >>> smiles_graph("CC[Si]", "mutag")
+    Traceback (most recent call last):
+    ...
+    ValueError: networks of 'mutag' know C, N, O, F, I, Cl, Br only (got Si): 'CC[Si]'
+    """
+    order = None
+    if not isinstance(smiles, str):
+        smiles, order = _written(smiles)
+    features = dataset if dataset in MOLECULE_FEATURES else "molecule"
+    graph, reason = graph_or_reason(smiles.strip(), features, bond_features=bond_features)
+    if graph is None:
+        raise ValueError(f"{reason}: {quoted(smiles)}")
+    if order is not None:
+        graph.atom_order = torch.tensor(order)
+    return graph
 
 
-def _download(name: str, target: Path) -> Path:
-    from torch_geometric.datasets import MoleculeNet
+def largest_part(smiles: str) -> str:
+    """The part of a molecule with the most heavy atoms, as SMILES; what cannot be read stays.
 
-    return download(target.name, MoleculeNet.url.format(MoleculeNet.names[name][1]), target)
+    >>> largest_part("CC(=O)[O-].[Na+]"), largest_part("CCO")
+    ('CC(=O)[O-]', 'CCO')
+    """
+    molecule, _ = read_molecule(smiles) if "." in smiles else (None, "")
+    if molecule is None:
+        return smiles
+    chem = require("rdkit.Chem", extra="molecules")
+    parts = chem.GetMolFrags(molecule, asMols=True)
+    best = max(parts, key=lambda part: (part.GetNumHeavyAtoms(), chem.MolToSmiles(part)))
+    return str(chem.MolToSmiles(best))
+
+
+def _written(molecule: Any) -> tuple[str, list[int]]:
+    """The SMILES of a ``Mol`` without hydrogens, and which of its atoms each atom of it is."""
+    chem = require("rdkit.Chem", extra="molecules")
+    if not isinstance(molecule, chem.Mol):
+        raise TypeError(
+            f"a molecule must be a SMILES or a Mol of RDKit (got {type(molecule).__name__})"
+        )
+    numbered = chem.Mol(molecule)
+    for atom in numbered.GetAtoms():
+        atom.SetIntProp("_original", atom.GetIdx())
+    bare = chem.RemoveHs(numbered)
+    smiles = chem.MolToSmiles(bare)
+    order = json.loads(bare.GetProp("_smilesAtomOutputOrder").replace(",]", "]"))
+    return smiles, [bare.GetAtomWithIdx(at).GetIntProp("_original") for at in order]

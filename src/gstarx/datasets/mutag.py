@@ -15,7 +15,7 @@ from gstarx.datasets.paper import warn_if_unlike_the_paper
 from gstarx.datasets.raw_files import integers, misfit, not_found, unpack
 from gstarx.datasets.splits import random_split_indices
 
-#: Atom behind each of the seven MUTAG node features.
+#: The atom that each of the seven MUTAG node features stands for.
 MUTAG_ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")
 #: Orders of the kinds of bonds: aromatic, single, double, triple.
 _ORDERS = (1.5, 1.0, 2.0, 3.0)
@@ -26,8 +26,8 @@ def load_mutag(root: Path) -> GraphDataset:
     """188 nitroaromatic molecules, class 1 mutagenic (TU text files in ``MUTAG/raw``).
 
     Node features are the one-hot atom; edges run both ways, ordered by source and target. Each
-    graph has ``atoms``, the symbols of its atoms, and where their file is there ``bonds``, the
-    order of every edge (1.5 for aromatic ones), which networks do not see.
+    graph has ``atoms``, the symbols of its atoms, and, if their file exists, ``bonds``, the order
+    of every edge (1.5 for aromatic ones), which networks do not see.
     """
     raw = root / "MUTAG" / "raw"
     if not (raw / "MUTAG_A.txt").is_file():
@@ -43,10 +43,10 @@ def load_mutag(root: Path) -> GraphDataset:
     graphs = []
     for graph in range(len(labels)):
         nodes = np.flatnonzero(owner == graph)
-        own = np.flatnonzero(owner[bonds[:, 0]] == graph)
-        own = own[np.lexsort((bonds[own, 1], bonds[own, 0]))]
-        ends = bonds[own] - nodes[0]
-        known = {} if orders is None else {"bonds": orders[own].tolist()}
+        edges = np.flatnonzero(owner[bonds[:, 0]] == graph)
+        edges = edges[np.lexsort((bonds[edges, 1], bonds[edges, 0]))]
+        ends = bonds[edges] - nodes[0]
+        known = {} if orders is None else {"bonds": orders[edges].tolist()}
         graphs.append(
             Data(
                 x=torch.eye(len(MUTAG_ATOMS))[torch.from_numpy(atoms[nodes])],
@@ -87,7 +87,7 @@ def _bond_orders(path: Path, bonds: int) -> NDArray[np.float64] | None:
 
 
 def _check(raw: Path, read: dict[str, NDArray[np.int64]]) -> None:
-    """Every atom is of a known kind and in order, every bond goes both ways in one molecule."""
+    """Raise unless atoms are known and in order, and bonds go both ways within one molecule."""
     owner, kinds = read["graph_indicator"][:, 0], read["node_labels"][:, 0]
     labels, bonds = read["graph_labels"][:, 0], read["A"]
     paths = {name: raw / f"MUTAG_{name}.txt" for name in read}
@@ -99,11 +99,11 @@ def _check(raw: Path, read: dict[str, NDArray[np.int64]]) -> None:
         "node_labels": (len(kinds), len(owner), "atoms"),
         "graph_labels": (len(labels), owner[-1], "molecules"),
     }
-    for name, (found, wanted, what) in counts.items():
-        if found != wanted:
+    for name, (lines, wanted, what) in counts.items():
+        if lines != wanted:
             raise ValueError(
                 f"{paths[name]} does not fit together with the files beside it: "
-                f"it has {found} lines for {wanted} {what}"
+                f"it has {lines} lines for {wanted} {what}"
             )
     unknown = np.flatnonzero((kinds < 0) | (kinds >= len(MUTAG_ATOMS)))
     if len(unknown):
@@ -119,12 +119,12 @@ def _check(raw: Path, read: dict[str, NDArray[np.int64]]) -> None:
         raise misfit(paths["A"], outside[0], what)
     across = np.flatnonzero(owner[bonds[:, 0] - 1] != owner[bonds[:, 1] - 1])
     if len(across):
-        what = f"atoms {bonds[across[0]].tolist()} are of two molecules"
+        what = f"atoms {bonds[across[0]].tolist()} belong to two molecules"
         raise misfit(paths["A"], across[0], what)
     there, back = (bonds @ factors for factors in ([len(owner) + 1, 1], [1, len(owner) + 1]))
     single = np.flatnonzero(~np.isin(back, there))
     if len(single):
-        what = f"bond {bonds[single[0]].tolist()} has no way back"
+        what = f"bond {bonds[single[0]].tolist()} has no reverse"
         raise misfit(paths["A"], single[0], what)
 
 
@@ -136,7 +136,7 @@ def _download(root: Path) -> None:
     try:
         with TemporaryDirectory() as folder:
             packed = Path(download_url(f"{TUDataset.url}/MUTAG.zip", folder))
-            # MUTAG_A.txt comes last: where it lies, nothing is downloaded again
+            # MUTAG_A.txt is written last: if it exists, nothing is downloaded again
             names = ["edge_labels", *reversed(_FILES)]
             unpack(packed, raw, [f"MUTAG_{name}.txt" for name in names])
     except Exception as error:

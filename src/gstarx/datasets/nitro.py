@@ -21,10 +21,10 @@ from gstarx._internal.optional import require
 from gstarx.datasets.dataset import GraphDataset
 from gstarx.datasets.splits import split_molecules
 
-#: What each node feature says: the element, and whether the atom is aromatic.
+#: The node features: the element, and whether the atom is aromatic.
 FEATURES = ("C", "N", "O", "F", "S", "Cl", "Br", "aromatic")
 
-#: The group that makes class 1, and whose atoms are the ground truth.
+#: The group that defines class 1, and whose atoms are the ground truth.
 RULE = "c[N+](=O)[O-]"
 
 _FILE = "nitro.csv"
@@ -32,7 +32,7 @@ _SIZE = 500
 _SEED = 2
 _ATOMS = range(8, 31)
 
-# Rings and chains as SMILES; substituents may go to {a}, on an aromatic atom, or {s}, on another.
+# Rings and chains as SMILES; substituents go to {a}, on an aromatic atom, or {s}, on another.
 _AROMATIC = (
     "c1{a}c{a}c{a}c{a}c{a}c1{a}",
     "c1{a}c{a}c{a}c2c{a}c{a}c{a}c{a}c2c1{a}",
@@ -50,7 +50,7 @@ _AROMATIC = (
 _ALIPHATIC = ("C1{s}CC{s}CC{s}C1", "C{s}CC{s}CCC{s}C", "C1{s}CC{s}CC1CCC{s}")
 _NITRO = "[N+](=O)[O-]"
 _PLAIN = ("C", "CC", "O", "OC", "N", "N(C)C", "F", "Cl", "Br", "SC", "C(F)(F)F")
-# The same atoms bound otherwise: nitro groups that are not on an aromatic carbon, ...
+# The same atoms bonded differently: nitro groups that are not on an aromatic carbon, ...
 _NITRO_LIKE = ("C[N+](=O)[O-]", "CC[N+](=O)[O-]", "O[N+](=O)[O-]", "N[N+](=O)[O-]")
 # ... and other groups of nitrogen and oxygen.
 _OTHER = ("N=O", "NO", "C=NO", "C#N", "C(=O)O", "C(=O)[O-]", "C(N)=O", "S(N)(=O)=O")
@@ -61,11 +61,11 @@ _Item = TypeVar("_Item")
 def load_nitro(root: Path | None = None, *, split: str = "random") -> GraphDataset:
     """500 molecules of 8 to 28 atoms, class 1 if a nitro group sits on an aromatic carbon.
 
-    Molecules of class 0 carry the same atoms bound otherwise: nitro groups on chains, nitrates,
+    Molecules of class 0 have the same atoms bonded differently: nitro groups on chains, nitrates,
     nitramines, nitroso groups, oximes, nitriles, carboxyl groups, amides. So do molecules of
-    class 1, beside their nitro group. ``truth`` marks the atoms of aromatic nitro groups with the
-    carbon they sit on; in class 0 it is empty. Features are the one-hot element and whether the
-    atom is aromatic; each graph has its ``smiles`` and ``atoms``.
+    class 1, in addition to their nitro group. ``truth`` marks the atoms of aromatic nitro groups
+    with the carbon they sit on; in class 0 it is empty. Features are the one-hot element and
+    whether the atom is aromatic; each graph has its ``smiles`` and ``atoms``.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def load_nitro(root: Path | None = None, *, split: str = "random") -> GraphDatas
         split_molecules([graph.smiles for graph in graphs], split),
         source="made by this package, labeled by RDKit",
         license="MIT, as this package",
-        description="Small molecules; has it a nitro group on an aromatic carbon?",
+        description="Small molecules; is there a nitro group on an aromatic carbon?",
         class_names=("no aromatic nitro group", "aromatic nitro group"),
     )
 
@@ -100,8 +100,8 @@ def load_nitro(root: Path | None = None, *, split: str = "random") -> GraphDatas
 def build(size: int = _SIZE, *, seed: int = _SEED) -> str:
     """The file of molecules: a CSV text with the columns smiles, label and truth.
 
-    ``truth`` lists the atoms of :data:`RULE`, in the order of the SMILES from nought. Classes take
-    turns. Needs RDKit.
+    ``truth`` lists the atoms of :data:`RULE`, in the order of the SMILES from zero. Classes
+    alternate. Needs RDKit.
     """
     chem = require("rdkit.Chem", extra="molecules")
     rule = chem.MolFromSmarts(RULE)
@@ -122,7 +122,7 @@ def build(size: int = _SIZE, *, seed: int = _SEED) -> str:
 
 
 def _draw(draws: random.Random, *, nitro: bool) -> str:
-    """A molecule with an aromatic nitro group, or without but with something like it."""
+    """A molecule with an aromatic nitro group, or one without it but with a similar group."""
     scaffold = _pick(draws, _AROMATIC if nitro or draws.random() < 0.85 else _ALIPHATIC)
     slots = re.findall(r"\{[as]\}", scaffold)
     groups = [""] * len(slots)
@@ -154,7 +154,7 @@ _TOKEN = re.compile(
 
 
 def _read_smiles(smiles: str) -> tuple[list[str], list[tuple[int, int]]]:
-    """Atoms, aromatic ones in small letters, and bonds of a SMILES as :func:`build` writes them."""
+    """Atoms, aromatic ones in lowercase, and bonds of a SMILES that :func:`build` wrote."""
     atoms: list[str] = []
     bonds: list[tuple[int, int]] = []
     previous, branches, rings = -1, list[int](), dict[str, int]()

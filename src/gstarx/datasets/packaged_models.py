@@ -1,8 +1,8 @@
 """The parser and the encoder that ``gstarx[text]`` installs, checked before they are read.
 
-The two packages were uploaded by others than the authors of the models. ``packaged_models.sha256``
-has the SHA-256 of every file of the two models, as ``sha256sum`` prints them; those who want to
-check by hand run ``sha256sum -c`` on it where packages are installed. The weights of MiniLM,
+The two packages were not uploaded by the authors of the models. ``packaged_models.sha256`` has the
+SHA-256 of every file of the two models in the format of ``sha256sum``; to check by hand, run
+``sha256sum -c`` on it in the directory of installed packages. The weights of MiniLM,
 ``53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db``, are those that
 sentence-transformers publishes as ``all-MiniLM-L6-v2``.
 """
@@ -19,27 +19,27 @@ from gstarx._internal.optional import require
 
 
 def model_directory(package: str, directory: str) -> Path:
-    """Where the model of an installed package lies, after all its files have been checked.
+    """The directory of an installed package's model, after all its files have been checked.
 
-    The package is not imported: what it would run does not count among the files of the model.
+    The package is not imported, because its code is not among the checked files.
 
     Parameters
     ----------
     package
         Name of the package to import.
     directory
-        Where its model is in it.
+        The directory of the model in the package.
 
     Raises
     ------
     ImportError
         When it is not installed.
     ValueError
-        When a file is missing, is there in excess, or is not the known one; it is named.
+        When a file is missing, unexpected, or not the known one; the message names it.
 
     Notes
     -----
-    Done once in a process, which takes a third of a second for a hundred megabytes.
+    Files are checked once per process, which takes a third of a second for a hundred megabytes.
     """
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
@@ -54,8 +54,8 @@ def model_directory(package: str, directory: str) -> Path:
 def _check(place: Path, prefix: str) -> None:
     package = prefix.partition("/")[0]
     known = _known(prefix)
-    found = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()}
-    for name in sorted(known.keys() ^ found):
+    present = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()}
+    for name in sorted(known.keys() ^ present):
         what = "is missing" if name in known else "does not belong there"
         raise ValueError(f"{place / name} {what}: {_remedy(package)}")
     for name, wanted in known.items():

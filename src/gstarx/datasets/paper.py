@@ -1,4 +1,4 @@
-"""What the paper says of its datasets, and a warning where a copy differs."""
+"""The paper's statistics of its datasets, and a warning if a copy differs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gstarx.datasets.dataset import GraphDataset
 
 
 class UnlikeThePaperWarning(UserWarning):
-    """A dataset is readable, but not the one of the paper."""
+    """A dataset is readable, but differs from the paper's."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +53,20 @@ _NODES_TOLERANCE = 0.1
 def warn_if_unlike_the_paper(dataset: GraphDataset) -> GraphDataset:
     """Return the dataset, with a warning if its numbers are not those of Table 5.
 
-    Compared are the numbers of graphs, features and classes, and the mean number of nodes.
-    Other graphs mean another random split, so that no figure of the paper is to be expected.
+    It compares the numbers of graphs, features and classes, and the mean number of nodes.
+    Different graphs mean a different random split, so the paper's figures cannot be expected.
     """
     row = TABLE_5[dataset.name]
-    found = dataset.statistics()
+    statistics = dataset.statistics()
     differences = [
-        f"{getattr(found, what):,} {what} (the paper has {getattr(row, what):,})"
+        f"{getattr(statistics, what):,} {what} (the paper has {getattr(row, what):,})"
         for what in ("graphs", "features", "classes")
-        if getattr(found, what) != getattr(row, what)
+        if getattr(statistics, what) != getattr(row, what)
     ]
-    # sentences are trees, with one edge less than nodes: their row has the two columns swapped
+    # sentences are trees, with one edge fewer than nodes: their row has the two columns swapped
     nodes = row.edges if dataset.name == "graph_sst2" else row.nodes
-    if abs(found.mean_nodes - nodes) > _NODES_TOLERANCE:
-        differences.append(f"{found.mean_nodes:.2f} nodes on average (the paper has {nodes})")
+    if abs(statistics.mean_nodes - nodes) > _NODES_TOLERANCE:
+        differences.append(f"{statistics.mean_nodes:.2f} nodes on average (the paper has {nodes})")
     if differences:
         warnings.warn(
             f"this {dataset.name} is not the paper's: {', '.join(differences)}",

@@ -1,4 +1,4 @@
-"""Arrays out of pickles, without trusting them: nothing of a pickle is ever called."""
+"""Arrays from untrusted pickles: nothing in a pickle is ever called."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def read_arrays(path: Path) -> tuple[Array, ...]:
     """The arrays of numbers in a pickled array, or in a tuple, list or dictionary of arrays.
 
     A pickle is a program, and reading it with ``pickle.load`` runs it. Here the few instructions
-    that numpy writes for an array of numbers are carried out by stand-ins that copy bytes, and
-    every other instruction is refused. numpy's own functions are not called either, since they
-    believe what a pickle says about memory.
+    that numpy writes for an array of numbers are executed by stand-ins that copy bytes, and every
+    other instruction is refused. numpy's own functions are not called either, since they trust
+    what a pickle says about memory.
 
     Parameters
     ----------
@@ -45,10 +45,10 @@ def read_arrays(path: Path) -> tuple[Array, ...]:
     Raises
     ------
     UnsafePickleError
-        When the pickle refers to anything but arrays of numbers, or writes the same bytes into so
-        many of them that they grow too much, see :func:`gstarx._internal.expanded_size.most_bytes`.
+        When the pickle refers to anything but arrays of numbers, or repeats the same bytes so
+        often that they exceed :func:`gstarx._internal.expanded_size.most_bytes`.
     ValueError
-        When the file is damaged, or is no pickle.
+        When the file is damaged or not a pickle.
     """
     try:
         with open(path, "rb") as file:
@@ -122,21 +122,21 @@ class _ArrayUnpickler(pickle.Unpickler):
         self.made = 0
 
     def count(self, size: int) -> None:
-        """Take note of bytes that are made."""
+        """Count the bytes of the arrays."""
         self.made += size
         if self.made > self.most:
             raise UnsafePickleError(f"its arrays grow to more than {self.most:,} bytes")
 
     def encode(self, text: Any, encoding: Any) -> bytes:
-        """How old protocols write bytes."""
+        """Decode bytes as old protocols write them."""
         if not isinstance(text, str) or encoding != "latin1":
             raise UnsafePickleError("bytes must be written as latin1 text")
         self.count(len(text))
         return text.encode("latin1")
 
     def find_class(self, module: str, name: str) -> Any:
-        """What a name of the pickle means here."""
-        # New functions for every pickle: what it might hang on them goes with it.
+        """The stand-in for a name in the pickle."""
+        # New functions for every pickle: attributes it sets on them are discarded with it.
         admitted: dict[tuple[str, str], Callable[..., Any] | str] = {
             ("numpy", "ndarray"): _NDARRAY,
             ("numpy", "dtype"): lambda *args: _DType(*args),

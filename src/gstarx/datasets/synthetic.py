@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
+from torch_geometric.datasets import ExplainerDataset
+from torch_geometric.datasets.graph_generator import BAGraph
+from torch_geometric.datasets.motif_generator import CycleMotif, HouseMotif, MotifGenerator
+from torch_geometric.utils import coalesce
 
 from gstarx.datasets.dataset import GraphDataset
 from gstarx.datasets.paper import warn_if_unlike_the_paper
@@ -25,8 +31,8 @@ _BASE = 20
 def load_ba_2motifs(root: Path) -> GraphDataset:
     """1,000 graphs of 25 nodes, class 0 with a five-cycle, class 1 with a house.
 
-    Read from ``BA_2Motifs/ba_2motifs.npz`` (``edge_index``, ``edge_ptr``, ``y``) or, by a reader
-    that runs nothing, from the pickle of the authors in ``BA_2Motifs/raw``. All features are 0.1.
+    Read from ``BA_2Motifs/ba_2motifs.npz`` (``edge_index``, ``edge_ptr``, ``y``) or, without
+    running its code, from the authors' pickle in ``BA_2Motifs/raw``. All features are 0.1.
     ``truth`` marks the motif, the last five nodes. Self-loops of the files are kept.
     """
     path = find(
@@ -71,10 +77,10 @@ def load_ba_2motifs(root: Path) -> GraphDataset:
 def load_ba_shapes(root: Path) -> GraphDataset:
     """One graph of 700 nodes: a random graph of 300 and 80 houses; nodes have four classes.
 
-    Read from ``BA_Shapes/ba_shapes.npz`` or, by a reader that runs nothing, from the pickle of
-    the authors. All features are one, ten to a node. ``train_mask``, ``val_mask`` and
-    ``test_mask`` say which nodes are for what, so every split holds the one graph. ``truth`` marks
-    the nodes of houses, ``motif`` numbers the house of each node, -1 for none.
+    Read from ``BA_Shapes/ba_shapes.npz`` or, without running its code, from the authors' pickle.
+    Every node has ten features, all one. ``train_mask``, ``val_mask`` and ``test_mask`` split the
+    nodes, so every split holds the one graph. ``truth`` marks the nodes of houses, and ``motif``
+    is the number of each node's house, -1 for none.
     """
     path = find(
         root,
@@ -116,12 +122,12 @@ def load_ba_shapes(root: Path) -> GraphDataset:
 
 
 def _arrays(path: Path, title: str, names: tuple[str, ...]) -> dict[str, Array]:
-    found = archive(path)
-    if not set(names) <= set(found):
+    arrays = archive(path)
+    if not set(names) <= set(arrays):
         raise ValueError(
-            f"{path} is not {title}: it must hold {', '.join(names)} (got {', '.join(found)})"
+            f"{path} is not {title}: it must hold {', '.join(names)} (got {', '.join(arrays)})"
         )
-    return found
+    return arrays
 
 
 def _split_edges(path: Path, stored: dict[str, Array]) -> list[Array]:
@@ -182,7 +188,7 @@ def _check_edges(path: Path, ends: Array, count: int) -> None:
 
 
 def _houses(motif_edges: Array, count: int) -> NDArray[np.int64]:
-    """For each node the number of its component in the edges of motifs; -1 without such edges."""
+    """For each node, its component among the edges of motifs; -1 if it has no such edge."""
     first = np.arange(count)
     while True:
         before = first.copy()
@@ -201,3 +207,77 @@ def _download(target: Path) -> Path:
     from torch_geometric.datasets import BA2MotifDataset
 
     return download(target.name, f"{BA2MotifDataset.url}/{BA2MotifDataset.filename}", target)
+
+
+_BASE_NODES = 20
+_CHUNK = 100
+
+
+def load_motifs(root: Path | None = None, *, size: int = 400, seed: int = 0) -> GraphDataset:
+    """Graphs of 25 nodes, class 0 with a five-cycle, class 1 with a house, in turn.
+
+    The motif is joined by one edge to a Barabási–Albert tree of 20 nodes. ``truth`` marks the five
+    nodes of the motif. All ten features are 0.1 and carry no information: only the structure does.
+    Every graph is connected.
+
+    Parameters
+    ----------
+    root
+        Not used: nothing is read.
+    size
+        Number of graphs.
+    seed
+        The same seed gives the same graphs. PyG's generators draw from the global states of numpy
+        and torch, which are restored afterwards.
+    """
+    if size < 10:
+        raise ValueError(f"size must be at least 10, to be split (got {size})")
+    with _seeded(seed):
+        cycles = _connected(CycleMotif(5), (size + 1) // 2, label=0)
+        houses = _connected(HouseMotif(), size // 2, label=1)
+    graphs = [(houses if i % 2 else cycles)[i // 2] for i in range(size)]
+    return GraphDataset(
+        "motifs",
+        tuple(graphs),
+        2,
+        random_split_indices(size),
+        source="made by this package with the generators of PyG",
+        license="MIT, as this package",
+        description="A random tree of 20 nodes with a motif of five; which motif is it?",
+        class_names=("five-cycle", "house"),
+    )
+
+
+def _connected(motif: MotifGenerator, count: int, *, label: int) -> list[Data]:
+    """The first ``count`` connected graphs that PyG draws."""
+    # A node that draws itself gets no edge to the earlier nodes, so a graph with one edge too few
+    # is disconnected.
+    edges = 2 * (_BASE_NODES - 1 + 1) + int(motif().num_edges)
+    graphs: list[Data] = []
+    while len(graphs) < count:
+        drawn = ExplainerDataset(BAGraph(_BASE_NODES, 1), motif, num_motifs=1, num_graphs=_CHUNK)
+        graphs += [
+            Data(
+                x=torch.full((int(graph.num_nodes), 10), 0.1),
+                edge_index=coalesce(graph.edge_index),
+                y=torch.tensor([label]),
+                truth=graph.node_mask.bool(),
+            )
+            for graph in drawn
+            if graph.num_edges == edges
+        ]
+    return graphs[:count]
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Seed the global generators of numpy and torch, and restore them afterwards."""
+    numpy_state = np.random.get_state()  # noqa: NPY002
+    torch_state = torch.get_rng_state()
+    try:
+        np.random.seed(seed)  # noqa: NPY002
+        torch.default_generator.manual_seed(seed)
+        yield
+    finally:
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        torch.set_rng_state(torch_state)

@@ -1,4 +1,4 @@
-"""SST-2 and the tweets, read from their sentences and parsed anew."""
+"""SST-2 and the tweets, parsed from their sentences."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TARGET = "$T$"
 
 @dataclass(frozen=True)
 class LabeledSentence:
-    """A text, its class, and its side of the split: ``"train"``, ``"val"`` or ``"test"``."""
+    """A text, its class, and its split: ``"train"``, ``"val"`` or ``"test"``."""
 
     text: str
     label: int
@@ -55,29 +55,29 @@ def load_sst2(
 ) -> GraphDataset:
     """70,042 phrases of film reviews, class 1 positive (``SST-2/{train,dev,test}.tsv``).
 
-    The sentences are those of the paper's GraphSST2 and are taken apart by the same rule, but
-    parser and word vectors are others: no figure is exactly the paper's. The split is the stored
+    The sentences are those of the paper's GraphSST2 and are parsed by the same rule, but with a
+    different parser and word vectors, so figures differ from the paper's. The split is the stored
     one; ``"val"`` is ``dev.tsv``.
 
     Parameters
     ----------
     root
-        Directory that holds ``SST-2``. Each file has a line that names its columns, ``label`` and
+        Directory that holds ``SST-2``. Each file has a header with its columns, ``label`` and
         ``sentence`` or ``content``, separated by a tab.
     size
-        Use only so many of the training sentences, drawn by ``seed`` with the shares of the
-        classes kept. All are used by default; validation and test are always whole.
+        Number of training sentences to use, drawn by ``seed`` and stratified by class. All are
+        used by default; validation and test sets are always complete.
     seed
-        For ``size``. A smaller set is part of a larger one of the same seed.
+        For ``size``. A smaller set is a subset of a larger one with the same seed.
     parser, encoder, dtype, device, progress
         As for :func:`text_graphs`. In half precision (``dtype=torch.float16``) the features take
         0.55 GB instead of 1.1; networks must then convert them.
 
     Notes
     -----
-    Parsing and embedding all sentences takes several minutes. The graphs are then stored, found
-    again by the content of the sentences and models (:func:`gstarx.datasets.cache.cached_graphs`),
-    and read without the models.
+    Parsing and embedding all sentences takes several minutes. The graphs are then cached under a
+    key of the sentences and models (:func:`gstarx.datasets.cache.cached_graphs`), and read without
+    the models.
     """
     folder = root / "SST-2"
     files = {"train": "train.tsv", "val": "dev.tsv", "test": "test.tsv"}
@@ -97,12 +97,12 @@ def load_sst2(
         description="Phrases of film reviews; is the opinion positive?",
         class_names=("negative", "positive"),
     )
-    chosen = _subset(rows, size, seed)
+    positions = _subset(rows, size, seed)
     return _load(
         about,
         paths,
         rows,
-        chosen,
+        positions,
         parser=parser,
         encoder=encoder,
         dtype=dtype,
@@ -124,8 +124,8 @@ def load_tweets(
 ) -> GraphDataset:
     """6,940 tweets on a target, negative, neutral or positive (``twitter/{train,test}.raw``).
 
-    The target is written into its place. The test split is the stored one; a tenth of the training
-    file, drawn once and with the shares of the classes kept, is ``"val"``.
+    The target is inserted into the text. The test split is the stored one; ``"val"`` is a tenth of
+    the training file, drawn with a fixed seed and stratified by class.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def load_tweets(
         Directory that holds ``twitter``. Each tweet has three lines: a text with ``$T$`` for the
         target, the target, and the label -1, 0 or 1, which becomes class 0, 1 or 2.
     size, seed, parser, encoder, dtype, device, progress
-        As for :func:`load_sst2`; ``size`` counts what is left for training.
+        As for :func:`load_sst2`; ``size`` counts the tweets that remain for training.
     """
     paths = [root / "twitter" / f"{side}.raw" for side in ("train", "test")]
     train, test = (
@@ -153,16 +153,16 @@ def load_tweets(
         {},
         source="Dong et al., ACL 2014, 49-54",
         license="none stated",
-        description="Tweets that name a target; the opinion of it?",
+        description="Tweets that name a target; what is the opinion of it?",
         class_names=("negative", "neutral", "positive"),
     )
     rows = [*train, *test]
-    chosen = _subset(rows, size, seed)
+    positions = _subset(rows, size, seed)
     return _load(
         about,
         paths,
         rows,
-        chosen,
+        positions,
         parser=parser,
         encoder=encoder,
         dtype=dtype,
@@ -220,10 +220,10 @@ def read_tweets(path: Path, side: str) -> list[LabeledSentence]:
 
 
 def stratified(labels: Sequence[int], count: int, *, seed: int) -> list[int]:
-    """Draw positions so that every class keeps its share.
+    """Draw positions at random, stratified by class.
 
-    Shares are off by fewer positions than there are classes. For the same seed, fewer positions are
-    part of more.
+    Counts are off by fewer positions than there are classes. With the same seed, a smaller draw is
+    a subset of a larger one.
 
     >>> labels = [0, 0, 0, 0, 0, 0, 1, 1, 1]
     >>> [labels[i] for i in stratified(labels, 6, seed=0)]
@@ -234,13 +234,13 @@ def stratified(labels: Sequence[int], count: int, *, seed: int) -> list[int]:
     for label in sorted(set(labels)):
         members = [i for i, other in enumerate(labels) if other == label]
         order = torch.randperm(len(members), generator=generator).tolist()
-        # Spread evenly over [0, 1], the members of each class come in proportion.
+        # Members of each class are spread evenly over [0, 1], so any prefix is proportional.
         ranked += [((rank + 0.5) / len(members), label, members[i]) for rank, i in enumerate(order)]
     return sorted(position for _, _, position in sorted(ranked)[:count])
 
 
 def _subset(rows: Sequence[LabeledSentence], size: int | None, seed: int) -> list[int]:
-    """Positions to use: so many of the training sentences, and all others."""
+    """Positions to use: ``size`` of the training sentences, and all others."""
     train = [i for i, row in enumerate(rows) if row.side == "train"]
     if size is None:
         return list(range(len(rows)))
@@ -259,7 +259,7 @@ def _load(
     about: GraphDataset,
     paths: Sequence[Path],
     rows: Sequence[LabeledSentence],
-    chosen: Sequence[int],
+    positions: Sequence[int],
     *,
     parser: ParserLike,
     encoder: EncoderLike,
@@ -267,15 +267,15 @@ def _load(
     device: str | torch.device,
     progress: bool,
 ) -> GraphDataset:
-    """The graphs of the chosen rows, from disk where they were made before."""
-    # Loaded once: telling a model from others, and using it, both need it.
+    """The graphs of the selected rows, from the cache if they are there."""
+    # Loaded once: both identifying a model and using it need it.
     parser = None if parser is None else load_parser(parser)
     encoder = None if encoder is None else load_encoder(encoder, device)
-    used = [rows[i] for i in chosen]
+    used = [rows[i] for i in positions]
     options: dict[str, Any] = {
         "parser": parser_identity(parser),
         "encoder": encoder_identity(encoder),
-        "chosen": None if len(chosen) == len(rows) else list(chosen),
+        "chosen": None if len(positions) == len(rows) else list(positions),
     }
     graphs = cached_graphs(
         about.name,
@@ -308,7 +308,7 @@ def _existing(title: str, path: Path) -> Path:
 
 
 def _lines(path: Path) -> list[str]:
-    """Lines of a text, whose sentences may hold other characters that some call line breaks."""
+    """Lines of a text; its sentences may contain other Unicode line breaks."""
     content = path.read_bytes()
     try:
         lines = content.decode("utf-8").split("\n")
@@ -325,7 +325,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _label(path: Path, number: int, got: str, valid: tuple[str, ...]) -> int:
-    """Class that a label stands for: its place among the valid ones."""
+    """The class of a label: its position among the valid ones."""
     if got not in valid:
         raise ValueError(
             f"{path}: line {number}: label must be one of {', '.join(valid)} (got {got[:60]!r})"

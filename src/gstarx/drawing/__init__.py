@@ -1,5 +1,6 @@
 """Drawings of explanations: molecules, sentences, graphs, curves and intervals."""
 
+from gstarx.drawing.colors import score_color as score_color
 from gstarx.drawing.comparison import compare
 from gstarx.drawing.comparison import scored as scored
 from gstarx.drawing.dispatch import Subject as Subject
@@ -8,9 +9,8 @@ from gstarx.drawing.frame import card as card
 from gstarx.drawing.frame import color_bar as color_bar
 from gstarx.drawing.geometry import Geometry, geometry
 from gstarx.drawing.graph import draw_graph
-from gstarx.drawing.groups import GroupScore, aggregate
 from gstarx.drawing.matplotlib_plots import curves_ax, intervals_ax, scores_ax
-from gstarx.drawing.molecule import draw_molecule
+from gstarx.drawing.molecule import GroupScore, aggregate, draw_molecule
 from gstarx.drawing.painted import Painted as Painted
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.picture import write_file as write_file

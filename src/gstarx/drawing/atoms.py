@@ -1,4 +1,4 @@
-"""The molecule behind a graph, as RDKit has it: one atom for each node, in order."""
+"""The RDKit molecule of a graph: one atom for each node, in order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ORDERS = (1.0, 1.5, 2.0, 3.0)
 
 
 def is_molecule(data: Any) -> bool:
-    """Whether a graph says which atoms its nodes are."""
+    """Whether a graph states the atoms of its nodes."""
     return isinstance(data, Data) and any(
         getattr(data, field, None) is not None for field in ("smiles", "atoms")
     )
@@ -29,26 +29,26 @@ def as_molecule(molecule: Data | str) -> Any:
     molecule
         A SMILES; a graph that carries one as ``smiles``; or a graph with ``atoms``, the symbol of
         each node, whose edges are the bonds. Such a graph may state its ``bonds``: the order (1,
-        1.5 for aromatic, 2, 3) of each column of ``edge_index``. Where it does not, bonds are
-        single but in nitro groups, which no other group is drawn alike.
+        1.5 for aromatic, 2, 3) of each column of ``edge_index``. Otherwise bonds are single except
+        in nitro groups, which can be recognized.
 
     Raises
     ------
     ValueError
-        When RDKit cannot read it, or the SMILES has another number of atoms than the graph nodes.
+        When RDKit cannot read it, or the SMILES has more or fewer atoms than the graph has nodes.
     """
     if isinstance(molecule, str):
         return _from_smiles(molecule)
     if not isinstance(molecule, Data):
         raise TypeError(f"molecule must be a SMILES or a PyG Data (got {type(molecule).__name__})")
     if getattr(molecule, "smiles", None) is not None:
-        found = _from_smiles(molecule.smiles)
-        if found.GetNumAtoms() != molecule.num_nodes:
+        parsed = _from_smiles(molecule.smiles)
+        if parsed.GetNumAtoms() != molecule.num_nodes:
             raise ValueError(
                 f"smiles must have one atom for each of {molecule.num_nodes} nodes "
-                f"(got {molecule.smiles!r} with {found.GetNumAtoms()})"
+                f"(got {molecule.smiles!r} with {parsed.GetNumAtoms()})"
             )
-        return found
+        return parsed
     if getattr(molecule, "atoms", None) is not None:
         return _from_graph(molecule)
     raise ValueError(
@@ -67,12 +67,12 @@ def _from_smiles(smiles: object) -> Any:
     if not isinstance(smiles, str):
         raise TypeError(f"smiles must be a string (got {smiles!r})")
     with require("rdkit.rdBase", extra="drawing").BlockLogs():
-        found = chem.MolFromSmiles(smiles)
-    if found is None:
+        parsed = chem.MolFromSmiles(smiles)
+    if parsed is None:
         raise ValueError(f"smiles must be a molecule that RDKit can read (got {smiles!r})")
-    if not found.GetNumAtoms():
+    if not parsed.GetNumAtoms():
         raise ValueError("there is nothing to draw: the molecule has no atoms")
-    return found
+    return parsed
 
 
 def _from_graph(data: Data) -> Any:
@@ -92,7 +92,7 @@ def _from_graph(data: Data) -> Any:
             raise ValueError(
                 f"atoms must be symbols of elements (got {symbol!r} at {place})"
             ) from None
-        atom.SetNoImplicit(True)  # how many hydrogens there are, the graph does not say
+        atom.SetNoImplicit(True)  # the graph does not state the number of hydrogens
         made.AddAtom(atom)
     orders = _orders(data)
     for (a, b), order in orders.items():
@@ -102,10 +102,10 @@ def _from_graph(data: Data) -> Any:
             made.GetAtomWithIdx(a).SetIsAromatic(True)
             made.GetAtomWithIdx(b).SetIsAromatic(True)
     _charge_nitro_groups(chem, made)
-    found = made.GetMol()
-    found.UpdatePropertyCache(strict=False)
-    chem.FastFindRings(found)
-    return found
+    finished = made.GetMol()
+    finished.UpdatePropertyCache(strict=False)
+    chem.FastFindRings(finished)
+    return finished
 
 
 def _orders(data: Data) -> dict[tuple[int, int], float]:
@@ -136,7 +136,7 @@ def _bond_type(chem: Any, order: float) -> Any:
 
 
 def _charge_nitro_groups(chem: Any, molecule: Any) -> None:
-    """Write nitrogens with two oxygens at their ends as chemists do: one double bond, charges."""
+    """Write nitro groups in the usual form: one double bond, and charges."""
     for nitrogen in molecule.GetAtoms():
         if nitrogen.GetSymbol() != "N" or nitrogen.GetDegree() != 3:
             continue

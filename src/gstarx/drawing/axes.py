@@ -1,4 +1,4 @@
-"""Axes: round numbers, from data to paper, lines and their labels."""
+"""Axes: ticks at round numbers, coordinates, grid lines and labels."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SMALL = 11.0
 
 @dataclass(frozen=True)
 class Axis:
-    """A range of numbers on a stretch of paper.
+    """A range of numbers mapped to a range of coordinates.
 
     Attributes
     ----------
     low, high
         The numbers at its ends.
     start, end
-        Where these are on the paper.
+        Their coordinates in the drawing.
     """
 
     low: float
@@ -31,12 +31,12 @@ class Axis:
     end: float
 
     def __call__(self, value: float) -> float:
-        """Where a number is on the paper."""
+        """The coordinate of a number."""
         share = (value - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
 
     def ticks(self, about: int = 5) -> list[float]:
-        """Round numbers on the axis, about as many as asked.
+        """Round numbers on the axis, about ``about`` of them.
 
         >>> Axis(0.0, 1.0, 0, 100).ticks()
         [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -47,7 +47,7 @@ class Axis:
 
 
 def wide_enough(values: NDArray[np.float64], *, margin: float = 0.06) -> tuple[float, float]:
-    """Ends of an axis that has all the values, with a margin, and never no width."""
+    """Ends of an axis that contains all values, with a margin and a positive width."""
     low, high = float(values.min()), float(values.max())
     room = max(high - low, 1e-3 * max(abs(low), abs(high)), 1e-6)
     return low - margin * room, high + margin * room

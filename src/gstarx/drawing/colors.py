@@ -1,22 +1,22 @@
-"""Colors that everybody can tell apart: a diverging scale for scores, a palette for lines."""
+"""Color-blind safe colors: a diverging scale for scores, a palette for lines."""
 
 from __future__ import annotations
 
-#: Ends of the scale: orange speaks for the prediction, blue against it. Both are light enough for
-#: black letters, and differ in blue and yellow, which nearly everybody tells apart.
+#: Ends of the scale: orange supports the prediction, blue opposes it. Both are light enough for
+#: black letters, and differ in blue and yellow, which nearly everyone can tell apart.
 POSITIVE = "#ee7326"
 NEGATIVE = "#4a90e2"
 _WHITE = "#ffffff"
 
-#: Colors for lines that are told apart with any kind of color vision (Okabe and Ito, 2008), in
-#: the order they are used, the yellow left out because white paper swallows it.
+#: Colors for lines that are distinct with any kind of color vision (Okabe and Ito, 2008), in the
+#: order of use, without yellow, which is hard to see on white.
 LINES = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 
 
 def score_color(score: float, limit: float) -> str:
     """The color of a score: white at 0, and full at ``limit`` and beyond, either way.
 
-    Steps look even, because the way from white is straight in the OKLab space.
+    Steps look even because colors are interpolated linearly in the OKLab space.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def score_color(score: float, limit: float) -> str:
 
 
 def contrast(first: str, second: str) -> float:
-    """The contrast of two colors as web pages count it (WCAG 2): 1 to 21.
+    """The contrast ratio of two colors (WCAG 2): 1 to 21.
 
     >>> round(contrast("#ffffff", "#000000"), 1)
     21.0
@@ -41,8 +41,8 @@ def contrast(first: str, second: str) -> float:
 
 def _channels(color: str) -> list[float]:
     """Linear red, green and blue."""
-    found = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    return [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in found]
+    encoded = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    return [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in encoded]
 
 
 def _luminance(color: str) -> float:

@@ -45,7 +45,7 @@ def compare(
 ) -> Picture:
     """Several explanations of one graph side by side.
 
-    Below each stand fidelity, inverse fidelity and H-fidelity of the nodes it selects. The highest
+    Below each are the fidelity, inverse fidelity and H-fidelity of its selected nodes. The highest
     H-fidelity is bold and underlined.
 
     Parameters
@@ -56,11 +56,11 @@ def compare(
         By name, a score per node or a :class:`gstarx.Explanation`. An explanation that only
         has sets of nodes is drawn as 1 on the set it selects, else 0.
     model
-        Where it is given, metrics are computed with it.
+        If given, metrics are computed with it.
     metrics
-        By name, metrics that are known already.
+        By name, metrics that are already known.
     sparsity
-        The share of nodes that is left out when nodes are selected.
+        The share of nodes that a selection leaves out.
     scale
         ``"common"``: colors mean the same number everywhere. ``"own"``: colors end at the largest
         score of each, which suits explainers whose scores have different units.
@@ -94,21 +94,25 @@ def compare(
     if model is not None:
         if isinstance(data, str):
             raise TypeError("metrics need the graph that the model reads, not a SMILES")
-        (found,) = evaluate_many(
+        (evaluated,) = evaluate_many(
             model,
             [data],
-            [[own.selected for own in drawn.values()]],
+            [[result_drawn.selected for result_drawn in drawn.values()]],
             target=target,
             removal=removal,
             mode=mode,
             return_type=return_type,
             keywords=keywords,
         )
-        known |= dict(zip(drawn, found, strict=True))
-    common = color_limit([own.scores for own in drawn.values()], None)
+        known |= dict(zip(drawn, evaluated, strict=True))
+    common = color_limit([result_drawn.scores for result_drawn in drawn.values()], None)
     cells = [
-        _Cell(name, Painted.of(own.scores, own.selected, limit, subject.names), known.get(name))
-        for name, own in drawn.items()
+        _Cell(
+            name,
+            Painted.of(result_drawn.scores, result_drawn.selected, limit, subject.names),
+            known.get(name),
+        )
+        for name, result_drawn in drawn.items()
         for limit in [common if scale == "common" else None]
     ]
     return card(
@@ -129,7 +133,7 @@ class Scored:
 
 
 def scored(result: Any, count: int, sparsity: float) -> Scored:
-    """What to draw of a result for a graph of so many nodes; sets become scores of 1 and 0."""
+    """The scores and selected nodes of a result; sets of nodes become scores of 1 and 0."""
     size = selection_size(count, sparsity)
     if not hasattr(result, "select"):
         plain = as_scores(getattr(result, "node_mask", result), count)
@@ -149,17 +153,17 @@ class _Cell:
     metrics: Faithfulness | None
 
     def described(self) -> str:
-        said = f"{self.name}: {self.painted.described()}"
+        text = f"{self.name}: {self.painted.described()}"
         if self.metrics is None:
-            return said
-        return f"{said} {', '.join(f'{name} {value}' for name, value in _figures(self.metrics))}."
+            return text
+        return f"{text} {', '.join(f'{name} {value}' for name, value in _figures(self.metrics))}."
 
 
-def _figures(found: Faithfulness) -> list[tuple[str, str]]:
+def _figures(metrics: Faithfulness) -> list[tuple[str, str]]:
     return [
-        ("fidelity", decimal(found.fidelity)),
-        ("inverse", decimal(found.inverse_fidelity)),
-        ("H-fidelity", decimal(found.harmonic_fidelity)),
+        ("fidelity", decimal(metrics.fidelity)),
+        ("inverse", decimal(metrics.inverse_fidelity)),
+        ("H-fidelity", decimal(metrics.harmonic_fidelity)),
     ]
 
 
@@ -168,13 +172,13 @@ def _grid(subject: Subject, cells: list[_Cell], columns: int | None) -> Scene:
     scenes = [subject.scene(cell.painted, width=widths.get(subject.kind)) for cell in cells]
     width = max(_LEAST, *(scene.width for scene in scenes))
     height = max(scene.height for scene in scenes)
-    judged = [decimal(cell.metrics.harmonic_fidelity) for cell in cells if cell.metrics]
-    # as printed: of several that look equal, none is the best
-    best = max(judged) if len(judged) > 1 and judged.count(max(judged)) == 1 else None
+    printed = [decimal(cell.metrics.harmonic_fidelity) for cell in cells if cell.metrics]
+    # compared as printed: if several look equal, none is the best
+    best = max(printed) if len(printed) > 1 and printed.count(max(printed)) == 1 else None
     if columns is None:
         fitting = 1 if subject.kind == "sentence" else int((_ROOM + _GAP) // (width + _GAP))
         columns = min(len(cells), max(1, fitting))
-    below = 34.0 if judged else 0.0
+    below = 34.0 if printed else 0.0
     step = height + _NAME + 10 + below + _GAP
     parts = [
         moved(
@@ -199,15 +203,15 @@ def _drawn(cell: _Cell, scene: Scene, width: float, height: float, best: str | N
     if cell.metrics is not None:
         y = _NAME + 10 + height + 22
         heavy = decimal(cell.metrics.harmonic_fidelity) == best
-        for (said, value), place in zip(_figures(cell.metrics), (-70, 0, 74), strict=True):
-            strong = heavy and said == "H-fidelity"
-            parts.append(_figure(middle + place, y, said, value, strong))
+        for (metric, value), place in zip(_figures(cell.metrics), (-70, 0, 74), strict=True):
+            strong = heavy and metric == "H-fidelity"
+            parts.append(_figure(middle + place, y, metric, value, strong))
     return group(*parts)
 
 
-def _figure(x: float, y: float, said: str, value: str, heavy: bool) -> str:
+def _figure(x: float, y: float, name: str, value: str, heavy: bool) -> str:
     parts = [
-        label(x, y - 6, said, size=9.5, fill=MUTED, text_anchor="middle"),
+        label(x, y - 6, name, size=9.5, fill=MUTED, text_anchor="middle"),
         label(x, y + 7, value, size=_SMALL, text_anchor="middle", font_weight=700 * heavy or None),
     ]
     if heavy:  # not every font has bold letters

@@ -1,4 +1,4 @@
-"""The right picture for a graph: a molecule, a sentence, or nodes and edges."""
+"""Drawing a graph by its kind: a molecule, a sentence, or nodes and edges."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def draw(
     legend: bool = True,
     seed: int = 0,
 ) -> Picture:
-    """The picture that suits the data, chosen by what the data carries.
+    """Draw a graph as a molecule, a sentence, or nodes and edges, depending on its attributes.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def draw(
 
 @dataclass(frozen=True)
 class Subject:
-    """What is to be drawn, whatever its scores.
+    """What to draw, independent of scores.
 
     Attributes
     ----------
@@ -72,13 +72,13 @@ class Subject:
     title
         What it is, in words.
     names
-        What its nodes are called.
+        Names of its nodes.
     source
         The RDKit molecule, or pairs of joined nodes.
     seed
         Of a layout.
     remark
-        What else has to be said of it.
+        A note that is added to its description.
     """
 
     kind: str
@@ -92,10 +92,10 @@ class Subject:
     def of(cls, data: Data | str, *, seed: int = 0) -> Subject:
         """The subject of a graph or a SMILES."""
         if isinstance(data, str) or (is_molecule(data) and not _words(data)):
-            found = as_molecule(data)
+            molecule = as_molecule(data)
             title = f"Molecule {molecule_name(data)}"
             remark = unknown_bonds(data)
-            return cls("molecule", title, tuple(atom_names(found)), found, remark=remark)
+            return cls("molecule", title, tuple(atom_names(molecule)), molecule, remark=remark)
         if not isinstance(data, Data):
             raise TypeError(f"data must be a PyG Data or a SMILES (got {type(data).__name__})")
         count = int(data.num_nodes or 0)
@@ -114,7 +114,7 @@ class Subject:
         return painted.described(nouns.get(self.kind, "node")) + self.remark
 
     def scene(self, painted: Painted, *, width: float | None = None) -> Scene:
-        """The drawing alone, as wide as asked where the kind leaves a choice."""
+        """The drawing without its frame; ``width`` does not apply to molecules."""
         if self.kind == "molecule":
             return molecule_scene(self.source, painted)
         if self.kind == "sentence":

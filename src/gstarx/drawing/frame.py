@@ -1,4 +1,4 @@
-"""The card around a drawing: title, color bar, and the words for those who do not see it."""
+"""The card around a drawing: title, color bar, and a description for screen readers."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ def card(
     scene
         The drawing.
     title
-        Printed above it, cut where it is too long.
+        Printed above it, truncated if it is too long.
     alternative
-        What stands for the picture where there is no title.
+        The name of the picture if there is no title.
     description
         The picture in words.
     legend
         What goes below.
     paper
-        Whether it has a background of its own.
+        Whether it has its own background.
     """
     inner = max(scene.width, legend.width if legend else 0.0, 120.0)
     width, top = inner + 2 * _PADDING, _PADDING
@@ -105,7 +105,7 @@ def card(
 
 
 def color_bar(limit: float, *, selected: bool, numbers: bool = True) -> Scene:
-    """The legend: what colors mean, where they end, and the ring of the selected.
+    """The legend: the meaning and range of colors, and the outline of selected nodes.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def color_bar(limit: float, *, selected: bool, numbers: bool = True) -> Scene:
     step = _BAR_WIDTH / _BAR_STEPS
     half = _BAR_STEPS // 2
     parts = [
-        # a little wider than a step, or hairlines show between them
+        # a little wider than a step, or thin gaps show between them
         element(
             "rect",
             x=margin + i * step,

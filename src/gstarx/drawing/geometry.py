@@ -1,4 +1,4 @@
-"""Where everything in a picture goes, as data: for pages that draw and color it themselves."""
+"""The layout of a picture as data, for pages that draw and color it themselves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOKEN = re.compile(r"([MLQCSTZ])|(-?\d+(?:\.\d+)?)")
 
 @dataclass(frozen=True)
 class NodePlace:
-    """A node: what is written on it, what it is called, its middle, and its size.
+    """A node: the label written on it, its name, its center, and its size.
 
     Discs have a ``radius``; the boxes of words have a ``width`` and a ``height``.
     """
@@ -74,7 +74,7 @@ class Geometry:
 
 
 def geometry(data: Data | str, *, seed: int = 0, width: float | None = None) -> Geometry:
-    """Where everything goes in the picture that :func:`gstarx.drawing.draw` makes.
+    """The layout of the picture that :func:`gstarx.drawing.draw` makes.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def geometry(data: Data | str, *, seed: int = 0, width: float | None = None) -> 
     seed
         Of the layout of a graph.
     width
-        The widest that a line of words or a graph may get. Molecules have a size of their own.
+        The largest width of a line of words or a graph. Molecules have their own size.
 
     Examples
     --------
@@ -161,17 +161,17 @@ def _graph(subject: Subject, width: float) -> Geometry:
 
 def _mark(shape: molecule.Shape, left: float, top: float) -> Mark:
     """A shape of RDKit's, moved so that the picture begins at the origin."""
-    given = shape.attributes
-    path = given["d"] if shape.tag == "path" else _round(given)
-    painted = {name: given.get(name) for name in ("fill", "stroke")}
+    attributes = shape.attributes
+    path = attributes["d"] if shape.tag == "path" else _round(attributes)
+    painted = {name: attributes.get(name) for name in ("fill", "stroke")}
     fill, stroke = (None if color == "none" else color for color in painted.values())
-    return Mark(_moved(path, left, top), fill, stroke, float(given.get("stroke-width", 0)))
+    return Mark(_moved(path, left, top), fill, stroke, float(attributes.get("stroke-width", 0)))
 
 
-def _round(given: dict[str, str]) -> str:
-    """A circle or an ellipse, as the dots of radicals are, as a path of four curves."""
-    x, y = float(given.get("cx", 0)), float(given.get("cy", 0))
-    a, b = (float(given.get(name, given.get("r", 0))) for name in ("rx", "ry"))
+def _round(attributes: dict[str, str]) -> str:
+    """A circle or an ellipse, such as the dot of a radical, as a path of four curves."""
+    x, y = float(attributes.get("cx", 0)), float(attributes.get("cy", 0))
+    a, b = (float(attributes.get(name, attributes.get("r", 0))) for name in ("rx", "ry"))
     corners = [(x + a, y + b), (x - a, y + b), (x - a, y - b), (x + a, y - b)]
     ends = [(x, y + b), (x - a, y), (x, y - b), (x + a, y)]
     curves = (f"Q {c[0]} {c[1]} {e[0]} {e[1]}" for c, e in zip(corners, ends, strict=True))
@@ -184,14 +184,14 @@ def _moved(path: str, left: float, top: float) -> str:
     >>> _moved("M 3,4 L 5.5 6 Z", 1.0, 2.0)
     'M2 2L4.5 4Z'
     """
-    said: list[str] = []
+    tokens: list[str] = []
     across = True
     for letter, written in _TOKEN.findall(path):
         if letter:
-            said.append(letter)
+            tokens.append(letter)
             across = True
             continue
         value = number(float(written) - (left if across else top))
-        said.append(value if said[-1].isalpha() else f" {value}")
+        tokens.append(value if tokens[-1].isalpha() else f" {value}")
         across = not across
-    return "".join(said)
+    return "".join(tokens)

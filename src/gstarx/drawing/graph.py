@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
+from gstarx._internal.optional import require
 from gstarx.drawing.frame import Scene, card, color_bar
-from gstarx.drawing.layout import layout
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.sentence import as_pairs
@@ -52,7 +54,7 @@ def draw_graph(
     limit, title, legend
         As for :func:`draw_molecule`.
     labels
-        What to call the nodes; their numbers by default. They are written on nodes where there is
+        Names of the nodes; by default their numbers. They are written on the nodes if there is
         room.
     width
         Width of the drawing.
@@ -89,7 +91,7 @@ def graph_scene(
 ) -> Scene:
     """The drawing alone."""
     places, radius, size = laid_out(pairs, len(painted.scores), seed=seed, width=width)
-    chosen = painted.selected
+    selected = painted.selected
     parts = []
     for heavy in (False, True):
         parts += [
@@ -103,10 +105,10 @@ def graph_scene(
                 stroke_width=min(2.6, radius / 3) if heavy else max(0.7, min(1.4, radius / 6)),
             )
             for a, b in pairs
-            if bool(chosen[a] and chosen[b]) == heavy
+            if bool(selected[a] and selected[b]) == heavy
         ]
     # strong scores and selected nodes lie on top where nodes are close
-    order = np.lexsort((np.abs(painted.scores), chosen))
+    order = np.lexsort((np.abs(painted.scores), selected))
     parts += [_drawn_node(int(i), places[i], radius, painted) for i in order]
     return Scene(width, size, group(*parts))
 
@@ -124,18 +126,18 @@ def _fitted(
     """Places in units of the SVG, the radius of nodes, and the height."""
     spread = np.maximum(np.ptp(places, axis=0), 1e-9)
     room = width - 2 * (_LARGEST + _MARGIN)
-    # neither a needle nor a tower: no higher than wide
+    # no higher than wide
     scale = min(room / spread[0], room / spread[1])
     if len(places) == 1 or not pairs:
         scale = min(scale, 60.0)
     scale = min(scale, 70.0)
-    found = (places - places.min(axis=0)) * scale
-    nearest = _nearest(found)
+    scaled = (places - places.min(axis=0)) * scale
+    nearest = _nearest(scaled)
     radius = float(np.clip(0.42 * nearest, _SMALLEST, _LARGEST))
     edge = radius + _MARGIN
-    height = float(np.ptp(found, axis=0)[1]) + 2 * edge
-    left = (width - float(np.ptp(found, axis=0)[0])) / 2
-    return found + np.array([left, edge]), radius, height
+    height = float(np.ptp(scaled, axis=0)[1]) + 2 * edge
+    left = (width - float(np.ptp(scaled, axis=0)[0])) / 2
+    return scaled + np.array([left, edge]), radius, height
 
 
 def _nearest(places: NDArray[np.float64]) -> float:
@@ -149,20 +151,133 @@ def _nearest(places: NDArray[np.float64]) -> float:
 
 def _drawn_node(node: int, place: NDArray[np.float64], radius: float, painted: Painted) -> str:
     x, y = (float(c) for c in place)
-    chosen = bool(painted.selected[node])
+    selected = bool(painted.selected[node])
     parts = [
-        tip(painted.said(node)),
+        tip(painted.caption(node)),
         element(
             "circle",
             cx=x,
             cy=y,
             r=radius,
             fill=painted.color(node),
-            stroke=INK if chosen else _RIM,
-            stroke_width=max(1.4, min(2.4, radius / 3.2)) if chosen else 0.8,
+            stroke=INK if selected else _RIM,
+            stroke_width=max(1.4, min(2.4, radius / 3.2)) if selected else 0.8,
         ),
     ]
     name, size = painted.names[node], min(10.0, radius * 0.95)
     if radius >= TEXT_FROM and text_width(name, size) <= 2 * radius:
         parts.append(label(x, y + size * 0.35, name, size=size, text_anchor="middle"))
     return group(*parts)
+
+
+_ROUNDS, _ROUNDS_IF_LARGE = 300, 40
+#: From this size on, networkx would need SciPy for its spring layout.
+_LARGE = 500
+#: Beyond this a matrix of all distances is slow, and a picture is unreadable.
+_MOST = 2_000
+
+
+def layout(edges: Sequence[tuple[int, int]], count: int, *, seed: int) -> NDArray[np.float64]:
+    """A place for every node, (n, 2); neighbors are about 1 apart.
+
+    Every connected component is laid out by networkx's spring layout and then by stress
+    majorization (Gansner, Koren and North, 2004), so that distances match those in the graph.
+    A component of 500 nodes or more starts from its two main coordinates instead of springs.
+    Components are placed side by side, largest first. The same seed gives the same places.
+    """
+    if count > _MOST:
+        raise ValueError(
+            f"a graph to draw may have at most {_MOST:,} nodes (got {count:,}): draw a part of it"
+        )
+    networkx = require("networkx", extra="drawing")
+    graph = networkx.Graph()
+    graph.add_nodes_from(range(count))
+    graph.add_edges_from(edges)
+    parts = sorted(map(sorted, networkx.connected_components(graph)), key=lambda p: (-len(p), p))
+    placed = [_component(networkx, graph.subgraph(part), part, seed) for part in parts]
+    coordinates = np.zeros((count, 2))
+    for part, places in zip(parts, _packed(placed), strict=True):
+        coordinates[part] = places
+    return coordinates
+
+
+def _component(networkx: Any, graph: Any, nodes: list[int], seed: int) -> NDArray[np.float64]:
+    if len(nodes) == 1:
+        return np.zeros((1, 2))
+    index = {node: place for place, node in enumerate(nodes)}
+    distances = np.zeros((len(nodes), len(nodes)))
+    for node, reached in networkx.all_pairs_shortest_path_length(graph):
+        for other, steps in reached.items():
+            distances[index[node], index[other]] = steps
+    if len(nodes) >= _LARGE:
+        return _lying(_stressed(_main_coordinates(distances), distances, _ROUNDS_IF_LARGE))
+    springs = networkx.spring_layout(_in_order(networkx, graph, nodes), seed=seed)
+    start = np.array([springs[node] for node in nodes])
+    return _lying(_stressed(start, distances, _ROUNDS))
+
+
+def _main_coordinates(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The plane that preserves distances best (classical multidimensional scaling)."""
+    squared = distances**2
+    means = squared.mean(axis=0)
+    values, vectors = np.linalg.eigh(-(squared - means - means[:, None] + means.mean()) / 2)
+    coordinates: NDArray[np.float64] = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0))
+    return coordinates
+
+
+def _in_order(networkx: Any, graph: Any, nodes: list[int]) -> Any:
+    """A copy with its nodes in order, which the spring layout depends on."""
+    ordered = networkx.Graph()
+    ordered.add_nodes_from(nodes)
+    ordered.add_edges_from(sorted(tuple(sorted(edge)) for edge in graph.edges))
+    return ordered
+
+
+def _stressed(
+    start: NDArray[np.float64], distances: NDArray[np.float64], rounds: int
+) -> NDArray[np.float64]:
+    """Places whose distances approximate ``distances``, short ones weighted most."""
+    count = len(start)
+    weights = 1 / np.where(distances > 0, distances, 1.0) ** 2
+    np.fill_diagonal(weights, 0.0)
+    laplacian = np.diag(weights.sum(axis=1)) - weights
+    inverse = np.linalg.pinv(laplacian)
+    places: NDArray[np.float64] = start * distances.max() / max(np.ptp(start, axis=0).max(), 1e-9)
+    pull = weights * distances
+    for _ in range(rounds):
+        apart = np.linalg.norm(places[:, None] - places[None], axis=2)
+        ratio = -pull / np.maximum(apart, 1e-9)
+        np.fill_diagonal(ratio, 0.0)
+        np.fill_diagonal(ratio, -ratio.sum(axis=1))
+        following = inverse @ (ratio @ places)
+        moved = float(np.abs(following - places).max())
+        places = following
+        if moved < 1e-4 * count:
+            break
+    return places
+
+
+def _lying(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rotate the places so that the longest axis is horizontal, starting at the origin."""
+    centered = places - places.mean(axis=0)
+    _, _, axes = np.linalg.svd(centered, full_matrices=False)
+    # the sign of an axis is arbitrary: fix it, or pictures flip between machines
+    signs = np.sign(axes[np.arange(2), np.abs(axes).argmax(axis=1)]) if len(places) > 1 else 1.0
+    turned = centered @ (axes * np.reshape(signs, (-1, 1))).T
+    shifted: NDArray[np.float64] = turned - turned.min(axis=0)
+    return shifted
+
+
+def _packed(parts: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    """Components in rows, about as wide as high."""
+    gap = 1.0
+    sizes = [np.ptp(part, axis=0) + gap for part in parts]
+    widest = max(float(sizes[0][0]), 1.5 * math.sqrt(float(sum(s[0] * s[1] for s in sizes))))
+    packed = []
+    x = y = row = 0.0
+    for part, (width, height) in zip(parts, sizes, strict=True):
+        if x and x + width > widest + gap:
+            x, y, row = 0.0, y + row, 0.0
+        packed.append(part + np.array([x, y]))
+        x, row = x + width, max(row, height)
+    return packed

@@ -1,4 +1,4 @@
-"""Plots on matplotlib's axes, for papers: an ``Axes`` may go in, and an ``Axes`` comes out."""
+"""Plots on matplotlib axes, for papers: they accept an ``Axes`` and return one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def curves_ax(
     lines = curve_lines(curves, metric)
     ax = _axes(ax)
     looks = looks_of(list(lines), frozenset())
-    # in the order in which they end, so that the eye finds them in the legend
+    # in the order of their last values, so that they are easy to find in the legend
     for name in sorted(lines, key=lambda line: -lines[line][1][-1]):
         xs, ys = lines[name]
         dashes = looks[name].dashes
@@ -93,7 +93,7 @@ def intervals_ax(
     ['ours']
     """
     check_metric(metric)
-    columns = {name: [getattr(one, metric) for one in own] for name, own in results.items()}
+    columns = {name: [getattr(one, metric) for one in metrics] for name, metrics in results.items()}
     rows = mean_intervals(columns, confidence=0.95, seed=seed)
     ax = _axes(ax)
     means, lows, highs = np.array(list(rows.values())).T
@@ -166,11 +166,11 @@ def _label_rows(ax: Axes, names: Sequence[str]) -> None:
 
 
 def _axes(ax: Axes | None) -> Axes:
-    """Those given, or those of a new figure that needs no display and no pyplot."""
+    """``ax``, or the axes of a new figure that needs neither a display nor pyplot."""
     figure = require("matplotlib.figure", extra="plots")
     if ax is not None:
         return ax
     made = figure.Figure(layout="constrained")
     require("matplotlib.backends.backend_agg", extra="plots").FigureCanvasAgg(made)
-    found: Axes = made.add_subplot()
-    return found
+    axes: Axes = made.add_subplot()
+    return axes

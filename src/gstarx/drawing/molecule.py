@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
@@ -17,6 +18,7 @@ from gstarx.drawing.frame import Scene, card, color_bar
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.svg import CARD, INK, element, group, number, tip
+from gstarx.metrics import as_scores
 
 #: Units of the SVG for one of RDKit's, in which a bond is 1.5 long.
 _SCALE = 26.0
@@ -50,15 +52,15 @@ def draw_molecule(
     molecule
         A SMILES, a graph that carries ``smiles``, or one with ``atoms``, as MUTAG's. Such a graph
         may state its ``bonds``: the order (1, 1.5 for aromatic, 2, 3) of each column of
-        ``edge_index``. Where it does not, bonds are single but in nitro groups, and no hydrogens
-        are drawn.
+        ``edge_index``. Otherwise bonds are single except in nitro groups, and no hydrogens are
+        drawn.
     scores
         A score per atom: an array, a tensor, or a PyG explanation's ``node_mask``.
     selected
         Atoms to outline: ids, or a boolean mask.
     limit
-        The score at which colors end, both ways; by default the largest in size. Give pictures
-        the same limit to compare them.
+        The absolute score at which colors saturate; by default the largest one. Give pictures the
+        same limit to compare them.
     title
         What to print above.
     legend
@@ -69,7 +71,7 @@ def draw_molecule(
     Returns
     -------
     Picture
-        White is 0, orange speaks for what was explained, blue against it.
+        White is 0, orange supports the explained class, blue opposes it.
 
     Examples
     --------
@@ -79,10 +81,10 @@ def draw_molecule(
     >>> picture.title
     'Molecule c1ccccc1[N+](=O)[O-]'
     """
-    found = as_molecule(molecule)
-    painted = Painted.of(scores, selected, limit, atom_names(found))
+    rdkit_molecule = as_molecule(molecule)
+    painted = Painted.of(scores, selected, limit, atom_names(rdkit_molecule))
     return card(
-        molecule_scene(found, painted, numbers=numbers),
+        molecule_scene(rdkit_molecule, painted, numbers=numbers),
         title=title,
         alternative=f"Molecule {molecule_name(molecule)}",
         description=painted.described("atom") + unknown_bonds(molecule),
@@ -91,7 +93,7 @@ def draw_molecule(
 
 
 def molecule_name(molecule: Data | str) -> str:
-    """The SMILES where there is one, else the sum of its atoms, as in ``C6 N O2``."""
+    """The SMILES if there is one, else the formula of its atoms, as in ``C6 N O2``."""
     if isinstance(molecule, str):
         return molecule
     if getattr(molecule, "smiles", None) is not None:
@@ -102,7 +104,7 @@ def molecule_name(molecule: Data | str) -> str:
 
 
 def unknown_bonds(molecule: Data | str) -> str:
-    """What to say of a molecule whose bond orders nobody stated."""
+    """A note for a molecule without bond orders."""
     stated = isinstance(molecule, str) or any(
         getattr(molecule, field, None) is not None for field in ("smiles", "bonds")
     )
@@ -116,7 +118,7 @@ def molecule_scene(molecule: Any, painted: Painted, *, numbers: bool = False) ->
     parts += [
         element(
             "circle",
-            tip(painted.said(atom)),
+            tip(painted.caption(atom)),
             cx=float(x),
             cy=float(y),
             r=RADIUS,
@@ -124,7 +126,7 @@ def molecule_scene(molecule: Any, painted: Painted, *, numbers: bool = False) ->
         )
         for atom, (x, y) in enumerate(places)
     ]
-    # the pointer shall find the circles below the lines
+    # the pointer must reach the circles below the lines
     lines = [element(shape.tag, **shape.attributes) for shape in shapes]
     parts.append(group(*lines, pointer_events="none"))
     body = group(*parts, transform=f"translate({number(-low[0])} {number(-low[1])})")
@@ -149,7 +151,7 @@ def laid_out(
 ) -> tuple[list[Shape], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """RDKit's lines and letters, the places of atoms, (n, 2), and two corners of the whole."""
     shapes, places, size = _rdkit_drawing(molecule, numbers)
-    # atoms at the rim have circles that RDKit knows nothing of
+    # RDKit does not know about the circles around atoms at the edge
     margin = RADIUS + _OUTLINE + _GAP
     low = np.minimum(places.min(axis=0) - margin, 0.0)
     return shapes, places, low, np.maximum(places.max(axis=0) + margin, size)
@@ -158,9 +160,9 @@ def laid_out(
 def _outline(
     places: NDArray[np.float64], bonds: list[tuple[int, int]], selected: NDArray[np.bool_]
 ) -> str:
-    """One line around all selected atoms that are bound to each other.
+    """One line around all selected atoms that are bonded to each other.
 
-    Dark discs and bars, and white ones a little smaller over them, leave the rim of their union.
+    Dark discs and bars with slightly smaller white ones over them leave the outline of their union.
     """
     atoms = np.flatnonzero(selected)
     bars = [(a, b) for a, b in bonds if selected[a] and selected[b]]
@@ -233,9 +235,9 @@ def _set_apart(molecule: Any) -> None:
     places = np.array(conformer.GetPositions())
     right = 0.0
     for part in sorted(parts, key=len, reverse=True):
-        own = places[part]
-        middle = (own[:, 1].min() + own[:, 1].max()) / 2
-        places[part] += [right - own[:, 0].min(), -middle, 0.0]
+        fragment = places[part]
+        middle = (fragment[:, 1].min() + fragment[:, 1].max()) / 2
+        places[part] += [right - fragment[:, 0].min(), -middle, 0.0]
         right = places[part, 0].max() + _APART
     for atom, place in enumerate(places.tolist()):
         conformer.SetAtomPosition(atom, place)
@@ -258,12 +260,91 @@ def _is_shape(part: ElementTree.Element) -> bool:
 
 def _plain(part: ElementTree.Element) -> Shape:
     """A shape with attributes instead of a style, which pages may forbid, and short numbers."""
-    found = {name: value for name, value in part.attrib.items() if name in _KEPT}
+    attributes = {name: value for name, value in part.attrib.items() if name in _KEPT}
     for setting in part.attrib.get("style", "").split(";"):
         name, _, value = setting.partition(":")
         if name.strip() in _STYLES:
-            found[name.strip()] = value.strip().removesuffix("px")
+            attributes[name.strip()] = value.strip().removesuffix("px")
     if "fill" in part.attrib:
-        found["fill"] = part.attrib["fill"]
-    short = {n: _NUMBER.sub(lambda m: f"{float(m[0]):.1f}", v) for n, v in found.items()}
+        attributes["fill"] = part.attrib["fill"]
+    short = {n: _NUMBER.sub(lambda m: f"{float(m[0]):.1f}", v) for n, v in attributes.items()}
     return Shape(part.tag.rpartition("}")[2], short)
+
+
+@dataclass(frozen=True)
+class GroupScore:
+    """One functional group of a molecule.
+
+    Attributes
+    ----------
+    name
+        What the group is called.
+    atoms
+        Its atoms, ascending.
+    score
+        The sum of their scores.
+    """
+
+    name: str
+    atoms: tuple[int, ...]
+    score: float
+
+
+def aggregate(
+    scores: ArrayLike, smarts: str | Sequence[str] | Mapping[str, str], molecule: Data | str
+) -> list[GroupScore]:
+    """Scores of atoms summed over every functional group that is found.
+
+    Parameters
+    ----------
+    scores
+        A score per atom.
+    smarts
+        The groups: one SMARTS, several, or a dictionary from names to SMARTS. Without names, a
+        group is called by its SMARTS.
+    molecule
+        A SMILES, or a graph with ``smiles`` or ``atoms``; see :func:`draw_molecule`. A group of
+        aromatic atoms is only found where the molecule has a SMILES or states its ``bonds``.
+
+    Returns
+    -------
+    list of GroupScore
+        An entry for each match, highest score first. Matches of one SMARTS over the same atoms
+        count once. Where matches overlap, an atom counts in each of them: the entries of a list
+        need not sum to the sum of the scores.
+
+    Raises
+    ------
+    ValueError
+        For an invalid SMARTS, a wrong number of scores, or a molecule that cannot be read.
+
+    Examples
+    --------
+    >>> scores = [0.1, 0.0, 0.0, 0.0, 0.0, 0.2, 0.5, 0.4, 0.3]
+    >>> aggregate(scores, {"nitro": "[N+](=O)[O-]", "amine": "[NX3;H2]"}, "c1ccccc1[N+](=O)[O-]")
+    [GroupScore(name='nitro', atoms=(6, 7, 8), score=1.2)]
+    """
+    chem = require("rdkit.Chem", extra="drawing")
+    rdkit_molecule = as_molecule(molecule)
+    values = as_scores(scores, rdkit_molecule.GetNumAtoms())
+    groups: list[GroupScore] = []
+    for name, pattern in _named(smarts).items():
+        with require("rdkit.rdBase", extra="drawing").BlockLogs():
+            query = chem.MolFromSmarts(str(pattern))
+        if query is None or not query.GetNumAtoms():
+            raise ValueError(f"smarts must be patterns that RDKit can read (got {pattern!r})")
+        # RDKit stops at a thousand matches by default
+        matches = rdkit_molecule.GetSubstructMatches(query, uniquify=True, maxMatches=1 << 20)
+        groups += [
+            GroupScore(name, atoms, float(values[list(atoms)].sum()))
+            for atoms in sorted({tuple(sorted(match)) for match in matches})
+        ]
+    return sorted(groups, key=lambda group: -group.score)
+
+
+def _named(smarts: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    if isinstance(smarts, str):
+        return {smarts: smarts}
+    if isinstance(smarts, Mapping):
+        return dict(smarts)
+    return {pattern: pattern for pattern in smarts}

@@ -1,4 +1,4 @@
-"""What every function of this room returns."""
+"""The picture that every drawing function returns."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from gstarx._internal.atomic_write import write_whole
 from gstarx._internal.optional import require
 
 _SUFFIXES = (".svg", ".png")
-#: The most pixels of a PNG, four bytes each: more is a slip of the scale.
+#: The most pixels of a PNG, four bytes each: more is a mistake in ``scale``.
 _MOST_PIXELS = 1 << 27
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as SVG, which notebooks show by themselves.
+    """A picture as SVG, which notebooks display automatically.
 
     Attributes
     ----------
     svg
-        The whole SVG document. It has a light background of its own, a title and a description
-        for those who do not see it, and nothing that is fetched or run.
+        The whole SVG document. It has its own light background, a title and a description for
+        screen readers, and neither external resources nor scripts.
     title
         Its title, unescaped.
     """
@@ -35,10 +35,10 @@ class Picture:
     @property
     def size(self) -> tuple[float, float]:
         """Width and height, in units of the SVG."""
-        found = re.match(r'<svg [^>]*?\bwidth="([\d.]+)" height="([\d.]+)"', self.svg)
-        if found is None:
-            raise ValueError(f"svg must say its width and height (got {self.svg[:80]!r})")
-        return float(found[1]), float(found[2])
+        match = re.match(r'<svg [^>]*?\bwidth="([\d.]+)" height="([\d.]+)"', self.svg)
+        if match is None:
+            raise ValueError(f"svg must have a width and height (got {self.svg[:80]!r})")
+        return float(match[1]), float(match[2])
 
     def png(self, scale: float = 2.0) -> bytes:
         """The picture as PNG.
@@ -50,8 +50,8 @@ class Picture:
 
         Notes
         -----
-        Needs ``pip install 'gstarx[drawing]'``. Letters are those of the system, and of a font that
-        comes with RDKit where it has none.
+        Needs ``pip install 'gstarx[drawing]'``. The font is the system's, or one that comes with
+        RDKit if the system has none.
         """
         if not scale > 0:
             raise ValueError(f"scale must be a number above 0 (got {scale!r})")
@@ -64,12 +64,13 @@ class Picture:
         return bytes(made)
 
     def save(self, path: str | os.PathLike[str], *, scale: float = 2.0) -> Path:
-        """Write the picture, whole or not at all.
+        """Write the picture to a file, completely or not at all.
 
         Parameters
         ----------
         path
-            Where; the suffix ``.svg`` or ``.png`` says what. Missing directories are made.
+            The file; its suffix ``.svg`` or ``.png`` sets the format. Missing directories are
+            created.
         scale
             Pixels of a PNG for each unit of the SVG.
 
@@ -95,7 +96,7 @@ class Picture:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file whole, or say why it cannot be written."""
+    """Write a file atomically, or raise an error that says why it cannot be written."""
     try:
         write_whole(path, content)
     except OSError as error:
@@ -105,7 +106,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 @cache
 def _fonts() -> dict[str, object]:
-    """A font that is there for certain, for systems that have none."""
+    """A font that is always available, for systems that have none."""
     folder = Path(require("rdkit.RDConfig", extra="drawing").RDDataDir) / "Fonts"
     files = [str(path) for path in (folder / "Telex-Regular.ttf",) if path.is_file()]
     return {"font_files": files, "sans_serif_family": "Telex"} if files else {}

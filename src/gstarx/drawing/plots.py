@@ -68,7 +68,7 @@ def plot_curves(
     title
         What to print above.
     muted
-        Names of curves that others are held against, to be drawn in grey.
+        Names of reference curves, drawn in gray.
     width, height
         Of the drawing.
 
@@ -130,19 +130,21 @@ def plot_intervals(
     """
     rows = mean_intervals(values, confidence=confidence, seed=seed)
     lines = {str(name): float(value) for name, value in (references or {}).items()}
-    said = [f"{n} {mean:.3f} ({low:.3f} to {high:.3f})" for n, (mean, low, high) in rows.items()]
-    said += [f"{name} {value:.3f}" for name, value in lines.items()]
+    descriptions = [
+        f"{n} {mean:.3f} ({low:.3f} to {high:.3f})" for n, (mean, low, high) in rows.items()
+    ]
+    descriptions += [f"{name} {value:.3f}" for name, value in lines.items()]
     heading = f"{quantity}: means and {confidence:.0%} intervals"
     return card(
         _intervals_scene(rows, lines, quantity, width, height),
         title=title,
         alternative=heading,
-        description=f"{heading}: {'; '.join(said)}.",
+        description=f"{heading}: {'; '.join(descriptions)}.",
     )
 
 
 def check_metric(metric: str) -> None:
-    """Refuse what is not one of :data:`gstarx.metrics.METRICS`."""
+    """Raise unless it is one of :data:`gstarx.metrics.METRICS`."""
     if metric not in METRICS:
         valid = ", ".join(map(repr, METRICS))
         raise ValueError(f"metric must be one of {valid} (got {metric!r})")
@@ -166,9 +168,11 @@ def mean_intervals(
         raise ValueError("values must name at least one explainer (got none)")
     rows = {}
     for name, column in values.items():
-        given = np.asarray(column, dtype=np.float64)
-        found = paired_bootstrap(given, np.zeros_like(given), confidence=confidence, seed=seed)
-        rows[str(name)] = (found.mean, found.low, found.high)
+        numbers = np.asarray(column, dtype=np.float64)
+        interval = paired_bootstrap(
+            numbers, np.zeros_like(numbers), confidence=confidence, seed=seed
+        )
+        rows[str(name)] = (interval.mean, interval.low, interval.high)
     return dict(sorted(rows.items(), key=lambda row: -row[1][0]))
 
 
@@ -215,7 +219,7 @@ def _curves_scene(
     for line, (x, y) in lines.items():
         points = [(across(a), up(b)) for a, b in zip(x, y, strict=True)]
         parts.append(_line(line, points, looks[line]))
-    # in the order in which they end, so that the eye finds them
+    # in the order of their last values, so that they are easy to find
     order = sorted(range(len(lines)), key=lambda i: -list(lines.values())[i][1][-1])
     spacing = min(24.0, (bottom - top) / max(1, len(lines)))
     names = list(lines)
@@ -231,7 +235,7 @@ def _curves_scene(
 
 @dataclass(frozen=True)
 class Look:
-    """How a curve is told from others."""
+    """The style that distinguishes a curve."""
 
     color: str
     dashes: str | None
@@ -239,17 +243,17 @@ class Look:
 
 
 def looks_of(names: Sequence[str], muted: frozenset[str]) -> dict[str, Look]:
-    """A look for each name; what others are held against is grey."""
-    found = {}
+    """A style for each name; reference curves are gray."""
+    looks = {}
     bright = [name for name in names if name not in muted]
     for place, name in enumerate(bright):
         dashes = _DASHES[place // len(LINES) % len(_DASHES)]
         marker = _MARKERS[place % len(_MARKERS)]
-        found[name] = Look(LINES[place % len(LINES)], dashes, marker)
+        looks[name] = Look(LINES[place % len(LINES)], dashes, marker)
     for place, name in enumerate(name for name in names if name in muted):
         dashes = _DASHES[1 + place % (len(_DASHES) - 1)]
-        found[name] = Look(MUTED, dashes, _MARKERS[place % len(_MARKERS)])
-    return found
+        looks[name] = Look(MUTED, dashes, _MARKERS[place % len(_MARKERS)])
+    return looks
 
 
 def _line(
@@ -268,8 +272,8 @@ def _line(
         stroke_dasharray=look.dashes,
         stroke_linejoin="round",
     )
-    chosen = range(len(points)) if marks is None else marks
-    marked = [_marker(look.marker, *points[i], look.color) for i in chosen]
+    marked_points = range(len(points)) if marks is None else marks
+    marked = [_marker(look.marker, *points[i], look.color) for i in marked_points]
     return group(tip(name), drawn, *marked)
 
 
@@ -288,7 +292,7 @@ def _marker(kind: str, x: float, y: float, color: str) -> str:
 
 @dataclass(frozen=True)
 class _Reference:
-    """A vertical line: where it is, and where its name begins and how high."""
+    """A vertical line: its place, and the left edge and level of its name."""
 
     name: str
     at: float
@@ -297,16 +301,16 @@ class _Reference:
 
 
 def _reference_places(references: dict[str, float], axis: Axis, width: float) -> list[_Reference]:
-    """Names above their lines, one above the other where they would overlap."""
-    found: list[_Reference] = []
+    """Place names above their lines, stacked where they would overlap."""
+    placed: list[_Reference] = []
     ends: list[float] = []
     for name, value in sorted(references.items(), key=lambda reference: reference[1]):
         at, wide = axis(value), text_width(name, 11)
         left = min(max(0.0, at - wide / 2), width - wide)
         level = next((i for i, end in enumerate(ends) if left > end + 6), len(ends))
         ends[level : level + 1] = [left + wide]
-        found.append(_Reference(name, at, left, level))
-    return found
+        placed.append(_Reference(name, at, left, level))
+    return placed
 
 
 def _intervals_scene(
@@ -331,12 +335,14 @@ def _intervals_scene(
         path = f"M{number(place.at)} {number(y + 3)}V{number(bottom)}"
         parts.append(element("path", d=path, stroke=INK, stroke_dasharray="4 3"))
         parts.append(label(place.left, y, place.name, size=11))
-    for row, (said, (mean, low, high)) in enumerate(rows.items()):
+    for row, (explainer, (mean, low, high)) in enumerate(rows.items()):
         y = top + step * (row + 0.5)
-        where = tip(f"{said}: {mean:.4f}, {low:.4f} to {high:.4f}")
+        where = tip(f"{explainer}: {mean:.4f}, {low:.4f} to {high:.4f}")
         color = LINES[1]
         parts += [
-            label(left - 10, y + 4, fitted(said, _SMALL, side), size=_SMALL, text_anchor="end"),
+            label(
+                left - 10, y + 4, fitted(explainer, _SMALL, side), size=_SMALL, text_anchor="end"
+            ),
             group(
                 where,
                 element(

@@ -40,16 +40,16 @@ def draw_sentence(
 ) -> Picture:
     """Words tinted by their scores in reading order, with dependencies as arcs above them.
 
-    Long sentences wrap. An arc between two lines leaves the one to the right and enters the other
-    from the left.
+    Long sentences wrap. An arc between two lines leaves the first on the right and enters the
+    second from the left.
 
     Parameters
     ----------
     words
         The words.
     edges
-        Which words are joined: an ``edge_index`` (2, E), of whose directions one is enough, or
-        pairs of positions (E, 2). Two edges are read as an ``edge_index``, (2, 2).
+        Which words are joined: an ``edge_index`` (2, E), in one direction or both, or pairs of
+        positions (E, 2). Two edges are read as an ``edge_index``, (2, 2).
     scores
         A score per word.
     selected
@@ -57,7 +57,7 @@ def draw_sentence(
     limit, title, legend
         As for :func:`draw_molecule`.
     width
-        The widest that a line may get.
+        The largest width of a line.
 
     Examples
     --------
@@ -80,15 +80,15 @@ def draw_sentence(
 
 def as_pairs(edges: Any, count: int) -> list[tuple[int, int]]:
     """Joined words as pairs, smaller first, each once."""
-    found = np.asarray(edges.detach().cpu() if hasattr(edges, "detach") else edges)
-    if not found.size:
+    index = np.asarray(edges.detach().cpu() if hasattr(edges, "detach") else edges)
+    if not index.size:
         return []
-    if found.ndim != 2 or 2 not in found.shape or found.dtype.kind not in "iu":
+    if index.ndim != 2 or 2 not in index.shape or index.dtype.kind not in "iu":
         raise ValueError(
-            f"edges must be whole numbers of shape (2, E) or (E, 2) (got {found.dtype} of "
-            f"{found.shape})"
+            f"edges must be whole numbers of shape (2, E) or (E, 2) (got {index.dtype} of "
+            f"{index.shape})"
         )
-    ends = found if found.shape[0] == 2 else found.T
+    ends = index if index.shape[0] == 2 else index.T
     if ends.min() < 0 or ends.max() >= count:
         raise ValueError(
             f"edges must join nodes in 0..{count - 1} (got {ends.min()}..{ends.max()})"
@@ -99,7 +99,7 @@ def as_pairs(edges: Any, count: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class _Word:
-    """Where a word goes: its line, its left edge there, its width, and what is shown of it."""
+    """The place of a word: its line, its left edge, its width, and the text shown."""
 
     line: int
     left: float
@@ -113,7 +113,7 @@ class _Word:
 
 @dataclass(frozen=True)
 class _Arc:
-    """One arc on one line, from ``start`` to ``end``; open where it goes on in another line."""
+    """One arc on one line, from ``start`` to ``end``; open where it continues on another line."""
 
     line: int
     start: float
@@ -135,7 +135,7 @@ def sentence_scene(
 
 @dataclass(frozen=True)
 class Box:
-    """Where a word is: the corner on the upper left, how wide it is, and what is shown of it."""
+    """The box of a word: its upper left corner, its width, and the text shown."""
 
     left: float
     top: float
@@ -145,7 +145,7 @@ class Box:
 
 @dataclass(frozen=True)
 class LaidOut:
-    """A sentence without its colors: boxes, arcs as SVG paths with the words they join, size."""
+    """The layout of a sentence: boxes, arcs as SVG paths with the words they join, and size."""
 
     boxes: tuple[Box, ...]
     arcs: tuple[tuple[str, tuple[int, int]], ...]
@@ -179,21 +179,21 @@ def laid_out(
 
 def _placed(words: Sequence[str], width: float) -> list[_Word]:
     """Words line by line, as many in each as fit."""
-    found: list[_Word] = []
+    placed: list[_Word] = []
     line, x = 0, 2.0
     for word in words:
         shown = fitted(word, _FONT, width - 2 * _PADDING - 4)
         wide = text_width(shown, _FONT) + 2 * _PADDING
-        if found and x + wide > width - 2:
+        if placed and x + wide > width - 2:
             line, x = line + 1, 2.0
-        found.append(_Word(line, x, wide, shown))
+        placed.append(_Word(line, x, wide, shown))
         x += wide + _SPACE
-    # lines of about the same length read better than a last one with a single word
+    # lines of similar length read better than a last line with a single word
     if line and x < width / 2 and width > 200:
         narrower = max(width - (width - x) / (line + 1) + 40, width / 2)
-        again = _placed(words, narrower) if narrower < width - 20 else found
-        return again if again[-1].line == line else found
-    return found
+        again = _placed(words, narrower) if narrower < width - 20 else placed
+        return again if again[-1].line == line else placed
+    return placed
 
 
 def _arcs(words: Sequence[_Word], pairs: Sequence[tuple[int, int]], full: float) -> list[_Arc]:
@@ -215,7 +215,7 @@ def _offsets(
     words: Sequence[_Word], pairs: Sequence[tuple[int, int]]
 ) -> dict[tuple[int, int], float]:
     """How far from the middle of a word its arc to another begins, so that arcs do not cross."""
-    found: dict[tuple[int, int], float] = {}
+    offsets: dict[tuple[int, int], float] = {}
     for word in range(len(words)):
         others = sorted({a + b - word for a, b in pairs if word in (a, b)})
         left = [other for other in others if other < word]
@@ -225,8 +225,8 @@ def _offsets(
         room = max(0.0, words[word].width - 2 * _PADDING)
         step = min(_SPREAD, room / max(1, len(order) - 1)) if len(order) > 1 else 0.0
         for place, other in enumerate(order):
-            found[word, other] = (place - (len(order) - 1) / 2) * step
-    return found
+            offsets[word, other] = (place - (len(order) - 1) / 2) * step
+    return offsets
 
 
 def _levels(arcs: Sequence[_Arc]) -> list[int]:
@@ -264,19 +264,19 @@ def _arc_path(arc: _Arc, level: int, base: float) -> str:
 
 
 def _drawn_arc(path: str, ends: tuple[int, int], painted: Painted) -> str:
-    chosen = bool(painted.selected[list(ends)].all())
+    selected = bool(painted.selected[list(ends)].all())
     return element(
         "path",
         d=path,
         fill="none",
-        stroke=INK if chosen else ARC,
-        stroke_width=1.8 if chosen else 1.1,
+        stroke=INK if selected else ARC,
+        stroke_width=1.8 if selected else 1.1,
         stroke_linecap="round",
     )
 
 
 def _drawn_word(place: int, word: Box, painted: Painted) -> str:
-    chosen = bool(painted.selected[place])
+    selected = bool(painted.selected[place])
     box = element(
         "rect",
         x=word.left,
@@ -285,9 +285,9 @@ def _drawn_word(place: int, word: Box, painted: Painted) -> str:
         height=BOX,
         rx=5,
         fill=painted.color(place),
-        stroke=INK if chosen else LINE,
-        stroke_width=2.0 if chosen else 0.7,
+        stroke=INK if selected else LINE,
+        stroke_width=2.0 if selected else 0.7,
     )
     x, y = word.left + word.width / 2, word.top + BOX / 2 + _FONT * 0.35
     text = label(x, y, word.shown, size=_FONT, text_anchor="middle")
-    return group(tip(painted.said(place)), box, text)
+    return group(tip(painted.caption(place)), box, text)

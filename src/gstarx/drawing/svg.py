@@ -1,4 +1,4 @@
-"""SVG as text: elements whose attributes and texts are escaped, in one place."""
+"""SVG as text: elements with escaped attributes and texts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 
 from gstarx._internal.markup import printable
 
-#: Fonts that systems have; a PNG falls back on one that is there for certain.
+#: Common system fonts; a PNG falls back on one that is always available.
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 INK = "#1b1f24"
 MUTED = "#5c6670"
@@ -35,8 +35,8 @@ def number(value: float) -> str:
     >>> number(3.14159), number(2.0), number(-0.001)
     ('3.14', '2', '0')
     """
-    found = f"{value:.2f}".rstrip("0").rstrip(".")
-    return "0" if found == "-0" else found
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
 
 
 def signed(value: float) -> str:
@@ -51,7 +51,7 @@ def signed(value: float) -> str:
 
 
 def decimal(value: float, digits: int = 3) -> str:
-    """A number with so many digits after the point, and no sign on what is rounded to 0.
+    """A number with a fixed number of decimals, and no sign if it rounds to 0.
 
     >>> decimal(-0.25, 2), decimal(-0.0001)
     ('−0.25', '0.000')
@@ -72,16 +72,16 @@ def element(tag: str, content: str = "", **attributes: object) -> str:
     for name, value in attributes.items():
         if value is None:
             continue
-        said = number(value) if isinstance(value, float) else str(value)
-        parts.append(f'{name.rstrip("_").replace("_", "-")}="{escaped(said)}"')
+        text = number(value) if isinstance(value, float) else str(value)
+        parts.append(f'{name.rstrip("_").replace("_", "-")}="{escaped(text)}"')
     opened = " ".join(parts)
     return f"<{opened}>{content}</{tag}>" if content else f"<{opened}/>"
 
 
 def label(x: float, y: float, text: str, *, size: float = 12, **attributes: object) -> str:
-    """A line of text, in the picture's font and ink unless said otherwise."""
-    given = {"fill": INK, "font_family": FONT, **attributes}
-    return element("text", escaped(text), x=float(x), y=float(y), font_size=float(size), **given)
+    """A line of text, by default in the font and color of the picture."""
+    style = {"fill": INK, "font_family": FONT, **attributes}
+    return element("text", escaped(text), x=float(x), y=float(y), font_size=float(size), **style)
 
 
 def group(*parts: str, **attributes: object) -> str:
@@ -100,7 +100,7 @@ def tip(text: str) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide a text is; letters are guessed a little wide rather than narrow.
+    """The approximate width of a text, more often too wide than too narrow.
 
     >>> text_width("iii", 10) < text_width("nnn", 10) < text_width("mmm", 10)
     True
@@ -115,7 +115,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def fitted(text: str, size: float, width: float) -> str:
-    """A text cut with an ellipsis where it is wider than ``width``.
+    """A text, truncated with an ellipsis if it is wider than ``width``.
 
     >>> fitted("a long title", 10, 40)
     'a long…'

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gstarx.explainers import Explanation, NodeExplainer, graph_generator
-from gstarx.gnn import class_scores
-from gstarx.metrics import Faithfulness, evaluate_many
+from gstarx.gnn import check_task, class_scores
+from gstarx.metrics import Faithfulness, Reference, evaluate_many
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,18 @@ class Pipeline:
     Attributes
     ----------
     model
-        Any PyG model or callable that classifies graphs.
+        Any PyG model or callable that classifies graphs or predicts numbers.
     seed
         Random numbers follow from it and a graph's position, see :func:`graph_generator`.
     target
-        The class to explain; by default the predicted one of every graph.
+        The class to explain, by default the predicted one of every graph; of a model with several
+        targets, which of them.
     removal
         How nodes are removed when selections are evaluated.
     mode, return_type, keywords
         What the model does, as for :func:`gstarx.explain`.
+    reference
+        For metrics of a regression model, see :func:`gstarx.metrics.reference_of`.
     """
 
     model: Any
@@ -50,6 +53,7 @@ class Pipeline:
     mode: str = "multiclass_classification"
     return_type: str = "raw"
     keywords: Sequence[str] | None = None
+    reference: Reference | None = None
 
     def explain(self, explainer: NodeExplainer, data: Data, position: int) -> Explanation:
         """Explain the graph at a position of its dataset."""
@@ -107,25 +111,28 @@ class Pipeline:
             mode=self.mode,
             return_type=self.return_type,
             keywords=self.keywords,
+            reference=self.reference,
         )
 
     def probabilities(self, output: Tensor) -> list[float]:
-        """Probabilities of all classes from the model's output (1, C) for a graph."""
+        """Probabilities of all classes, or values, from the model's output (1, C) for a graph."""
         return class_probabilities(output, self.mode, self.return_type)
 
 
 def class_probabilities(output: Tensor, mode: str, return_type: str) -> list[float]:
-    """Probabilities of all classes from a model's output (1, C).
+    """Probabilities of all classes or targets from a model's output (1, C); values of a regression.
 
     >>> import torch
     >>> class_probabilities(torch.tensor([[0.0, 0.0]]), "multiclass_classification", "raw")
     [0.5, 0.5]
+    >>> class_probabilities(torch.tensor([[2.5]]), "regression", "raw")
+    [2.5]
     """
+    mode, return_type = check_task(mode, return_type)
     shares = class_scores(output, mode, return_type, "prob")[0].double()
     if not shares.isfinite().all():
-        raise ValueError(
-            f"the model's output gives probabilities {shares.tolist()}: they must be finite"
-        )
+        what = "values" if mode == "regression" else "probabilities"
+        raise ValueError(f"the model's output gives {what} {shares.tolist()}: they must be finite")
     return [float(share) for share in shares]
 
 

@@ -6,11 +6,11 @@ from gstarx.explainers.explanation import Attribution, Explanation
 from gstarx.explainers.graphsvx import GraphSVX
 from gstarx.explainers.gstarx import GStarX, explain
 from gstarx.explainers.many import FailedExplanation, explain_many
-from gstarx.explainers.packages import packages_of as packages_of
-from gstarx.explainers.packages import versions_of as versions_of
 from gstarx.explainers.presets import options_for as options_for
 from gstarx.explainers.presets import with_settings as with_settings
 from gstarx.explainers.registry import create, names, options_of
+from gstarx.explainers.registry import packages_of as packages_of
+from gstarx.explainers.registry import versions_of as versions_of
 from gstarx.explainers.seeds import graph_generator
 from gstarx.explainers.settings import ValueSettings
 from gstarx.explainers.subgraphx import SubgraphX

@@ -32,12 +32,12 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
     training graphs. :func:`gstarx.testing.check_explainer` tests a subclass.
     """
 
-    #: What :attr:`gstarx.Explanation.method` says; by default the name of the class in lower case.
-    #: :func:`gstarx.explainers.create` sets it to the name that was asked for.
+    #: The value of :attr:`gstarx.Explanation.method`; by default the class name in lower case.
+    #: :func:`gstarx.explainers.create` sets it to the requested name.
     method: str = ""
     #: The seed if :meth:`explain` gets none, as inside PyG's ``Explainer``.
     seed: int | None = None
-    #: Whether :meth:`fit` has to come first.
+    #: Whether :meth:`fit` has to be called first.
     requires_training: bool = False
     #: Packages whose versions can change the scores, besides the explainer's own and those that
     #: GStarX always needs.
@@ -164,7 +164,7 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             config.return_type.value,
             target_of(target, index, config),
             index,  # type: ignore[arg-type]
-            [name for name, given in kwargs.items() if given is not None],
+            [name for name, value in kwargs.items() if value is not None],
         )
         wanted = self.explainer_config.edge_mask_type is not None
         return self._explanation(model, data, task, None, wanted)
@@ -200,7 +200,7 @@ def game_attribution(
     details: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Attribution:
-    """What a method computed from a game, with what the game knows; ``fields`` are the others."""
+    """An attribution with the fields that the game knows; ``fields`` are the others."""
     return Attribution(
         scores,
         players=game.nodes,
@@ -213,7 +213,7 @@ def game_attribution(
 
 
 def target_of(target: Tensor, index: int | Tensor | None, config: Any) -> int | None:
-    """The class to explain, from PyG's target tensor; which output, for regression, by itself."""
+    """The class to explain, from PyG's target tensor; ``None`` for regression."""
     if config.mode == ModelMode.regression:
         return None
     flat = target.reshape(-1)
@@ -225,7 +225,7 @@ def target_of(target: Tensor, index: int | Tensor | None, config: Any) -> int | 
 
 
 def _checked(computed: Any, explainer: str, num_nodes: int) -> Attribution:
-    """What an explainer computed, or an error if it is not valid for so many nodes."""
+    """Validate what an explainer computed for a graph of ``num_nodes`` nodes."""
     if not isinstance(computed, Attribution):
         raise TypeError(
             f"{explainer}.attribute must return an Attribution (got {type(computed).__name__})"
@@ -260,9 +260,9 @@ def _checked(computed: Any, explainer: str, num_nodes: int) -> Attribution:
     return replace(computed, scores=scores, std_errors=errors)
 
 
-def _one_each(given: Any, count: int, what: str) -> NDArray[np.float64]:
+def _one_each(values: Any, count: int, what: str) -> NDArray[np.float64]:
     try:
-        numbers = np.asarray(given, dtype=np.float64)
+        numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{what} must be numbers ({error})") from error
     if numbers.ndim not in (1, 2) or len(numbers) != count or numbers.shape[1:] == (1,):

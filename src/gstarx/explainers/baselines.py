@@ -1,4 +1,4 @@
-"""The simplest scores, against which every other has to stand: random, one node out, one alone."""
+"""Simple baselines: random scores, leave-one-out, single nodes, and local Shapley values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gstarx.gnn import GNNGame, ModelTask, ShareLike, restored
 
 
 class RandomNodes(NodeExplainer):
-    """A random score for every node: what an explainer must do better than.
+    """A random score for every node, which any explainer must beat.
 
     Parameters
     ----------
@@ -95,13 +95,13 @@ class SingleNode(_OneNode):
 class LocalShapley(NodeExplainer):
     """The Shapley value of every node among the nodes within some hops (appendix G of the paper).
 
-    Nodes further away are present in any case, as SubgraphX has it. From random orders of arrival,
-    or exactly where the nodes around are few enough.
+    Nodes further away are always present, as in SubgraphX. Values are estimated from random orders
+    of arrival, or exact if there are few enough nodes around.
 
     Parameters
     ----------
     hops
-        How far around; the paper speaks of the number of layers.
+        The radius in hops; the paper suggests the number of layers.
     sample_num
         Random orders for every node.
     payoff, baseline, removal, share

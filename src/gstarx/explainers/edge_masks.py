@@ -1,9 +1,9 @@
-"""Weights on edges that reach every layer of a model, through the edge masks of PyG.
+"""Edge weights that apply to every layer of a model, through PyG's edge masks.
 
-PyG multiplies the messages of every layer by a mask, whatever the layer does otherwise. Its own
-bookkeeping of self-loops does not fit every model, and masks stay behind in the model that they
-were set on. So the masks here go into a private copy of the model, and find their messages by the
-ends of the edges.
+PyG multiplies the messages of every layer by a mask, whatever else the layer does. Its own
+handling of self-loops does not fit every model, and masks stay in the model that they were set on.
+So the masks here go into a private copy of the model, and are matched to messages by the ends of
+the edges.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ REDUCTIONS = ("max", "mean", "sum")
 
 @contextmanager
 def seeded(model: Any, seed: Seed) -> Iterator[None]:
-    """Seed torch inside, with gradients; all random state as it was before after."""
+    """Seed torch inside the block, with gradients enabled, and restore all random state after."""
     with restored(model), torch.inference_mode(False), torch.enable_grad():
         torch.manual_seed(int(np.random.default_rng(seed).integers(2**63)))
         yield
@@ -53,37 +53,37 @@ def seeded(model: Any, seed: Seed) -> Iterator[None]:
 def isolated(model: Any) -> Any:
     """A frozen copy of a model in evaluation mode, without masks or caches of other graphs.
 
-    Its message-passing layers, but for those that PyG is told to leave alone (``explain=False``),
-    take weights by :meth:`PlainModel.weigh`. A plain function has nothing to copy and is returned.
+    Its message-passing layers, except those excluded from PyG's masks (``explain=False``), take
+    weights by :meth:`PlainModel.weigh`. A plain function has nothing to copy and is returned.
     """
     if not isinstance(model, nn.Module):
         return model
     layers = [layer for layer in model.modules() if isinstance(layer, MessagePassing)]
     left = [vars(layer).get("_edge_mask") for layer in layers]
-    # a mask that was computed from something cannot be copied with it, and is dropped below anyway
+    # a mask with a gradient history cannot be deep-copied, and is dropped below anyway
     memo: dict[int, Any] = {id(m): m.detach() for m in left if isinstance(m, Tensor)}
-    # autograd refuses tensors that are made in inference mode, copies as well
+    # autograd rejects tensors created in inference mode, including copies
     with torch.inference_mode(False):
-        own = copy.deepcopy(model, memo)
-    for parameter in own.parameters():
+        copied = copy.deepcopy(model, memo)
+    for parameter in copied.parameters():
         parameter.requires_grad_(False)
         parameter.grad = None
-    for module in own.modules():
+    for module in copied.modules():
         module.training = False
         if vars(module).get("cached") is True:
             held = [name for name in vars(module) if name.startswith("_cached_")]
             vars(module).update(dict.fromkeys(held), cached=False)
         if isinstance(module, MessagePassing):
             _prepare(module)
-    return own
+    return copied
 
 
 def _prepare(layer: Any) -> None:
-    """Clear a layer of masks, and make it find its messages by the ends of the edges."""
+    """Clear a layer's masks, and make it match weights to messages by the ends of the edges."""
     if layer.explain is True:
         layer.explain = None
-    # once a mask was a parameter of the layer, PyG would turn every later one into a parameter and
-    # so cut it off from what it was computed from
+    # if a mask was once a parameter of the layer, PyG would turn every later one into a parameter
+    # and so cut it off from its gradient history
     layer._parameters.pop("_edge_mask", None)
     layer._edge_mask = layer._loop_mask = None
     layer._apply_sigmoid = True
@@ -93,10 +93,10 @@ def _prepare(layer: Any) -> None:
 def explain_message(
     layer: Any, inputs: Tensor, edge_index_i: Tensor, edge_index_j: Tensor
 ) -> Tensor:
-    """Messages times the weights of their edges; those of self-loops as they are.
+    """Messages times the weights of their edges; those of self-loops are not changed.
 
-    PyG calls it in the place of its own, which takes for granted that a layer adds a self-loop to
-    every node and drops those of the graph. Some do neither, or one of the two.
+    It replaces PyG's own method, which assumes that a layer adds a self-loop to every node and
+    drops those of the graph. Some layers do neither, or only one of the two.
     """
     weights = layer._edge_mask.sigmoid() if layer._apply_sigmoid else layer._edge_mask
     ends = torch.stack([edge_index_j, edge_index_i])
@@ -117,7 +117,7 @@ def explain_message(
     return weighed
 
 
-# PyG would look the names of types up in the module that defines the layer
+# PyG would look up the names of types in the module that defines the layer
 explain_message.__annotations__.clear()
 
 
@@ -128,9 +128,9 @@ class Inputs:
     Attributes
     ----------
     fields
-        Everything that a model may ask for, by name.
+        Everything that a model may need, by name.
     joining
-        Which columns of the ``edge_index`` are no self-loops, (E,).
+        Which columns of the ``edge_index`` are not self-loops, (E,).
     graphs
         Number of graphs.
     """
@@ -141,7 +141,7 @@ class Inputs:
 
     @classmethod
     def copies(cls, data: Data, device: torch.device, count: int = 1) -> Self:
-        """One graph, as many times as asked for."""
+        """``count`` copies of one graph."""
         tensors = GraphTensors(data, device, roles_of(data))
         n, ends = tensors.num_nodes, tensors.edge_index
         first = n * np.arange(count)
@@ -159,7 +159,7 @@ class Inputs:
 
     @classmethod
     def union(cls, graphs: Sequence[Data], signature: Signature, device: torch.device) -> Self:
-        """Several graphs, with no more than the model asks for."""
+        """Several graphs, with only the fields that the model needs."""
         wanted = {"x", "edge_index", *signature.positional, *signature.keywords}
         if not signature.takes_data:
             graphs = [
@@ -176,7 +176,7 @@ class Inputs:
 
     @property
     def edges(self) -> Tensor:
-        """The edges that can be weighed, (2, M): all but self-loops, in their order."""
+        """The edges that can be weighted, (2, M): all but self-loops, in their order."""
         ends: Tensor = self.fields["edge_index"][:, self.joining]
         return ends
 
@@ -219,15 +219,15 @@ class PlainModel(nn.Module):
         self.layers = weighable(network)
         #: The output to keep of a regression model, once it is known.
         self.column: int | None = None
-        #: Columns of the model's own output, once it was asked.
+        #: Columns of the model's own output, after the first forward pass.
         self.width = 0
 
     def forward(self, x: Tensor, edge_index: Tensor | None = None) -> Tensor:
         """Scores of every class, (rows, classes). The edges are those of the inputs."""
         for layer in self.layers:
             layer._weighed_edges = self.edges
-        found = call_model(self.network, self.signature, {**self.inputs.fields, "x": x})
-        outputs = outputs_matrix(found, self.inputs.rows(self.task.task_level))
+        returned = call_model(self.network, self.signature, {**self.inputs.fields, "x": x})
+        outputs = outputs_matrix(returned, self.inputs.rows(self.task.task_level))
         self.width = outputs.shape[1]
         scores = class_scores(outputs, self.task.mode, self.task.return_type, self.kind)
         return scores if self.column is None else scores[:, [self.column]]
@@ -237,18 +237,18 @@ class PlainModel(nn.Module):
         set_masks(self.network, weights, self.edges, apply_sigmoid=False)
 
     def train(self, mode: bool = True) -> Self:
-        """Nothing: the copy inside stays in evaluation mode, whatever PyG asks for."""
+        """Do nothing: the copy inside stays in evaluation mode, whatever PyG requests."""
         return self
 
 
 def weighable(network: Any) -> list[Any]:
-    """The layers of an :func:`isolated` model whose messages can be weighed."""
+    """The layers of an :func:`isolated` model whose messages can be weighted."""
     modules = network.modules() if isinstance(network, nn.Module) else ()
     return [m for m in modules if isinstance(m, MessagePassing) and m.explain is not False]
 
 
 def check_weighable(network: Any, method: str) -> None:
-    """Raise unless a model has layers whose messages can be weighed."""
+    """Raise unless a model has layers whose messages can be weighted."""
     if not weighable(network):
         kind = type(network).__name__ if isinstance(network, nn.Module) else "a plain function"
         raise ValueError(
@@ -258,7 +258,7 @@ def check_weighable(network: Any, method: str) -> None:
 
 
 def check_reduce(reduce: str) -> str:
-    """One of the ways in which a node's score comes from its edges, or an error that lists them."""
+    """Validate how a node's score is computed from its edges."""
     if reduce not in REDUCTIONS:
         valid = ", ".join(map(repr, REDUCTIONS))
         raise ValueError(f"reduce must be one of {valid} (got {reduce!r})")
@@ -266,7 +266,7 @@ def check_reduce(reduce: str) -> str:
 
 
 def check_features(data: Data, method: str) -> Tensor:
-    """The features of nodes as a tensor of its own that gradients can pass through."""
+    """A copy of the node features that gradients can flow through."""
     if not isinstance(data.get("x"), Tensor) or data.x.dim() != 2:
         raise ValueError(
             f"{method} needs features data.x of shape (n, features) "
@@ -310,7 +310,7 @@ class Explained:
         method: str,
         kind: str,
     ) -> Self:
-        """Predict, and choose the class asked for or the predicted one."""
+        """Predict, and choose the requested class or the predicted one."""
         check_model_task(task, data)
         x = check_features(data, method)
         device = model_device(network, x.device)
@@ -347,7 +347,7 @@ def check_model_task(task: ModelTask, data: Data) -> None:
 
 
 def check_width(model: PlainModel) -> None:
-    """Raise where one output is said to be those of several classes."""
+    """Raise if a model with one output is declared to have several classes."""
     if model.task.mode == "multiclass_classification" and model.width == 1:
         raise ValueError(
             "the model returns one output per graph: say mode='binary_classification' or "
@@ -367,9 +367,9 @@ def _row(task: ModelTask, rows: int) -> int:
 
 
 def node_scores(weights: Tensor, inputs: Inputs, reduce: str) -> tuple[NDArray[np.float64], Tensor]:
-    """Scores of nodes, and of all edges (E,), from weights of the edges that are no self-loops.
+    """Scores of nodes and of all edges (E,) from the weights of edges that are not self-loops.
 
-    A self-loop has no score of its own: it is 0, and does not count for its node.
+    The score of a self-loop is 0, and does not count for its node.
     """
     weights = weights.detach()
     everywhere = torch.zeros(len(inputs.joining), device=weights.device)

@@ -1,4 +1,4 @@
-"""The one result of every explainer: a PyG explanation with scores of players."""
+"""The result of every explainer: a PyG explanation with scores of players."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         The scores as PyG takes them, [N, 1] in single precision; of one target only, see
         :meth:`for_target`. Of a method that finds sets, 1 for the nodes of the best set.
     edge_mask
-        A score per edge [E], if edges were scored or asked for.
+        A score per edge [E], if edges were scored or requested.
     sets
         Sets of nodes, best first, if the method finds sets.
     method, exact, estimator, evaluations, seconds
@@ -147,13 +147,13 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         if output is None or len(output) != task.rows(data):
             output = task.output(model, data)
         explained = _explained(attribution.target, task, output)
-        # the numbers of a payoff of one's own are not classes: the target stays the prediction
-        own_payoff = attribution.details.get("payoff") == "callable"
+        # the columns of a custom payoff are not classes: the target stays the prediction
+        custom_payoff = attribution.details.get("payoff") == "callable"
         made = cls(
             **fields,
             players=torch.from_numpy(players),
             prediction=output.detach().clone(),
-            target=_pyg_target([] if own_payoff else explained, task, output),
+            target=_pyg_target([] if custom_payoff else explained, task, output),
             explained=explained,
             method=method,
             seconds=seconds,
@@ -303,10 +303,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         if self.scores is None:
             return _from_sets(self.sets, size)
         graph = self._player_graph() if rule == "connected" else None
-        chosen = select_best(
-            self._one_column(), size, positive_only=rule == "positive", graph=graph
-        )
-        return np.sort(self.players.numpy()[chosen])
+        best = select_best(self._one_column(), size, positive_only=rule == "positive", graph=graph)
+        return np.sort(self.players.numpy()[best])
 
     def top(self, k: int) -> NDArray[np.int64]:
         """The ``k`` best players, best first; of a method that finds sets, its best set."""
@@ -316,7 +314,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         return np.asarray(self.players.numpy()[order])
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the graph, ready for JSON; what is not finite becomes ``None``."""
+        """Everything but the graph, ready for JSON; numbers that are not finite become ``None``."""
         names = (
             *("method", "scores", "std_errors", "players", "node_scores", "sets", "edge_mask"),
             *("explained", "prediction", "index", "worth", "component_worth", "baseline"),
@@ -366,7 +364,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         return draw(self, self._drawn_scores(selected), selected=selected, title=title)
 
     def _repr_html_(self) -> str:
-        """The picture for notebooks, or a table where something it needs is not installed."""
+        """The picture for notebooks, or only a table if something it needs is not installed."""
         try:
             picture = self.draw().svg
         except Exception:
@@ -377,11 +375,11 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             for node in self.top(5)
         )
         how = {True: "exact", False: "estimated"}.get(self.exact, "")
-        told = [self.method, how, f"target {self.explained}"]
+        facts = [self.method, how, f"target {self.explained}"]
         if errors is not None and self.exact is False and self.scores.dim() == 1:
             finite = [error for error in errors if error is not None]
-            told.append(f"largest standard error {max(finite, default=math.nan):.2g}")
-        caption = escape(", ".join(str(part) for part in told if part))
+            facts.append(f"largest standard error {max(finite, default=math.nan):.2g}")
+        caption = escape(", ".join(str(part) for part in facts if part))
         header = "<tr><th>node</th><th>score</th></tr>"
         figure = f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
         return f"{figure}<table>{header}{rows}</table>"
@@ -424,8 +422,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
 
     def _player_graph(self) -> CommunicationGraph:
         count = int(self.num_nodes or 0)
-        whole = CommunicationGraph.from_edge_index(self.edge_index, count)
-        return whole.subgraph(self.players.numpy())
+        graph = CommunicationGraph.from_edge_index(self.edge_index, count)
+        return graph.subgraph(self.players.numpy())
 
     def _drawn_scores(self, selected: NDArray[np.int64]) -> NDArray[np.float64]:
         if self.node_scores is not None:
@@ -456,7 +454,7 @@ def _score_fields(
     if attribution.scores is None:
         marked = torch.zeros(count, 1)
         if attribution.sets:
-            # how many nodes a search marks where PyG wants a mask: a quarter of them
+            # PyG needs a mask: mark a quarter of the nodes
             best = _from_sets(attribution.sets, max(1, count // 4))
             marked[torch.from_numpy(best)] = 1.0
         sets = [np.sort(np.asarray(nodes, dtype=np.int64)) for nodes in attribution.sets]
@@ -476,7 +474,7 @@ def _score_fields(
 
 
 def _explained(target: int | Sequence[int] | None, task: ModelTask, output: Tensor) -> list[int]:
-    """The classes or outputs explained; the predicted class if nothing else is said."""
+    """The classes or outputs explained; by default the predicted class."""
     if target is None:
         target = task.one_target
     if target is not None:
@@ -516,7 +514,7 @@ def _checked_size(size: Any, name: str) -> int:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """A value as plain JSON."""
     if isinstance(value, Tensor | np.ndarray):
         value = value.tolist()
     if isinstance(value, Sharing):

@@ -1,4 +1,4 @@
-"""Gradients of the output by the features: two methods of Captum, through PyG."""
+"""Gradients of the output with respect to the features: two Captum methods, through PyG."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _CaptumNodeExplainer(NodeExplainer):
 
     @property
     def _options(self) -> dict[str, Any]:
-        """What Captum's ``attribute`` is given."""
+        """Arguments of Captum's ``attribute``."""
         return {}
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
@@ -37,24 +37,24 @@ class _CaptumNodeExplainer(NodeExplainer):
         method = type(self).__name__
         network = isolated(model)
         with seeded(network, seed):
-            asked = Explained.of(network, data, task, method=method, kind="raw")
-            if not asked.x.is_floating_point():
+            explained = Explained.of(network, data, task, method=method, kind="raw")
+            if not explained.x.is_floating_point():
                 raise TypeError(
                     f"{method} differentiates by the features: data.x must be floating point "
-                    f"(got {asked.x.dtype})"
+                    f"(got {explained.x.dtype})"
                 )
             algorithm = CaptumExplainer(self.attribution_method, **self._options)
             config = ExplainerConfig(explanation_type="model", node_mask_type="attributes")
-            algorithm.connect(config, ModelConfig(**asked.config))
-            found = algorithm(
-                asked.model,
-                asked.x.requires_grad_(),
-                asked.model.edges,
-                target=asked.target,
-                index=asked.index,
+            algorithm.connect(config, ModelConfig(**explained.config))
+            explanation = algorithm(
+                explained.model,
+                explained.x.requires_grad_(),
+                explained.model.edges,
+                target=explained.target,
+                index=explained.index,
             )
-        scores = found.node_mask.detach().double().sum(dim=1)
-        return Attribution(scores=scores.cpu().numpy(), target=asked.column)
+        scores = explanation.node_mask.detach().double().sum(dim=1)
+        return Attribution(scores=scores.cpu().numpy(), target=explained.column)
 
 
 class GradientXInput(_CaptumNodeExplainer):

@@ -49,12 +49,12 @@ class GraphSVX(NodeExplainer):
         ``max_size``, or ``"Smarter"``, which leaves a tenth of the budget to random coalitions.
     max_size
         Largest coalition that is taken systematically; beyond it they are drawn at random, as
-        likely as the kernel weighs them, so that with more samples the scores become exact.
+        likely as the kernel weights them, so that with more samples the scores become exact.
     efficiency
         ``"hard"``: scores sum to the worth of the graph. ``"soft"``: the original's weight of 1000
         on the full and the empty coalition. ``"none"``: these two are dropped.
     removal
-        As in :class:`gstarx.GNNGame`. The published experiments took ``"split"``.
+        As in :class:`gstarx.GNNGame`. The published experiments used ``"split"``.
     batch_nodes, share
         As in :class:`gstarx.GNNGame`.
     seed
@@ -137,19 +137,19 @@ def kernel_shapley(
         return np.zeros(0)
     wanted = max(2 * n + 2, 200) if num_samples is None else num_samples
     inner, weights = sample_masks(n, wanted, masks, max_size, np.random.default_rng(seed))
-    whole = float(evaluate(v, np.ones((1, n), dtype=np.bool_))[0])
+    full_worth = float(evaluate(v, np.ones((1, n), dtype=np.bool_))[0])
     worths = evaluate(v, inner) if len(inner) else np.zeros(0)
     if efficiency == "hard":
-        return _constrained(inner, worths, weights, whole)
+        return _constrained(inner, worths, weights, full_worth)
     rows = np.column_stack([inner, np.ones(len(inner))])
     if efficiency == "soft":
         ends = np.column_stack([np.outer([1.0, 0.0], np.ones(n)), np.ones(2)])
         rows = np.concatenate([rows, ends])
-        worths = np.concatenate([worths, [whole, 0.0]])
+        worths = np.concatenate([worths, [full_worth, 0.0]])
         weights = np.concatenate([weights, [_ENDS, _ENDS]])
     root = np.sqrt(np.maximum(weights, _FLOOR))
-    found: NDArray[np.float64] = np.linalg.lstsq(rows * root[:, None], worths * root)[0][:n]
-    return found
+    scores: NDArray[np.float64] = np.linalg.lstsq(rows * root[:, None], worths * root)[0][:n]
+    return scores
 
 
 def kernel_weights(n: int) -> NDArray[np.float64]:
@@ -172,9 +172,9 @@ def sample_masks(
 ) -> tuple[Coalitions, NDArray[np.float64]]:
     """Coalitions (k, n) between the empty and the full one, and the kernel weight each stands for.
 
-    All of them where they fit into ``num_samples``, less the two ends. Otherwise pairs of a subset
-    and its complement by size, as many sizes as fit, and random ones of the sizes that are left.
-    Where only some of a size are taken, they carry the weight of all.
+    All of them if they fit into ``num_samples`` minus the two ends. Otherwise pairs of a subset
+    and its complement by size, as many sizes as fit, and random ones of the remaining sizes.
+    If only some of a size are taken, they carry the weight of all.
     """
     kernel = kernel_weights(n)
     left = num_samples - 2
@@ -182,7 +182,7 @@ def sample_masks(
         every = unpack(np.arange(1, max(1, 2**n - 1), dtype=np.uint64)[:, None], n)
         return every, kernel[every.sum(axis=1)]
     rows, weights = [np.zeros((0, n), dtype=np.bool_)], [np.zeros(0)]
-    # the single nodes are taken in any case, before a tenth is set aside for random coalitions
+    # single nodes are always included, before a tenth is set aside for random coalitions
     systematic = left if masks == "SmarterSeparate" else max(9 * left // 10, min(left, 2 * n))
     size = 0
     while size < min(max_size, (n - 1) // 2) and systematic >= 2:
@@ -198,20 +198,20 @@ def sample_masks(
 
 
 def _subsets(n: int, size: int, most: int, generator: np.random.Generator) -> Coalitions:
-    """Distinct subsets of one size in random order, at most so many."""
+    """At most ``most`` distinct subsets of one size, in random order."""
     if comb(n, size) <= _LISTED:
-        chosen = generator.permutation(np.array(list(combinations(range(n), size))))[:most]
+        members = generator.permutation(np.array(list(combinations(range(n), size))))[:most]
     else:
-        chosen = np.argsort(generator.random((min(most, _LISTED), n)), axis=1)[:, :size]
-    subsets = np.zeros((len(chosen), n), dtype=np.bool_)
-    subsets[np.arange(len(chosen))[:, None], chosen] = True
+        members = np.argsort(generator.random((min(most, _LISTED), n)), axis=1)[:, :size]
+    subsets = np.zeros((len(members), n), dtype=np.bool_)
+    subsets[np.arange(len(members))[:, None], members] = True
     return np.unique(subsets, axis=0) if comb(n, size) > _LISTED else subsets
 
 
 def _random_subsets(
     n: int, smallest: int, count: int, generator: np.random.Generator
 ) -> tuple[Coalitions, NDArray[np.float64]]:
-    """Random subsets of ``smallest`` to ``n - smallest`` nodes, as likely as the kernel weighs."""
+    """Random subsets of ``smallest`` to ``n - smallest`` nodes, drawn by kernel weight."""
     sizes = np.arange(smallest, n - smallest + 1)
     if not len(sizes) or count < 1:
         return np.zeros((0, n), dtype=np.bool_), np.zeros(0)
@@ -225,16 +225,16 @@ def _constrained(
     inner: Coalitions,
     worths: NDArray[np.float64],
     weights: NDArray[np.float64],
-    whole: float,
+    full_worth: float,
 ) -> NDArray[np.float64]:
-    """The weighted fit among scores that sum to the worth of all; of several, the most equal."""
+    """The weighted fit whose scores sum to the full worth; if not unique, the most equal one."""
     n = inner.shape[1]
-    equal = np.full(n, whole / n)
+    equal = np.full(n, full_worth / n)
     if not len(inner):
         return equal
     root = np.sqrt(weights / weights.max())
-    # what is left to explain, by scores that sum to zero
+    # fit the remainder by scores that sum to zero
     centered = (inner - inner.mean(axis=1, keepdims=True)) * root[:, None]
     rest = (worths - inner @ equal) * root
-    found: NDArray[np.float64] = equal + np.linalg.lstsq(centered, rest)[0]
-    return found
+    scores: NDArray[np.float64] = equal + np.linalg.lstsq(centered, rest)[0]
+    return scores

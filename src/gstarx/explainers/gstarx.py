@@ -1,4 +1,4 @@
-"""GStarX itself: which nodes mattered, as an explainer and as plain functions."""
+"""GStarX, as an explainer class and as a plain function."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class GStarX(NodeExplainer):
 
     Scores every node by its share of the model's prediction under the Hamiache-Navarro value (or
     the Myerson, Shapley or Banzhaf value) of the game that the model plays on the graph. Exact
-    wherever the coalitions that the value needs fit the budget, with standard errors elsewhere.
+    if the coalitions that the value needs fit the budget, with standard errors otherwise.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ class GStarX(NodeExplainer):
 
     Notes
     -----
-    PyG's ``Explainer`` sets the model to evaluation mode itself and gives it back only when nothing
-    was raised; :func:`gstarx.explain` restores it whatever happens, Ctrl-C included.
+    PyG's ``Explainer`` sets the model to evaluation mode and restores it only if nothing was
+    raised; :func:`gstarx.explain` restores it whatever happens, including Ctrl-C.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class GStarX(NodeExplainer):
 
         Random subsets of ten nodes, as many as there are nodes and until all are covered, each
         solved by the truncated iteration with ``tau = 0.01``; normalized probability, nodes
-        removed. ``baseline`` has to be given: the published code takes the mean probability over
+        removed. ``baseline`` is required: the published code takes the mean probability over
         the test split, see :func:`gstarx.expected_output`.
         """
         if baseline is None:
@@ -178,20 +178,20 @@ class GStarX(NodeExplainer):
     def attribute_game(
         self, game: GNNGame, seed: Seed, plan: SubgraphPlan | None = None
     ) -> Attribution:
-        """Scores of the players of a game; a plan says which subgraphs to sample."""
+        """Scores of the players of a game; a plan fixes which subgraphs to sample."""
         settings = self.settings
         with game.progress(self.progress):
             try:
                 allocation, estimator = settings.allocate(game, game.graph, seed=seed, plan=plan)
             except Exception as error:
                 if not game.settled and getattr(error, "__notes__", None):
-                    # it was the question, or the whole graph, and not the coalitions asked for
+                    # the task or the full graph failed, not the coalitions that the note names
                     error.__notes__.pop()
                 raise
             everybody = np.ones((1, game.n), dtype=np.bool_)
             worths = game(np.concatenate([everybody, game.graph.component_coalitions]))
         columns = game.payoff.columns
-        # a payoff of one's own may give several numbers, which are numbered
+        # a custom payoff may return several numbers, which become the targets
         games = len(game.payoff.baseline)
         # a list of one target is one target
         shape = (game.n,) if games == 1 else (game.n, games)

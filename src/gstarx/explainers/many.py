@@ -1,4 +1,4 @@
-"""Explaining a whole dataset: one guard around the model, and passes shared between graphs."""
+"""Explaining many graphs: the model is guarded once, and graphs share forward passes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from gstarx.gnn import (
     RemovalLike,
     ShareLike,
     TargetLike,
+    outputs_and_sharing,
     restored,
-    shared_outputs,
 )
 from gstarx.graphs import Coalitions, unpack
 from gstarx.values import SubgraphPlan
 
-#: Graphs that share passes, and the most cells (coalitions times nodes) that one of them may bring:
-#: beyond that its own passes are full.
+#: Graphs that share passes, and the most cells (coalitions times nodes) of one of them: beyond
+#: that, its own passes are full.
 _GRAPHS_TOGETHER = 32
 _MOST_CELLS = 1 << 17
 
@@ -98,12 +98,12 @@ def explain_many(
     payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share, edge_mask
         As for :func:`explain`.
     seed
-        Every graph gets random numbers of its own from the seed and its position, the same as in
-        the command, in runs and in the explorer (see :func:`graph_generator`).
+        Every graph gets its own random numbers from the seed and its position, the same as on the
+        command line, in runs and in the explorer (see :func:`graph_generator`).
     progress
         Show a bar.
     on_error
-        ``"raise"``, or ``"record"`` to put a :class:`FailedExplanation` in the list and go on.
+        ``"raise"``, or ``"record"`` to add a :class:`FailedExplanation` to the list and continue.
     """
     if on_error not in ("raise", "record"):
         raise ValueError(f"on_error must be 'raise' or 'record' (got {on_error!r})")
@@ -133,14 +133,14 @@ def explain_many(
     together = _GRAPHS_TOGETHER if estimator == "subgraphs" else 1
     with restored(model), tqdm(total=len(graphs), desc="explaining", disable=not progress) as bar:
         for first in range(0, len(graphs), together):
-            some = range(first, min(first + together, len(graphs)))
+            positions = range(first, min(first + together, len(graphs)))
             cases = [
                 _Case.of(explainer, model, graphs[at], task, graph_generator(seed, at))
-                for at in some
+                for at in positions
             ]
             if together > 1:
                 _run_together(model, cases, explainer, task)
-            for position, case in zip(some, cases, strict=True):
+            for position, case in zip(positions, cases, strict=True):
                 try:
                     results.append(case.explanation(edge_mask))
                 except Exception as error:
@@ -153,7 +153,7 @@ def explain_many(
 
 
 def _single_graphs(dataset: Any) -> list[Any]:
-    """Graphs one by one, out of batches where these come in."""
+    """Single graphs, with batches split up."""
     if isinstance(dataset, Data) and not isinstance(dataset, Batch):
         raise TypeError("explain_many takes several graphs (got one Data); use explain for one")
     if isinstance(dataset, Batch):
@@ -166,7 +166,7 @@ def _single_graphs(dataset: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Case:
-    """One graph to explain: its game with what will be asked of it, or why there is none."""
+    """One graph to explain: its game and plan, or the error that prevented them."""
 
     explainer: GStarX
     model: Any
@@ -222,7 +222,7 @@ class _Case:
         )
 
     def coalitions(self) -> Coalitions:
-        """What will be asked for, everybody first."""
+        """The coalitions to evaluate, the grand coalition first."""
         assert self.plan is not None
         n = self.plan.graph.num_nodes
         wanted = unpack(self.plan.masks, n)
@@ -230,7 +230,7 @@ class _Case:
 
 
 def _run_together(model: Any, cases: list[_Case], explainer: GStarX, task: ModelTask) -> None:
-    """Let games know their worths from shared passes; where that fails they ask for themselves."""
+    """Fill games with worths from shared passes; if that fails, each evaluates its own."""
     cases = [case for case in cases if case.can_share()]
     options = explainer.game_options
     removal, check = options["removal"], options["check"]
@@ -241,13 +241,13 @@ def _run_together(model: Any, cases: list[_Case], explainer: GStarX, task: Model
             return
         parts = [case.coalitions() for case in cases]
         room = options["batch_nodes"]
-        outputs, shared = shared_outputs(
+        outputs, shared = outputs_and_sharing(
             model, *sharing, parts, removal, room, check=check, share=options["share"]
         )
-        for case, own, found in zip(
+        for case, coalitions, case_outputs in zip(
             cases, parts, torch.split(outputs, [len(p) for p in parts]), strict=True
         ):
             assert case.game is not None
-            case.game.learn(own, found, compared=2 * check, sharing=shared)
+            case.game.learn(coalitions, case_outputs, compared=2 * check, sharing=shared)
     except Exception as error:
         log.debug("no passes are shared, because of %r", error)

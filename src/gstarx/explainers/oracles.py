@@ -1,6 +1,6 @@
 """Oracles: selections that optimize the metric itself, as references for explanations.
 
-They answer like explainers so that runs can make and keep them.
+They have the interface of explainers so that runs can compute and store them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from torch_geometric.data import Data
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.explanation import Attribution
 from gstarx.gnn import ModelTask, restored
-from gstarx.metrics import SPARSITIES, best_selections, refine, selection_size
+from gstarx.metrics import (
+    SPARSITIES,
+    Reference,
+    as_reference,
+    best_selections,
+    refine,
+    selection_size,
+)
 
 
 class BestFound(NodeExplainer):
@@ -26,8 +33,8 @@ class BestFound(NodeExplainer):
         For the sizes that belong to them.
     starts, exhaustive_up_to
         As for :func:`gstarx.metrics.best_selections`.
-    removal
-        As for the metrics.
+    removal, reference
+        As for the metrics; the reference may also be a mapping of its range and mean.
     """
 
     def __init__(
@@ -37,15 +44,16 @@ class BestFound(NodeExplainer):
         starts: int = 2,
         exhaustive_up_to: int = 20_000,
         removal: str = "remove",
+        reference: Reference | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.sparsities = tuple(sparsities)
         self.starts, self.exhaustive_up_to = starts, exhaustive_up_to
-        self.removal = removal
+        self.removal, self.reference = removal, as_reference(reference)
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """The best sets that a search finds."""
-        found = best_selections(
+        selections = best_selections(
             model,
             data,
             [selection_size(int(data.num_nodes or 0), level) for level in self.sparsities],
@@ -53,14 +61,15 @@ class BestFound(NodeExplainer):
             exhaustive_up_to=self.exhaustive_up_to,
             seed=seed,
             removal=self.removal,
+            reference=self.reference,
             **vars(task),
         )
-        best_first = sorted(found.values(), key=lambda one: -one.evaluation.harmonic_fidelity)
+        best_first = sorted(selections.values(), key=lambda one: -one.evaluation.harmonic_fidelity)
         return Attribution(
             None,
             sets=tuple(one.nodes for one in best_first),
-            evaluations=max((one.evaluations for one in found.values()), default=0),
-            exact=all(one.optimal for one in found.values()),
+            evaluations=max((one.evaluations for one in selections.values()), default=0),
+            exact=all(one.optimal for one in selections.values()),
         )
 
 
@@ -78,7 +87,9 @@ class Refined(NodeExplainer):
     sparsities
         For the sizes that belong to them.
     removal, baseline
-        As for the metrics, and handed on to explainers that take them.
+        As for the metrics, and passed on to explainers that take them.
+    reference
+        As for the metrics, or a mapping of its range and mean.
     """
 
     def __init__(
@@ -90,9 +101,9 @@ class Refined(NodeExplainer):
         sparsities: Sequence[float] = SPARSITIES,
         removal: str = "remove",
         baseline: Any = None,
+        reference: Reference | Mapping[str, Any] | None = None,
     ) -> None:
-        from gstarx.explainers.packages import packages_of
-        from gstarx.explainers.registry import create, options_of
+        from gstarx.explainers.registry import create, options_of, packages_of
 
         super().__init__()
         shared = {"removal": removal, "baseline": baseline}
@@ -102,24 +113,26 @@ class Refined(NodeExplainer):
         if self.of.requires_training:
             raise ValueError(f"refined takes explainers that need no training (got {of!r})")
         self.budget, self.sparsities, self.removal = budget, tuple(sparsities), removal
+        self.reference = as_reference(reference)
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """The other explainer's selections, refined."""
         with restored(model):
             before = self.of.explain(model, data, seed=seed, **vars(task))
             sizes = {selection_size(int(data.num_nodes or 0), level) for level in self.sparsities}
-            found = [
+            refined = [
                 refine(
                     model,
                     data,
                     before.select(size=size),
                     budget=self.budget,
                     removal=self.removal,
+                    reference=self.reference,
                     **{**vars(task), "target": before.target_class},
                 )
                 for size in sorted(sizes, reverse=True)
             ]
-        spent = (before.evaluations or 0) + sum(one.evaluations for one in found)
+        spent = (before.evaluations or 0) + sum(one.evaluations for one in refined)
         # largest first, so that every size gets its own
-        sets: tuple[np.ndarray[Any, np.dtype[np.int64]], ...] = tuple(one.nodes for one in found)
+        sets: tuple[np.ndarray[Any, np.dtype[np.int64]], ...] = tuple(one.nodes for one in refined)
         return Attribution(None, sets=sets, target=before.target_class, evaluations=spent)

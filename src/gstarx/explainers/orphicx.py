@@ -1,4 +1,4 @@
-"""OrphicX: a generative model of edges whose causal part carries what the model looks at."""
+"""OrphicX: a generative model of edges whose causal factors determine the prediction."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from gstarx.explainers.orphicx_training import (
 from gstarx.explainers.trained_files import read_trained, write_trained
 from gstarx.gnn import ModelTask
 
-#: Of the training graphs, held out where no validation graphs are given.
+#: The share of training graphs that is held out if no validation graphs are given.
 _HELD_OUT = 0.2
 
 
 class OrphicX(NodeExplainer):
-    """OrphicX (Lin et al., 2022), as first published, on any model with layers of PyG.
+    """OrphicX (Lin et al., 2022), as first published, for any model with PyG layers.
 
-    A variational auto-encoder of graphs gives every node a latent vector, of which a part is
-    causal. It is trained once, by :meth:`fit`, so that information flows from the causal part to
-    the model's prediction when messages are multiplied by the weights of the generated edges.
-    The weight of an edge is what the decoder makes of the causal part alone, at the means of the
-    encoder: explaining draws nothing. A node gets the highest weight of its edges.
+    A variational auto-encoder of graphs gives every node a latent vector, part of which is causal.
+    It is trained once, by :meth:`fit`, so that information flows from the causal part to the
+    model's prediction when messages are multiplied by the weights of the generated edges.
+    The weight of an edge is decoded from the causal part alone, at the encoder's means: explaining
+    is not random. A node gets the highest weight of its edges.
 
     The defaults are those published for graph classification. The loss is the sum of
 
@@ -50,8 +50,8 @@ class OrphicX(NodeExplainer):
     - the negative evidence lower bound of the auto-encoder;
     - the mean weight of the edges,
 
-    each times its weight. Gradients are clipped to norm 1. Messages along self-loops pass as they
-    are. Layers that normalize by degree do so before edges are weighed.
+    each times its weight. Gradients are clipped to norm 1. Messages along self-loops are not
+    changed. Layers that normalize by degree do so before edges are weighted.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class OrphicX(NodeExplainer):
     coef_elbo, coef_kl, coef_flow, coef_size
         Weights of the terms.
     patience
-        Epochs without a better validation loss after which training ends. The best epoch counts.
+        Epochs without a better validation loss after which training ends. The best epoch is kept.
     colors
         Columns for the structural labels of nodes.
     hidden_channels, decoder_channels
@@ -76,7 +76,7 @@ class OrphicX(NodeExplainer):
     reduce
         How a node's score comes from its edges: ``"max"``, ``"mean"`` or ``"sum"``.
     max_graphs
-        Train on so many graphs at most, drawn at random; on all by default.
+        Train on at most this many graphs, drawn at random; by default on all.
     seed
         The seed inside PyG's ``Explainer``, without effect.
     """
@@ -148,17 +148,17 @@ class OrphicX(NodeExplainer):
         return_type: str = "raw",
         keywords: Sequence[str] | None = None,
     ) -> Self:
-        """Train on graphs and what the model says of them; earlier training is forgotten.
+        """Train on graphs and the model's predictions; earlier training is discarded.
 
         Parameters
         ----------
         model
             The model; left exactly as it was.
         graphs
-            The training graphs. Those without edges are passed over.
+            The training graphs. Those without edges are skipped.
         validation
-            Graphs that decide when to stop, and which epoch counts. By default a fifth of the
-            training graphs, drawn at random; of fewer than five the training loss decides.
+            Graphs that decide when to stop, and which epoch is kept. By default a fifth of the
+            training graphs, drawn at random; with fewer than five, the training loss decides.
         seed
             The same seed gives the same weights.
         progress
@@ -166,11 +166,11 @@ class OrphicX(NodeExplainer):
         mode, task_level, return_type, keywords
             As for :meth:`explain`.
         """
-        asked = ModelTask(mode, task_level, return_type, keywords=keywords)
+        task = ModelTask(mode, task_level, return_type, keywords=keywords)
         network = isolated(model)
         check_weighable(network, "OrphicX")
         with seeded(network, seed):
-            training = examples_of(network, self._some(graphs), asked, self.settings.colors)
+            training = examples_of(network, self._sampled(graphs), task, self.settings.colors)
             if not training:
                 raise ValueError("OrphicX learns from edges: at least one graph must have some")
             if validation is None:
@@ -179,14 +179,14 @@ class OrphicX(NodeExplainer):
                 held = [training[i] for i in order[:split]]
                 training = [training[i] for i in order[split:]]
             else:
-                held = examples_of(network, validation, asked, self.settings.colors)
+                held = examples_of(network, validation, task, self.settings.colors)
             run = Training(self.settings, training, held)
             self.history = tuple(run.epochs(progress=progress))
         self.generator = run.best.requires_grad_(False)
         return self
 
-    def _some(self, graphs: Iterable[Data]) -> list[Data]:
-        """The training graphs, or as many of them as are wanted."""
+    def _sampled(self, graphs: Iterable[Data]) -> list[Data]:
+        """The training graphs, or ``max_graphs`` of them at random."""
         listed, most = list(graphs), self.settings.max_graphs
         if most is None or len(listed) <= most:
             return listed
@@ -202,12 +202,12 @@ class OrphicX(NodeExplainer):
         check_graph_classes(task)
         network = isolated(model)
         with seeded(network, seed):
-            asked = Explained.of(network, data, task, method="OrphicX", kind="log_prob")
-        settings, inputs, device = self.settings, asked.model.inputs, asked.x.device
+            explained = Explained.of(network, data, task, method="OrphicX", kind="log_prob")
+        settings, inputs, device = self.settings, explained.model.inputs, explained.x.device
         width = self.generator.first.in_features - settings.colors
-        if asked.x.shape[1] != width:
+        if explained.x.shape[1] != width:
             raise ValueError(
-                f"OrphicX was trained on graphs with {width} features (got {asked.x.shape[1]})"
+                f"OrphicX was trained on graphs with {width} features (got {explained.x.shape[1]})"
             )
         generator = self.generator.to(device)
         with torch.no_grad():
@@ -216,7 +216,7 @@ class OrphicX(NodeExplainer):
             # in double precision, because weights close to 1 would be tied otherwise
             weights = logits.double().sigmoid()
         scores, edge_mask = node_scores(weights, inputs, settings.reduce)
-        return Attribution(scores=scores, target=asked.column, edge_mask=edge_mask)
+        return Attribution(scores=scores, target=explained.column, edge_mask=edge_mask)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Store the trained generator and all settings in one ``.safetensors`` file."""

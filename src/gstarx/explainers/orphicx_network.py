@@ -14,7 +14,7 @@ from torch.nn import functional
 from torch_geometric.data import Data
 from torch_geometric.utils import to_dense_batch
 
-#: The greatest logarithm of a standard deviation, whose exponential still is a number.
+#: The largest logarithm of a standard deviation, so that its exponential stays finite.
 _LOG_STD_LIMIT = 10.0
 _TINY = 1e-8
 
@@ -22,11 +22,11 @@ _TINY = 1e-8
 def structural_labels(
     edge_index: NDArray[np.int64], num_nodes: int, *, max_rounds: int = 100
 ) -> NDArray[np.int64]:
-    """Colors of nodes from 1 on by color refinement, the same for nodes of the same role.
+    """Colors of nodes, from 1 on, by color refinement (Weisfeiler-Leman).
 
-    All start with 1. A round sorts what is seen from each node, its own color and the sorted ones
-    of its neighbors, and the rank of that is the new color; until nothing changes. Directions,
-    repetitions and self-loops of edges do not count.
+    All nodes start with color 1. In each round, a node's new color is the rank of its color and
+    the sorted colors of its neighbors, until nothing changes. Directions, repetitions and
+    self-loops of edges are ignored.
 
     >>> structural_labels(np.array([[0, 1, 2], [1, 2, 3]]), 4)
     array([1, 2, 2, 1])
@@ -39,8 +39,8 @@ def structural_labels(
     colors = [1] * num_nodes
     for _ in range(max_rounds):
         seen = [
-            (own, tuple(sorted(colors[u] for u in near)))
-            for own, near in zip(colors, around, strict=True)
+            (color, tuple(sorted(colors[u] for u in near)))
+            for color, near in zip(colors, around, strict=True)
         ]
         ranks = {view: rank for rank, view in enumerate(sorted(set(seen)), start=1)}
         renamed = [ranks[view] for view in seen]
@@ -70,7 +70,7 @@ class GeneratorGraphs:
 
     @classmethod
     def of(cls, data: Data, colors: int, device: torch.device) -> Self:
-        """One graph. Colors beyond those there are columns for share the last."""
+        """One graph. Colors beyond the number of columns share the last column."""
         ends = data.edge_index.cpu().numpy().astype(np.int64)
         n = int(data.num_nodes or 0)
         labels = torch.from_numpy(structural_labels(ends, n)).clamp(max=colors) - 1
@@ -214,7 +214,7 @@ def information_flow(probabilities: Tensor) -> Tensor:
     >>> information_flow(decided), information_flow(decided.transpose(0, 1))
     (tensor(0.6931), tensor(0.))
     """
-    given = probabilities.mean(dim=1)
-    overall = given.mean(dim=0)
-    inside = (given * (given + _TINY).log()).sum(dim=1).mean()
+    conditional = probabilities.mean(dim=1)
+    overall = conditional.mean(dim=0)
+    inside = (conditional * (conditional + _TINY).log()).sum(dim=1).mean()
     return inside - (overall * (overall + _TINY).log()).sum()

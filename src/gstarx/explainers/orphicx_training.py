@@ -72,7 +72,7 @@ class OrphicXSettings:
         check_reduce(self.reduce)
 
     def generator(self, features: int) -> Generator:
-        """A new generator for graphs with so many features."""
+        """A new generator for graphs with ``features`` features."""
         return Generator(
             features + self.colors,
             hidden_channels=self.hidden_channels,
@@ -125,9 +125,9 @@ class Example:
 def examples_of(
     network: Any, graphs: Iterable[Data], task: ModelTask, colors: int
 ) -> list[Example]:
-    """Graphs with edges, and what the model says of each."""
+    """Graphs with edges, and the model's prediction for each."""
     check_graph_classes(task)
-    found = []
+    examples = []
     for graph in graphs:
         data = check_data(graph)
         check_model_task(task, data)
@@ -141,11 +141,11 @@ def examples_of(
             )
         model = PlainModel(network, signature, Inputs.copies(data, device), task, "log_prob")
         with torch.no_grad():
-            said = model(model.inputs.fields["x"])
+            log_probabilities = model(model.inputs.fields["x"])
         check_width(model)
         seen = GeneratorGraphs.of(data, colors, device)
-        found.append(Example(network, signature, task, data, seen, said))
-    return found
+        examples.append(Example(network, signature, task, data, seen, log_probabilities))
+    return examples
 
 
 class Training:
@@ -165,7 +165,7 @@ class Training:
         self.draw = torch.Generator().manual_seed(torch.initial_seed() % 2**63)
 
     def epochs(self, *, progress: bool) -> Iterator[OrphicXEpoch]:
-        """Train until the validation loss has not been better for long, or the epochs are over."""
+        """Train until patience runs out or all epochs are done."""
         lowest, waited = float("inf"), 0
         with tqdm(total=self.settings.epochs, desc="OrphicX", disable=not progress) as bar:
             for _ in range(self.settings.epochs):
@@ -215,12 +215,12 @@ class Training:
     def loss(self, terms: tuple[Tensor, Tensor, Tensor, Tensor]) -> Tensor:
         """What is minimized, from the evidence bound, divergence, size and information flow."""
         elbo, kl, size, flow = terms
-        chosen = self.settings
+        settings = self.settings
         return (
-            chosen.coef_elbo * elbo
-            + chosen.coef_kl * kl
-            + chosen.coef_size * size
-            - chosen.coef_flow * flow
+            settings.coef_elbo * elbo
+            + settings.coef_kl * kl
+            + settings.coef_size * size
+            - settings.coef_flow * flow
         )
 
     def terms(self, batch: Sequence[Example]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -233,15 +233,15 @@ class Training:
         model = batch[0].model_on(inputs)
         weights = self.generator.edge_weights(self.generator.causal_part(latent), model.edges)
         model.weigh(weights)
-        said = torch.cat([example.log_probabilities for example in batch])
+        log_probabilities = torch.cat([example.log_probabilities for example in batch])
         kl = functional.kl_div(
-            model(inputs.fields["x"]), said, log_target=True, reduction="batchmean"
+            model(inputs.fields["x"]), log_probabilities, log_target=True, reduction="batchmean"
         )
         owner = inputs.fields["batch"][model.edges[0]]
         sums = weights.new_zeros(len(batch)).index_add(0, owner, weights)
         size = (sums / torch.bincount(owner, minlength=len(batch))).mean()
-        chosen = torch.randperm(len(batch), generator=self.draw)[: self.settings.flow_graphs]
-        flows = [self.flow(batch[place]) for place in chosen.tolist()]
+        drawn = torch.randperm(len(batch), generator=self.draw)[: self.settings.flow_graphs]
+        flows = [self.flow(batch[place]) for place in drawn.tolist()]
         return elbo, kl, size, torch.stack(flows).mean()
 
     def flow(self, example: Example) -> Tensor:
@@ -256,13 +256,13 @@ class Training:
             count: example.model_on(Inputs.copies(example.data, self.device, count))
             for count in {len(part) for part in parts}
         }
-        # a second pass for the gradient of every part: what a part leaves in memory stays small,
-        # and small is faster than a single pass over all
-        found = [
+        # checkpointing recomputes every part for its gradient: memory stays small, and that is
+        # faster than a single pass over everything
+        probabilities = [
             checkpoint(self._generated, example, models[len(part)], part, use_reentrant=False)
             for part in parts
         ]
-        return information_flow(torch.cat(found).view(alphas, betas, -1))
+        return information_flow(torch.cat(probabilities).view(alphas, betas, -1))
 
     def _generated(self, example: Example, model: PlainModel, latent: Tensor) -> Tensor:
         """Probabilities of a graph whose edges are generated from latent vectors (R, n, latent)."""
@@ -277,7 +277,7 @@ class Training:
 
 
 def check_graph_classes(task: ModelTask) -> None:
-    """Raise unless a task is to tell classes of graphs."""
+    """Raise unless a task is graph classification."""
     if task.mode == "regression" or task.task_level != "graph":
         raise ValueError(
             "OrphicX explains classes of graphs: mode must not be 'regression' and task_level must "

@@ -1,4 +1,4 @@
-"""What PyG's PGExplainer trains on: many graphs at once, and one step for all of them."""
+"""Training of PyG's PGExplainer: many graphs at once, and one optimizer step per epoch."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from gstarx.gnn import ModelTask, Signature, model_device
 
 
 class OneStepPerEpoch:
-    """In the place of PyG's optimizer, which would take a step for every call.
+    """Replaces PyG's optimizer, which would take a step for every call.
 
-    Gradients are summed up, each times its ``share``, until :meth:`finish`.
+    Gradients are summed, each times its ``share``, until :meth:`finish`.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
@@ -37,18 +37,18 @@ class OneStepPerEpoch:
         return [p for group in self.optimizer.param_groups for p in group["params"]]
 
     def zero_grad(self) -> None:
-        """Forget the gradient of the last call."""
+        """Clear the gradient of the last call."""
         self.optimizer.zero_grad()
 
     def step(self) -> None:
         """Add the gradient of this call to the sum."""
-        found = [self.share * p.grad if p.grad is not None else None for p in self._parameters]
+        gradients = [self.share * p.grad if p.grad is not None else None for p in self._parameters]
         if self._sums is not None:
-            found = [
+            gradients = [
                 a if b is None else b if a is None else a + b
-                for a, b in zip(found, self._sums, strict=True)
+                for a, b in zip(gradients, self._sums, strict=True)
             ]
-        self._sums = found
+        self._sums = gradients
 
     def finish(self) -> None:
         """Take the step, and start over."""
@@ -60,7 +60,7 @@ class OneStepPerEpoch:
 
 @dataclass(frozen=True)
 class Example:
-    """Graphs, or one node, that PyG's class trains on in one call."""
+    """Graphs, or one node, that PyG's explainer trains on in one call."""
 
     network: Any
     graphs: Sequence[Data]
@@ -74,7 +74,7 @@ class Example:
         return len(self.graphs)
 
     def train(self, algorithm: Any, epoch: int) -> float:
-        """Let PyG's class train on it, and return the loss."""
+        """Train PyG's explainer on it, and return the loss."""
         model, x = _union(self.network, self.graphs, self.task)
         with warnings.catch_warnings():
             # PyG turns its loss into a number without detaching it
@@ -128,16 +128,16 @@ def examples_of(
         if task.task_level == "graph":
             examples.append(Example(network, chunk, task, target))
             continue
-        chosen = chunk[0].get("train_mask", torch.ones(len(target), dtype=torch.bool))
+        training_nodes = chunk[0].get("train_mask", torch.ones(len(target), dtype=torch.bool))
         examples += [
             Example(network, chunk, task, target, torch.tensor([node], device=target.device))
-            for node in chosen.nonzero()[:, 0].tolist()
+            for node in training_nodes.nonzero()[:, 0].tolist()
         ]
     return examples
 
 
 def in_chunks(graphs: Sequence[Data], batch_nodes: int) -> Iterator[list[Data]]:
-    """Graphs in their order, as many at once as have so many nodes together, or one.
+    """Graphs in order, in chunks of at most ``batch_nodes`` nodes, or of one graph.
 
     >>> graphs = [Data(num_nodes=n) for n in (3, 4, 9, 2, 2)]
     >>> [[g.num_nodes for g in chunk] for chunk in in_chunks(graphs, 8)]
@@ -157,7 +157,7 @@ def in_chunks(graphs: Sequence[Data], batch_nodes: int) -> Iterator[list[Data]]:
 
 
 def check_classes(task: ModelTask) -> None:
-    """Raise unless a task is to tell classes of graphs or nodes."""
+    """Raise unless a task is classification of graphs or nodes."""
     if task.mode == "regression":
         raise ValueError("PGExplainer explains classes (got mode='regression')")
     if task.task_level == "edge":

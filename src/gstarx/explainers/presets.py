@@ -1,7 +1,7 @@
-"""The settings of the paper's tables, in one place: what holds for all datasets, and by dataset.
+"""Presets: the settings of the paper's tables, for all datasets and by dataset.
 
-They are those of the published configurations where these make sense; where they handicap a method
-the sensible value is here and the comment says what was published.
+They are those of the published configurations, except where these handicap a method: then a
+sensible value is used, and a comment states the published one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gstarx._internal.suggestions import unknown
 #: Stands for all datasets.
 EVERY = "*"
 
-#: Datasets made anew that take the settings of an original one.
+#: Datasets of the package that use the settings of an original one.
 SAME_AS = {"sst2": "graph_sst2", "tweets": "twitter", "motifs": "ba_2motifs", "nitro": "mutag"}
 
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
@@ -64,12 +64,12 @@ def datasets() -> tuple[str, ...]:
 
 
 def with_settings(dataset: str | None) -> str | None:
-    """A dataset's name if the paper has settings for it, and None for graphs of one's own."""
+    """A dataset's name if the paper has settings for it, else None."""
     return dataset if dataset in datasets() else None
 
 
 def options_for(name: str, dataset: str | None = None) -> dict[str, Any]:
-    """The options of an explainer for a dataset of the paper, or for graphs of one's own (None).
+    """The options of an explainer for a dataset of the paper, or for any other graphs (None).
 
     >>> options_for("subgraphx", "sst2") == options_for("subgraphx", "graph_sst2")
     True

@@ -1,4 +1,4 @@
-"""GNNExplainer and PGExplainer: PyG's own algorithms, scoring nodes and leaving the model alone."""
+"""GNNExplainer and PGExplainer: PyG's own algorithms, scoring nodes without changing the model."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from gstarx.gnn import ModelTask, check_data
 class GNNExplainer(NodeExplainer):
     """GNNExplainer (Ying et al., 2019), through :class:`torch_geometric.explain.GNNExplainer`.
 
-    Learns a weight per edge, anew for every graph, so that the model keeps its prediction when
-    messages are multiplied by the weights while these are few and close to 0 or 1. A node gets the
-    highest weight of its edges, both directions averaged. The defaults are the settings of the
+    For every graph it learns a weight per edge, so that the model keeps its prediction when
+    messages are multiplied by the weights, with few of them and all close to 0 or 1. A node gets
+    the highest weight of its edges, both directions averaged. The defaults are the settings of the
     paper's experiments.
 
-    Self-loops are not weighed: their messages pass as they are, and they score nothing. An edge
-    that has no influence on the output at the start gets 0, as PyG has it.
+    Self-loops are not weighted: their messages are not changed, and their score is 0. An edge that
+    has no influence on the output at the start gets 0, as in PyG.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class GNNExplainer(NodeExplainer):
     edge_size, edge_ent
         Weights of the sum of the edge weights, and of their mean entropy.
     node_mask
-        Learn a weight per node instead, which its features are multiplied by.
+        Learn a weight per node instead, which multiplies its features.
     node_feat_size, node_feat_ent
         Weights of the mean of the node weights, and of their mean entropy.
     reduce
@@ -62,8 +62,8 @@ class GNNExplainer(NodeExplainer):
     --------
     >>> from gstarx.models import GCN
     >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]))
-    >>> found = GNNExplainer(epochs=5).explain(GCN(3, 8, 2), data, seed=0)
-    >>> found.node_scores.shape, float(found.node_scores[2])
+    >>> explanation = GNNExplainer(epochs=5).explain(GCN(3, 8, 2), data, seed=0)
+    >>> explanation.node_scores.shape, float(explanation.node_scores[2])
     (torch.Size([3]), 0.0)
     """
 
@@ -100,24 +100,36 @@ class GNNExplainer(NodeExplainer):
         if not self.node_mask:
             check_weighable(network, "GNNExplainer")
         with seeded(network, seed):
-            asked = Explained.of(network, data, task, method="GNNExplainer", kind="log_prob")
-            inputs = asked.model.inputs
+            explained = Explained.of(network, data, task, method="GNNExplainer", kind="log_prob")
+            inputs = explained.model.inputs
             if self.node_mask:
-                mask = self._learn(asked, "node_mask")
+                mask = self._learn(explained, "node_mask")
                 scores = mask.reshape(-1).double().cpu().numpy()
-                return Attribution(scores=scores, target=asked.column)
+                return Attribution(scores=scores, target=explained.column)
             if not inputs.joining.any():
-                return no_edges(inputs, asked.column)
-            scores, edge_mask = node_scores(self._learn(asked, "edge_mask"), inputs, self.reduce)
-        return Attribution(scores=scores, target=asked.column, edge_mask=edge_mask)
+                return no_edges(inputs, explained.column)
+            scores, edge_mask = node_scores(
+                self._learn(explained, "edge_mask"), inputs, self.reduce
+            )
+        return Attribution(scores=scores, target=explained.column, edge_mask=edge_mask)
 
-    def _learn(self, asked: Explained, which: str) -> Tensor:
+    def _learn(self, explained: Explained, which: str) -> Tensor:
         algorithm = pyg.GNNExplainer(epochs=self.epochs, lr=self.lr, **self.coefficients)
         config = ExplainerConfig(explanation_type="model", **{f"{which}_type": "object"})
-        algorithm.connect(config, ModelConfig(**asked.config))
-        x = asked.x.float() if which == "node_mask" and not asked.x.is_floating_point() else asked.x
-        found = algorithm(asked.model, x, asked.model.edges, target=asked.target, index=asked.index)
-        mask: Tensor = found[which]
+        algorithm.connect(config, ModelConfig(**explained.config))
+        x = (
+            explained.x.float()
+            if which == "node_mask" and not explained.x.is_floating_point()
+            else explained.x
+        )
+        explanation = algorithm(
+            explained.model,
+            x,
+            explained.model.edges,
+            target=explained.target,
+            index=explained.index,
+        )
+        mask: Tensor = explanation[which]
         return mask
 
 
@@ -137,9 +149,9 @@ class PGSettings:
     def __post_init__(self) -> None:
         _check_steps(self.epochs, self.lr)
         check_reduce(self.reduce)
-        given: tuple[float, ...] = tuple(self.temperature)
-        object.__setattr__(self, "temperature", given)
-        if len(given) != 2 or min(given) <= 0:
+        temperature: tuple[float, ...] = tuple(self.temperature)
+        object.__setattr__(self, "temperature", temperature)
+        if len(temperature) != 2 or min(temperature) <= 0:
             raise ValueError(f"temperature must be two positive numbers (got {self.temperature!r})")
         if not 0 < self.bias < 0.5:
             raise ValueError(f"bias must lie between 0 and 0.5 (got {self.bias!r})")
@@ -150,17 +162,17 @@ class PGSettings:
 class PGExplainer(NodeExplainer):
     """PGExplainer (Luo et al., 2020), through :class:`torch_geometric.explain.PGExplainer`.
 
-    A small network tells the weight of an edge from the embeddings of its ends, which are those of
-    the model's last message-passing layer. :meth:`fit` trains it once, on many graphs, to keep the
-    model's predictions with few edges. A node gets the highest score of its edges, both
+    A small network predicts the weight of an edge from the embeddings of its ends, which are those
+    of the model's last message-passing layer. :meth:`fit` trains it once, on many graphs, to keep
+    the model's predictions with few edges. A node gets the highest score of its edges, both
     directions averaged. The defaults are the settings of the paper's experiments on molecules.
 
     The weights of a trained network are often 0 or 1 to the last digit. So edges are scored by
-    their logits, on a scale from 0 to 1 that keeps them apart (:func:`spread`). The weights
-    themselves are the ``edge_mask`` in the details.
+    their logits, on a scale from 0 to 1 that keeps them distinct (:func:`spread`). The weights
+    themselves are the ``edge_mask``.
 
     Adam takes one step per epoch, on the mean over all graphs, as in the paper's experiments.
-    Self-loops are not weighed: their messages pass as they are, and they score nothing.
+    Self-loops are not weighted: their messages are not changed, and their score is 0.
 
     Parameters
     ----------
@@ -169,15 +181,15 @@ class PGExplainer(NodeExplainer):
     edge_size, edge_ent
         Weights of the sum of a graph's edge weights, and of their mean entropy.
     temperature
-        Temperature of the samples of edges at the first and after the last epoch.
+        Temperature for sampling edges in the first epoch and after the last one.
     bias
-        Least and, from 1, greatest of the uniform numbers that they are drawn with.
+        Edges are sampled with uniform numbers between ``bias`` and ``1 - bias``.
     batch_nodes
-        How many nodes go through the model at once, whole graphs at the least.
+        How many nodes go through the model at once, at least one graph.
     reduce
         How a node's score comes from its edges: ``"max"``, ``"mean"`` or ``"sum"``.
     seed
-        The seed inside PyG's ``Explainer``, without effect: explaining draws nothing.
+        The seed inside PyG's ``Explainer``, without effect: explaining is not random.
     """
 
     requires_training = True
@@ -224,15 +236,15 @@ class PGExplainer(NodeExplainer):
         return_type: str = "raw",
         keywords: Sequence[str] | None = None,
     ) -> Self:
-        """Train on graphs and what the model predicts for them; earlier training is forgotten.
+        """Train on graphs and the model's predictions; earlier training is discarded.
 
         Parameters
         ----------
         model
             The model; left exactly as it was.
         graphs
-            The training graphs. Those without edges are passed over. For ``task_level="node"``
-            every node is an example, or those of ``train_mask`` where a graph has one.
+            The training graphs. Those without edges are skipped. For ``task_level="node"`` every
+            node is an example, or those of ``train_mask`` if a graph has one.
         seed
             The same seed gives the same weights.
         progress
@@ -240,13 +252,13 @@ class PGExplainer(NodeExplainer):
         mode, task_level, return_type, keywords
             As for :meth:`explain`.
         """
-        asked = ModelTask(mode, task_level, return_type, keywords=keywords)
+        task = ModelTask(mode, task_level, return_type, keywords=keywords)
         listed = [check_data(graph) for graph in graphs]
         network = isolated(model)
         check_weighable(network, "PGExplainer")
         with seeded(network, seed):
-            examples = examples_of(network, listed, asked, self.settings.batch_nodes)
-            algorithm = self._algorithm(asked)
+            examples = examples_of(network, listed, task, self.settings.batch_nodes)
+            algorithm = self._algorithm(task)
             optimizer = OneStepPerEpoch(algorithm.optimizer)
             algorithm.optimizer = optimizer
             total = sum(example.count for example in examples)
@@ -266,7 +278,7 @@ class PGExplainer(NodeExplainer):
     def _algorithm(self, task: ModelTask) -> Any:
         settings = self.settings
         algorithm = pyg.PGExplainer(epochs=settings.epochs, lr=settings.lr)
-        # on the instance: arguments of the constructor would go into the class, for everybody
+        # on the instance: arguments of the constructor would change the class for every instance
         algorithm.coeffs = {
             "edge_size": settings.edge_size,
             "edge_ent": settings.edge_ent,
@@ -295,32 +307,36 @@ class PGExplainer(NodeExplainer):
         network = isolated(model)
         check_weighable(network, "PGExplainer")
         with seeded(network, seed):
-            asked = Explained.of(network, data, task, method="PGExplainer", kind="log_prob")
-            inputs = asked.model.inputs
+            explained = Explained.of(network, data, task, method="PGExplainer", kind="log_prob")
+            inputs = explained.model.inputs
             if not inputs.joining.any():
-                return no_edges(inputs, asked.column)
+                return no_edges(inputs, explained.column)
             algorithm = self._algorithm(task)
             algorithm._curr_epoch = self.settings.epochs - 1
-            algorithm.mlp = self.mlp.to(asked.x.device)
-            self._check_fit(asked, task)
+            algorithm.mlp = self.mlp.to(explained.x.device)
+            self._check_fit(explained, task)
             logits: list[Tensor] = []
             with self.mlp.register_forward_hook(lambda *call: logits.append(call[2])):
-                found = algorithm(
-                    asked.model, asked.x, asked.model.edges, target=asked.target, index=asked.index
+                explanation = algorithm(
+                    explained.model,
+                    explained.x,
+                    explained.model.edges,
+                    target=explained.target,
+                    index=explained.index,
                 )
             _, reached = self._get_hard_masks(
-                network, asked.index, asked.model.edges, num_nodes=len(asked.x)
+                network, explained.index, explained.model.edges, num_nodes=len(explained.x)
             )
         weights = spread(logits[-1].detach().reshape(-1))
         if reached is not None:
             weights = weights * reached
         scores, _ = node_scores(weights, inputs, self.settings.reduce)
-        _, edge_mask = node_scores(found.edge_mask, inputs, self.settings.reduce)
-        return Attribution(scores=scores, target=asked.column, edge_mask=edge_mask)
+        _, edge_mask = node_scores(explanation.edge_mask, inputs, self.settings.reduce)
+        return Attribution(scores=scores, target=explained.column, edge_mask=edge_mask)
 
-    def _check_fit(self, asked: Explained, task: ModelTask) -> None:
+    def _check_fit(self, explained: Explained, task: ModelTask) -> None:
         """Raise unless the embeddings are as wide as those that the network was trained on."""
-        wide = get_embeddings(asked.model, asked.x)[-1].shape[-1]
+        wide = get_embeddings(explained.model, explained.x)[-1].shape[-1]
         takes = next(iter(self.mlp.parameters())).shape[1] if self.mlp is not None else 0
         wanted = (3 if task.task_level == "node" else 2) * wide
         if takes != wanted:
@@ -352,9 +368,9 @@ class PGExplainer(NodeExplainer):
 
 
 def spread(logits: Tensor) -> Tensor:
-    """Numbers between 0 and 1 in the order of the logits, which stay apart when these are large.
+    """Map logits to numbers between 0 and 1 that keep their order even if logits are large.
 
-    The logistic function makes 1 of every logit above 17, and what was ranked becomes a tie.
+    The logistic function rounds every logit above 17 to 1, which would create ties.
 
     >>> spread(torch.tensor([-100.0, 0.0, 40.0, 41.0]))
     tensor([0.0050, 0.5000, 0.9878, 0.9881], dtype=torch.float64)
@@ -364,7 +380,7 @@ def spread(logits: Tensor) -> Tensor:
 
 
 def no_edges(inputs: Inputs, column: int) -> Attribution:
-    """The answer where there are no edges to weigh: nothing scores."""
+    """The attribution of a graph without edges: all scores are 0."""
     return Attribution(
         scores=np.zeros(int(inputs.fields["num_nodes"])),
         target=column,

@@ -1,9 +1,11 @@
-"""Explainers by name, with the settings of the paper's tables, and those that others add."""
+"""Explainers by name, with the settings of the paper's tables, including those of plugins."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import Any
 
 from gstarx._internal.suggestions import unknown
@@ -24,17 +26,17 @@ def names(*, oracles: bool = False) -> tuple[str, ...]:
 
 
 def create(name: str, *, dataset: str | None = None, **overrides: Any) -> NodeExplainer:
-    """An explainer by name, set up as in the paper's tables for a dataset.
+    """An explainer by name, with the settings of the paper's tables for a dataset.
 
     Parameters
     ----------
     name
         One of :func:`names`.
     dataset
-        The dataset whose settings apply, where the method has such; see
+        The dataset whose settings apply, if the method has any; see
         :mod:`gstarx.explainers.presets`.
     **overrides
-        Options of the explainer that say otherwise.
+        Options of the explainer to override.
 
     Examples
     --------
@@ -43,7 +45,7 @@ def create(name: str, *, dataset: str | None = None, **overrides: Any) -> NodeEx
     >>> create("subgraphx", dataset="mutag", min_atoms=2).search.min_atoms
     2
     """
-    make = _found(name)
+    make = _factory(name)
     options = {**options_for(name, dataset), **overrides}
     _check_options(name, make, options)
     made = make(**options)
@@ -60,12 +62,12 @@ def options_of(name: str) -> tuple[str, ...]:
     """The options that an explainer takes, by name."""
     return tuple(
         parameter.name
-        for parameter in inspect.signature(_found(name)).parameters.values()
+        for parameter in inspect.signature(_factory(name)).parameters.values()
         if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     )
 
 
-def _found(name: str) -> Callable[..., Any]:
+def _factory(name: str) -> Callable[..., Any]:
     factory = explainer_factory(name)
     if factory is None:
         raise ValueError(unknown("explainer", str(name), names()))
@@ -76,7 +78,7 @@ def _check_options(name: str, make: Callable[..., Any], options: dict[str, Any])
     try:
         parameters = inspect.signature(make).parameters.values()
     except ValueError:
-        return  # it does not say what it takes
+        return  # it has no signature to check
     if any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
         return
     valid = [parameter.name for parameter in parameters]
@@ -86,3 +88,31 @@ def _check_options(name: str, make: Callable[..., Any], options: dict[str, Any])
 
 
 __all__ = ["GROUP", "PRESETS", "create", "names", "options_of"]
+
+
+def packages_of(name: str, explainer: NodeExplainer) -> tuple[str, ...]:
+    """The package that provides an explainer, and the packages that it declares to need.
+
+    >>> from gstarx.explainers import create
+    >>> packages_of("gstarx", create("gstarx"))
+    ()
+    >>> packages_of("integrated_gradients", create("integrated_gradients"))
+    ('captum',)
+    """
+    points = [point for point in entry_points(group=GROUP) if point.name == name]
+    # the first of several, as in create
+    home = [point.dist.name for point in points[:1] if point.dist is not None]
+    return (*home, *explainer.needed_packages)
+
+
+def versions_of(packages: Iterable[str]) -> dict[str, str | None]:
+    """The versions of packages, ``None`` for one that is not installed.
+
+    >>> versions_of(["no-such-package"])
+    {'no-such-package': None}
+    """
+    versions: dict[str, str | None] = dict.fromkeys(packages)
+    for name in versions:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions

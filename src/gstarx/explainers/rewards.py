@@ -1,7 +1,7 @@
-"""What a set of nodes is worth to SubgraphX: its own score, or its Shapley value as one player.
+"""Rewards of node sets in SubgraphX: the score of a set, or its Shapley value as one player.
 
-The candidate set is one player. The others are the nodes around it, and what is further away than
-that is present in any case.
+The candidate set is one player. The others are the nodes around it; nodes further away are always
+present.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Reward:
     name
         ``"gnn_score"``: the worth of the set. ``"l_shapley"``: its exact Shapley value among the
         nodes around it. ``"mc_l_shapley"``: the same from ``sample_num`` random orders, or exactly
-        where that takes fewer evaluations. ``"mc_shapley"``: among all nodes.
-        ``"nc_mc_l_shapley"``: for a node that is classified, which is present throughout.
+        if that takes fewer evaluations. ``"mc_shapley"``: among all nodes.
+        ``"nc_mc_l_shapley"``: for node classification, where the classified node is always present.
     game
         From boolean coalitions (k, n) to worths (k,).
     graph
-        Who is around whom.
+        The graph that defines which nodes are around a set.
     local_radius
         Nodes within ``local_radius - 1`` hops are around.
     sample_num
@@ -70,15 +70,15 @@ class Reward:
             self._every_subset(one, near) if listed else self._orders(one, near, generator)
             for one, near, listed in zip(candidates, around, exact, strict=True)
         ]
-        asked = np.concatenate([rows for rows, _ in blocks])
-        worths, some = np.zeros(len(asked)), asked.any(axis=1)
-        worths[some] = evaluate(self.game, asked[some])
-        found, start = np.empty(len(candidates)), 0
+        coalitions = np.concatenate([rows for rows, _ in blocks])
+        worths, nonempty = np.zeros(len(coalitions)), coalitions.any(axis=1)
+        worths[nonempty] = evaluate(self.game, coalitions[nonempty])
+        rewards, start = np.empty(len(candidates)), 0
         for place, (rows, weights) in enumerate(blocks):
             without, joined = np.split(worths[start : start + len(rows)], 2)
-            found[place] = weights @ (joined - without)
+            rewards[place] = weights @ (joined - without)
             start += len(rows)
-        return found
+        return rewards
 
     def _around(self, candidates: Coalitions) -> Coalitions:
         """The other players: the nodes around every candidate set."""
@@ -93,7 +93,7 @@ class Reward:
         return around
 
     def _enumerated(self, around: Coalitions) -> NDArray[np.bool_]:
-        """Whose subsets are all listed."""
+        """Which candidates have all their subsets enumerated."""
         sizes = around.sum(axis=1)
         if self.name != "l_shapley":
             limit = int(np.log2(self.sample_num))
@@ -124,7 +124,7 @@ class Reward:
         around: NDArray[np.bool_],
         generator: np.random.Generator,
     ) -> tuple[Coalitions, NDArray[np.float64]]:
-        """The same for who came before the candidate in random orders."""
+        """The same with the players that precede the candidate in random orders."""
         arrival = generator.random((self.sample_num, len(around) + 1))
         before = (arrival[:, :-1] < arrival[:, -1:]) & around
         return self._pairs(candidate, around, before), np.full(len(before), 1 / len(before))

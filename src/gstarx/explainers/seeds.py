@@ -1,4 +1,4 @@
-"""The seed rule: which random numbers a graph gets, whoever asks."""
+"""The seed rule: which random numbers a graph gets, whatever the entry point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which value, estimated how: the options that every game-theoretic explanation shares."""
+"""Options that all game-theoretic explanations share: the value and its estimator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gstarx.values import (
     shapley_value_sampled,
 )
 
-#: Estimators of each value; the last one is what ``"auto"`` turns to beyond the budget.
+#: Estimators of each value; ``"auto"`` uses the last one beyond the budget.
 ESTIMATORS = {
     "hn": ("exact", "subgraphs", "growth"),
     "myerson": ("exact", "subgraphs", "sampled"),
@@ -47,11 +47,11 @@ class ValueSettings(SubgraphSampling):
         consistent sampler otherwise. ``"exact"``; ``"growth"`` (HN); ``"sampled"`` (the others);
         ``"subgraphs"``: the paper's Algorithm 3, for HN, Myerson and Shapley.
     budget
-        The most coalitions to evaluate. ``"subgraphs"`` has its own size instead.
+        The most coalitions to evaluate; not used by ``"subgraphs"``.
     max_sample_size, num_samples, sampling, inner, tau, superadditive
         Options of :func:`gstarx.values.subgraph_sampled`, for ``"subgraphs"`` only.
     presence
-        For the Banzhaf value: the probability that another node is there.
+        For the Banzhaf value: the probability that another node is present.
     """
 
     estimator: str = "auto"
@@ -88,7 +88,7 @@ class ValueSettings(SubgraphSampling):
     def plan(
         self, graph: CommunicationGraph, *, seed: int | np.random.Generator | None
     ) -> SubgraphPlan | None:
-        """Which coalitions will be asked for, where that is known before any worth is."""
+        """The coalitions that will be evaluated, if they are known in advance; else ``None``."""
         return SubgraphPlan.of(graph, self, seed=seed) if self.estimator == "subgraphs" else None
 
     def allocate(
@@ -99,7 +99,7 @@ class ValueSettings(SubgraphSampling):
         seed: int | np.random.Generator | None,
         plan: SubgraphPlan | None = None,
     ) -> tuple[Allocation, str]:
-        """What every node gets, and the estimator that was used; a plan is gone by if given."""
+        """Compute the value of every node, following ``plan`` if given, and name the estimator."""
         if plan is not None:
             return plan.allocation(game), self.estimator
         estimator = self.chosen_estimator(graph)
@@ -121,7 +121,7 @@ class ValueSettings(SubgraphSampling):
         seed: int | np.random.Generator | None,
     ) -> Allocation:
         if estimator == "subgraphs":
-            # a truncated iteration was asked for by name, and the result records it: no warning
+            # a truncated iteration was requested by name, and the result records it: no warning
             return sample_subgraphs(game, graph, self, seed=seed)
         if self.value == "banzhaf":
             known = {"presence": self.presence}

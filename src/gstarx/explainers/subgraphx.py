@@ -1,7 +1,7 @@
 """SubgraphX: a tree search for the connected set of nodes with the highest Shapley value.
 
 Yuan et al., "On Explainability of Graph Neural Networks via Subgraph Explorations", ICML 2021. The
-search starts from the whole graph and takes nodes away. States are shared between the branches that
+search starts from the whole graph and removes nodes. States are shared between the branches that
 reach them, all children of an expansion are scored in one batch, and every part of the graph goes
 through the model once.
 """
@@ -27,8 +27,8 @@ from gstarx.explainers.rewards import REWARDS, Reward
 from gstarx.gnn import ModelTask, ShareLike, restored
 from gstarx.graphs import Coalitions, CommunicationGraph
 
-#: Rewards guide exploration, but none is so low (and Shapley values may be negative) that a state
-#: would never be looked at again.
+#: Lower bound of the rewards that guide exploration, since Shapley values may be negative and a
+#: state would never be visited again.
 _LEAST_PRIOR = 0.01
 
 
@@ -38,14 +38,14 @@ class SubgraphX(NodeExplainer):
     Parameters
     ----------
     reward
-        What a set is worth, see :class:`gstarx.explainers.rewards.Reward`.
+        The reward of a set, see :class:`gstarx.explainers.rewards.Reward`.
     rollouts
         Walks from the whole graph down to a leaf.
     min_atoms
-        A set of at most so many nodes is a leaf. Below it the best sets are cut down greedily, so
-        that there is an answer of every size.
+        A set of at most this many nodes is a leaf. The best leaf is then reduced greedily, so that
+        there is a set of every size.
     expand_atoms
-        The most nodes that an expansion considers taking away.
+        The most nodes that an expansion considers for removal.
     c_puct
         Weight of exploration.
     high2low
@@ -53,7 +53,7 @@ class SubgraphX(NodeExplainer):
     local_radius, sample_num
         Of the reward.
     removal
-        As in :class:`gstarx.GNNGame`. The published experiments took ``"zero_filling"``.
+        As in :class:`gstarx.GNNGame`. The published experiments used ``"zero_filling"``.
     batch_nodes, share
         As in :class:`gstarx.GNNGame`.
     seed
@@ -61,7 +61,7 @@ class SubgraphX(NodeExplainer):
 
     Notes
     -----
-    A graph with several components: taking a node away leaves the largest component of the rest.
+    In a graph with several components, removing a node leaves the largest component of the rest.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class SearchSettings:
 
 @dataclass(eq=False)
 class State:
-    """A set of nodes in the search, with its reward and what the walks through it brought."""
+    """A set of nodes in the search, with its reward and the rewards of the walks through it."""
 
     members: NDArray[np.bool_]
     reward: float
@@ -153,21 +153,21 @@ class State:
 
     @property
     def mean(self) -> float:
-        """What a walk through this state brought on average."""
+        """The mean reward of the walks through this state."""
         return self.total / self.visits if self.visits else 0.0
 
 
 def search_subgraphs(
     reward: Reward, settings: SearchSettings, generator: np.random.Generator
 ) -> list[State]:
-    """All states that the search came across, best reward first; ties by size, then nodes."""
+    """All states that the search visited, best reward first; ties by size, then nodes."""
     tree = _Tree(reward, settings, generator)
     for _ in range(settings.rollouts):
         tree.walk()
     tree.cut_down()
     states = [state for state in tree.states.values() if state is not tree.root]
     if not states and tree.root.size:
-        # nothing can be taken away from a single node
+        # a single node has no smaller sets
         tree.root.reward = float(reward.of(tree.root.members[None], generator)[0])
         states = [tree.root]
     return sorted(states, key=lambda s: (-s.reward, s.size, np.flatnonzero(s.members).tolist()))
@@ -187,21 +187,21 @@ class _Tree:
         self.states = {self.root.members.tobytes(): self.root}
 
     def walk(self) -> None:
-        """From the whole graph down to a leaf, whose reward all states on the way get."""
+        """Walk from the whole graph to a leaf, and add its reward to all states on the way."""
         state, path = self.root, []
         while state.size > self.settings.min_atoms:
             if state.children is None:
                 state.children = self._expanded(state.members, self.settings.expand_atoms)
             if not state.children:
                 break
-            state = self._chosen(state.children)
+            state = self._most_promising(state.children)
             path.append(state)
         for passed in path:
             passed.visits += 1
             passed.total += state.reward
 
     def cut_down(self) -> None:
-        """Greedily below the leaves, so that there is a state of every size down to one node."""
+        """Reduce the best leaf greedily, so that there is a state of every size down to one."""
         small = [state for state in self.states.values() if state.size <= self.settings.min_atoms]
         if not small:
             small = [min(self.states.values(), key=lambda state: state.size)]
@@ -212,7 +212,7 @@ class _Tree:
                 return
             state = max(children, key=lambda child: child.reward)
 
-    def _chosen(self, children: list[State]) -> State:
+    def _most_promising(self, children: list[State]) -> State:
         visits = sum(child.visits for child in children)
         explore = self.settings.c_puct * np.sqrt(visits)
         values = [
@@ -222,7 +222,7 @@ class _Tree:
         return children[int(np.argmax(values))]
 
     def _expanded(self, members: NDArray[np.bool_], most: int) -> list[State]:
-        """The states one node smaller, or less where that falls apart; new ones are scored."""
+        """The states with one node removed, or more if the set falls apart; new ones are scored."""
         sets = _without_one(self.graph, members, self._candidates(members)[:most], self.anchor)
         keys = [one.tobytes() for one in sets]
         fresh = [i for i, key in enumerate(keys) if key not in self.states]
@@ -234,17 +234,17 @@ class _Tree:
 
     @property
     def anchor(self) -> int | None:
-        """The node that stays."""
+        """The node that is never removed."""
         return self.reward.anchor
 
     def _candidates(self, members: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Nodes to take away, by their neighbors within the set."""
+        """Nodes to remove, ordered by their degree within the set."""
         nodes = np.flatnonzero(members)
         both = members[self.graph.edges].all(axis=1)
         degrees = np.bincount(self.graph.edges[both].ravel(), minlength=len(members))[nodes]
         order = np.argsort(-degrees if self.settings.high2low else degrees, kind="stable")
-        found = nodes[order]
-        return found if self.anchor is None else found[found != self.anchor]
+        ranked = nodes[order]
+        return ranked if self.anchor is None else ranked[ranked != self.anchor]
 
 
 def _without_one(
@@ -259,11 +259,11 @@ def _without_one(
     rest = np.repeat(members[None], len(candidates), axis=0)
     rest[np.arange(len(candidates)), candidates] = False
     labels = graph.component_labels(rest)
-    for row, own in enumerate(labels):
+    for row, components in enumerate(labels):
         if anchor is None:
-            # labels are smallest nodes, so that the first of the largest is taken
-            kept = int(np.argmax(np.bincount(own[own >= 0])))
+            # labels are smallest nodes, so ties go to the component with the smallest node
+            kept = int(np.argmax(np.bincount(components[components >= 0])))
         else:
-            kept = int(own[anchor])
-        rest[row] = own == kept
+            kept = int(components[anchor])
+        rest[row] = components == kept
     return rest

@@ -1,4 +1,4 @@
-"""Explainers that were trained, on disk: weights and settings in one safetensors file."""
+"""Trained explainers on disk: weights and settings in one safetensors file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write_trained(
     settings: Mapping[str, Any],
     tensors: Mapping[str, Tensor],
 ) -> None:
-    """Write weights, with the settings as JSON in the header, whole or not at all."""
+    """Write weights, with the settings as JSON in the header, atomically."""
     path = _checked(path)
     kept = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     about = {"format": _FORMAT, "method": method, "settings": dict(settings)}
@@ -36,7 +36,7 @@ def write_trained(
 def read_trained(
     path: str | os.PathLike[str], method: str
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Settings and weights of a method from its file, or an error that says what the file is."""
+    """Read the settings and weights of a method from its file; raises if it is another file."""
     path = _checked(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no trained explainer at {path}")
@@ -62,11 +62,11 @@ def read_trained(
 
 
 def _digest(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
-    found = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    sha = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
-        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        found.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
-    return found.hexdigest()
+        sha.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        sha.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return sha.hexdigest()
 
 
 def _checked(path: str | os.PathLike[str]) -> Path:

@@ -89,13 +89,13 @@ def additive_game(worths: ArrayLike) -> Game:
     >>> additive_game([1, 2, 4])(np.array([[1, 0, 1]], dtype=bool))
     array([5.])
     """
-    own = _finite(worths, name="worths")
-    if own.ndim not in (1, 2):
-        raise ValueError(f"worths must have shape (n,) or (n, q) (got {own.shape})")
+    player_worths = _finite(worths, name="worths")
+    if player_worths.ndim not in (1, 2):
+        raise ValueError(f"worths must have shape (n,) or (n, q) (got {player_worths.shape})")
 
     def worth(coalitions: Coalitions) -> Worths:
-        members = as_coalitions(coalitions, len(own), name="coalitions")
-        return members.astype(np.float64) @ own
+        members = as_coalitions(coalitions, len(player_worths), name="coalitions")
+        return members.astype(np.float64) @ player_worths
 
     return worth
 
@@ -130,16 +130,16 @@ def random_game(n: int, *, seed: int, q: int | None = None) -> Game:
 
 
 def _finite(numbers: ArrayLike, *, name: str) -> Worths:
-    given = np.asarray(numbers, dtype=np.float64)
-    if not np.isfinite(given).all():
+    values = np.asarray(numbers, dtype=np.float64)
+    if not np.isfinite(values).all():
         raise ValueError(f"{name} must be finite (got {numbers!r})")
-    return given
+    return values
 
 
 def _mix(
     key: np.ndarray[tuple[int, ...], np.dtype[np.uint64]],
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
-    """The finaliser of SplitMix64 (Steele, Lea, Flood 2014), which scatters 64 bits."""
+    """The finalizer of SplitMix64 (Steele, Lea, Flood 2014), which scatters 64 bits."""
     key = key + np.uint64(0x9E3779B97F4A7C15)
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,4 +1,4 @@
-"""What a game is, and how it is asked for the worth of coalitions."""
+"""The game protocol, and the evaluation of coalitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gstarx.graphs import Coalitions, Masks, unpack
 #: Worths of k coalitions: shape (k,), or (k, q) for q games at once.
 Worths = NDArray[np.float64]
 #: A game: a callable from boolean coalitions (k, n) to worths (k,) or (k, q).
-#: It is never asked for the empty coalition, whose worth is 0 by definition.
+#: It is never called with the empty coalition, whose worth is 0 by definition.
 Game = Callable[[Coalitions], Any]
 
 #: Boolean cells handed to a game in one call, which bounds memory for millions of coalitions.
@@ -21,7 +21,7 @@ CELLS_PER_CALL = 1 << 25
 
 
 def describe(coalition: NDArray[np.bool_]) -> str:
-    """A coalition as people write it, shortened when long.
+    """A coalition as text, shortened if long.
 
     >>> describe(np.array([True, False, True]))
     '{0, 2}'
@@ -32,11 +32,11 @@ def describe(coalition: NDArray[np.bool_]) -> str:
 
 
 def evaluate(v: Game, coalitions: Coalitions) -> Worths:
-    """Ask a game for the worths of coalitions (k, n), and check what comes back.
+    """Evaluate a game on coalitions (k, n), and check the worths that it returns.
 
-    Raises ``TypeError`` or ``ValueError`` that names the first bad coalition when the worths are
-    not numbers, not finite, or not one per coalition. An exception of the game's own passes
-    through with a note saying which coalitions were asked for.
+    Raises ``TypeError`` or ``ValueError`` that names the first bad coalition if the worths are not
+    numbers, not finite, or not one per coalition. An exception raised by the game itself passes
+    through with a note that names the coalitions.
     """
     if not callable(v):
         raise TypeError(
@@ -74,7 +74,7 @@ def evaluate(v: Game, coalitions: Coalitions) -> Worths:
 
 
 def evaluate_masks(v: Game, masks: Masks, num_nodes: int) -> Worths:
-    """Worths of packed coalitions (k, words), asked for in calls of bounded size."""
+    """Worths of packed coalitions (k, words), evaluated in calls of bounded size."""
     rows = max(1, CELLS_PER_CALL // max(1, num_nodes))
     parts = [
         evaluate(v, unpack(masks[first : first + rows], num_nodes))

@@ -1,4 +1,4 @@
-"""A game given by the list of its worths."""
+"""A game given by a table of its worths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_PLAYERS = 26
 
 
 class TableGame:
-    """A game whose worths are written down.
+    """A game given by a table of its worths.
 
     Parameters
     ----------
@@ -25,8 +25,8 @@ class TableGame:
     worths
         Either an array (2^n,) or (2^n, q) indexed by bitmask, bit ``i`` for player ``i``, for up to
         26 players; or a mapping from sets of players to worths, for any number of players, which
-        need not be complete: asking for a coalition that is not in it is an error. The worth of
-        the empty coalition is 0 by definition, whatever the entry for it says.
+        need not be complete: evaluating a coalition that is not in it is an error. The worth of
+        the empty coalition is 0 by definition, whatever its entry.
 
     Examples
     --------
@@ -48,15 +48,15 @@ class TableGame:
 
     def __call__(self, coalitions: Coalitions) -> Worths:
         """Worths of boolean coalitions (k, n)."""
-        asked = as_coalitions(coalitions, self.n, name="coalitions")
-        masks = pack(asked)
+        members = as_coalitions(coalitions, self.n, name="coalitions")
+        masks = pack(members)
         if self.rows is None:
             return self.worths[masks[:, 0].astype(np.int64)]
-        found = [self.rows.get(mask.tobytes(), -1) for mask in masks]
-        if -1 in found:
-            missing = describe(asked[found.index(-1)])
+        rows = [self.rows.get(mask.tobytes(), -1) for mask in masks]
+        if -1 in rows:
+            missing = describe(members[rows.index(-1)])
             raise ValueError(f"the table has no worth for coalition {missing}")
-        return self.worths[np.array(found, dtype=np.int64)]
+        return self.worths[np.array(rows, dtype=np.int64)]
 
     def __repr__(self) -> str:
         games = "" if self.worths.ndim == 1 else f", q={self.worths.shape[1]}"
@@ -85,17 +85,17 @@ def _from_mapping(
     worths: Mapping[frozenset[int], ArrayLike], n: int
 ) -> tuple[dict[bytes, int], Worths]:
     """The row of every packed coalition, and the rows: row 0 is the empty coalition."""
-    given = _as_numbers(list(worths.values()))
-    if given.ndim not in (1, 2):
+    values = _as_numbers(list(worths.values()))
+    if values.ndim not in (1, 2):
         raise ValueError(
-            f"worths must be one number or q numbers for every coalition (got {given.shape[1:]})"
+            f"worths must be one number or q numbers for every coalition (got {values.shape[1:]})"
         )
     members = np.zeros((len(worths) + 1, n), dtype=np.bool_)
     for row, players in enumerate(worths, start=1):
         if not isinstance(players, Collection):
             raise TypeError(f"a coalition must be a set of players (got {players!r})")
         members[row, as_nodes(list(players), n, name="players")] = True
-    table = np.concatenate([np.zeros((1, *given.shape[1:])), given])
+    table = np.concatenate([np.zeros((1, *values.shape[1:])), values])
     table[~members.any(axis=1)] = 0.0
     _check_finite(table, lambda row: members[row])
     rows: dict[bytes, int] = {}

@@ -1,4 +1,4 @@
-"""Games made from games: Myerson's restriction to a graph, and the superadditive cover."""
+"""Games derived from games: Myerson's restriction to a graph, and the superadditive cover."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MAX_COVER_PLAYERS = 14
 def restricted_game(v: Game, graph: CommunicationGraph) -> Game:
     """Myerson's graph-restricted game ``v / G``: a coalition is worth the sum of its components.
 
-    The "transformed game" of the paper (Definition F.2). ``v`` is asked only for connected
-    coalitions, each distinct one once per call.
+    The "transformed game" of the paper (Definition F.2). ``v`` is evaluated on connected
+    coalitions only, each distinct one once per call.
 
     >>> from gstarx.games import unanimity_game
     >>> path = CommunicationGraph(3, [(0, 1), (1, 2)])
@@ -40,7 +40,7 @@ def restricted_game(v: Game, graph: CommunicationGraph) -> Game:
 
 
 def superadditive_cover(v: Game, n: int) -> TableGame:
-    """The smallest game above ``v`` in which joining forces never hurts.
+    """The smallest superadditive game that is nowhere below ``v``.
 
     A coalition is worth the most that it can get by splitting into disjoint parts, each part
     earning its worth in ``v``. Dynamic programming over pairs of a coalition and one part of it:
@@ -65,14 +65,14 @@ def superadditive_cover(v: Game, n: int) -> TableGame:
 @compiled
 def _cover(table):  # type: ignore[no-untyped-def]
     """Raise ``table[S]`` to the best split of ``S`` in two, smaller bitmasks first."""
-    for whole in range(1, len(table)):
-        lowest = whole & -whole
-        part = (whole - 1) & whole
+    for coalition in range(1, len(table)):
+        lowest = coalition & -coalition
+        part = (coalition - 1) & coalition
         while part > 0:
-            # each split is met twice; keep the half that holds the lowest player
+            # each split occurs twice; keep the half that holds the lowest player
             if part & lowest:
                 for g in range(table.shape[1]):
-                    split = table[part, g] + table[whole ^ part, g]
-                    if split > table[whole, g]:
-                        table[whole, g] = split
-            part = (part - 1) & whole
+                    split = table[part, g] + table[coalition ^ part, g]
+                    if split > table[coalition, g]:
+                        table[coalition, g] = split
+            part = (part - 1) & coalition

@@ -1,6 +1,7 @@
 """A graph neural network as a cooperative game on nodes, evaluated in batches."""
 
 from gstarx.gnn.baseline import expected_output
+from gstarx.gnn.baseline import graph_outputs as graph_outputs
 from gstarx.gnn.batching import UnionBatch as UnionBatch
 from gstarx.gnn.evaluator import default_batch_nodes as default_batch_nodes
 from gstarx.gnn.game import GNNGame
@@ -9,10 +10,12 @@ from gstarx.gnn.model_state import untouched as untouched
 from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.model_task import model_arguments as model_arguments
 from gstarx.gnn.multi_graph import ManyGraphs as ManyGraphs
+from gstarx.gnn.multi_graph import outputs_and_sharing as outputs_and_sharing
 from gstarx.gnn.multi_graph import shared_outputs as shared_outputs
 from gstarx.gnn.payoff import Contrast
 from gstarx.gnn.payoff import PayoffLike as PayoffLike
 from gstarx.gnn.payoff import TargetLike as TargetLike
+from gstarx.gnn.payoff import check_task as check_task
 from gstarx.gnn.payoff import choose_columns as choose_columns
 from gstarx.gnn.payoff import class_scores as class_scores
 from gstarx.gnn.payoff import looks_like_probabilities as looks_like_probabilities

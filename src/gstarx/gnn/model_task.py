@@ -23,7 +23,8 @@ class ModelTask:
     Attributes
     ----------
     mode, task_level, return_type
-        As in PyG's ``ModelConfig``.
+        As in PyG's ``ModelConfig``; a mode may also be ``"classification"``, ``"binary"`` (one
+        logit, for two classes), ``"multilabel"`` (a logit for each of several targets).
     target
         The class or output to explain, several of them, or ``None`` for the predicted class.
     index

@@ -146,14 +146,29 @@ def shared_outputs(
     batch_nodes: int | None = None,
     *,
     check: bool = True,
-    share: ShareLike = "auto",
-) -> tuple[Tensor, Sharing]:
+) -> Tensor:
     """Outputs of a graph-level model for boolean parts (k, n) of every graph, all rows in order.
 
-    Parts of all graphs share embeddings where that is right and worth it. Otherwise some parts of
-    the first batch are also evaluated in other company: a model that mixes the graphs of a batch
-    raises :class:`BatchMixing`.
+    Some parts of the first batch are also evaluated in other company: a model that mixes the graphs
+    of a batch raises :class:`BatchMixing`.
     """
+    return outputs_and_sharing(model, graphs, signature, parts, removal, batch_nodes, check=check)[
+        0
+    ]
+
+
+def outputs_and_sharing(
+    model: Model,
+    graphs: ManyGraphs,
+    signature: Signature,
+    parts: list[Coalitions],
+    removal: str,
+    batch_nodes: int | None = None,
+    *,
+    check: bool = True,
+    share: ShareLike = "auto",
+) -> tuple[Tensor, Sharing]:
+    """The same as :func:`shared_outputs`, and whether parts shared embeddings."""
     room = default_batch_nodes(model, graphs.device) if batch_nodes is None else batch_nodes
     with untouched(model):
         by_states, sharing = _by_states(model, graphs, signature, parts, removal, room, share)

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from gstarx.registry import TASKS
+
 MODES = ("multiclass_classification", "binary_classification", "regression")
 RETURN_TYPES = ("raw", "probs", "log_probs")
 PAYOFFS = ("auto", "norm_prob", "prob", "log_prob", "raw")
@@ -36,11 +38,19 @@ TargetLike = int | Sequence[int] | str | Tensor | None
 
 
 def check_task(mode: str, return_type: str) -> tuple[str, str]:
-    """Mode and return type by PyG's names, or an error that lists them."""
+    """Mode and return type by PyG's names, or an error that lists them.
+
+    A mode may also have the name that datasets and the command line use.
+
+    >>> check_task("classification", "raw"), check_task("multilabel", "probs")
+    (('multiclass_classification', 'raw'), ('binary_classification', 'probs'))
+    """
     mode, return_type = (str(getattr(name, "value", name)) for name in (mode, return_type))
-    for name, got, valid in (("mode", mode, MODES), ("return_type", return_type, RETURN_TYPES)):
+    modes = tuple(dict.fromkeys((*MODES, *TASKS)))
+    for name, got, valid in (("mode", mode, modes), ("return_type", return_type, RETURN_TYPES)):
         if got not in valid:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))} (got {got!r})")
+    mode = TASKS.get(mode, mode)
     if mode == "regression" and return_type != "raw":
         raise ValueError(
             f"a regression model returns raw outputs (got return_type={return_type!r})"

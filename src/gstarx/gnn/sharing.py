@@ -134,9 +134,9 @@ class SharedPasses:
     def outputs(self, masks: Masks, whole: Tensor | None = None) -> Iterator[Tensor]:
         """Outputs of packed coalitions, block by block, in order.
 
-        ``whole`` (1, columns) is that of all players, if it is known. Raises :class:`NotShareable`, and then no
-        output from here is to be trusted, unless it says that nothing was computed: where it is
-        not worth it, nothing is yielded at all.
+        ``whole`` (1, columns) is that of all players, if it is known. Where it is not worth it,
+        nothing is yielded at all. After :class:`NotShareable` no output from here is to be trusted,
+        not even an earlier one.
         """
         first = 0
         while first < len(masks):

@@ -1,4 +1,4 @@
-"""Who can talk to whom: an undirected graph on the players of a game."""
+"""The communication graph: an undirected graph on the players of a game."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TooManyCoalitions(ValueError):
         self.advice = advice
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # an exception is rebuilt from its message otherwise, and workers send it home
+        # workers pickle it, and by default an exception is rebuilt from its message alone
         build = partial(type(self), connected=self.connected)
         return build, (self.at_least, self.limit, self.advice)
 
@@ -114,7 +114,7 @@ class CommunicationGraph:
 
     @classmethod
     def complete(cls, num_nodes: int) -> CommunicationGraph:
-        """The graph on which everybody talks to everybody.
+        """The complete graph.
 
         >>> CommunicationGraph.complete(4).count_connected_coalitions()
         15
@@ -187,11 +187,11 @@ class CommunicationGraph:
         >>> CommunicationGraph(4, [(0, 1), (1, 2), (2, 3)]).subgraph([3, 2]).edges.tolist()
         [[0, 1]]
         """
-        chosen = as_nodes(nodes, self.num_nodes, name="nodes")
+        selected = as_nodes(nodes, self.num_nodes, name="nodes")
         position = np.full(self.num_nodes, -1, dtype=np.int64)
-        position[chosen] = np.arange(len(chosen))
+        position[selected] = np.arange(len(selected))
         edges = position[self.edges]
-        return CommunicationGraph(len(chosen), edges[(edges >= 0).all(axis=1)])
+        return CommunicationGraph(len(selected), edges[(edges >= 0).all(axis=1)])
 
     def count_connected_coalitions(self, limit: int | None = None) -> int:
         """Number of non-empty connected coalitions; ``limit + 1`` as soon as there are more.
@@ -239,7 +239,7 @@ class CommunicationGraph:
         return hash((self.num_nodes, self.edges.tobytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # rebuilt, because a pickled array forgets that it is read-only
+        # rebuilt, because a pickled array loses its read-only flag
         return type(self), (self.num_nodes, self.edges)
 
     def __repr__(self) -> str:
@@ -247,7 +247,7 @@ class CommunicationGraph:
 
 
 def as_coalitions(mask: ArrayLike, num_nodes: int, *, name: str) -> Coalitions:
-    """Boolean coalitions (k, n) from one (n,) or several (k, n), or a clear error."""
+    """Boolean coalitions (k, n) from one (n,) or several (k, n); raises for anything else."""
     coalitions = np.asarray(mask)
     if coalitions.dtype != np.bool_:
         raise TypeError(f"{name} must be boolean (got dtype {coalitions.dtype})")
@@ -259,23 +259,23 @@ def as_coalitions(mask: ArrayLike, num_nodes: int, *, name: str) -> Coalitions:
 
 
 def as_nodes(nodes: ArrayLike, num_nodes: int, *, name: str) -> NDArray[np.int64]:
-    """Distinct node ids in range as an integer array, or a clear error."""
-    chosen = np.asarray(nodes)
-    if chosen.size == 0:
+    """Distinct node ids in range as an integer array; raises for anything else."""
+    ids = np.asarray(nodes)
+    if ids.size == 0:
         return np.zeros(0, dtype=np.int64)
-    if chosen.ndim != 1 or not np.issubdtype(chosen.dtype, np.integer):
+    if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
         raise TypeError(f"{name} must be a list of node ids (got {nodes!r})")
-    if chosen.min() < 0 or chosen.max() >= num_nodes:
-        raise ValueError(f"{name} must lie in 0..{num_nodes - 1} (got {chosen.tolist()})")
+    if ids.min() < 0 or ids.max() >= num_nodes:
+        raise ValueError(f"{name} must lie in 0..{num_nodes - 1} (got {ids.tolist()})")
     seen = np.zeros(num_nodes, dtype=np.bool_)
-    seen[chosen] = True
-    if int(seen.sum()) != len(chosen):
-        raise ValueError(f"{name} must not repeat a node (got {chosen.tolist()})")
-    return chosen.astype(np.int64)
+    seen[ids] = True
+    if int(seen.sum()) != len(ids):
+        raise ValueError(f"{name} must not repeat a node (got {ids.tolist()})")
+    return ids.astype(np.int64)
 
 
 def as_size(number: int, *, name: str) -> int:
-    """A number of things, zero or more, or a clear error."""
+    """A non-negative integer; raises for anything else."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer):
         raise TypeError(f"{name} must be an integer (got {number!r})")
     if number < 0:

@@ -1,4 +1,4 @@
-"""The one place that knows numba: how our kernels are compiled, and the bit tricks they share."""
+"""Everything specific to numba: how kernels are compiled, and the bit operations they share."""
 
 from __future__ import annotations
 
@@ -27,24 +27,23 @@ def compiled(function: Function) -> Function:
     """Compile ``function`` with numba on its first call and keep the machine code on disk.
 
     Kernels release the interpreter lock and use no fast-math, so that the same input gives the
-    same bits. The first call after an installation pays for compilation; later processes load
-    the cached code in milliseconds. Where it cannot be kept or read (a full disk, a damaged file,
-    a read-only installation without a home) the process compiles for itself, and the log says so
-    once.
+    same bits. The first call after an installation compiles; later processes load the cached code
+    in milliseconds. If it cannot be stored or read (a full disk, a damaged file, a read-only
+    installation without a home directory), the process compiles for itself and logs that once.
     """
     kernel = numba.njit(nogil=True)(function)
     if hasattr(kernel, "enable_caching"):  # NUMBA_DISABLE_JIT leaves the function as it is
         try:
             kernel._cache = _KernelCache(function)
-        except Exception as error:  # no directory to write to, or a numba that works otherwise
+        except Exception as error:  # no directory to write to, or another version of numba
             _tell(numba.config.CACHE_DIR or os.path.dirname(function.__code__.co_filename), error)
     return kernel  # type: ignore[no-any-return]
 
 
 class _KernelCache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache of one kernel, which no state of the disk turns into an error.
+    """Numba's cache of one kernel, without errors whatever the state of the disk.
 
-    The dispatcher asks it when it compiles, never when a compiled kernel is called.
+    The dispatcher uses it when it compiles, never when a compiled kernel is called.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -70,7 +69,7 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
         return None
 
     def save_overload(self, signature: Any, data: Any) -> None:
-        """Store the code where that is possible."""
+        """Store the code if possible."""
         try:
             super().save_overload(signature, data)
         except Exception as error:
@@ -82,10 +81,10 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
 
 
 class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
-    """Numba's files of one kernel, each with the SHA-256 of its content behind it.
+    """Numba's files of one kernel, each followed by the SHA-256 of its content.
 
-    A flipped bit in machine code is not noticed otherwise: it ends the process, or gives another
-    result. Numba's readers do not look at what follows a pickle.
+    Otherwise a flipped bit in machine code would go unnoticed, and crash the process or change a
+    result. Numba's readers ignore what follows a pickle.
     """
 
     def save(self, key: Any, data: Any) -> None:
@@ -112,9 +111,9 @@ class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
     @contextmanager
     def _open_for_write(self, path: str) -> Iterator[io.BytesIO]:
         with super()._open_for_write(path) as file:
-            whole = io.BytesIO()
-            yield whole
-            file.write(whole.getvalue() + hashlib.sha256(whole.getvalue()).digest())
+            buffer = io.BytesIO()
+            yield buffer
+            file.write(buffer.getvalue() + hashlib.sha256(buffer.getvalue()).digest())
 
 
 def _check(path: str) -> None:
@@ -126,14 +125,14 @@ def _check(path: str) -> None:
         raise ValueError(f"{path} is damaged")
 
 
-_told = False
+_warned = False
 
 
 def _tell(directory: str, error: Exception) -> None:
-    """Say once in a process that kernels are compiled for it alone."""
-    global _told
-    if not _told:
-        _told = True
+    """Log once per process that kernels are compiled without a cache."""
+    global _warned
+    if not _warned:
+        _warned = True
         _LOG.warning(
             "numba's cache in %s cannot be used (%s: %s): compiling without it, which takes "
             "seconds in every process; make room on the disk, delete the .nbi and .nbc files "

@@ -22,7 +22,7 @@ from gstarx.graphs.compilation import WORD, bit_count, compiled, trailing_zeros
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
-#: Kernel steps between two looks at pending signals, so that Ctrl-C is answered within a second.
+#: Kernel steps between two checks for signals, so that Ctrl-C takes effect within a second.
 _STEPS_PER_CALL = 50_000_000
 #: Counts stop here: beyond it they no longer fit a signed 64-bit word.
 MAX_COUNT = 2**62
@@ -175,7 +175,7 @@ def count_by_size(adjacency: Masks, limit: int) -> NDArray[np.int64]:
     """Number of connected coalitions of every size 0..n; stops once the sum exceeds ``limit``.
 
     Cost: far below one step per coalition where many neighbors are interchangeable (a complete
-    graph of any size takes one step), about 10 ns per coalition otherwise. Ctrl-C is answered.
+    graph of any size takes one step), about 10 ns per coalition otherwise. Ctrl-C interrupts it.
     """
     by_size = np.zeros(len(adjacency) + 2, dtype=np.int64)
     walk = Walk.start(adjacency)

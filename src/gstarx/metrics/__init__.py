@@ -9,11 +9,7 @@ from gstarx.metrics.faithfulness import (
     average,
     evaluate,
     evaluate_many,
-    fidelity,
     harmonic_fidelity,
-    inverse_fidelity,
-    normalized_fidelity,
-    normalized_inverse_fidelity,
     sparsity,
 )
 from gstarx.metrics.ground_truth import auroc, iou, precision, precision_at_k, recall
@@ -29,6 +25,8 @@ from gstarx.metrics.optimum import best_selections_in_turn as best_selections_in
 from gstarx.metrics.probabilities import Parts as Parts
 from gstarx.metrics.probabilities import PartTask as PartTask
 from gstarx.metrics.probabilities import part_probabilities as part_probabilities
+from gstarx.metrics.reference import Reference, reference_of
+from gstarx.metrics.reference import as_reference as as_reference
 from gstarx.metrics.robustness import (
     RobustFidelity,
     Stability,
@@ -52,6 +50,7 @@ __all__ = [
     "Faithfulness",
     "FidelityCurve",
     "LabelFidelity",
+    "Reference",
     "RefinedSelection",
     "RobustFidelity",
     "Stability",
@@ -63,15 +62,11 @@ __all__ = [
     "entropy_sparsity",
     "evaluate",
     "evaluate_many",
-    "fidelity",
     "fidelity_curve",
     "harmonic_fidelity",
-    "inverse_fidelity",
     "iou",
     "label_fidelity",
     "node_scores_from_edges",
-    "normalized_fidelity",
-    "normalized_inverse_fidelity",
     "paired_bootstrap",
     "poisson_entropy",
     "precision",
@@ -79,6 +74,7 @@ __all__ = [
     "randomization_check",
     "rank_correlation",
     "recall",
+    "reference_of",
     "refine",
     "relabeling_stability",
     "robust_fidelity",

@@ -1,4 +1,4 @@
-"""Is one explainer better than another: paired over the same graphs, with an interval."""
+"""Paired comparison of two explainers on the same graphs, with a confidence interval."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _RESAMPLES_TOGETHER = 1 << 22
 
 @dataclass(frozen=True)
 class Difference:
-    """How much better one column of numbers is than another, graph by graph.
+    """The paired difference between two explainers.
 
     Attributes
     ----------
     mean
-        Mean difference, first less second.
+        Mean difference, first minus second.
     low, high
         Bootstrap interval of the mean.
     confidence
         The confidence of that interval.
     p_value
-        Two-sided: how often resampled means fall on the other side of zero.
+        Two-sided p-value: how often resampled means fall on the other side of zero.
     count
         Number of graphs.
     """
@@ -56,7 +56,7 @@ def paired_bootstrap(
     confidence
         Of the percentile interval.
     resamples
-        How often the graphs are drawn anew, with replacement.
+        Number of bootstrap resamples of the graphs, with replacement.
     seed
         An integer or a numpy generator; the same seed gives the same interval.
 
@@ -87,7 +87,7 @@ def paired_bootstrap(
 
 
 def share_of_gap(value: float, random: float, best: float) -> float:
-    """How much of the way from a random selection to the best one a value goes.
+    """The share of the gap between a random selection and the best one that a value closes.
 
     >>> share_of_gap(0.6, random=0.5, best=0.7)
     0.5
@@ -109,9 +109,9 @@ def _resampled_means(
 
 
 def _column(numbers: ArrayLike, name: str) -> NDArray[np.float64]:
-    found = np.asarray(numbers, dtype=np.float64)
-    if found.ndim != 1 or not len(found):
-        raise ValueError(f"{name} must be a number per graph, shape (k,) (got {found.shape})")
-    if not np.isfinite(found).all():
-        raise ValueError(f"{name} must be finite (got {found[~np.isfinite(found)][0]})")
-    return found
+    column = np.asarray(numbers, dtype=np.float64)
+    if column.ndim != 1 or not len(column):
+        raise ValueError(f"{name} must be a number per graph, shape (k,) (got {column.shape})")
+    if not np.isfinite(column).all():
+        raise ValueError(f"{name} must be finite (got {column[~np.isfinite(column)][0]})")
+    return column

@@ -1,4 +1,4 @@
-"""Metrics over sparsities: one explanation, cut at many sizes."""
+"""Metrics as a function of sparsity."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from gstarx.gnn import Model
 from gstarx.metrics.faithfulness import METRICS, Faithfulness, average, evaluate_many
+from gstarx.metrics.reference import Reference
 from gstarx.metrics.selection import SPARSITIES, as_scores, select_nodes
 
 
@@ -22,7 +23,7 @@ class FidelityCurve:
     Attributes
     ----------
     sparsities
-        The sparsities asked for, ascending. Those achieved are ``curve["sparsity"]``.
+        The requested sparsities, ascending. Those achieved are ``curve["sparsity"]``.
     points
         The means at each of them.
     graphs
@@ -72,6 +73,7 @@ def fidelity_curve(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> FidelityCurve:
     """The metrics of scores at many sparsities, for one graph or averaged over many.
 
@@ -84,10 +86,11 @@ def fidelity_curve(
     scores
         The scores of its nodes, or a list of scores with an entry for every graph.
     sparsities
-        Where to cut, each once; by default the paper's eight.
+        The sparsities; by default the paper's eight.
     positive_only
         The rule of :func:`select_nodes`.
-    target, removal, mode, task_level, return_type, index, num_hops, batch_nodes, keywords
+    target, removal,
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
         As for :func:`gstarx.metrics.evaluate_many`.
     """
     if not len(sparsities):
@@ -103,12 +106,12 @@ def fidelity_curve(
         raise ValueError("data must be at least one graph (got none)")
     levels = tuple(sorted({float(level) for level in sparsities}))
     selections = []
-    for graph, own in zip(graphs, listed, strict=True):
-        checked = as_scores(own, int(graph.num_nodes or 0))
+    for graph, node_scores in zip(graphs, listed, strict=True):
+        checked = as_scores(node_scores, int(graph.num_nodes or 0))
         selections.append(
             [select_nodes(checked, level, positive_only=positive_only) for level in levels]
         )
-    found = evaluate_many(
+    evaluated = evaluate_many(
         model,
         graphs,
         selections,
@@ -121,6 +124,7 @@ def fidelity_curve(
         num_hops=num_hops,
         batch_nodes=batch_nodes,
         keywords=keywords,
+        reference=reference,
     )
-    by_level = tuple(tuple(column) for column in zip(*found, strict=True))
+    by_level = tuple(tuple(column) for column in zip(*evaluated, strict=True))
     return FidelityCurve(levels, tuple(average(column) for column in by_level), by_level)

@@ -1,4 +1,4 @@
-"""How concentrated scores are, before anything is selected (section 5.3, Appendix A.5)."""
+"""Entropy of scores, a measure of sparsity before any selection (section 5.3, Appendix A.5)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SHARE = 0.25
 def entropy_sparsity(scores: ArrayLike, *, negative: str = "clip") -> float:
     """Entropy of normalized scores in nats: the lower, the sparser.
 
-    The definition divides scores by their sum, which makes no sense once some are negative. The
-    rule for them has to be said: ``"clip"`` takes them for 0, as they speak against the class, and
-    ``"absolute"`` takes their size, so that they count as much as those that speak for it.
+    The definition divides scores by their sum, which makes no sense if some are negative. There are
+    two rules for them: ``"clip"`` sets them to 0, because they oppose the class, and ``"absolute"``
+    takes their absolute values, so that they count as much as positive scores.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ def entropy_sparsity(scores: ArrayLike, *, negative: str = "clip") -> float:
     Returns
     -------
     float
-        Between 0 (one node has it all) and ``log(n)``. Without any positive score, when there is
-        nothing to normalize, ``log(n)``: no node stands out.
+        Between 0 (one node has the whole score) and ``log(n)``. If no score is positive, so that
+        nothing can be normalized, ``log(n)``: no node stands out.
 
     Examples
     --------
@@ -42,10 +42,10 @@ def entropy_sparsity(scores: ArrayLike, *, negative: str = "clip") -> float:
     if negative not in _RULES:
         valid = ", ".join(map(repr, _RULES))
         raise ValueError(f"negative must be one of {valid} (got {negative!r})")
-    given = as_scores(scores)
-    if not len(given):
+    values = as_scores(scores)
+    if not len(values):
         raise ValueError("scores must not be empty: there is no distribution over no nodes")
-    sizes = np.maximum(given, 0.0) if negative == "clip" else np.abs(given)
+    sizes = np.maximum(values, 0.0) if negative == "clip" else np.abs(values)
     if not sizes.any():
         return math.log(len(sizes))
     # scaled first, so that tiny and huge scores neither vanish nor overflow in the sum
@@ -73,7 +73,7 @@ def poisson_entropy(num_nodes: int, share: float = _SHARE) -> float:
     2.3204
     """
     mean = _expected_count(num_nodes, share)
-    # far beyond the mean there is nothing left to add
+    # terms far beyond the mean are negligible
     counts = np.arange(int(mean + 20 * math.sqrt(mean) + 40))
     log_factorials = np.concatenate([[0.0], np.cumsum(np.log(counts[1:]))])
     logs = counts * math.log(mean) - mean - log_factorials

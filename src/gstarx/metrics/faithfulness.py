@@ -1,13 +1,13 @@
-"""Is the explanation true: the paper's fidelities (section 5.1 and Appendix A.3).
+"""Fidelity and related metrics of the paper (section 5.1 and Appendix A.3).
 
-One evaluator for every method: the model, the graph, the nodes and the way of removing nodes are
-arguments, and nothing is taken from the explainer.
+One evaluator serves every method: the model, the graph, the nodes and the removal are arguments,
+and nothing is taken from the explainer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import MISSING, astuple, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 
 from gstarx.gnn import Model, check_data
 from gstarx.metrics.probabilities import Parts, PartTask, part_probabilities
+from gstarx.metrics.reference import Reference
 from gstarx.metrics.selection import as_mask
 
 #: One set of nodes: ids, or a boolean mask.
@@ -24,7 +25,7 @@ NodesLike = ArrayLike
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """How true a set of nodes is to the model's prediction; each field is the metric of its name.
+    """How faithful a set of nodes is to the model's prediction; each field is a metric.
 
     Attributes
     ----------
@@ -35,9 +36,16 @@ class Faithfulness:
     sparsity
         The share of nodes left out; higher is better at equal fidelity.
     normalized_fidelity, normalized_inverse_fidelity
-        Fidelity times sparsity, inverse fidelity times one less sparsity.
+        Fidelity times sparsity, and inverse fidelity times one minus sparsity.
     harmonic_fidelity
-        Both in one number between 0 and 1. Doing nothing scores about 0.5.
+        Both in one number between 0 and 1. An uninformative selection scores about 0.5.
+    clipped
+        For regression: 1 if one of the two fidelities was beyond the range of the reference and so
+        was clipped, else 0; the share of such selections in an average.
+    undefined
+        For regression: 1 if the prediction is the mean of the reference, so that nothing can be
+        lost or kept and the fidelities are nan, else 0; in an average, which leaves such graphs
+        out, their share.
     """
 
     fidelity: float
@@ -46,26 +54,52 @@ class Faithfulness:
     normalized_fidelity: float
     normalized_inverse_fidelity: float
     harmonic_fidelity: float
+    clipped: float = 0.0
+    undefined: float = 0.0
 
     @classmethod
-    def of(cls, whole: float, without: float, alone: float, sparsity: float) -> Faithfulness:
-        """From the probabilities of the whole graph, of what is left, and of the nodes alone.
+    def of(
+        cls,
+        whole: float,
+        without: float,
+        alone: float,
+        sparsity: float,
+        signed_range: float | None = None,
+    ) -> Faithfulness:
+        """Metrics from the probabilities of the full graph, without the nodes, and of them alone.
+
+        For regression, from outputs and what their differences are divided by.
 
         >>> Faithfulness.of(whole=0.9, without=0.3, alone=0.8, sparsity=0.75).harmonic_fidelity
         0.583...
         """
-        return cls(*(float(m) for m in metrics_of(whole, without, alone, sparsity)))
+        return cls(*(float(m) for m in metrics_of(whole, without, alone, sparsity, signed_range)))
 
 
-METRICS = tuple(field.name for field in fields(Faithfulness))
+#: The metrics themselves; the other fields say of how much they are.
+METRICS = tuple(field.name for field in fields(Faithfulness) if field.default is MISSING)
 
 
-def metrics_of(whole: Any, without: Any, alone: Any, sparsity: Any) -> tuple[Any, ...]:
-    """All metrics, in the order of :data:`METRICS`, from numbers or equally long arrays."""
-    fidelity, inverse = whole - without, whole - alone
+def metrics_of(
+    full_graph: Any, without: Any, alone: Any, sparsity: Any, signed_range: float | None = None
+) -> tuple[Any, ...]:
+    """All fields of :class:`Faithfulness`, in order, from numbers or equally long arrays."""
+    lost = [full_graph - without, full_graph - alone]
+    fidelity, inverse = (losses(difference, signed_range) for difference in lost)
     necessary, sufficient = fidelity * sparsity, inverse * (1 - sparsity)
     harmonic = harmonic_mean_of(necessary, sufficient)
-    return fidelity, inverse, sparsity, necessary, sufficient, harmonic
+    clipped = undefined = np.zeros_like(sparsity, dtype=np.float64)
+    if signed_range is not None:
+        clipped = clipped + np.any(np.abs(lost) > abs(signed_range), axis=0)
+        undefined = undefined + np.isnan(signed_range)
+    return fidelity, inverse, sparsity, necessary, sufficient, harmonic, clipped, undefined
+
+
+def losses(differences: Any, signed_range: float | None) -> Any:
+    """What a prediction loses, from differences of probabilities, or of a regression's outputs."""
+    if signed_range is None:
+        return differences
+    return np.clip(differences / signed_range, -1.0, 1.0)
 
 
 def harmonic_mean_of(necessary: Any, sufficient: Any) -> Any:
@@ -78,9 +112,9 @@ def harmonic_mean_of(necessary: Any, sufficient: Any) -> Any:
     """
     up, down = 1 + np.asarray(necessary), 1 - np.asarray(sufficient)
     total = up + down
-    # where both are at their worst there is nothing to divide by, and nothing to divide
-    found = up * down / np.where(total > 0, total, 1.0)
-    return float(found) if found.ndim == 0 else found
+    # if both are at their worst, numerator and denominator are 0
+    mean = up * down / np.where(total > 0, total, 1.0)
+    return float(mean) if mean.ndim == 0 else mean
 
 
 def evaluate(
@@ -97,6 +131,7 @@ def evaluate(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> Faithfulness:
     """All metrics of a set of nodes.
 
@@ -109,22 +144,30 @@ def evaluate(
     nodes
         Node ids, or a boolean mask over the nodes.
     target
-        The class in question; by default the predicted one.
+        The class whose probability counts, by default the predicted one; of a model with several
+        targets, which of them.
     removal
-        What it means that a node is not there: ``"remove"``, ``"split"``, ``"zero_filling"``, or a
-        function. One and the same for all explainers that are compared.
+        How nodes are removed: ``"remove"``, ``"split"``, ``"zero_filling"``, or a function. Use
+        the same for all explainers that are compared.
     mode, task_level, return_type, keywords
         What the model does, as for :func:`gstarx.explain`.
     index, num_hops
-        For node and edge tasks, where the nodes around the target are what can be selected and
-        sparsity is the share of them.
+        For node and edge tasks, where only the nodes around the target can be selected and
+        sparsity is a share of them.
     batch_nodes
         Nodes per forward pass.
+    reference
+        For regression: the range and the mean of the model's outputs, see
+        :func:`gstarx.metrics.reference_of`.
 
     Notes
     -----
-    As published, nothing at all has probability 0: without nodes the inverse fidelity is the whole
-    probability, and with all of them the fidelity is.
+    As published, the empty graph has probability 0: the inverse fidelity of no nodes, and the
+    fidelity of all nodes, are the full probability.
+
+    For regression, a difference of outputs is divided by the reference's range, counts as a loss
+    where it leads towards the reference's mean, which stands for the empty graph, and is clipped to
+    [-1, 1].
 
     Examples
     --------
@@ -134,12 +177,21 @@ def evaluate(
     ...     chance = global_mean_pool(x, batch)
     ...     return torch.cat([1 - chance, chance], 1).log()
     >>> data = Data(x=torch.tensor([[1.0], [0.5]]), edge_index=torch.tensor([[0, 1], [1, 0]]))
-    >>> found = evaluate(model, data, [0])
-    >>> round(found.fidelity, 6), round(found.inverse_fidelity, 6), found.sparsity
+    >>> metrics = evaluate(model, data, [0])
+    >>> round(metrics.fidelity, 6), round(metrics.inverse_fidelity, 6), metrics.sparsity
     (0.25, -0.25, 0.5)
     """
     task = PartTask(
-        mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+        mode,
+        task_level,
+        return_type,
+        None,
+        index,
+        keywords,
+        removal,
+        num_hops,
+        batch_nodes,
+        reference,
     )
     return _evaluated(model, [data], [[nodes]], [target], task)[0][0]
 
@@ -158,117 +210,68 @@ def evaluate_many(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> list[Any]:
     """All metrics of many sets of nodes of many graphs, in few forward passes.
 
     Parameters
     ----------
-    model, removal, mode, task_level, return_type, index, num_hops, batch_nodes, keywords
+    model, removal, mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
         As for :func:`evaluate`.
     graphs
         The graphs.
     selections
-        For every graph a set of nodes, or a list of sets (one for every sparsity, say).
+        For every graph a set of nodes, or a list of sets (for example one for every sparsity).
     target
-        The class in question for all graphs, or one for each; by default the predicted one.
+        The class for all graphs, or one for each; by default the predicted one.
 
     Returns
     -------
     list
-        For every graph a :class:`Faithfulness`, or a list of them where it had a list of sets.
+        For every graph a :class:`Faithfulness`, or a list of them if it had a list of sets.
     """
-    listed, chosen = list(graphs), list(selections)
-    if len(listed) != len(chosen):
+    listed, entries = list(graphs), list(selections)
+    if len(listed) != len(entries):
         raise ValueError(
-            f"selections must have an entry for each of {len(listed)} graphs (got {len(chosen)})"
+            f"selections must have an entry for each of {len(listed)} graphs (got {len(entries)})"
         )
     targets = _one_for_each(target, len(listed))
-    several = [_are_sets(entry) for entry in chosen]
-    sets = [list(e) if many else [e] for e, many in zip(chosen, several, strict=True)]
+    several = [_are_sets(entry) for entry in entries]
+    sets = [list(e) if many else [e] for e, many in zip(entries, several, strict=True)]
     task = PartTask(
-        mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+        mode,
+        task_level,
+        return_type,
+        None,
+        index,
+        keywords,
+        removal,
+        num_hops,
+        batch_nodes,
+        reference,
     )
-    found = _evaluated(model, listed, sets, targets, task)
-    return [own if many else own[0] for own, many in zip(found, several, strict=True)]
+    evaluated = _evaluated(model, listed, sets, targets, task)
+    return [
+        metrics if many else metrics[0] for metrics, many in zip(evaluated, several, strict=True)
+    ]
 
 
 def average(results: Iterable[Faithfulness]) -> Faithfulness:
-    """The mean of every metric over graphs: of their own values, as the paper averages.
+    """The mean of every metric over graphs, as the paper averages.
+
+    Graphs whose metrics are undefined are left out; their share is ``undefined``.
 
     >>> average([Faithfulness.of(1.0, 0.0, 1.0, 0.5), Faithfulness.of(1.0, 1.0, 1.0, 0.5)]).fidelity
     0.5
     """
-    rows = [astuple(result) for result in results]
-    if not rows:
+    rows = np.array([astuple(result) for result in results])
+    if not len(rows):
         raise ValueError("there is nothing to average: got no results")
-    return Faithfulness(*(float(mean) for mean in np.mean(rows, axis=0)))
-
-
-def fidelity(
-    model: Model,
-    data: Data,
-    nodes: NodesLike,
-    *,
-    target: int | None = None,
-    removal: Any = "remove",
-    mode: str = "multiclass_classification",
-    task_level: str = "graph",
-    return_type: str = "raw",
-    index: int | None = None,
-    num_hops: int | None = None,
-    batch_nodes: int | None = None,
-    keywords: Sequence[str] | None = None,
-) -> float:
-    """What the prediction loses without the nodes: ``p(G) - p(G without S)`` (section 5.1).
-
-    Parameters are those of :func:`evaluate`, here and below.
-    """
-    return evaluate(
-        model,
-        data,
-        nodes,
-        target=target,
-        removal=removal,
-        mode=mode,
-        task_level=task_level,
-        return_type=return_type,
-        index=index,
-        num_hops=num_hops,
-        batch_nodes=batch_nodes,
-        keywords=keywords,
-    ).fidelity
-
-
-def inverse_fidelity(
-    model: Model,
-    data: Data,
-    nodes: NodesLike,
-    *,
-    target: int | None = None,
-    removal: Any = "remove",
-    mode: str = "multiclass_classification",
-    task_level: str = "graph",
-    return_type: str = "raw",
-    index: int | None = None,
-    num_hops: int | None = None,
-    batch_nodes: int | None = None,
-    keywords: Sequence[str] | None = None,
-) -> float:
-    """What the prediction loses with nothing but the nodes: ``p(G) - p(S)`` (section 5.1)."""
-    return evaluate(
-        model,
-        data,
-        nodes,
-        target=target,
-        removal=removal,
-        mode=mode,
-        task_level=task_level,
-        return_type=return_type,
-        index=index,
-        num_hops=num_hops,
-        batch_nodes=batch_nodes,
-        keywords=keywords,
-    ).inverse_fidelity
+    undefined = rows[:, -1]
+    kept = rows[undefined < 1]
+    means = np.mean(kept if len(kept) else rows, axis=0)
+    means[-1] = undefined.mean()
+    return Faithfulness(*(float(mean) for mean in means))
 
 
 def sparsity(data: Data, nodes: NodesLike) -> float:
@@ -279,70 +282,6 @@ def sparsity(data: Data, nodes: NodesLike) -> float:
     """
     count = int(data.num_nodes or 0)
     return 1 - int(as_mask(nodes, count).sum()) / max(count, 1)
-
-
-def normalized_fidelity(
-    model: Model,
-    data: Data,
-    nodes: NodesLike,
-    *,
-    target: int | None = None,
-    removal: Any = "remove",
-    mode: str = "multiclass_classification",
-    task_level: str = "graph",
-    return_type: str = "raw",
-    index: int | None = None,
-    num_hops: int | None = None,
-    batch_nodes: int | None = None,
-    keywords: Sequence[str] | None = None,
-) -> float:
-    """Fidelity times sparsity (Appendix A.3)."""
-    return evaluate(
-        model,
-        data,
-        nodes,
-        target=target,
-        removal=removal,
-        mode=mode,
-        task_level=task_level,
-        return_type=return_type,
-        index=index,
-        num_hops=num_hops,
-        batch_nodes=batch_nodes,
-        keywords=keywords,
-    ).normalized_fidelity
-
-
-def normalized_inverse_fidelity(
-    model: Model,
-    data: Data,
-    nodes: NodesLike,
-    *,
-    target: int | None = None,
-    removal: Any = "remove",
-    mode: str = "multiclass_classification",
-    task_level: str = "graph",
-    return_type: str = "raw",
-    index: int | None = None,
-    num_hops: int | None = None,
-    batch_nodes: int | None = None,
-    keywords: Sequence[str] | None = None,
-) -> float:
-    """Inverse fidelity times one less sparsity (Appendix A.3)."""
-    return evaluate(
-        model,
-        data,
-        nodes,
-        target=target,
-        removal=removal,
-        mode=mode,
-        task_level=task_level,
-        return_type=return_type,
-        index=index,
-        num_hops=num_hops,
-        batch_nodes=batch_nodes,
-        keywords=keywords,
-    ).normalized_inverse_fidelity
 
 
 def harmonic_fidelity(
@@ -359,8 +298,9 @@ def harmonic_fidelity(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> float:
-    """Both fidelities, weighed by sparsity, in one number between 0 and 1 (Appendix A.3)."""
+    """Both fidelities, weighted by sparsity, in one number between 0 and 1 (Appendix A.3)."""
     return evaluate(
         model,
         data,
@@ -374,22 +314,27 @@ def harmonic_fidelity(
         num_hops=num_hops,
         batch_nodes=batch_nodes,
         keywords=keywords,
+        reference=reference,
     ).harmonic_fidelity
 
 
 def as_parts(data: Data, sets: Sequence[NodesLike]) -> NDArray[np.bool_]:
-    """Sets of nodes of a graph, which is checked first, as boolean rows (k, n)."""
+    """Sets of nodes of a graph as boolean rows (k, n); validates the graph."""
     count = int(check_data(data).num_nodes or 0)
     return np.array([as_mask(nodes, count) for nodes in sets]).reshape(len(sets), count)
 
 
-def judged(found: Parts, inside: NDArray[np.bool_]) -> list[Faithfulness]:
-    """The metrics of boolean sets (k, n), whose parts are first all sets, then all complements."""
-    kept = inside[:, found.players]
-    whole = found.whole[found.target]
-    alone, without = found.parts[: len(kept), found.target], found.parts[len(kept) :, found.target]
+def metrics_of_sets(probabilities: Parts, inside: NDArray[np.bool_]) -> list[Faithfulness]:
+    """The metrics of boolean sets (k, n), from the parts of all sets and then all complements."""
+    kept = inside[:, probabilities.players]
+    full_graph = probabilities.whole[probabilities.target]
+    alone, without = (
+        probabilities.parts[: len(kept), probabilities.target],
+        probabilities.parts[len(kept) :, probabilities.target],
+    )
     shares = 1 - kept.sum(axis=1) / max(kept.shape[1], 1)
-    rows = np.stack(metrics_of(whole, without, alone, shares), axis=1)
+    found = metrics_of(full_graph, without, alone, shares, probabilities.signed_range)
+    rows = np.stack(found, axis=1)
     return [Faithfulness(*row) for row in rows.tolist()]
 
 
@@ -400,10 +345,10 @@ def _evaluated(
     targets: Sequence[int | None],
     task: PartTask,
 ) -> list[list[Faithfulness]]:
-    inside = [as_parts(data, own) for data, own in zip(graphs, sets, strict=True)]
+    inside = [as_parts(data, selections) for data, selections in zip(graphs, sets, strict=True)]
     both = [np.concatenate([rows, ~rows]) for rows in inside]
-    found = part_probabilities(model, graphs, both, targets, task)
-    return [judged(parts, rows) for parts, rows in zip(found, inside, strict=True)]
+    probabilities = part_probabilities(model, graphs, both, targets, task)
+    return [metrics_of_sets(parts, rows) for parts, rows in zip(probabilities, inside, strict=True)]
 
 
 def _one_for_each(target: Any, count: int) -> list[Any]:

@@ -1,8 +1,7 @@
-"""Did it find what is known to matter: scores and selections against true nodes.
+"""Agreement of scores and selections with the true nodes, if a ground truth is known.
 
-Only where a ground truth exists: the motif that was planted, the group that the label follows
-from. A model may decide by something else and be right, so this measures model and explainer
-together.
+The truth is a planted motif or the group that determines the label. A model may be right for other
+reasons, so these metrics measure model and explainer together.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from gstarx.metrics.selection import as_mask, as_scores
 
 
 def auroc(scores: ArrayLike, truth: Any) -> float:
-    """Chance that a true node scores higher than another one; ties count half.
+    """Probability that a true node scores higher than another one; ties count half.
 
     Parameters
     ----------
@@ -28,22 +27,22 @@ def auroc(scores: ArrayLike, truth: Any) -> float:
     Raises
     ------
     ValueError
-        When all nodes are true or none is: there is nothing to tell apart.
+        When all nodes are true or none is.
 
     Examples
     --------
     >>> auroc([0.9, 0.1, 0.8, 0.1], [0, 1])
     0.625
     """
-    given = as_scores(scores)
-    inside = as_mask(truth, len(given))
+    values = as_scores(scores)
+    inside = as_mask(truth, len(values))
     positives = int(inside.sum())
-    negatives = len(given) - positives
+    negatives = len(values) - positives
     if not positives or not negatives:
         raise ValueError(
-            f"truth must hold some of the {len(given)} nodes and not all (got {positives})"
+            f"truth must hold some but not all of the {len(values)} nodes (got {positives})"
         )
-    _, place, count = np.unique(given, return_inverse=True, return_counts=True)
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     # the mean rank of equal scores
     ranks = (np.cumsum(count) - (count - 1) / 2)[place]
     above = ranks[inside].sum() - positives * (positives + 1) / 2
@@ -51,23 +50,23 @@ def auroc(scores: ArrayLike, truth: Any) -> float:
 
 
 def precision_at_k(scores: ArrayLike, truth: Any, k: int | None = None) -> float:
-    """Share of true nodes among the ``k`` best ones; by default as many as are true.
+    """Share of true nodes among the ``k`` best ones; ``k`` is by default the number of true nodes.
 
     >>> precision_at_k([0.9, 0.1, 0.8, 0.1], [0, 1])
     0.5
     """
-    given = as_scores(scores)
-    inside = as_mask(truth, len(given))
+    values = as_scores(scores)
+    inside = as_mask(truth, len(values))
     size = int(inside.sum()) if k is None else k
-    if not 1 <= size <= len(given):
-        raise ValueError(f"k must lie in 1..{len(given)} (got {size})")
-    return float(inside[np.argsort(-given, kind="stable")[:size]].mean())
+    if not 1 <= size <= len(values):
+        raise ValueError(f"k must lie in 1..{len(values)} (got {size})")
+    return float(inside[np.argsort(-values, kind="stable")[:size]].mean())
 
 
 def precision(nodes: Any, truth: Any, num_nodes: int) -> float:
     """Share of the selected nodes that are true; 0 for an empty selection."""
-    chosen, inside = as_mask(nodes, num_nodes), as_mask(truth, num_nodes)
-    return float((chosen & inside).sum() / max(1, chosen.sum()))
+    selected, inside = as_mask(nodes, num_nodes), as_mask(truth, num_nodes)
+    return float((selected & inside).sum() / max(1, selected.sum()))
 
 
 def recall(nodes: Any, truth: Any, num_nodes: int) -> float:
@@ -76,10 +75,10 @@ def recall(nodes: Any, truth: Any, num_nodes: int) -> float:
     >>> recall([0, 1], [1, 2, 3], num_nodes=5)
     0.3333...
     """
-    chosen, inside = as_mask(nodes, num_nodes), as_mask(truth, num_nodes)
+    selected, inside = as_mask(nodes, num_nodes), as_mask(truth, num_nodes)
     if not inside.any():
         raise ValueError("truth must hold at least one node (got none)")
-    return float((chosen & inside).sum() / inside.sum())
+    return float((selected & inside).sum() / inside.sum())
 
 
 def iou(nodes: Any, truth: Any, num_nodes: int) -> float:
@@ -88,8 +87,8 @@ def iou(nodes: Any, truth: Any, num_nodes: int) -> float:
     >>> iou([0, 1], [1, 2, 3], num_nodes=5)
     0.25
     """
-    chosen, inside = as_mask(nodes, num_nodes), as_mask(truth, num_nodes)
-    either = int((chosen | inside).sum())
+    selected, inside = as_mask(nodes, num_nodes), as_mask(truth, num_nodes)
+    either = int((selected | inside).sum())
     if not either:
         raise ValueError("nodes and truth must not both be empty")
-    return float((chosen & inside).sum() / either)
+    return float((selected & inside).sum() / either)

@@ -1,4 +1,4 @@
-"""Fidelity as PyG counts it: does the predicted label change."""
+"""PyG's fidelity: whether the predicted label changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from gstarx.gnn import Model
+from gstarx.gnn import Model, check_task
 from gstarx.metrics.faithfulness import NodesLike, as_parts
 from gstarx.metrics.probabilities import PartTask, part_probabilities
 
@@ -21,9 +21,9 @@ class LabelFidelity:
     Attributes
     ----------
     positive
-        1 if the label is another one without the nodes, else 0 (or the mean over graphs).
+        1 if the label changes without the nodes, else 0 (or the mean over graphs).
     negative
-        1 if the label is another one with nothing but the nodes, else 0.
+        1 if the label changes with nothing but the nodes, else 0.
     characterization
         Weighted harmonic mean of ``positive`` and ``1 - negative``.
     """
@@ -51,8 +51,8 @@ def label_fidelity(
 ) -> LabelFidelity:
     """PyG's fidelity of a set of nodes: it counts labels that flip, not probabilities.
 
-    For comparison with tables made by PyG. A set that moves the probability from 0.99 to 0.51
-    counts for nothing here. No nodes at all have no label, so that counts as another one.
+    For comparison with PyG's own numbers. A set that moves the probability from 0.99 to 0.51 counts
+    as 0 here. The empty graph has no label, which counts as a change.
 
     Parameters
     ----------
@@ -62,17 +62,21 @@ def label_fidelity(
     positive_weight, negative_weight
         Of the characterization score; they sum to 1.
     """
-    asked = PartTask(
+    if check_task(mode, return_type)[0] == "regression":
+        raise ValueError("a regression model predicts no labels: use metrics.evaluate instead")
+    task = PartTask(
         mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
     )
     inside = as_parts(data, [nodes])
-    (found,) = part_probabilities(model, [data], [np.concatenate([inside, ~inside])], [None], asked)
-    kept = inside[:, found.players]
+    (probabilities,) = part_probabilities(
+        model, [data], [np.concatenate([inside, ~inside])], [None], task
+    )
+    kept = inside[:, probabilities.players]
     labels = [
         int(part.argmax()) if present.any() else None
-        for part, present in zip(found.parts, np.concatenate([kept, ~kept]), strict=True)
+        for part, present in zip(probabilities.parts, np.concatenate([kept, ~kept]), strict=True)
     ]
-    alone, without = (float(label != found.target) for label in labels)
+    alone, without = (float(label != probabilities.target) for label in labels)
     return LabelFidelity(
         without,
         alone,

@@ -1,7 +1,7 @@
-"""The best that any explanation could do: node sets searched for by the metric itself.
+"""The best selections: sets of nodes that a search finds by optimizing the metric itself.
 
-A reference, not an explanation: the search optimizes the metric itself. An explainer lies between a
-random selection and this.
+They are an upper reference, not an explanation. An explainer lies between a random selection and
+these.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gstarx.gnn import GNNGame, Model
-from gstarx.metrics.faithfulness import Faithfulness, NodesLike, harmonic_mean_of
+from gstarx.metrics.faithfulness import Faithfulness, NodesLike, harmonic_mean_of, losses
 from gstarx.metrics.probabilities import PartTask, as_target
+from gstarx.metrics.reference import Reference
 from gstarx.metrics.selection import as_mask
 
 _SETS_PER_CALL = 1 << 14
@@ -92,23 +93,24 @@ def best_selection(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> BestSelection:
     """The set of at most ``size`` nodes with the highest harmonic fidelity.
 
-    Every set is tried where there are at most ``exhaustive_up_to`` of them. Otherwise it is a
-    search: from several starts, by the best swap, addition or removal of a node until none helps.
+    Every set is tried if there are at most ``exhaustive_up_to`` of them. Otherwise a local search
+    from several starts takes the best swap, addition or removal of a node until none helps.
 
     Parameters
     ----------
     model, data, target, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
         As for :func:`gstarx.metrics.evaluate`.
     size
-        The most nodes.
+        The largest number of nodes.
     exact_size
-        Exactly that many.
+        Select exactly that many nodes.
     exhaustive_up_to
-        The most sets to try all of.
+        The largest number of sets for an exhaustive search.
     starts
         Starts of the search: the best single nodes together, and random sets.
     seed
@@ -127,7 +129,16 @@ def best_selection(
         data,
         target,
         PartTask(
-            mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+            mode,
+            task_level,
+            return_type,
+            None,
+            index,
+            keywords,
+            removal,
+            num_hops,
+            batch_nodes,
+            reference,
         ),
     )
     n = judge.game.n
@@ -141,11 +152,11 @@ def best_selection(
         optimal = True
     else:
         generator = np.random.default_rng(seed)
-        found = [
+        ends = [
             _climb(judge, start, int(size), exact_size)
             for start in _starts(judge, int(size), starts, generator)
         ]
-        best = max(found, key=lambda pair: pair[1])[0]
+        best = max(ends, key=lambda pair: pair[1])[0]
         optimal = False
     return BestSelection(judge.ids(best), judge.faithfulness(best), optimal, judge.game.evaluations)
 
@@ -167,27 +178,27 @@ def best_selections(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> dict[int, BestSelection]:
-    """The sets of at most so many nodes with the highest harmonic fidelity, for several sizes.
+    """The sets of limited size with the highest harmonic fidelity, for several sizes.
 
-    Cheaper than :func:`best_selection` one by one: what is best of a smaller size is where the
-    search of a larger one begins, besides ``starts`` of its own, and never better than what that
-    one finds.
+    Cheaper than calling :func:`best_selection` for each size: the search for a size also starts
+    from the best smaller set, in addition to its own ``starts``, and never does worse than that.
 
     Parameters
     ----------
     model, data, exhaustive_up_to, starts, seed, target, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
         As for :func:`best_selection`.
     sizes
-        The most nodes, any number of times over.
+        The largest numbers of nodes; repeated sizes are searched once.
 
     Returns
     -------
     dict
         A :class:`BestSelection` by size.
     """
-    found = best_selections_in_turn(
+    selections = best_selections_in_turn(
         model,
         data,
         sizes,
@@ -203,8 +214,9 @@ def best_selections(
         num_hops=num_hops,
         batch_nodes=batch_nodes,
         keywords=keywords,
+        reference=reference,
     )
-    return dict(found)
+    return dict(selections)
 
 
 def best_selections_in_turn(
@@ -224,17 +236,27 @@ def best_selections_in_turn(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> Iterator[tuple[int, BestSelection]]:
-    """What :func:`best_selections` finds, size by size, small ones first.
+    """The results of :func:`best_selections` one by one, smallest size first.
 
-    For those who may have to stop before the last of them.
+    For callers that may have to stop before the last size.
     """
     judge = _Judge(
         model,
         data,
         target,
         PartTask(
-            mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+            mode,
+            task_level,
+            return_type,
+            None,
+            index,
+            keywords,
+            removal,
+            num_hops,
+            batch_nodes,
+            reference,
         ),
     )
     generator = np.random.default_rng(seed)
@@ -249,9 +271,9 @@ def best_selections_in_turn(
         else:
             begin = [best, *_starts(judge, size, starts, generator)]
             ends = [_climb(judge, start, size, exact_size=False) for start in begin]
-        for end, own in ends:
-            if own > score:
-                best, score = end, own
+        for end, reached in ends:
+            if reached > score:
+                best, score = end, reached
         evaluations = judge.game.evaluations
         yield size, BestSelection(judge.ids(best), judge.faithfulness(best), optimal, evaluations)
 
@@ -271,20 +293,21 @@ def refine(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> RefinedSelection:
     """Improve a selection by swapping nodes, best swap first, within a budget of evaluations.
 
-    The search is told the metric, and from a random set it gets about as far: a refined figure says
-    what the metric allows, not how good the explainer was. Report it beside the unrefined one, and
-    beside a refined random set at the same budget.
+    The search optimizes the metric, and gets about as far from a random set: a refined figure says
+    what the metric allows, not how good the explainer was. Report it next to the unrefined one, and
+    next to a refined random set with the same budget.
 
     Parameters
     ----------
     model, data, target, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
         As for :func:`gstarx.metrics.evaluate`.
     nodes
-        The selection to start from; its size stays.
+        The selection to start from; its size does not change.
     budget
         The most distinct parts of the graph to evaluate.
     """
@@ -297,7 +320,16 @@ def refine(
         data,
         target,
         PartTask(
-            mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+            mode,
+            task_level,
+            return_type,
+            None,
+            index,
+            keywords,
+            removal,
+            num_hops,
+            batch_nodes,
+            reference,
         ),
         budget,
     )
@@ -326,7 +358,7 @@ class _Judge:
             model,
             data,
             target=as_target(target),
-            payoff="prob",
+            **task.worths,
             removal=task.removal,
             mode=task.mode,
             task_level=task.task_level,
@@ -334,38 +366,48 @@ class _Judge:
             index=task.index,
             num_hops=task.num_hops,
             batch_nodes=task.batch_nodes,
+            keywords=task.keywords,
         )
-        self.whole = float(self.game(np.ones((1, self.game.n), dtype=np.bool_))[0])
+        self.full_graph = float(self.game(np.ones((1, self.game.n), dtype=np.bool_))[0])
+        (column,) = self.game.payoff.columns
+        outputs = len(self.game.prediction)
+        self.signed_range, self.nothing = task.signed_range(self.full_graph, column, outputs)
         self.budget = budget
 
     @property
     def room(self) -> int | None:
-        """Sets that can still be judged, each by itself and its complement; None for any."""
+        """Sets that can still be evaluated, each with its complement; None if unlimited."""
         return None if self.budget is None else (self.budget - self.game.evaluations) // 2
+
+    def values(self, sets: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Probabilities, or outputs of a regression, of boolean sets (k, n)."""
+        return np.where(sets.any(axis=1), self.game(sets), self.nothing)
 
     def scores(self, sets: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Harmonic fidelity of boolean sets (k, n)."""
-        found = []
+        scores = []
         for first in range(0, len(sets), _SETS_PER_CALL):
             part = sets[first : first + _SETS_PER_CALL]
-            alone, without = np.split(self.game(np.concatenate([part, ~part])), 2)
+            alone, without = np.split(self.values(np.concatenate([part, ~part])), 2)
             kept = part.mean(axis=1) if part.shape[1] else np.zeros(len(part))
-            necessary = (self.whole - without) * (1 - kept)
-            found.append(harmonic_mean_of(necessary, (self.whole - alone) * kept))
-        return np.concatenate(found) if found else np.zeros(0)
+            necessary = losses(self.full_graph - without, self.signed_range) * (1 - kept)
+            sufficient = losses(self.full_graph - alone, self.signed_range) * kept
+            scores.append(harmonic_mean_of(necessary, sufficient))
+        return np.concatenate(scores) if scores else np.zeros(0)
 
-    def faithfulness(self, chosen: NDArray[np.bool_]) -> Faithfulness:
+    def faithfulness(self, selected: NDArray[np.bool_]) -> Faithfulness:
         """All metrics of one set."""
-        alone, without = self.game(np.stack([chosen, ~chosen]))
-        return Faithfulness.of(self.whole, float(without), float(alone), 1 - float(chosen.mean()))
+        alone, without = (float(value) for value in self.values(np.stack([selected, ~selected])))
+        sparsity = 1 - float(selected.mean())
+        return Faithfulness.of(self.full_graph, without, alone, sparsity, self.signed_range)
 
-    def ids(self, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The nodes of the graph behind a set of players."""
-        return np.sort(self.game.nodes[chosen])
+    def ids(self, selected: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The graph's nodes that a set of players stands for."""
+        return np.sort(self.game.nodes[selected])
 
 
 def _exhausted(judge: _Judge, sizes: range) -> NDArray[np.bool_]:
-    """The best of all sets of some sizes; the smallest one, then the first, where several are."""
+    """The best of all sets of some sizes; ties go to the smallest set, then the first."""
     return _best_of(judge, _sets_of(judge.game.n, sizes))[0]
 
 
@@ -399,18 +441,18 @@ def _starts(
     alone = judge.scores(np.eye(n, dtype=np.bool_))
     best = np.zeros(n, dtype=np.bool_)
     best[np.argsort(-alone, kind="stable")[:size]] = True
-    found = [best]
+    starts = [best]
     for _ in range(max(0, count - 1)):
         start = np.zeros(n, dtype=np.bool_)
         start[generator.permutation(n)[:size]] = True
-        found.append(start)
-    return found
+        starts.append(start)
+    return starts
 
 
 def _climb(
     judge: _Judge, start: NDArray[np.bool_], size: int, exact_size: bool
 ) -> tuple[NDArray[np.bool_], float]:
-    """Steepest ascent by swaps, and where sizes may differ by additions and removals."""
+    """Steepest ascent by swaps, and by additions and removals if sizes may differ."""
     current = start.copy()
     score = float(judge.scores(current[None])[0])
     while True:

@@ -1,4 +1,4 @@
-"""What a model says of parts of graphs: the one place where every metric asks it."""
+"""Predicted probabilities of parts of graphs, which every metric is computed from."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from gstarx.gnn import (
     shared_outputs,
 )
 from gstarx.graphs import Coalitions
+from gstarx.metrics.reference import Reference, as_reference
 
 
 @dataclass(frozen=True)
@@ -39,39 +40,65 @@ class PartTask(ModelTask):
     removal: RemovalLike = "remove"
     num_hops: int | None = None
     batch_nodes: int | None = None
+    reference: Reference | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mode == "regression":
+        object.__setattr__(self, "reference", as_reference(self.reference))
+        if (self.mode == "regression") != (self.reference is not None):
             raise ValueError(
-                "fidelity is a difference of probabilities of a class, which a regression model "
-                "does not have; compare its outputs for parts of the graph with "
-                "GNNGame(..., mode='regression') instead"
+                "metrics of a regression model need reference=, the range and the mean of its "
+                "outputs: metrics.reference_of(model, training_graphs) computes them"
+                if self.reference is None
+                else f"reference is for regression (got mode={self.mode!r})"
             )
         if self.batch_nodes is not None and self.batch_nodes < 1:
             raise ValueError(f"batch_nodes must be at least 1 (got {self.batch_nodes})")
 
+    @property
+    def worths(self) -> dict[str, Any]:
+        """Options of a game whose worths are what the metrics compare."""
+        if self.mode == "regression":
+            return {"payoff": "raw", "baseline": 0.0}
+        return {"payoff": "prob"}
+
+    def signed_range(self, whole: float, target: int, outputs: int) -> tuple[float | None, float]:
+        """What differences of an output are divided by, and what counts for no nodes at all.
+
+        For probabilities ``None`` and 0. For regression the reference's range, negative where the
+        prediction is below the reference's mean and nan where it is that mean; and the mean.
+        """
+        if self.reference is None:
+            return None, 0.0
+        width, mean = self.reference.of_output(target, outputs)
+        return (np.nan if whole == mean else float(np.copysign(width, whole - mean))), mean
+
 
 @dataclass(frozen=True)
 class Parts:
-    """Probabilities of one graph and of parts of it.
+    """Probabilities of one graph and of parts of it; for regression the model's outputs.
 
     Attributes
     ----------
     players
-        The nodes that can be removed: all of a graph, or those around the node explained.
+        The nodes that can be removed: all of a graph, or those around the explained node.
     whole
-        Probability of every class, (classes,).
+        Probability of every class for the full graph, (classes,).
     parts
-        The same for every part, (k, classes); 0 for a part without nodes.
+        The same for every part, (k, classes); 0 for a part without nodes, of a regression the
+        mean of the reference.
     target
-        The class in question.
+        The class or output that the metrics are about.
+    signed_range
+        For regression, what differences are divided by before they are clipped, see
+        :meth:`PartTask.signed_range`.
     """
 
     players: NDArray[np.int64]
     whole: NDArray[np.float64]
     parts: NDArray[np.float64]
     target: int
+    signed_range: float | None = None
 
 
 def part_probabilities(
@@ -103,29 +130,30 @@ def _shared(
     targets: Sequence[int | None],
     task: PartTask,
 ) -> list[Parts]:
-    # the whole graph goes in front of its parts; a part without nodes is not asked for
-    asked = [np.concatenate([np.ones((1, p.shape[1]), bool), p[p.any(axis=1)]]) for p in parts]
-    outputs, _ = shared_outputs(
-        model, graphs, signature, asked, str(task.removal), task.batch_nodes
+    # the full graph goes before its parts; a part without nodes is not evaluated
+    coalitions = [np.concatenate([np.ones((1, p.shape[1]), bool), p[p.any(axis=1)]]) for p in parts]
+    outputs = shared_outputs(
+        model, graphs, signature, coalitions, str(task.removal), task.batch_nodes
     )
     _check_outputs(outputs, task)
     scores = class_scores(outputs, task.mode, task.return_type, "prob")
     probabilities = scores.double().cpu().numpy()
-    _check_finite(probabilities)
-    ends = np.cumsum([len(rows) for rows in asked])
+    _check_finite(probabilities, task.mode)
+    ends = np.cumsum([len(rows) for rows in coalitions])
     columns = outputs.shape[1]
     return [
-        _from_rows(rows, part, _target(rows[0], target, task.mode, columns))
+        _from_rows(rows, part, _target(rows[0], target, task.mode, columns), task)
         for rows, part, target in zip(
             np.split(probabilities, ends[:-1]), parts, targets, strict=True
         )
     ]
 
 
-def _from_rows(rows: NDArray[np.float64], part: Coalitions, target: int) -> Parts:
-    inside = np.zeros((len(part), rows.shape[1]))
+def _from_rows(rows: NDArray[np.float64], part: Coalitions, target: int, task: PartTask) -> Parts:
+    signed_range, nothing = task.signed_range(rows[0][target], target, rows.shape[1])
+    inside = np.full((len(part), rows.shape[1]), nothing)
     inside[part.any(axis=1)] = rows[1:]
-    return Parts(np.arange(part.shape[1]), rows[0], inside, target)
+    return Parts(np.arange(part.shape[1]), rows[0], inside, target, signed_range)
 
 
 def _from_game(
@@ -135,7 +163,7 @@ def _from_game(
         model,
         graph,
         target="all",
-        payoff="prob",
+        **task.worths,
         removal=task.removal,
         mode=task.mode,
         task_level=task.task_level,
@@ -147,23 +175,26 @@ def _from_game(
         lazy=True,
     )
     everybody = np.ones((1, game.n), dtype=np.bool_)
-    rows = game(np.concatenate([everybody, part[:, game.nodes]]))
+    inside = part[:, game.nodes]
+    rows = game(np.concatenate([everybody, inside]))
     chosen = _target(rows[0], target, task.mode, len(game.prediction))
-    return Parts(game.nodes, rows[0], rows[1:], chosen)
+    signed_range, nothing = task.signed_range(rows[0][chosen], chosen, rows.shape[1])
+    parts = np.where(inside.any(axis=1, keepdims=True), rows[1:], nothing)
+    return Parts(game.nodes, rows[0], parts, chosen, signed_range)
 
 
-def _target(whole: NDArray[np.float64], target: int | None, mode: str, columns: int) -> int:
-    """The class asked for or predicted, for a model of so many columns."""
+def _target(full_graph: NDArray[np.float64], target: int | None, mode: str, columns: int) -> int:
+    """The requested class, or the predicted one, for a model with ``columns`` outputs."""
     if target is None and mode == "multiclass_classification":
-        return int(whole.argmax())
+        return int(full_graph.argmax())
     # one binary output has become two classes by now
     single = mode == "binary_classification" and columns == 1
-    scores = torch.from_numpy(whole.copy())[None]
+    scores = torch.from_numpy(full_graph.copy())[None]
     return choose_columns(as_target(target), scores, mode, single)[0]
 
 
 def as_target(target: Any) -> int | None:
-    """One class, or None for the predicted one; a metric has no list of them."""
+    """One class, or None for the predicted one; metrics do not take several."""
     try:
         return None if target is None else operator.index(target)
     except TypeError:
@@ -171,7 +202,7 @@ def as_target(target: Any) -> int | None:
 
 
 def _check_outputs(outputs: Tensor, task: PartTask) -> None:
-    """Outputs of classes that are not probabilities already, as a game would want them."""
+    """Check that outputs are of several classes and not already probabilities, as games do."""
     if task.mode != "multiclass_classification":
         return
     if outputs.shape[1] == 1:
@@ -187,10 +218,10 @@ def _check_outputs(outputs: Tensor, task: PartTask) -> None:
         )
 
 
-def _check_finite(probabilities: NDArray[np.float64]) -> None:
+def _check_finite(probabilities: NDArray[np.float64], mode: str) -> None:
     if not np.isfinite(probabilities).all():
         row = int(np.argmin(np.isfinite(probabilities).all(axis=1)))
+        what = "values" if mode == "regression" else "probabilities"
         raise ValueError(
-            f"the model's output gives probabilities {probabilities[row].tolist()}: they must be "
-            "finite"
+            f"the model's output gives {what} {probabilities[row].tolist()}: they must be finite"
         )

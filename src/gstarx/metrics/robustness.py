@@ -1,4 +1,4 @@
-"""Does the verdict hold: under partial deletion, other numberings, other seeds, other weights."""
+"""Robustness: to partial deletion, renumbered nodes, other seeds and shuffled weights."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from torch import nn
 from torch_geometric.data import Data
 
 from gstarx.gnn import Model
-from gstarx.metrics.faithfulness import NodesLike, as_parts
+from gstarx.metrics.faithfulness import NodesLike, as_parts, losses
 from gstarx.metrics.probabilities import PartTask, part_probabilities
+from gstarx.metrics.reference import Reference
 from gstarx.metrics.selection import as_scores
 
-#: From a graph to a score per node.
+#: A function from a graph to a score per node.
 Explain = Callable[[Data], ArrayLike]
 
 
 @dataclass(frozen=True)
 class RobustFidelity:
-    """Fidelities that never delete everything at once, with their standard errors.
+    """Fidelities under random partial deletion, with their standard errors.
 
     Attributes
     ----------
@@ -59,21 +60,22 @@ def robust_fidelity(
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
 ) -> RobustFidelity:
     """Fidelity under random partial deletion, which stays nearer to graphs the model has seen.
 
-    Every node of the selection goes with chance ``delete_inside`` for the fidelity, and every other
-    node with chance ``delete_outside`` for the inverse fidelity (Zheng et al., "Towards Robust
-    Fidelity for Evaluating Explainability of Graph Neural Networks", ICLR 2024, there for edges).
-    With both chances 1 these are the plain fidelities.
+    For the fidelity, every selected node is deleted with probability ``delete_inside``; for the
+    inverse fidelity, every other node with probability ``delete_outside`` (Zheng et al., "Towards
+    Robust Fidelity for Evaluating Explainability of Graph Neural Networks", ICLR 2024, there for
+    edges). If both probabilities are 1, these are the plain fidelities.
 
     Parameters
     ----------
     model, data, nodes, target, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
         As for :func:`gstarx.metrics.evaluate`.
     delete_inside, delete_outside
-        Chances of deletion, in [0, 1].
+        Probabilities of deletion, in [0, 1].
     samples
         Random deletions of each kind.
     seed
@@ -89,13 +91,23 @@ def robust_fidelity(
     shape = (samples, len(inside))
     without = ~(inside & (generator.random(shape) < delete_inside))
     alone = inside | (generator.random(shape) >= delete_outside)
-    asked = PartTask(
-        mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+    task = PartTask(
+        mode,
+        task_level,
+        return_type,
+        None,
+        index,
+        keywords,
+        removal,
+        num_hops,
+        batch_nodes,
+        reference,
     )
     parts = np.concatenate([without, alone])
-    (found,) = part_probabilities(model, [data], [parts], [target], asked)
-    lost = found.whole[found.target] - found.parts[:, found.target]
-    one, other = np.split(lost, 2)
+    (probabilities,) = part_probabilities(model, [data], [parts], [target], task)
+    target_class = probabilities.target
+    lost = probabilities.whole[target_class] - probabilities.parts[:, target_class]
+    one, other = np.split(losses(lost, probabilities.signed_range), 2)
     return RobustFidelity(
         float(one.mean()), float(other.mean()), _std_error(one), _std_error(other)
     )
@@ -103,14 +115,14 @@ def robust_fidelity(
 
 @dataclass(frozen=True)
 class Stability:
-    """How much scores of the same graph differ.
+    """How much the scores of one graph vary between runs.
 
     Attributes
     ----------
     largest
         Largest difference of a node's score between two runs.
     correlation
-        Mean rank correlation between two runs, 1 when all agree on the order.
+        Mean rank correlation between two runs, 1 if all agree on the order.
     runs
         Number of runs.
     """
@@ -127,7 +139,7 @@ def relabeling_stability(
     repeats: int = 5,
     seed: int | np.random.Generator | None = None,
 ) -> Stability:
-    """Whether scores follow the nodes when these are numbered differently, as they should.
+    """How stable scores are when the nodes are renumbered, which should not change them.
 
     Parameters
     ----------
@@ -136,25 +148,25 @@ def relabeling_stability(
     data
         The graph.
     repeats
-        Random numberings to try beside the given one.
+        Random numberings to try, in addition to the original one.
     seed
         Of the numberings.
     """
     generator = np.random.default_rng(seed)
     count = int(data.num_nodes or 0)
-    found = [as_scores(explain(data), count)]
+    runs = [as_scores(explain(data), count)]
     for _ in range(repeats):
         order = generator.permutation(count)
         scores = np.empty(count)
         scores[order] = as_scores(explain(renumbered(data, order)), count)
-        found.append(scores)
-    return _stability(found)
+        runs.append(scores)
+    return _stability(runs)
 
 
 def seed_stability(
     explain: Callable[[Data, int], ArrayLike], data: Data, seeds: Iterable[int] = range(5)
 ) -> Stability:
-    """How much scores depend on the seed: ``explain(data, seed)`` for each of them."""
+    """How much scores depend on the seed: ``explain(data, seed)`` for each seed."""
     count = int(data.num_nodes or 0)
     return _stability([as_scores(explain(data, seed), count) for seed in seeds])
 
@@ -185,9 +197,9 @@ def randomization_check(
 ) -> float:
     """Rank correlation of scores with those of the same network with shuffled weights.
 
-    An explainer that looks at the model must say something else of a model that knows nothing
-    (Adebayo et al., "Sanity Checks for Saliency Maps", NeurIPS 2018). Near 1 means that it only
-    looks at the graph; a correlation need not be 0, because a random network sees the same graph.
+    The scores of an explainer must depend on what the model has learned (Adebayo et al., "Sanity
+    Checks for Saliency Maps", NeurIPS 2018). A correlation near 1 means that they depend on the
+    graph only; it need not be 0, because a random network sees the same graph.
 
     Parameters
     ----------
@@ -198,7 +210,7 @@ def randomization_check(
     data
         The graph.
     repeats
-        Shuffles to average over.
+        Number of shuffles to average over.
     seed
         Of the shuffles.
     """
@@ -207,7 +219,7 @@ def randomization_check(
     count = int(data.num_nodes or 0)
     real = as_scores(explain(model, data), count)
     generator = torch.Generator().manual_seed(seed)
-    found = []
+    correlations = []
     for _ in range(repeats):
         shuffled = copy.deepcopy(model)
         with torch.no_grad():
@@ -215,8 +227,8 @@ def randomization_check(
                 flat = parameter.reshape(-1)
                 order = torch.randperm(flat.numel(), generator=generator).to(flat.device)
                 parameter.copy_(flat[order].reshape(parameter.shape))
-        found.append(rank_correlation(real, as_scores(explain(shuffled, data), count)))
-    return float(np.mean(found))
+        correlations.append(rank_correlation(real, as_scores(explain(shuffled, data), count)))
+    return float(np.mean(correlations))
 
 
 def rank_correlation(first: ArrayLike, second: ArrayLike) -> float:

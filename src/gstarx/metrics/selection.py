@@ -1,4 +1,4 @@
-"""From scores to a set of nodes: what an explanation keeps at a given sparsity."""
+"""From scores to a selection of nodes at a given sparsity."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from gstarx.graphs import CommunicationGraph, as_nodes
 
 #: The sparsities of the paper's experiments (section 5.2).
 SPARSITIES = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85)
-#: What binary floats may be off by: 20 nodes at sparsity 0.8 are 4, not 3.
+#: Tolerance for floating-point errors: 20 nodes at sparsity 0.8 leave 4, not 3.
 _ROUNDING = 1e-9
 _REDUCTIONS = ("max", "mean", "sum")
 
 
 def selection_size(num_nodes: int, sparsity: float) -> int:
-    """How many nodes a sparsity leaves: ``floor((1 - sparsity) |V|)`` (Algorithm 1).
+    """The number of nodes that a sparsity leaves: ``floor((1 - sparsity) |V|)`` (Algorithm 1).
 
     >>> selection_size(20, 0.8), selection_size(17, 0.5), selection_size(5, 1.0)
     (4, 8, 0)
@@ -37,8 +37,8 @@ def select_nodes(
 ) -> NDArray[np.int64]:
     """The nodes with the highest scores, as many as a sparsity leaves.
 
-    Algorithm 1 takes the top ``floor((1 - sparsity) |V|)``. The published code takes no more nodes
-    than have a positive score, which moves every number of a table: ``positive_only=True``.
+    Algorithm 1 takes the top ``floor((1 - sparsity) |V|)``. The published code takes only nodes
+    with a positive score, which changes every number of a table: ``positive_only=True``.
 
     Parameters
     ----------
@@ -47,11 +47,11 @@ def select_nodes(
     sparsity
         The share of nodes that is left out, between 0 and 1.
     positive_only
-        Never more nodes than have a positive score.
+        Select only nodes with a positive score.
     connected
         A ``Data``, an ``edge_index`` (2, E) or a :class:`~gstarx.graphs.CommunicationGraph`: the
         selection is grown along its edges from the best node, always by the best neighbor, and is
-        connected. Smaller than asked for where a component ends.
+        connected. It is smaller than requested if the component is.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def select_best(
     positive_only: bool = False,
     graph: CommunicationGraph | None = None,
 ) -> NDArray[np.int64]:
-    """The ``size`` nodes with the highest scores, best first, as :func:`select_nodes` has them."""
+    """The ``size`` nodes with the highest scores, best first, as in :func:`select_nodes`."""
     if positive_only:
         size = min(size, int((scores > 0).sum()))
     order = np.argsort(-scores, kind="stable")
@@ -92,9 +92,9 @@ def node_scores_from_edges(
 ) -> NDArray[np.float64]:
     """A score per node from scores of edges, so that edge-based explainers can be compared.
 
-    Both directions of an edge are averaged first. A node gets the highest (or mean, or sum) of its
-    edges; one without edges gets 0. Taking nodes by the highest is adding edges in order of their
-    scores and collecting their ends.
+    Both directions of an edge are averaged first. A node gets the maximum (or mean, or sum) over
+    its edges; one without edges gets 0. Selecting nodes by the maximum is the same as adding edges
+    in order of their scores and collecting their ends.
 
     Parameters
     ----------
@@ -116,74 +116,76 @@ def node_scores_from_edges(
         valid = ", ".join(map(repr, _REDUCTIONS))
         raise ValueError(f"reduce must be one of {valid} (got {reduce!r})")
     ends = np.asarray(_detached(edge_index))
-    given = _finite(edge_scores, name="edge_scores")
-    if ends.ndim != 2 or ends.shape[0] != 2 or given.shape != (ends.shape[1],):
+    per_edge = _finite(edge_scores, name="edge_scores")
+    if ends.ndim != 2 or ends.shape[0] != 2 or per_edge.shape != (ends.shape[1],):
         raise ValueError(
             "edge_scores must be one number for each column of edge_index (2, E) "
-            f"(got {given.shape} for {ends.shape})"
+            f"(got {per_edge.shape} for {ends.shape})"
         )
-    found = np.zeros(num_nodes)
-    if not given.size:
-        return found
+    per_node = np.zeros(num_nodes)
+    if not per_edge.size:
+        return per_node
     if ends.min() < 0 or ends.max() >= num_nodes:
         raise ValueError(
             f"edge_index must name nodes in 0..{num_nodes - 1} (got {ends.min()}..{ends.max()})"
         )
     low, high = np.minimum(*ends).astype(np.int64), np.maximum(*ends).astype(np.int64)
     keys, where = np.unique(low * num_nodes + high, return_inverse=True)
-    both = np.bincount(where, weights=given) / np.bincount(where)
+    both = np.bincount(where, weights=per_edge) / np.bincount(where)
     low, high = np.divmod(keys, num_nodes)
     # a self-loop is an edge of its node once
     nodes = np.concatenate([low, high[low != high]])
     values = np.concatenate([both, both[low != high]])
     if reduce == "max":
-        found = np.full(num_nodes, -np.inf)
-        np.maximum.at(found, nodes, values)
-        return np.where(np.isfinite(found), found, 0.0)
-    np.add.at(found, nodes, values)
+        per_node = np.full(num_nodes, -np.inf)
+        np.maximum.at(per_node, nodes, values)
+        return np.where(np.isfinite(per_node), per_node, 0.0)
+    np.add.at(per_node, nodes, values)
     if reduce == "mean":
-        found /= np.maximum(np.bincount(nodes, minlength=num_nodes), 1)
-    return found
+        per_node /= np.maximum(np.bincount(nodes, minlength=num_nodes), 1)
+    return per_node
 
 
 def as_scores(scores: ArrayLike, num_nodes: int | None = None) -> NDArray[np.float64]:
-    """Scores as finite floats (n,), or an error that says what they are instead."""
-    found = _finite(scores, name="scores")
-    if found.ndim == 2 and found.shape[1] == 1:
-        found = found[:, 0]
-    if found.ndim != 1 or (num_nodes is not None and len(found) != num_nodes):
+    """Scores as finite floats (n,); raises if they are anything else."""
+    values = _finite(scores, name="scores")
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1 or (num_nodes is not None and len(values) != num_nodes):
         wanted = "(n,)" if num_nodes is None else f"({num_nodes},)"
-        raise ValueError(f"scores must have shape {wanted} (got {found.shape})")
-    return found
+        raise ValueError(f"scores must have shape {wanted} (got {values.shape})")
+    return values
 
 
 def as_mask(nodes: Any, num_nodes: int) -> NDArray[np.bool_]:
-    """A set of nodes as a boolean mask (n,), from distinct ids or such a mask, or an error."""
+    """A boolean mask (n,) of nodes, from distinct ids or a mask; raises for anything else."""
     if isinstance(nodes, set | frozenset):
         nodes = sorted(nodes)
-    chosen = np.asarray(_detached(nodes))
-    if chosen.dtype == np.bool_:
-        if chosen.shape != (num_nodes,):
-            raise ValueError(f"a mask of nodes must have shape ({num_nodes},) (got {chosen.shape})")
-        return chosen
+    selected = np.asarray(_detached(nodes))
+    if selected.dtype == np.bool_:
+        if selected.shape != (num_nodes,):
+            raise ValueError(
+                f"a mask of nodes must have shape ({num_nodes},) (got {selected.shape})"
+            )
+        return selected
     mask = np.zeros(num_nodes, dtype=np.bool_)
-    mask[as_nodes(chosen, num_nodes, name="nodes")] = True
+    mask[as_nodes(selected, num_nodes, name="nodes")] = True
     return mask
 
 
 def _grown(graph: CommunicationGraph, order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Up to ``size`` nodes from the best one on, each the best neighbor of those before."""
+    """Up to ``size`` nodes, starting with the best; each next one is the best neighbor."""
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     inside = np.zeros(len(order), dtype=np.bool_)
-    chosen: list[int] = []
+    grown: list[int] = []
     candidates = order[:1]
-    while len(chosen) < size and len(candidates):
+    while len(grown) < size and len(candidates):
         best = int(candidates[np.argmin(rank[candidates])])
         inside[best] = True
-        chosen.append(best)
+        grown.append(best)
         candidates = np.flatnonzero(graph.boundary(inside))
-    return np.array(chosen, dtype=np.int64)
+    return np.array(grown, dtype=np.int64)
 
 
 def _as_graph(connected: Any, num_nodes: int) -> CommunicationGraph:
@@ -206,13 +208,13 @@ def _detached(values: Any) -> Any:
 
 def _finite(values: ArrayLike, *, name: str) -> NDArray[np.float64]:
     try:
-        found = np.asarray(_detached(values), dtype=np.float64)
+        numbers = np.asarray(_detached(values), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be numbers (got {values!r})") from error
-    if not np.isfinite(found).all():
-        first = int(np.flatnonzero(~np.isfinite(found.reshape(-1)))[0])
-        raise ValueError(f"{name} must be finite (got {found.reshape(-1)[first]} at {first})")
-    return found
+    if not np.isfinite(numbers).all():
+        first = int(np.flatnonzero(~np.isfinite(numbers.reshape(-1)))[0])
+        raise ValueError(f"{name} must be finite (got {numbers.reshape(-1)[first]} at {first})")
+    return numbers
 
 
 def _number(value: Any, *, name: str) -> float:

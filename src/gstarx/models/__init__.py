@@ -7,12 +7,12 @@ from gstarx.models.gcn import GCN
 from gstarx.models.gin import GIN
 from gstarx.models.network import Network
 from gstarx.models.recipes import Recipe, TrainingSettings, recipe
-from gstarx.models.shipped import pretrained, pretrained_names
-from gstarx.models.shipped import shipped_path as shipped_path
 from gstarx.models.sources import LoadedNetwork as LoadedNetwork
 from gstarx.models.sources import ModelSourceError as ModelSourceError
 from gstarx.models.sources import load_source as load_source
 from gstarx.models.sources import load_weights as load_weights
+from gstarx.models.sources import pretrained, pretrained_names
+from gstarx.models.sources import shipped_path as shipped_path
 from gstarx.models.training import TrainingResult, train
 from gstarx.models.weights import ModelFacts, digest, load_model, save_model
 

@@ -15,8 +15,8 @@ from gstarx.models.gcn import GCN
 from gstarx.models.gin import GIN
 from gstarx.models.network import Network
 
-#: What the published configuration files say and the tensors do not, by network and by widths:
-#: input, hidden (for GAT all heads together) and classes.
+#: Options from the published configuration files that the tensors do not show, by network and
+#: widths: input, hidden (for GAT all heads together) and classes.
 _OPTIONS: dict[type[Network], dict[tuple[int, int, int], dict[str, Any]]] = {
     GCN: {
         (7, 128, 2): {"readout": "mean"},
@@ -54,7 +54,7 @@ def load_published_checkpoint(path: str | os.PathLike[str], **options: Any) -> N
     """Load a published checkpoint (a ``.pth`` file), in evaluation mode.
 
     The names of its tensors tell whether it is a :class:`GCN`, a :class:`GIN` or a :class:`GAT`;
-    number of layers and widths are read off their shapes. Readout and normalization, which the
+    their shapes give the number of layers and the widths. Readout and normalization, which the
     tensors do not show, follow from these shapes for the published models.
 
     Parameters
@@ -62,7 +62,7 @@ def load_published_checkpoint(path: str | os.PathLike[str], **options: Any) -> N
     path
         The file. Only tensors and plain containers are read from it, never pickled code.
     **options
-        Options of the network that say otherwise, for instance ``readout``; for a GCN also
+        Options of the network to override, for instance ``readout``; for a GCN also
         ``normalize`` and ``normalize_embeddings``. ``readout`` is needed for shapes that were not
         published.
 
@@ -110,14 +110,14 @@ def _recognized(state: dict[str, Tensor], path: object) -> type[Network]:
 
 
 def _count(kind: type[Network], state: dict[str, Tensor]) -> int:
-    """Number of layers, told by the first of the tensors that each of them has."""
+    """Number of layers: how many have the first of their tensors."""
     prefix, parts = _LAYERS[kind]
     first = next(iter(parts))
     return sum(key.startswith(f"{prefix}.") and key.split(".", 2)[2:] == [first] for key in state)
 
 
 def _sizes(kind: type[Network], state: dict[str, Tensor]) -> dict[str, int]:
-    """The arguments of the constructor that the shapes tell."""
+    """The arguments of the constructor that follow from the shapes."""
     sizes = {"num_layers": _count(kind, state)}
     if kind is GCN:
         sizes["in_channels"], sizes["hidden_channels"] = state["convs.0.weight"].shape

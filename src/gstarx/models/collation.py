@@ -1,4 +1,4 @@
-"""Many graphs as a few long tensors, from which mini-batches are cut."""
+"""Many graphs as a few long tensors, which mini-batches are sliced from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class GraphBatch:
     Attributes
     ----------
     x, edge_index, batch
-        Features, edges, and the graph of every node, as PyG batches have them.
+        Features, edges, and the graph of every node, as in PyG batches.
     y
         Labels of the graphs, or of the nodes that count.
     rows
@@ -35,10 +35,10 @@ class GraphBatch:
 
 @dataclass(frozen=True)
 class CollatedGraphs:
-    """Graphs laid end to end.
+    """Graphs concatenated into long tensors.
 
-    A batch is cut out by a few operations on whole tensors, however many graphs it has, and its
-    features are converted then: they may lie here in half precision.
+    A batch takes a few tensor operations, however many graphs it has, and its features are
+    converted at that point: they may be stored here in half precision.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class CollatedGraphs:
     node_offsets, edge_offsets
         Where the nodes and edges of every graph begin, and after the last one where they end.
     masks
-        Masks over all nodes by name, where the graphs have them.
+        Masks over all nodes by name, if the graphs have them.
     """
 
     x: Tensor
@@ -59,7 +59,7 @@ class CollatedGraphs:
 
     @classmethod
     def of(cls, graphs: Sequence[Data]) -> CollatedGraphs:
-        """Lay graphs end to end; every one needs ``x``, ``edge_index`` and ``y``."""
+        """Concatenate graphs; every one needs ``x``, ``edge_index`` and ``y``."""
         if not len(graphs):
             raise ValueError("there must be at least one graph (got none)")
         xs, edges, ys = [], [], []
@@ -89,7 +89,7 @@ class CollatedGraphs:
 
     @property
     def node_level(self) -> bool:
-        """Whether labels are those of nodes."""
+        """Whether the labels are node labels."""
         return len(self.y) != len(self)
 
     def batch(

@@ -20,8 +20,8 @@ _BATCH = 512
 def accuracy(model: nn.Module, graphs: Sequence[Data], *, mask: str | None = None) -> float:
     """The share of labels that are the model's highest output.
 
-    The model is called as ``model(x, edge_index, batch)``, in evaluation mode, and left as it was
-    found. Whether ``y`` labels graphs or nodes is told by its length.
+    The model is called as ``model(x, edge_index, batch)``, in evaluation mode, and then restored.
+    The length of ``y`` tells whether it labels graphs or nodes.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ def accuracy(model: nn.Module, graphs: Sequence[Data], *, mask: str | None = Non
     graphs
         Graphs with ``x``, ``edge_index`` and ``y``.
     mask
-        For labels of nodes: which of the masks of the graphs says what nodes count, for instance
-        ``"test_mask"``. By default all do.
+        For node labels: the mask of the nodes that count, for instance ``"test_mask"``. By default
+        all nodes count.
 
     Examples
     --------
@@ -43,13 +43,13 @@ def accuracy(model: nn.Module, graphs: Sequence[Data], *, mask: str | None = Non
     0.5
     """
     data = CollatedGraphs.of(graphs)
-    chosen = None
+    node_mask = None
     if mask is not None:
         if mask not in data.masks or not data.node_level:
             valid = ", ".join(map(repr, data.masks)) if data.node_level and data.masks else "none"
             raise ValueError(f"mask must be one that the graphs have: {valid} (got {mask!r})")
-        chosen = data.masks[mask]
-    return evaluate(model, data, torch.arange(len(data)), chosen)[1]
+        node_mask = data.masks[mask]
+    return evaluate(model, data, torch.arange(len(data)), node_mask)[1]
 
 
 def evaluate(
@@ -59,8 +59,8 @@ def evaluate(
     device, dtype = model_device(model, torch.device("cpu")), float_type(model)
     loss = correct = count = 0.0
     with untouched(model):
-        for some in torch.split(ids, _BATCH):
-            batch = data.batch(some, device=device, dtype=dtype, mask=mask)
+        for chunk in torch.split(ids, _BATCH):
+            batch = data.batch(chunk, device=device, dtype=dtype, mask=mask)
             logits = predict(model, batch)
             loss += float(functional.cross_entropy(logits, batch.y, reduction="sum"))
             correct += int((logits.argmax(dim=1) == batch.y).sum())
@@ -71,20 +71,20 @@ def evaluate(
 
 
 def predict(model: nn.Module, batch: GraphBatch) -> Tensor:
-    """Outputs (labels, classes) for a batch, or an error that says what came instead."""
-    found: Any = model(batch.x, batch.edge_index, batch.batch)
+    """Outputs (labels, classes) for a batch; raises if they have another shape."""
+    outputs: Any = model(batch.x, batch.edge_index, batch.batch)
     expected = len(batch.y) if batch.rows is None else len(batch.x)
-    if not isinstance(found, Tensor) or found.dim() != 2 or len(found) != expected:
-        got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+    if not isinstance(outputs, Tensor) or outputs.dim() != 2 or len(outputs) != expected:
+        got = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
         what = "graphs" if batch.rows is None else "nodes"
         raise ValueError(
             f"the labels are those of {expected} {what}, for which the model must return "
             f"({expected}, classes) (got {got})"
         )
-    return found if batch.rows is None else found[batch.rows]
+    return outputs if batch.rows is None else outputs[batch.rows]
 
 
 def float_type(model: nn.Module) -> torch.dtype:
-    """Type of the model's weights, in which it wants its features."""
+    """The dtype of the model's weights, which its features must have."""
     types = (p.dtype for p in model.parameters() if p.is_floating_point())
     return next(types, torch.float32)

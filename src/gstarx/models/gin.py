@@ -13,10 +13,10 @@ class GIN(Network):
     r"""Sums over neighbors through small perceptrons, a readout, and one linear layer.
 
     Each layer maps :math:`h_i` to
-    :math:`\mathrm{MLP}((1 + \epsilon) h_i + \sum_{j \in N(i)} h_j)` with a learnt
+    :math:`\mathrm{MLP}((1 + \epsilon) h_i + \sum_{j \in N(i)} h_j)` with a learned
     :math:`\epsilon` and an MLP of linear, batch normalization, ReLU, linear. There is no
-    activation between the layers, nor before the readout. Self-loops of the graph do not count:
-    a node hears of itself through :math:`1 + \epsilon` alone.
+    activation between the layers or before the readout. Self-loops of the graph are ignored: a
+    node contributes to itself through :math:`1 + \epsilon` alone.
 
     Batch normalization makes graphs of a batch depend on each other while the model is in
     training mode. Use ``model.eval()`` to predict and to explain.

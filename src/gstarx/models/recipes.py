@@ -1,4 +1,4 @@
-"""How every network of the paper is built and trained, as data."""
+"""Recipes: how every network of the paper is built and trained, as data."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class TrainingSettings:
     epochs
         Passes over the training graphs, at most.
     patience
-        Stop after so many epochs without a better validation result; ``None`` for never.
+        Stop after this many epochs without a better validation result; ``None`` for never.
     clip
-        Every component of the gradient is cut to between ``-clip`` and ``clip``.
+        Every component of the gradient is clipped to between ``-clip`` and ``clip``.
     """
 
     learning_rate: float = 0.005
@@ -52,7 +52,7 @@ class Recipe:
     Attributes
     ----------
     options
-        Arguments of the network's constructor, but for the numbers of features and classes.
+        Arguments of the network's constructor, except the numbers of features and classes.
     settings
         How it is trained.
     """
@@ -71,8 +71,8 @@ _NODES: dict[str, Any] = {**_SUMMED, "readout": None, "normalize_embeddings": Tr
 _TWEETS = _S(learning_rate=0.001, weight_decay=5e-4, batch_size=128, epochs=50)
 _SENTENCES = _S(learning_rate=0.001, batch_size=128, epochs=8)
 
-#: The published settings, and for the datasets of our own such as do well on their validation
-#: graphs; by dataset and network.
+#: Recipes by dataset and network: the published settings, and for the package's own datasets
+#: settings that do well on their validation graphs.
 RECIPES: dict[str, dict[str, Recipe]] = {
     "mutag": {
         "gcn": Recipe(_MEAN, _S(0.005, batch_size=32, epochs=1000, patience=100)),
@@ -109,7 +109,7 @@ RECIPES: dict[str, dict[str, Recipe]] = {
 
 _LONG = _S(0.005, batch_size=64, epochs=800, patience=200)
 
-#: For graphs of anybody else: the settings of BBBP, whose molecules are of many shapes and sizes.
+#: For any other graphs: the settings of BBBP, whose molecules have many shapes and sizes.
 GENERAL = {
     "gcn": Recipe(_MAX, _LONG),
     "gin": Recipe(_MAX, _LONG),
@@ -123,11 +123,11 @@ def recipe(dataset: str, network: str, **changes: Any) -> Recipe:
     Parameters
     ----------
     dataset
-        Name of the dataset. Where there is no recipe of its own, the one for any graphs is taken.
+        Name of the dataset. If it has no recipe of its own, the general one is used.
     network
         ``"gcn"``, ``"gin"`` or ``"gat"``.
     **changes
-        Fields of :class:`TrainingSettings` that say otherwise.
+        Fields of :class:`TrainingSettings` to change.
 
     Examples
     --------
@@ -141,5 +141,5 @@ def recipe(dataset: str, network: str, **changes: Any) -> Recipe:
     if network not in GENERAL:
         valid = ", ".join(map(repr, GENERAL))
         raise ValueError(f"network must be one of {valid} (got {network!r})")
-    found = RECIPES.get(dataset, {}).get(network) or GENERAL[network]
-    return replace(found, settings=replace(found.settings, **changes)) if changes else found
+    known = RECIPES.get(dataset, {}).get(network) or GENERAL[network]
+    return replace(known, settings=replace(known.settings, **changes)) if changes else known

@@ -1,4 +1,4 @@
-"""A training that has come some way, in memory and on disk."""
+"""The state of a training, in memory and on disk."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one pass over the training graphs came to.
+    """The results of one pass over the training graphs.
 
     Attributes
     ----------
     number
         Its number, from 0.
     train_loss
-        Mean cross-entropy over the training labels, each taken as its mini-batch came.
+        Mean cross-entropy over the training labels, each computed when its mini-batch was used.
     val_loss, val_accuracy
         Cross-entropy and accuracy on the validation labels afterwards.
     """
@@ -49,7 +49,7 @@ class Epoch:
 
 @dataclass
 class Run:
-    """A training and all that it needs to go on: the one thing here that changes."""
+    """The mutable state of a training, with everything needed to resume it."""
 
     model: nn.Module
     optimizer: Adam
@@ -63,7 +63,7 @@ class Run:
 
     @classmethod
     def start(cls, model: nn.Module, settings: TrainingSettings, seed: int) -> Run:
-        """A training that has not begun."""
+        """A new training."""
         optimizer = Adam(
             model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
@@ -71,21 +71,21 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether all epochs are done, or none has been better for as long as patience lasts."""
+        """Whether all epochs are done, or patience has run out."""
         done, patience = len(self.history), self.settings.patience
         if patience is not None and self.best is not None:
             return done >= self.settings.epochs or done - 1 - self.best.number >= patience
         return done >= self.settings.epochs
 
     def record(self, epoch: Epoch) -> None:
-        """Take up an epoch, and its weights if they are the best so far."""
+        """Record an epoch, and its weights if they are the best so far."""
         self.history.append(epoch)
         if epoch.better_than(self.best):
             self.best = epoch
             self.best_weights = deepcopy(dict(self.model.state_dict()))
 
     def save(self, path: Path, identity: Mapping[str, Any], device: torch.device) -> None:
-        """Write it down, with what tells this training from others."""
+        """Write a checkpoint, with what identifies this training."""
         content = {
             "format": _FORMAT,
             "identity": dict(identity),
@@ -103,7 +103,7 @@ class Run:
         write_whole(path, stream.getvalue())
 
     def restore(self, path: Path, identity: Mapping[str, Any], device: torch.device) -> None:
-        """Go on where the training at ``path`` stood, if it is this one."""
+        """Resume the training at ``path``; raises if it is a different one."""
         check_expanded_size(path)
         try:
             content = torch.load(path, map_location="cpu", weights_only=True)
@@ -129,12 +129,12 @@ class Run:
 
 
 def identity_of(settings: TrainingSettings, **facts: Any) -> dict[str, Any]:
-    """What tells one training from another, by name."""
+    """What identifies a training, by name."""
     return {**facts, **asdict(settings)}
 
 
 def random_state(device: torch.device) -> dict[str, Tensor]:
-    """State of torch's own generators: that of the CPU, and that of the device."""
+    """The states of torch's generators: of the CPU, and of the device."""
     state = {"cpu": torch.get_rng_state()}
     if device.type != "cpu":
         state["device"] = torch.get_device_module(device).get_rng_state(device)
@@ -142,7 +142,7 @@ def random_state(device: torch.device) -> dict[str, Tensor]:
 
 
 def set_random_state(state: Mapping[str, Tensor], device: torch.device) -> None:
-    """Put back what :func:`random_state` gave."""
+    """Restore what :func:`random_state` returned."""
     torch.set_rng_state(state["cpu"])
     if "device" in state:
         torch.get_device_module(device).set_rng_state(state["device"], device)
@@ -166,7 +166,7 @@ def _check_identity(path: Path, stored: Any, wanted: Mapping[str, Any]) -> None:
 
 def _unreadable(path: Path, error: object) -> ValueError:
     if isinstance(error, UnpicklingError):
-        # torch's message is long, and tells how to run what the file says
+        # torch's message is long, and explains how to run the code in the file
         error = "it is damaged, or holds more than tensors and plain values"
     return ValueError(
         f"{path} is not a readable checkpoint of a training: {error}. Delete the file to begin anew"

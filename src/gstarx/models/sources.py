@@ -1,14 +1,13 @@
-"""Where a model comes from: a network that ships, a file of weights, or a user's own factory.
+"""Model sources: a network that ships with the package, a file of weights, or a user's factory.
 
-One place that the command, runs and the explorer load models through, in any process: a source is
-plain data, and nothing is unpickled.
+The command line, runs and the explorer all load models through this module, in any process: a
+source is plain data, and nothing is unpickled.
 """
 
 from __future__ import annotations
 
-import importlib
-import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,18 @@ from safetensors.torch import load_file
 from torch import nn
 
 from gstarx._internal.expanded_size import check_expanded_size
-from gstarx._internal.quoting import quoted, shortened
+from gstarx._internal.factories import FactoryError, call_factory, in_one_line
+from gstarx._internal.quoting import quoted
 from gstarx._internal.suggestions import unknown
+from gstarx.metrics import Reference
 from gstarx.models.checkpoints import load_published_checkpoint
-from gstarx.models.shipped import shipped_path
-from gstarx.models.weights import digest, load_model
+from gstarx.models.network import Network
+from gstarx.models.weights import ModelFacts, digest, load_model
 from gstarx.registry import DATASETS, NETWORKS, ModelSource
 
 
 class ModelSourceError(ValueError):
-    """A model cannot be loaded; ``usage`` if what was asked for makes no sense by itself."""
+    """A model cannot be loaded; ``usage`` if the request itself is invalid."""
 
     def __init__(self, message: str, *, usage: bool = False) -> None:
         super().__init__(message)
@@ -36,20 +37,28 @@ class ModelSourceError(ValueError):
 
 @dataclass(frozen=True)
 class LoadedNetwork:
-    """A model and what is known of it.
+    """A model and what is known about it.
 
     Attributes
     ----------
     model
         In evaluation mode.
     name
-        What to call it.
+        Its name.
     dataset
         The dataset it was trained on, if that is known.
     facts
         What else is known: network, digest, accuracy ...
     path
         The file of its weights, if runs can load it from there.
+    task
+        What it does, one of :data:`gstarx.registry.TASKS`.
+    class_names, target_names
+        What its classes or its targets are called, if known.
+    reference
+        Of a regression: the range and mean of its outputs on the training graphs.
+    features
+        What it reads of a molecule, one of :data:`gstarx.datasets.MOLECULE_FEATURES`, if known.
     """
 
     model: Any
@@ -57,6 +66,11 @@ class LoadedNetwork:
     dataset: str | None
     facts: dict[str, str]
     path: Path | None = None
+    task: str = "classification"
+    class_names: tuple[str, ...] = ()
+    target_names: tuple[str, ...] = ()
+    reference: Reference | None = None
+    features: str | None = None
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -66,7 +80,7 @@ class LoadedNetwork:
 
 
 def load_source(source: ModelSource) -> LoadedNetwork:
-    """Load the model that is meant.
+    """Load the model of a source.
 
     Raises
     ------
@@ -74,7 +88,8 @@ def load_source(source: ModelSource) -> LoadedNetwork:
         If there is no such model, or it cannot be loaded.
     """
     if source.model is not None and ":" in source.model:
-        return _own(source.model, source.weights, source.dataset)
+        own = _from_factory(source.model, source.weights, source.dataset)
+        return own if source.task is None else replace(own, task=source.task)
     if source.weights is not None:
         if source.model is not None:
             raise ModelSourceError(
@@ -112,16 +127,22 @@ def load_weights(path: Path, **options: Any) -> LoadedNetwork:
         )
     published = load_published_checkpoint(path, **options)
     facts = {"network": type(published).__name__, "weights": digest(published)[:16]}
-    # published files lie in a directory that is named after their dataset
+    # published files are in a directory that is named after their dataset
     folder = path.absolute().parent.name
     dataset = folder if folder in DATASETS else None
     name = path.stem if dataset is None else f"{dataset} {path.stem}"
     return LoadedNetwork(published, name, dataset, facts, path)
 
 
-def _own(reference: str, weights: Path | None, dataset: str | None) -> LoadedNetwork:
-    module_name, _, attribute = reference.partition(":")
-    model = _made(reference, module_name, attribute)
+def _from_factory(reference: str, weights: Path | None, dataset: str | None) -> LoadedNetwork:
+    try:
+        model = call_factory(reference, "--model")
+    except FactoryError as error:
+        raise ModelSourceError(str(error)) from error
+    if not callable(model):
+        raise ModelSourceError(
+            f"--model {reference}: the factory must return a model (got {quoted(model)})"
+        )
     if weights is not None:
         _fill(model, weights)
     if hasattr(model, "eval"):
@@ -130,37 +151,6 @@ def _own(reference: str, weights: Path | None, dataset: str | None) -> LoadedNet
     if weights is not None:
         facts["weights"] = weights.name
     return LoadedNetwork(model, reference, dataset, facts)
-
-
-def _made(reference: str, module_name: str, attribute: str) -> Any:
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)  # as for ``python -m``
-    try:
-        found: Any = importlib.import_module(module_name)
-    except Exception as error:
-        raise ModelSourceError(
-            f"--model {reference}: importing {module_name!r} failed: {_said(error)}"
-        ) from error
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            names = [name for name in dir(found) if not name.startswith("_")]
-            message = unknown(f"name in {module_name!r}", part, names[:30])
-            raise ModelSourceError(f"--model {reference}: {message}")
-        found = getattr(found, part)
-    if not callable(found):
-        raise ModelSourceError(f"--model {reference}: it must be a function (got {quoted(found)})")
-    try:
-        made = found()
-    except Exception as error:
-        raise ModelSourceError(
-            f"--model {reference}: the factory failed: {_said(error)}"
-        ) from error
-    if not callable(made):
-        raise ModelSourceError(
-            f"--model {reference}: the factory must return a model (got {quoted(made)})"
-        )
-    return made
 
 
 def _fill(model: nn.Module, weights: Path) -> None:
@@ -179,21 +169,59 @@ def _fill(model: nn.Module, weights: Path) -> None:
         raise ModelSourceError(f"there is no file of weights at {weights}") from error
     except (SafetensorError, OSError, RuntimeError, ValueError, EOFError) as error:
         raise ModelSourceError(
-            f"{weights} is no readable file of weights: {_said(error)}"
+            f"{weights} is no readable file of weights: {in_one_line(error)}"
         ) from error
     except Exception as error:  # pickle.UnpicklingError and whatever a strange file leads to
-        raise ModelSourceError(f"{weights} holds more than weights: {_said(error)}") from error
+        raise ModelSourceError(
+            f"{weights} holds more than weights: {in_one_line(error)}"
+        ) from error
     if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
         state = state["state_dict"]
     try:
         model.load_state_dict(state)
     except (RuntimeError, TypeError, AttributeError) as error:
         raise ModelSourceError(
-            f"the weights in {weights} do not fit {type(model).__name__}: {_said(error)}"
+            f"the weights in {weights} do not fit {type(model).__name__}: {in_one_line(error)}"
         ) from error
 
 
-def _said(error: Exception) -> str:
-    """An error in one line."""
-    shown = shortened(" ".join(str(error).split()), 400)
-    return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
+_PLACE = files("gstarx.models") / "trained"
+
+
+def pretrained_names() -> tuple[str, ...]:
+    """The networks that :func:`pretrained` knows, named by dataset and network.
+
+    >>> "nitro-gcn" in pretrained_names()
+    True
+    """
+    file_names = (place.name for place in _PLACE.iterdir()) if _PLACE.is_dir() else ()
+    return tuple(sorted(name[:-12] for name in file_names if name.endswith(".safetensors")))
+
+
+def shipped_path(name: str) -> Path:
+    """The file of a network that ships, by its full name."""
+    return Path(__file__).parent / "trained" / f"{name}.safetensors"
+
+
+def pretrained(name: str) -> tuple[Network, ModelFacts]:
+    """A network that ships with the package, in evaluation mode, and what is known about it.
+
+    ``python -m reproduction pretrain`` trains it again.
+
+    Parameters
+    ----------
+    name
+        One of :func:`pretrained_names`; the name of a dataset alone stands for its GCN.
+
+    Examples
+    --------
+    >>> model, facts = pretrained("nitro")
+    >>> facts.dataset, facts.network
+    ('nitro', 'gcn')
+    """
+    names = pretrained_names()
+    full = f"{name}-gcn" if f"{name}-gcn" in names else name
+    if full not in names:
+        raise ValueError(f"name must be one of {', '.join(map(repr, names))} (got {name!r})")
+    with as_file(_PLACE) as place:
+        return load_model(place / f"{full}.safetensors")

@@ -1,4 +1,4 @@
-"""Training the networks of the paper, reproducibly and with pauses."""
+"""Training the networks of the paper, reproducibly and resumably."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gstarx.models.weights import NETWORKS, digest
 
 
 class LabeledGraphs(Protocol):
-    """What training asks of a dataset, for instance a :class:`gstarx.datasets.GraphDataset`."""
+    """What training needs of a dataset, for instance a :class:`gstarx.datasets.GraphDataset`."""
 
     @property
     def name(self) -> str:
@@ -39,7 +39,7 @@ class LabeledGraphs(Protocol):
 
     @property
     def graphs(self) -> Sequence[Data]:
-        """The graphs, with labels of their own or of their nodes."""
+        """The graphs, with one label each or a label per node."""
 
     @property
     def num_classes(self) -> int:
@@ -56,14 +56,14 @@ class LabeledGraphs(Protocol):
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """A trained model and how it came about.
+    """A trained model and its training history.
 
     Attributes
     ----------
     model
         The model with the weights of its best epoch, in evaluation mode.
     accuracy
-        Accuracy by split, ``"train"``, ``"val"`` and, where there are any such labels, ``"test"``.
+        Accuracy by split, ``"train"``, ``"val"`` and, if it has any labels, ``"test"``.
     best_epoch
         Number of that epoch, from 0.
     history
@@ -87,7 +87,7 @@ class TrainingResult:
 
 @dataclass(frozen=True)
 class _Part:
-    """A split: the graphs it is in, and for labels of nodes which nodes."""
+    """A split: its graphs, and for node labels the mask of its nodes."""
 
     ids: Tensor
     mask: Tensor | None
@@ -104,22 +104,22 @@ def train(
     device: str | torch.device | None = None,
     progress: bool = True,
 ) -> TrainingResult:
-    """Train a network on the training graphs and keep what does best on the validation graphs.
+    """Train a network on the training graphs and keep the epoch that validates best.
 
     Adam on the cross-entropy, every component of the gradient clipped. An epoch is better than
     another if its validation accuracy is higher, or the same with a lower loss. Labels of nodes
     are split by the masks ``train_mask``, ``val_mask`` and ``test_mask`` of the graphs.
 
     The same seed gives the same weights, with pauses or without, on the CPU with the same number
-    of threads. The random state of torch is left as it was found. A remainder of one graph joins
-    the mini-batch before it, because batch normalization cannot do with a single node.
+    of threads. The random state of torch is restored. A remainder of one graph joins the previous
+    mini-batch, because batch normalization fails on a single node.
 
     Parameters
     ----------
     model
         ``"gcn"``, ``"gin"`` or ``"gat"`` for the network of the dataset's :func:`recipe`, or a
-        model to be called as ``model(x, edge_index, batch)``. The model given is not changed, a
-        copy of it is trained.
+        model to be called as ``model(x, edge_index, batch)``. A copy of the model is trained; the
+        model itself is not changed.
     dataset
         The graphs and their splits.
     seed
@@ -127,11 +127,11 @@ def train(
     settings
         By default those of the recipe for dataset and network.
     checkpoint
-        A file in which to keep the training, so that it can go on after it was interrupted. If it
-        is there already, its training goes on. One with other settings, data, seed or initial
+        A file to save the training to, so that it can be resumed after an interruption. If the
+        file exists, its training is resumed. A file with other settings, data, seed or initial
         weights is refused.
     checkpoint_seconds
-        How much time passes at least between two writings of it, which are at ends of epochs.
+        The least time between two checkpoints, which are written at the ends of epochs.
     device
         Where to train; by default where the model is.
     progress
@@ -164,7 +164,7 @@ def train(
     where = model_device(network, torch.device("cpu"))
     _check_fit(network, data, dataset.num_classes)
     parts = _parts(data, dataset)
-    with _own_random_numbers(seed, where):
+    with _seeded_generators(seed, where):
         run = Run.start(network, settings, seed)
         path = _checked_path(checkpoint)
         identity = {} if path is None else _identity(network, dataset, data, seed, settings, where)
@@ -192,7 +192,7 @@ def train(
 def _epochs(
     run: Run, data: CollatedGraphs, parts: Mapping[str, _Part], *, progress: bool
 ) -> Iterator[None]:
-    """Train epoch by epoch, and stop after each of them."""
+    """Train epoch by epoch, yielding after each."""
     size = run.settings.batch_size
     count = len(_batches(parts["train"].ids, size))
     with tqdm(
@@ -214,7 +214,7 @@ def _epochs(
 
 
 def _pass(run: Run, data: CollatedGraphs, part: _Part, bar: tqdm[None]) -> float:
-    """Go once over the training graphs; the mean loss of a label."""
+    """Train on every graph once; return the mean loss per label."""
     device, dtype = model_device(run.model, torch.device("cpu")), float_type(run.model)
     run.model.train()
     order = part.ids[torch.randperm(len(part.ids), generator=run.shuffle)]
@@ -253,7 +253,7 @@ def _prepared(
     seed: int,
     settings: TrainingSettings | None,
 ) -> tuple[nn.Module, TrainingSettings]:
-    """A network to train, and how."""
+    """The network to train and its training settings."""
     if isinstance(model, nn.Module):
         if settings is None:
             kind = type(model).__name__.lower()
@@ -262,17 +262,21 @@ def _prepared(
     if model not in NETWORKS:
         valid = ", ".join(map(repr, NETWORKS))
         raise ValueError(f"model must be one of {valid}, or a model (got {model!r})")
-    found = recipe(dataset.name, model)
-    options = {**found.options, "in_channels": data.x.shape[1], "out_channels": dataset.num_classes}
+    network_recipe = recipe(dataset.name, model)
+    options = {
+        **network_recipe.options,
+        "in_channels": data.x.shape[1],
+        "out_channels": dataset.num_classes,
+    }
     if data.node_level:
         options["readout"] = None
-    with _own_random_numbers(seed, torch.device("cpu")):
+    with _seeded_generators(seed, torch.device("cpu")):
         network = NETWORKS[model](**options)
-    return network, settings or found.settings
+    return network, settings or network_recipe.settings
 
 
 def _check_fit(model: nn.Module, data: CollatedGraphs, classes: int) -> None:
-    """Labels are classes, and a network of ours has as many inputs and outputs as are needed."""
+    """Check that labels are classes, and that a network of the package fits the data."""
     low, high = (int(bound) for bound in data.y.aminmax())
     if low < 0 or high >= classes:
         raise ValueError(f"labels must be in 0..{classes - 1} (got {low if low < 0 else high})")
@@ -300,7 +304,7 @@ def _checked_path(checkpoint: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _parts(data: CollatedGraphs, dataset: LabeledGraphs) -> dict[str, _Part]:
-    """The splits by name; training and validation need some labels, test need not."""
+    """The splits by name; training and validation need labels, the test split may have none."""
     parts = {}
     everything = torch.arange(len(data))
     for name in ("train", "val", "test"):
@@ -326,7 +330,7 @@ def _identity(
     settings: TrainingSettings,
     device: torch.device,
 ) -> dict[str, object]:
-    """What must be the same for a training to go on."""
+    """What must be the same to resume a training."""
     split = hashlib.sha256()
     for name in ("train", "val", "test"):
         split.update(json.dumps([int(i) for i in dataset.split_indices.get(name, ())]).encode())
@@ -346,8 +350,8 @@ def _identity(
 
 
 @contextmanager
-def _own_random_numbers(seed: int, device: torch.device) -> Iterator[None]:
-    """Torch's generators begin with the seed inside, and are as before afterwards."""
+def _seeded_generators(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed torch's generators inside the block, and restore them afterwards."""
     before = random_state(device)
     torch.default_generator.manual_seed(seed)
     if device.type != "cpu":

@@ -1,4 +1,4 @@
-"""Models on disk: weights as safetensors, and beside them what they are, as JSON."""
+"""Models on disk: weights as safetensors, and a JSON file that describes them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What is known of a stored model.
+    """What is known about a stored model.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ def digest(model: nn.Module) -> str:
     sha = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         sha.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
-        # a view as bytes, because numpy does not know every type of torch's
+        # a view as bytes, because numpy does not know every dtype of torch
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         sha.update(flat.view(torch.uint8).numpy().tobytes())
     return sha.hexdigest()
@@ -96,12 +96,12 @@ def save_model(
 ) -> ModelFacts:
     """Store a network: ``<name>.safetensors`` for the weights, ``<name>.json`` for the facts.
 
-    Each file is written whole or not at all. Old files of these names are replaced.
+    Each file is written completely or not at all. Existing files are replaced.
 
     Parameters
     ----------
     path
-        Where to; it must end in ``.safetensors``.
+        The file; its name must end in ``.safetensors``.
     model
         A :class:`GCN`, :class:`GIN` or :class:`GAT`.
     dataset, dataset_digest, seed, accuracy, notes
@@ -161,9 +161,9 @@ def load_model(path: str | os.PathLike[str]) -> tuple[Network, ModelFacts]:
         if not file.is_file():
             raise FileNotFoundError(f"there is no model at {path}: {file.name} is missing")
     facts = _read_facts(path.with_suffix(".json"))
-    found = _read_shapes(path)
+    shapes = _read_shapes(path)
     try:
-        wrong = _misfit(facts, found)
+        wrong = _misfit(facts, shapes)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{path.with_suffix('.json')} does not describe a {facts.network}: {error}"
@@ -191,11 +191,11 @@ def _checked_path(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _misfit(facts: ModelFacts, found: Mapping[str, tuple[int, ...]]) -> str:
-    """Why the described network cannot have tensors of these shapes; empty if it has them.
+def _misfit(facts: ModelFacts, stored: Mapping[str, tuple[int, ...]]) -> str:
+    """Why the described network cannot have tensors of these shapes; empty if it can.
 
-    Two layers are built for it, without memory, whatever number is claimed: all but the first are
-    alike.
+    However many layers are claimed, only two are built, without allocating memory: all layers but
+    the first have the same shapes.
     """
     config = dict(facts.config)
     layers = config.get("num_layers")
@@ -207,13 +207,13 @@ def _misfit(facts: ModelFacts, found: Mapping[str, tuple[int, ...]]) -> str:
     shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
     second = {name: shape for name, shape in shapes.items() if name.startswith("convs.1.")}
     count = len(shapes) + further * len(second)
-    if count != len(found):
-        return f"{layers} layers have {count} tensors (got {len(found)})"
+    if count != len(stored):
+        return f"{layers} layers have {count} tensors (got {len(stored)})"
     for at in range(2, 2 + further):
         shapes |= {name.replace("1", str(at), 1): shape for name, shape in second.items()}
     for name, shape in shapes.items():
-        if found.get(name) != shape:
-            return f"{name!r} must have shape {shape} (got {found.get(name, 'no such tensor')})"
+        if stored.get(name) != shape:
+            return f"{name!r} must have shape {shape} (got {stored.get(name, 'no such tensor')})"
     return ""
 
 

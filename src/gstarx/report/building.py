@@ -1,4 +1,4 @@
-"""Everything for a report, computed: explanations, metrics, the random selection, the optimum."""
+"""Computes a report: explanations, metrics, the random selection, and the optimum."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gstarx.metrics import (
 from gstarx.report.data import Explained, ExplainerRow, ReportData
 
 _RANDOM, _OPTIMUM = "random selection", "best selection found"
-#: A search for the report: shorter than that of a reference for a paper.
+#: Effort of the search for the best selection: less than for a reference in a paper.
 _STARTS, _EXHAUSTIVE = 3, 3_000
 
 
@@ -60,7 +60,7 @@ def build_report(
     keywords: Sequence[str] | None = None,
     progress: bool = True,
 ) -> ReportData:
-    """Explain every graph by every explainer, judge all alike, and return what a report shows.
+    """Explain every graph with every explainer, evaluate all alike, and return the report's data.
 
     Parameters
     ----------
@@ -69,36 +69,36 @@ def build_report(
     graphs
         The graphs.
     explainers
-        By name, a :class:`gstarx.explainers.NodeExplainer` (trained already, where it has to be),
-        or a list of results for every graph: scores, or :class:`gstarx.Explanation`.
+        By name, a :class:`gstarx.explainers.NodeExplainer` (already trained, if it requires
+        training), or a list of results for every graph: scores, or :class:`gstarx.Explanation`.
     title
-        Of the report.
+        The title of the report.
     labels
         True classes; by default the ``y`` of the graphs that have one.
     class_names
-        What each class stands for.
+        Names of the classes.
     names
-        What to call the graphs; by default their SMILES, their words, or their numbers.
+        Names of the graphs; by default their SMILES, their words, or their numbers.
     model_facts, dataset_facts
-        What the report lists of model and data, by name.
+        What the report lists about the model and the data, by name.
     sparsity
-        Where the table and the gallery select nodes.
+        The sparsity of the table and the gallery.
     sparsities
-        Where the curves do; by default the paper's eight. ``sparsity`` is added.
+        The sparsities of the curves; by default the paper's eight. ``sparsity`` is added.
     gallery
-        The most graphs to draw, the first ones. The table is about all.
+        Maximum number of graphs to draw. The table is about all graphs.
     random_draws
-        Random selections of a graph to average over; 0 for no random baseline.
+        Random selections per graph to average over; 0 for no random baseline.
     optimum
-        Whether to search for the best selection of every graph, which takes longest.
+        Whether to search for the best selection of every graph, which takes the most time.
     seed, positions
         Every graph gets random numbers from the seed and its position in the dataset, by default
-        its place among the graphs; the same for all explainers, see
+        its index among the graphs; the same for all explainers, see
         :func:`gstarx.explainers.graph_generator`.
     target, removal, mode, return_type, keywords
         As for :func:`gstarx.metrics.evaluate`.
     progress
-        Show bars.
+        Show progress bars.
 
     Examples
     --------
@@ -109,8 +109,8 @@ def build_report(
     >>> graphs = load("nitro").split("test")[:3]
     >>> explainers = {"leave one out": create("leave_one_out")}
     >>> options = {"optimum": False, "progress": False}
-    >>> found = build_report(model, graphs, explainers, title="Nitro", **options)
-    >>> [row.name for row in found.rows], len(found.graphs)
+    >>> report = build_report(model, graphs, explainers, title="Nitro", **options)
+    >>> [row.name for row in report.rows], len(report.graphs)
     (['leave one out', 'random selection'], 3)
     """
     listed = [check_data(graph) for graph in graphs]
@@ -119,19 +119,19 @@ def build_report(
         sorted({*map(float, SPARSITIES if sparsities is None else sparsities), sparsity})
     )
     pipeline = Pipeline(model, seed, target, removal, mode, return_type, keywords)
-    places = list(range(len(listed)) if positions is None else positions)
-    work = _Work(pipeline, listed, places, levels, sparsity, progress)
-    predicted = work.predictions()
-    results = {str(name): work.results(str(name), found) for name, found in explainers.items()}
-    rows = [work.row(name, found) for name, found in results.items()]
+    positions = list(range(len(listed)) if positions is None else positions)
+    builder = _Builder(pipeline, listed, positions, levels, sparsity, progress)
+    predictions = builder.predictions()
+    results = {str(name): builder.results(str(name), each) for name, each in explainers.items()}
+    rows = [builder.row(name, explanations) for name, explanations in results.items()]
     if random_draws:
-        rows.append(work.random_row(random_draws))
+        rows.append(builder.random_row(random_draws))
     if optimum:
-        rows.append(work.optimum_row())
-    known = list(labels) if labels is not None else [label_of(graph) for graph in listed]
-    hits = [p.target == y for p, y in zip(predicted, known, strict=True) if y is not None]
+        rows.append(builder.optimum_row())
+    classes = list(labels) if labels is not None else [label_of(graph) for graph in listed]
+    correct = [p.target == y for p, y in zip(predictions, classes, strict=True) if y is not None]
     shown = [
-        work.explained(i, results, rows, predicted[i], known[i], names)
+        builder.explained(i, results, rows, predictions[i], classes[i], names)
         for i in range(min(gallery, len(listed)))
     ]
     return ReportData(
@@ -140,7 +140,7 @@ def build_report(
         tuple(shown),
         sparsity,
         class_names=tuple(class_names),
-        accuracy=float(np.mean(hits)) if hits and target is None else None,
+        accuracy=float(np.mean(correct)) if correct and target is None else None,
         model=dict(model_facts or {}),
         dataset=dict(dataset_facts or {}),
         settings={
@@ -167,15 +167,19 @@ def _check(
         raise ValueError("explainers must name at least one (got none)")
     for what, given in (("names", names), ("labels", labels), ("positions", positions)):
         if given is not None and len(given) != len(graphs):
-            raise ValueError(f"{what} must be one for each of {len(graphs)} (got {len(given)})")
-    taken = {_RANDOM, _OPTIMUM} & set(explainers)
-    if taken:
-        raise ValueError(f"no explainer may be called {taken.pop()!r}: the report has one")
+            raise ValueError(
+                f"{what} must have {len(graphs)} entries, one per graph (got {len(given)})"
+            )
+    reserved = {_RANDOM, _OPTIMUM} & set(explainers)
+    if reserved:
+        raise ValueError(
+            f"no explainer may be called {reserved.pop()!r}: the report uses this name"
+        )
 
 
 @dataclass(frozen=True)
-class _Work:
-    """One model and its graphs; every method is about all of them."""
+class _Builder:
+    """One model and its graphs."""
 
     pipeline: Pipeline
     graphs: list[Data]
@@ -196,29 +200,24 @@ class _Work:
 
     @property
     def task(self) -> dict[str, Any]:
-        """What the model does and how nodes are removed, as metrics take it."""
-        how = self.pipeline
-        return {
-            "removal": how.removal,
-            "mode": how.mode,
-            "return_type": how.return_type,
-            "keywords": how.keywords,
-        }
+        """The removal and the task of the model, as arguments of metrics."""
+        names = ("removal", "mode", "return_type", "keywords")
+        return {name: getattr(self.pipeline, name) for name in names}
 
     def predictions(self) -> list[Parts]:
-        """What the model says of every whole graph."""
-        nobody = [np.zeros((0, size), dtype=np.bool_) for size in self.sizes]
-        blank = [None] * len(self.graphs)
+        """What the model predicts for every full graph."""
+        no_coalitions = [np.zeros((0, size), dtype=np.bool_) for size in self.sizes]
+        targets = [None] * len(self.graphs)
         task = PartTask(**self.task)
-        return part_probabilities(self.pipeline.model, self.graphs, nobody, blank, task)
+        return part_probabilities(self.pipeline.model, self.graphs, no_coalitions, targets, task)
 
     def results(self, name: str, explainer: Any) -> list[Explanation]:
-        """The answers of one explainer, or those that were given."""
+        """The explanations of one explainer, or those that were given."""
         if not isinstance(explainer, NodeExplainer):
             given = list(explainer)
             if len(given) != len(self.graphs):
                 raise ValueError(
-                    f"results of {name!r} must be one for each of {len(self.graphs)} graphs "
+                    f"results of {name!r} must have {len(self.graphs)} entries, one per graph "
                     f"(got {len(given)})"
                 )
             pairs = zip(given, self.sizes, strict=True)
@@ -228,17 +227,17 @@ class _Work:
                 else Explanation.from_scores(as_scores(r, n), num_nodes=n)
                 for r, n in pairs
             ]
-        found = []
+        explanations = []
         for i, (graph, position) in enumerate(zip(self.bar(name), self.positions, strict=True)):
             try:
-                found.append(self.pipeline.explain(explainer, graph, position))
+                explanations.append(self.pipeline.explain(explainer, graph, position))
             except Exception as error:
-                error.add_note(f"while explaining graph {i} by {name!r}")
+                error.add_note(f"while explaining graph {i} with {name!r}")
                 raise
-        return found
+        return explanations
 
     def row(self, name: str, results: Sequence[Explanation]) -> ExplainerRow:
-        """Metrics of what an explainer selects, at every sparsity."""
+        """Metrics of the selections of an explainer, at every sparsity."""
         selections = [
             [result.select(sparsity=level) for level in self.levels] for result in results
         ]
@@ -251,8 +250,8 @@ class _Work:
             curve=curve,
             seconds=float(np.mean([result.seconds for result in results])),
             evaluations=float(np.mean(counted)) if len(counted) == len(results) else None,
-            auroc=self.found_truth(results),
-            note="" if results[0].node_scores is not None else "finds sets, gives no scores",
+            auroc=self.mean_auroc(results),
+            note="" if results[0].node_scores is not None else "selects sets, without scores",
         )
 
     def random_row(self, draws: int) -> ExplainerRow:
@@ -262,18 +261,18 @@ class _Work:
             orders = [generator.permutation(size) for _ in range(draws)]
             kept = [selection_size(size, level) for level in self.levels]
             selections.append([order[:k] for k in kept for order in orders])
-        found = self.pipeline.evaluate_selections(self.graphs, selections)
+        metrics = self.pipeline.evaluate_selections(self.graphs, selections)
         means = [
-            [average(own[i * draws : (i + 1) * draws]) for i in range(len(self.levels))]
-            for own in found
+            [average(one[i * draws : (i + 1) * draws]) for i in range(len(self.levels))]
+            for one in metrics
         ]
         curve = self.curve(means)
-        note = f"mean of {draws} for each graph"
+        note = f"mean of {draws} per graph"
         return ExplainerRow(_RANDOM, self.at_sparsity(curve), "random", curve, note=note)
 
     def optimum_row(self) -> ExplainerRow:
         """Metrics of the best selections that a search finds."""
-        found = [
+        selections = [
             best_selection(
                 self.pipeline.model,
                 graph,
@@ -288,37 +287,37 @@ class _Work:
                 self.bar(_OPTIMUM), self.sizes, self.generators(), strict=True
             )
         ]
-        proven = sum(best.optimal for best in found)
+        proven = sum(best.optimal for best in selections)
         return ExplainerRow(
             _OPTIMUM,
-            tuple(best.evaluation for best in found),
+            tuple(best.evaluation for best in selections),
             "optimum",
-            evaluations=float(np.mean([best.evaluations for best in found])),
-            note=f"optimizes the metric; proven best for {proven} of {len(found)} graphs",
+            evaluations=float(np.mean([best.evaluations for best in selections])),
+            note=f"optimizes the metric; proven best for {proven} of {len(selections)} graphs",
         )
 
-    def curve(self, found: Sequence[Sequence[Faithfulness]]) -> FidelityCurve:
-        by_level = tuple(tuple(column) for column in zip(*found, strict=True))
+    def curve(self, metrics: Sequence[Sequence[Faithfulness]]) -> FidelityCurve:
+        by_level = tuple(tuple(column) for column in zip(*metrics, strict=True))
         return FidelityCurve(self.levels, tuple(map(average, by_level)), by_level)
 
     def at_sparsity(self, curve: FidelityCurve) -> tuple[Faithfulness, ...]:
         return curve.graphs[self.levels.index(self.sparsity)]
 
-    def found_truth(self, results: Sequence[Explanation]) -> float | None:
-        """Mean AUROC over the graphs that say which nodes matter, where there are any."""
-        found = []
+    def mean_auroc(self, results: Sequence[Explanation]) -> float | None:
+        """Mean AUROC over the graphs that have a ground truth, if there are any."""
+        values = []
         for graph, result in zip(self.graphs, results, strict=True):
             truth = getattr(graph, "truth", None)
             if truth is None or result.node_scores is None:
                 continue
             marked = truth.cpu().numpy().astype(np.bool_)
             if marked.any() and not marked.all():
-                found.append(auroc(result.node_scores.numpy(), np.flatnonzero(marked)))
-        return float(np.mean(found)) if found else None
+                values.append(auroc(result.node_scores.numpy(), np.flatnonzero(marked)))
+        return float(np.mean(values)) if values else None
 
     def explained(
         self,
-        place: int,
+        index: int,
         results: Mapping[str, Sequence[Explanation]],
         rows: Sequence[ExplainerRow],
         predicted: Parts,
@@ -326,15 +325,15 @@ class _Work:
         names: Sequence[str] | None,
     ) -> Explained:
         """One graph of the gallery."""
-        graph, size = self.graphs[place], self.sizes[place]
-        drawn = {n: scored(found[place], size, self.sparsity) for n, found in results.items()}
+        graph, size = self.graphs[index], self.sizes[index]
+        drawn = {name: scored(each[index], size, self.sparsity) for name, each in results.items()}
         return Explained(
-            title_of(graph, f"graph {place}") if names is None else str(names[place]),
+            title_of(graph, f"graph {index}") if names is None else str(names[index]),
             graph,
             predicted.target,
             float(predicted.whole[predicted.target]),
             label,
-            scores={name: own.scores for name, own in drawn.items()},
-            selected={name: own.selected for name, own in drawn.items()},
-            metrics={row.name: row.graphs[place] for row in rows if row.name in drawn},
+            scores={name: each.scores for name, each in drawn.items()},
+            selected={name: each.selected for name, each in drawn.items()},
+            metrics={row.name: row.graphs[index] for row in rows if row.name in drawn},
         )

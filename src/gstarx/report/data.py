@@ -1,4 +1,4 @@
-"""What the report shows, whoever computed it: this room, the command, or a stored run."""
+"""The content of a report, independent of how it was computed."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _PACKAGES = ("numpy", "torch", "torch_geometric", "rdkit")
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that numbers and pictures depend on."""
-    # the package need not be installed to run, so that its own word counts
-    found = {"gstarx": __version__, "python": platform.python_version()}
+    # its own constant, because the package may run without being installed
+    installed = {"gstarx": __version__, "python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 @dataclass(frozen=True)
 class ExplainerRow:
-    """One line of the table: an explainer, or what it is held against, over all graphs.
+    """One row of the table: an explainer, or a reference to compare it with, over all graphs.
 
     Attributes
     ----------
     name
-        What it is called.
+        Its name in the report.
     graphs
         The metrics of every graph, at the sparsity of the report.
     kind
@@ -46,13 +46,13 @@ class ExplainerRow:
     curve
         The metrics at many sparsities.
     seconds
-        CPU seconds for a graph, on average.
+        Mean CPU seconds per graph.
     evaluations
-        Parts of a graph that went through the model, on average.
+        Mean number of evaluations of the model per graph.
     auroc
-        How well scores find the nodes that are known to matter, where that is known.
+        How well scores rank the nodes of the ground truth, if that is known.
     note
-        What has to be said of it.
+        A remark below the name.
     """
 
     name: str
@@ -84,21 +84,21 @@ class Explained:
     Attributes
     ----------
     name
-        What it is called; shown as text whatever it holds.
+        Its name; always shown as plain text.
     data
-        The graph, drawn as :func:`gstarx.drawing.draw` would.
+        The graph, drawn as by :func:`gstarx.drawing.draw`.
     predicted
         The class that the model predicts.
     probability
-        How sure it is of it.
+        The probability of this class.
     label
-        The true class, where it is known.
+        The true class, if known.
     scores
         By explainer, a score per node.
     selected
         By explainer, the nodes it selects.
     metrics
-        By explainer, how true these are.
+        By explainer, the metrics of these nodes.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Explained:
 
     @property
     def right(self) -> bool | None:
-        """Whether the prediction is the label; None where there is no label."""
+        """Whether the prediction is correct; None if there is no label."""
         return None if self.label is None else self.label == self.predicted
 
 
@@ -123,23 +123,23 @@ class ReportData:
     Attributes
     ----------
     title
-        Of the page.
+        The title of the page.
     rows
-        The table: explainers, and where they were computed the random selection and the optimum.
+        The table: explainers, and the random selection and the optimum if they were computed.
     graphs
         The gallery.
     sparsity
-        The share of nodes that is left out when nodes are selected.
+        The share of nodes that are not selected.
     class_names
-        What each class stands for; numbers by default.
+        Names of the classes; numbers by default.
     accuracy
-        The share of the graphs that the model predicts right.
+        The share of the graphs that the model predicts correctly.
     model, dataset, settings
         Facts to list, by name.
     versions
         Versions of packages, by name; by default those that are installed.
     seed
-        Of everything random.
+        The seed of everything random.
     """
 
     title: str
@@ -159,16 +159,16 @@ class ReportData:
             raise ValueError("rows must hold at least one explainer (got none)")
         names = [row.name for row in self.rows]
         if len(set(names)) != len(names):
-            raise ValueError(f"rows must have names of their own (got {', '.join(names)})")
+            raise ValueError(f"rows must have different names (got {', '.join(names)})")
         sizes = {len(row.graphs) for row in self.rows}
         if len(sizes) != 1:
             raise ValueError(f"rows must be about the same graphs (got {sorted(sizes)} of them)")
 
     def class_name(self, number: int) -> str:
-        """What a class stands for."""
+        """The name of a class."""
         return self.class_names[number] if number < len(self.class_names) else f"class {number}"
 
     def of_kind(self, kind: str) -> list[ExplainerRow]:
         """The rows of one kind, the highest H-fidelity first."""
-        found = [row for row in self.rows if row.kind == kind]
-        return sorted(found, key=lambda row: -row.mean.harmonic_fidelity)
+        rows = [row for row in self.rows if row.kind == kind]
+        return sorted(rows, key=lambda row: -row.mean.harmonic_fidelity)

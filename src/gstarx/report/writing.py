@@ -1,4 +1,4 @@
-"""One page that holds it all: no network, no server, nothing to install."""
+"""Writes the report as one HTML page without external resources."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ _FORMATS = {
 
 
 def write_report(path: str | os.PathLike[str], data: ReportData) -> Path:
-    """Write the report: one HTML file that fetches nothing, whole or not at all.
+    """Write the report as one HTML file that loads nothing, completely or not at all.
 
     Parameters
     ----------
     path
-        Where, with the suffix ``.html``. Missing directories are made.
+        The file, with the suffix ``.html``. Missing directories are created.
     data
-        What to show: from :func:`build_report`, or filled otherwise.
+        The content, for example from :func:`build_report`.
 
     Returns
     -------
@@ -75,18 +75,18 @@ def write_report(path: str | os.PathLike[str], data: ReportData) -> Path:
 def report_page(data: ReportData) -> str:
     """The text of the file that :func:`write_report` writes.
 
-    The same data gives the same text. Names, words and SMILES are shown as text whatever they
-    hold, and the page forbids the browser to run or fetch anything that is not its own.
+    The same data gives the same text. Names, words and SMILES are always shown as plain text, and
+    the page does not allow the browser to run or load anything else.
     """
-    own = {
+    assets = {
         part: files("gstarx.report").joinpath(name).read_text(encoding="utf-8")
         for part, name in {"style": "report.css", "script": "report.js"}.items()
     }
     return render(
         "report/report.html.jinja",
-        **{part: Markup(text) for part, text in own.items()},
-        digests={part: _digest(text) for part, text in own.items()},
-        **_opening(data),
+        **{part: Markup(text) for part, text in assets.items()},
+        digests={part: _digest(text) for part, text in assets.items()},
+        **_summary(data),
         **_table(data),
         plots=[Markup(picture.svg) for picture in _plots(data)],
         choices=_choices(data),
@@ -98,12 +98,12 @@ def report_page(data: ReportData) -> str:
 
 
 def _digest(text: str) -> str:
-    """A text as a content security policy names it: nothing else may run in its place."""
+    """The digest of a script or style for the content security policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _opening(data: ReportData) -> dict[str, object]:
-    """What the page says first: a sentence or two, and a few numbers."""
+def _summary(data: ReportData) -> dict[str, object]:
+    """The summary at the top: a few sentences and numbers."""
     explainers = data.of_kind("explainer")
     count = len(data.rows[0].graphs)
     sizes = [int(graph.data.num_nodes or 0) for graph in data.graphs]
@@ -111,7 +111,7 @@ def _opening(data: ReportData) -> dict[str, object]:
     if data.accuracy is not None:
         tiles.append(("Accuracy of the model", f"{data.accuracy:.1%}", ""))
     if sizes:
-        tiles.append(("Nodes of a graph", f"{sum(sizes) / len(sizes):.1f}", "on average"))
+        tiles.append(("Nodes per graph", f"{sum(sizes) / len(sizes):.1f}", "on average"))
     tiles.append(("Nodes left out", f"{data.sparsity:.0%}", "sparsity"))
     highest = [_named(row) for row in explainers[:1]]
     tiles += [("Highest H-fidelity", top["value"], top["name"]) for top in highest]
@@ -126,7 +126,7 @@ def _opening(data: ReportData) -> dict[str, object]:
         "sparsity": f"{data.sparsity:g}",
         "kept": f"{1 - data.sparsity:.0%}",
         "highest": highest[0] if highest else None,
-        "held": [_named(row) for row in _of_kinds(data, "random", "optimum")],
+        "references": [_named(row) for row in _of_kinds(data, "random", "optimum")],
         "tiles": tiles,
     }
 
@@ -150,7 +150,7 @@ def _table(data: ReportData) -> dict[str, object]:
             {
                 "name": row.name,
                 "note": row.note,
-                "held": row.kind != "explainer",
+                "reference": row.kind != "explainer",
                 "cells": [column[place] for column in cells],
             }
             for place, row in enumerate(rows)
@@ -159,12 +159,12 @@ def _table(data: ReportData) -> dict[str, object]:
 
 
 def _columns(data: ReportData, rows: Sequence[ExplainerRow]) -> dict[str, list[float | None]]:
-    """The numbers of the table by heading; columns without any number are left out."""
+    """The numbers of the table by heading; empty columns are omitted."""
     random, best = (
         next((row.mean.harmonic_fidelity for row in data.of_kind(kind)), None)
         for kind in ("random", "optimum")
     )
-    found: dict[str, list[float | None]] = {
+    columns: dict[str, list[float | None]] = {
         "H-fidelity": [row.mean.harmonic_fidelity for row in rows],
         "Fidelity": [row.mean.fidelity for row in rows],
         "Inverse": [row.mean.inverse_fidelity for row in rows],
@@ -179,17 +179,17 @@ def _columns(data: ReportData, rows: Sequence[ExplainerRow]) -> dict[str, list[f
         "Evaluations": [row.evaluations for row in rows],
         "Seconds": [row.seconds for row in rows],
     }
-    return {name: column for name, column in found.items() if any(v is not None for v in column)}
+    return {name: column for name, column in columns.items() if any(v is not None for v in column)}
 
 
 def _cells(
     name: str, column: Sequence[float | None], rows: Sequence[ExplainerRow]
 ) -> list[dict[str, object]]:
-    """A column of the table: what each cell shows, and what it is sorted by."""
-    own = [
+    """A column of the table: the text of each cell, and the value it is sorted by."""
+    values = [
         v for v, row in zip(column, rows, strict=True) if row.kind == "explainer" and v is not None
     ]
-    best = _BEST[name](own) if name in _BEST and len(own) > 1 else None
+    best = _BEST[name](values) if name in _BEST and len(values) > 1 else None
     known = [value for value in column if value is not None]
     low, high = min(known), max(known)
     cells = []
@@ -210,15 +210,15 @@ def _cells(
 
 
 def _plots(data: ReportData) -> list[Picture]:
-    """Intervals at the sparsity of the table, and the metrics over sparsities."""
+    """Intervals at the sparsity of the table, and the curves of the metrics."""
     explainers = data.of_kind("explainer")
     pictures = []
     if len(data.rows[0].graphs) > 1 and explainers:
-        held = _of_kinds(data, "random", "optimum")
+        references = _of_kinds(data, "random", "optimum")
         pictures.append(
             plot_intervals(
                 {row.name: [g.harmonic_fidelity for g in row.graphs] for row in explainers},
-                references={row.name: row.mean.harmonic_fidelity for row in held},
+                references={row.name: row.mean.harmonic_fidelity for row in references},
                 title=f"H-fidelity at sparsity {data.sparsity:g}, with 95% intervals",
                 width=480,
                 height=320,
@@ -239,7 +239,7 @@ def _plots(data: ReportData) -> list[Picture]:
 
 
 def _choices(data: ReportData) -> dict[str, dict[str, str]]:
-    """What the gallery can be searched by, each with what is shown for it."""
+    """The choices of the gallery's filters, by value."""
     classes = sorted({c for g in data.graphs for c in (g.predicted, g.label) if c is not None})
     return {
         "classes": {"": "any", **{str(c): data.class_name(c) for c in classes}},
@@ -254,15 +254,15 @@ def _legend() -> dict[str, object]:
 
 
 def _graph(data: ReportData, place: int, graph: Explained) -> dict[str, object]:
-    """A card of the gallery: the same graph, explained by each explainer."""
+    """A card of the gallery: one graph, explained by each explainer."""
     subject = Subject.of(graph.data, seed=data.seed or 0)
     predicted = data.class_name(graph.predicted)
     verdict = {True: "right", False: "wrong", None: ""}[graph.right]
     known = "" if graph.label is None else f"label: {data.class_name(graph.label)}"
     words = subject.names if subject.kind == "sentence" else (subject.title,)
     metrics = {
-        name: {metric: round(value, 6) for metric, value in asdict(found).items()}
-        for name, found in graph.metrics.items()
+        name: {metric: round(value, 6) for metric, value in asdict(faithfulness).items()}
+        for name, faithfulness in graph.metrics.items()
     }
     return {
         "name": graph.name,
@@ -285,7 +285,7 @@ def _graph(data: ReportData, place: int, graph: Explained) -> dict[str, object]:
 
 
 def _figure(graph: Explained, subject: Subject, name: str) -> dict[str, object]:
-    """The graph in the colors of one explainer, and its numbers."""
+    """The picture of one explainer, and its metrics."""
     painted = Painted.of(graph.scores[name], graph.selected.get(name), None, subject.names)
     picture = card(
         subject.scene(painted, width={"graph": 380.0, "sentence": 540.0}.get(subject.kind)),
@@ -295,23 +295,23 @@ def _figure(graph: Explained, subject: Subject, name: str) -> dict[str, object]:
         paper=False,
     )
     numbers, best = {}, False
-    found = graph.metrics.get(name)
-    if found is not None:
+    metrics = graph.metrics.get(name)
+    if metrics is not None:
         numbers = {
-            "H-fidelity": decimal(found.harmonic_fidelity),
-            "fidelity": decimal(found.fidelity),
-            "inverse": decimal(found.inverse_fidelity),
+            "H-fidelity": decimal(metrics.harmonic_fidelity),
+            "fidelity": decimal(metrics.fidelity),
+            "inverse": decimal(metrics.inverse_fidelity),
             "scale": signed(painted.limit).replace("+", "±"),
         }
-        # as printed: what looks equal is not the best
-        printed = [decimal(own.harmonic_fidelity) for own in graph.metrics.values()]
-        own = numbers["H-fidelity"]
-        best = own == max(printed) and printed.count(own) == 1 and len(printed) > 1
+        # compared as printed: equal numbers are not marked
+        printed = [decimal(each.harmonic_fidelity) for each in graph.metrics.values()]
+        value = numbers["H-fidelity"]
+        best = value == max(printed) and printed.count(value) == 1 and len(printed) > 1
     return {"explainer": name, "picture": Markup(picture.svg), "numbers": numbers, "best": best}
 
 
 def _facts(data: ReportData) -> dict[str, dict[str, str]]:
-    """How it was made."""
+    """Model, data, settings and versions."""
     settings = {**data.settings, "sparsity": f"{data.sparsity:g}"}
     if data.seed is not None:
         settings["seed"] = str(data.seed)

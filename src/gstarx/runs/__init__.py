@@ -5,7 +5,6 @@ from gstarx._internal.optional import require
 for _package in ("pyarrow", "pydantic"):
     require(_package, extra="runs")
 
-from gstarx.runs.lock import StoreInUse  # noqa: E402
 from gstarx.runs.resolution import ChangedInput  # noqa: E402
 from gstarx.runs.rows import OF_A_RESULT as OF_A_RESULT  # noqa: E402
 from gstarx.runs.rows import VOLATILE  # noqa: E402
@@ -20,7 +19,11 @@ from gstarx.runs.specification import (  # noqa: E402
     write_spec,
 )
 from gstarx.runs.store import Store as Store  # noqa: E402
-from gstarx.runs.store import StoreError, read  # noqa: E402
+from gstarx.runs.store import (  # noqa: E402
+    StoreError,
+    StoreInUse,
+    read,
+)
 from gstarx.runs.store import check_format as check_format  # noqa: E402
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The engine of one machine: this process, or worker processes with one torch thread each."""
+"""The local engine: this process, or worker processes with one torch thread each."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from gstarx.runs.resolution import ChangedInput, ResolvedRun
-from gstarx.runs.task import Done, Task
+from gstarx.runs.rows import Task, TaskResult
 
-#: Graphs that a worker has at a time: one in work, and one that waits for it.
-_AT_A_TIME = 2
-#: How often a graph may take its worker down before it is given up.
-ATTEMPTS = 2
-#: How many may end before they have begun for each worker, in a row, until none is replaced.
-STARTS = 3
+#: Graphs assigned to a worker at a time: the current one and the next.
+_ASSIGNED = 2
+#: How often a graph may crash its worker before it counts as failed.
+MAX_CRASHES = 2
+#: How many workers in a row, per worker, may exit before they are ready until none is replaced.
+MAX_STARTS = 3
 _LOG = logging.getLogger(__name__)
 
 
@@ -33,7 +33,7 @@ def explain_locally(
     positions: Sequence[int],
     *,
     workers: int | None = None,
-) -> Iterator[Done]:
+) -> Iterator[TaskResult]:
     """Rows as they are finished, in any order.
 
     Parameters
@@ -43,17 +43,17 @@ def explain_locally(
     positions
         The graphs.
     workers
-        Number of processes, by default as many as there are cores for this one. One worker is this
-        process itself.
+        Number of processes; by default, the number of usable cores. One worker is this process
+        itself.
 
     Raises
     ------
     RuntimeError
-        When no worker process can begin.
+        If no worker process can start.
     """
     count = min(usable_cores() if workers is None else workers, len(positions))
     task = resolved.task(trained)
-    # one graph and several workers: it may be one that takes its process down
+    # with several workers, even a single graph gets a process, which it may crash
     if count <= 1 and (workers is None or workers == 1):
         for position in positions:
             yield task.run(position, resolved.graph(position))
@@ -80,10 +80,10 @@ def usable_cores() -> int:
 
 
 class _Worker:
-    """A worker process, the graphs it has, and a thread that listens to it."""
+    """A worker process, its graphs, and a thread that reads its output."""
 
-    def __init__(self, setup: dict[str, Any], heard: queue.SimpleQueue[Any]) -> None:
-        self.has: deque[int] = deque()
+    def __init__(self, setup: dict[str, Any], lines: queue.SimpleQueue[Any]) -> None:
+        self.assigned: deque[int] = deque()
         self.ready = False
         self.failure: str | None = None
         one_thread = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -93,27 +93,27 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **one_thread, "PYTHONPATH": path},
-            # in a group of its own: Ctrl-C is for this process, which sees to its workers
+            # in a group of its own: Ctrl-C is for this process, which stops its workers
             start_new_session=True,
         )
-        self._listener = threading.Thread(target=self._listen, args=(heard,), daemon=True)
+        self._listener = threading.Thread(target=self._listen, args=(lines,), daemon=True)
         self._listener.start()
-        self.say(json.dumps(setup).encode())
+        self._send(json.dumps(setup).encode())
 
-    def say(self, line: bytes) -> None:
-        # where it is gone, we are about to hear
+    def _send(self, line: bytes) -> None:
+        # if the process is gone, the end of its output says so
         with suppress(OSError):
             _pipe(self.process.stdin).write(line + b"\n")
             _pipe(self.process.stdin).flush()
 
-    def give(self, position: int) -> None:
-        self.has.append(position)
-        self.say(b"%d" % position)
+    def assign(self, position: int) -> None:
+        self.assigned.append(position)
+        self._send(b"%d" % position)
 
-    def _listen(self, heard: queue.SimpleQueue[Any]) -> None:
+    def _listen(self, lines: queue.SimpleQueue[Any]) -> None:
         for line in _pipe(self.process.stdout):
-            heard.put((self, line))
-        heard.put((self, None))
+            lines.put((self, line))
+        lines.put((self, None))
 
     def stop(self) -> None:
         with suppress(OSError):
@@ -128,97 +128,97 @@ class _Worker:
 
 
 class _Pool:
-    """Workers that share the graphs, and are replaced when they die."""
+    """Workers that share the graphs and are replaced when they crash."""
 
     def __init__(self, setup: dict[str, Any], positions: Sequence[int]) -> None:
         self._setup = setup
         self._waiting = deque(positions)
-        self._open = len(positions)
-        self._deaths: Counter[int] = Counter()
-        self._heard: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._unfinished = len(positions)
+        self._crashes: Counter[int] = Counter()
+        self._lines: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._workers: list[_Worker] = []
-        self._stillborn = 0
-        self._most_stillborn = 0
+        self._failed_starts = 0
+        self._max_failed_starts = 0
 
     def start(self, count: int) -> None:
         """Start so many workers, or as many as the system allows."""
-        self._most_stillborn = max(self._most_stillborn, STARTS * count)
+        self._max_failed_starts = max(self._max_failed_starts, MAX_STARTS * count)
         for _ in range(count):
             try:
-                self._workers.append(_Worker(self._setup, self._heard))
+                self._workers.append(_Worker(self._setup, self._lines))
             except OSError as error:
-                self._not_begun(f"cannot be started: {error}")
+                self._start_failed(f"cannot be started: {error}")
                 return
 
-    def results(self, resolved: ResolvedRun, task: Task) -> Iterator[Done]:
-        while self._open:
-            worker, line = self._heard.get()
+    def results(self, resolved: ResolvedRun, task: Task) -> Iterator[TaskResult]:
+        while self._unfinished:
+            worker, line = self._lines.get()
             if line is None or not line.endswith(b"\n"):
-                yield from self._buried(worker, resolved, task)
+                yield from self._replace(worker, resolved, task)
             elif line == b"ready\n":
                 worker.ready = True
-                self._stillborn = 0
+                self._failed_starts = 0
             elif line.startswith(b"failed "):
                 worker.failure = str(json.loads(line[7:]))
                 if worker.failure.startswith("ChangedInput: "):
-                    raise ChangedInput(f"a worker process could not begin: {worker.failure}")
+                    raise ChangedInput(f"a worker process could not start: {worker.failure}")
             else:
                 position, failed, row = line[:-1].split(b" ", 2)
-                worker.has.remove(int(position))
-                self._open -= 1
-                yield Done(int(position), failed == b"1", row)
-            # not only to the one that was heard: it may be gone, and another have nothing to do
+                worker.assigned.remove(int(position))
+                self._unfinished -= 1
+                yield TaskResult(int(position), failed == b"1", row)
+            # all workers: the one of this line may be gone, and another one idle
             for each in self._workers:
-                while each.ready and self._waiting and len(each.has) < _AT_A_TIME:
-                    each.give(self._waiting.popleft())
+                while each.ready and self._waiting and len(each.assigned) < _ASSIGNED:
+                    each.assign(self._waiting.popleft())
 
-    def _buried(self, worker: _Worker, resolved: ResolvedRun, task: Task) -> Iterator[Done]:
-        """Put a worker in the place of one that died, and its graphs back in front.
+    def _replace(self, worker: _Worker, resolved: ResolvedRun, task: Task) -> Iterator[TaskResult]:
+        """Replace a worker that crashed, and put its graphs back at the front.
 
-        The first of its graphs was the one it was at.
+        It crashed at the first of them.
         """
         if worker not in self._workers:
-            return  # the end of a line that was cut off, after which comes the end
+            return  # replaced already, after an incomplete line
         self._workers.remove(worker)
         code = worker.process.wait()
         worker.stop()
         if not worker.ready:
-            self._not_begun(
-                f"ended before it had begun, {_cause(code)}"
+            self._start_failed(
+                f"exited before it was ready, {_cause(code)}"
                 if worker.failure is None
-                else f"could not begin: {worker.failure}"
+                else f"could not start: {worker.failure}"
             )
             return
         worker.ready = False
-        if worker.has:
-            suspect = worker.has[0]
-            self._deaths[suspect] += 1
-            if self._deaths[suspect] >= ATTEMPTS:
-                worker.has.popleft()
-                self._open -= 1
-                reason = f"{ATTEMPTS} worker processes ended while at this graph, {_cause(code)}"
+        if worker.assigned:
+            suspect = worker.assigned[0]
+            self._crashes[suspect] += 1
+            if self._crashes[suspect] >= MAX_CRASHES:
+                worker.assigned.popleft()
+                self._unfinished -= 1
+                reason = f"{MAX_CRASHES} worker processes crashed at this graph, {_cause(code)}"
                 yield task.lost(suspect, resolved.graph(suspect), reason)
-        self._waiting.extendleft(reversed(worker.has))
-        if self._open:
+        self._waiting.extendleft(reversed(worker.assigned))
+        if self._unfinished:
             self.start(1)
 
-    def _not_begun(self, reason: str) -> None:
-        """Try again with a new worker, go on with the others, or give up."""
-        self._stillborn += 1
+    def _start_failed(self, reason: str) -> None:
+        """Try again with a new worker, continue with the others, or give up."""
+        self._failed_starts += 1
         _LOG.warning("a worker process %s", reason)
-        if self._stillborn < self._most_stillborn:
+        if self._failed_starts < self._max_failed_starts:
             self.start(1)
         elif not self._workers:
             raise RuntimeError(
-                f"a worker process {reason}. This was so {self._stillborn} times in a row, and no "
-                "other one is left. What it said is on standard error; what is finished is safe: "
-                "see to it, and resume, or use one worker, which is this process"
+                f"a worker process {reason}. This happened {self._failed_starts} times in a row, "
+                "and no other worker is left. Its messages are on standard error. Finished rows "
+                "are safe: fix the problem and resume, or use one worker, which is this process"
             )
 
     def stop(self) -> None:
         for worker in self._workers:
             if not worker.ready:
-                worker.process.kill()  # it would only listen when it has loaded everything
+                worker.process.kill()  # it does not read its input until it has loaded everything
             with suppress(OSError):
                 _pipe(worker.process.stdin).close()
         for worker in self._workers:

@@ -1,83 +1,101 @@
-"""From a specification to what a worker needs: data, model and explainer, checked and keyed."""
+"""Loads and checks the dataset, model and explainer that a specification names."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from torch_geometric.data import Data
 
-from gstarx import datasets
 from gstarx._internal.atomic_write import written_aside
 from gstarx.datasets import GraphDataset
-from gstarx.explainers import NodeExplainer, options_for, packages_of, versions_of
+from gstarx.explainers import options_for, packages_of, versions_of
 from gstarx.gnn import expected_output
-from gstarx.models import Network, digest, load_weights
-from gstarx.runs.parquet_parts import of_the_system, set_aside
-from gstarx.runs.rows import FORMAT, digest_of, identity_in, request_name
+from gstarx.metrics import Reference, reference_of
+from gstarx.models import LoadedNetwork, Network, digest, load_source, load_weights
+from gstarx.registry import TASKS
+from gstarx.runs.parquet_parts import is_system_error, set_aside
+from gstarx.runs.rows import (
+    FORMAT,
+    Task,
+    digest_of,
+    identity_in,
+    on_device,
+    package_versions,
+    request_name,
+)
 from gstarx.runs.specification import RunSpec
-from gstarx.runs.task import Task, on_device, package_versions
 
 
 class ChangedInput(RuntimeError):
-    """Data, weights or packages are not those that the run was specified or begun with."""
+    """Data, weights or packages have changed since the run was specified or started."""
 
 
 @dataclass(frozen=True)
 class ResolvedRun:
-    """A run with everything it needs at hand.
+    """A run with everything it needs, loaded.
 
     Attributes
     ----------
     spec
-        The specification, with the digests of what was found.
+        The specification, with the digests of the loaded data and weights.
     run
         Digest of everything that can change a number.
     dataset
         All graphs.
     positions
-        Those to be explained.
-    model
-        The model, in evaluation mode, on its device.
+        Positions of the graphs to explain.
+    network
+        The model, in evaluation mode, on its device, and what is known about it.
     baseline
-        A number per class, for explainers that take one.
+        A number per class, for explainers that take a baseline.
+    reference
+        For a regression: the range and the mean of outputs that metrics are relative to.
     identity
-        What ``run`` is the digest of.
+        The content whose digest is ``run``.
     """
 
     spec: RunSpec
     run: str
     dataset: GraphDataset
     positions: tuple[int, ...]
-    model: Network
+    network: LoadedNetwork
     baseline: tuple[float, ...] | None
+    reference: Reference | None
     identity: dict[str, Any]
 
     @property
+    def model(self) -> Any:
+        """The model itself."""
+        return self.network.model
+
+    @property
     def name(self) -> str:
-        """The name under which the request is remembered: the run and its graphs."""
+        """The name of the request in a store: the run and a digest of its graphs."""
         return request_name(self.run, self.spec.model_dump(mode="json"))
 
     @property
     def request(self) -> dict[str, Any]:
-        """What a store remembers, to resume it."""
+        """What a store needs to resume the run."""
         spec = self.spec.model_dump(mode="json")
         return {"name": self.name, "spec": spec, "spec_digest": digest_of(spec), **self.identity}
 
     def task(self, trained: Path | None) -> Task:
-        """What explains graphs, with the explainer as it was trained."""
-        explainer = self.spec.create_explainer(self.baseline)
+        """The task that explains graphs, with the trained explainer."""
+        explainer = self.spec.create_explainer(self.baseline, self.reference)
         if trained is not None:
             explainer = type(explainer).load(trained)
         splits = {at: name for name, part in self.dataset.split_indices.items() for at in part}
         return Task(
             run_id=self.run,
-            dataset=self.spec.dataset.name,
+            dataset=self.spec.dataset.title,
             explainer_name=self.spec.explainer.name,
             model=self.model,
             explainer=explainer,
@@ -87,6 +105,11 @@ class ResolvedRun:
             device=self.spec.device,
             splits={at: splits[at] for at in self.positions if at in splits},
             versions=self.identity["versions"],
+            target=self.spec.target,
+            mode=TASKS[self.network.task],
+            return_type=self.spec.model.return_type,
+            reference=self.reference,
+            factory=self.spec.model.source if self.spec.model.factory else None,
         )
 
     def graph(self, position: int) -> Data:
@@ -106,57 +129,72 @@ def resolve(
     spec
         The specification.
     baseline
-        The baseline, where it has been computed before.
+        The baseline, if it has been computed before.
     dataset
-        The dataset, where it has been loaded before.
+        The dataset, if it has been loaded before.
 
     Raises
     ------
     ChangedInput
-        When data or weights have other digests than the specification says.
+        If data or weights do not match the digests in the specification.
     ValueError
-        When the graphs are not in the split, or the model is none of graphs.
+        If graphs are not in the split, or the model does not classify graphs.
     """
     if dataset is None:
-        dataset = datasets.load(spec.dataset.name, spec.dataset.root, **spec.dataset.options)
-    elif dataset.name != spec.dataset.name:
+        dataset = spec.dataset.load()
+    elif dataset.name != spec.dataset.title:
         raise ValueError(
-            f"the dataset must be {spec.dataset.name!r}, as specified (got {dataset.name!r})"
+            f"the dataset must be {spec.dataset.title!r}, as specified (got {dataset.name!r})"
         )
-    _check("the dataset " + repr(spec.dataset.name), spec.dataset.digest, dataset.digest)
-    model = _load(spec)
-    found = digest(model)
-    _check(f"the weights in {spec.model.weights}", spec.model.digest, found)
-    if model.readout is None:
+    _check("the dataset " + repr(spec.dataset.title), spec.dataset.digest, dataset.digest)
+    network = _load(spec)
+    weights_digest = model_digest(network.model)
+    _check(f"the model {network.name}", spec.model.digest, weights_digest)
+    if getattr(network.model, "readout", "") is None:
         raise ValueError(
             f"a run explains graphs, but the model in {spec.model.weights} has no readout: it "
             "classifies nodes"
         )
+    weights = None if spec.model.weights is None else os.path.abspath(spec.model.weights)
     pinned = spec.model_copy(
         update={
-            "dataset": spec.dataset.model_copy(update={"digest": dataset.digest}),
-            "model": spec.model.model_copy(
-                update={"digest": found, "weights": os.path.abspath(spec.model.weights)}
-            ),
+            "dataset": spec.dataset.absolute().model_copy(update={"digest": dataset.digest}),
+            "model": spec.model.model_copy(update={"digest": weights_digest, "weights": weights}),
         }
     )
-    identity = _identity(pinned, dataset, model)
-    model = model.to(spec.device)
+    identity = _identity(pinned, dataset, network)
+    if hasattr(network.model, "to"):
+        network = replace(network, model=network.model.to(spec.device))
     return ResolvedRun(
         spec=pinned,
         run=digest_of(identity),
         dataset=dataset,
         positions=_positions(spec, dataset),
-        model=model,
-        baseline=baseline or _baseline(spec, dataset, model),
+        network=network,
+        baseline=baseline or _baseline(spec, dataset, network),
+        reference=_reference(dataset, network),
         identity=identity,
     )
 
 
-def trained_explainer(resolved: ResolvedRun, directory: Path, aside: Path) -> Path | None:
-    """The file of the trained explainer, trained now if it is not there; ``None`` if it need not.
+def model_digest(model: Any) -> str:
+    """A digest of a model's weights, and for a class that is not ours of its code."""
+    weights = digest(model) if isinstance(model, nn.Module) else ""
+    if isinstance(model, Network):
+        return weights
+    kind = model if inspect.isroutine(model) else type(model)
+    try:
+        code = inspect.getsource(inspect.getmodule(kind) or kind)
+    except (OSError, TypeError):  # made without a file
+        code = repr(kind)
+    return digest_of([weights, code])
 
-    It is keyed by what the training depends on, so that runs that differ in nothing else share it.
+
+def trained_explainer(resolved: ResolvedRun, directory: Path, aside: Path) -> Path | None:
+    """The file of the trained explainer, trained if it is missing; ``None`` if none is needed.
+
+    Its name has a digest of all that the training depends on, so that runs with the same training
+    share it.
     """
     explainer = resolved.spec.create_explainer(resolved.baseline)
     if not explainer.requires_training:
@@ -166,106 +204,126 @@ def trained_explainer(resolved: ResolvedRun, directory: Path, aside: Path) -> Pa
             f"explainer {resolved.spec.explainer.name!r} needs training: to be used in runs it "
             "must have save(path) and load(path)"
         )
-    without = {"removal", "sparsities"}
-    key = digest_of({name: v for name, v in resolved.identity.items() if name not in without})
+    irrelevant = {"removal", "sparsities"}
+    key = digest_of({name: v for name, v in resolved.identity.items() if name not in irrelevant})
     path = directory / f"{resolved.spec.explainer.name}-{key}.safetensors"
     if path.exists():
         try:
             type(explainer).load(path)
             return path
         except Exception as error:
-            if of_the_system(error):
+            if is_system_error(error):
                 raise
             set_aside(path, aside, str(error))
-    _train(resolved, explainer, path)
+    graphs = [on_device(graph, resolved.spec.device) for graph in resolved.dataset.split("train")]
+    explainer.fit(resolved.model, graphs, seed=resolved.spec.seed)
+    with written_aside(path) as unfinished:
+        explainer.save(unfinished)
     return path
 
 
 def check_versions(identity: Mapping[str, Any]) -> None:
-    """Raise where a run was begun with other versions of the packages."""
-    begun = identity.get("versions", {})
-    for name, got in {**versions_of(begun), **package_versions()}.items():
-        if begun.get(name) != got:
-            was, now = (f"{name} {one}" if one else f"no {name}" for one in (begun.get(name), got))
+    """Raise if a run was started with other versions of the packages."""
+    before = identity.get("versions", {})
+    for name, got in {**versions_of(before), **package_versions()}.items():
+        if before.get(name) != got:
+            was, now = (f"{name} {one}" if one else f"no {name}" for one in (before.get(name), got))
             raise ChangedInput(
-                f"the run was begun with {was}, and this is {now}, which may give other numbers: "
-                "use that version to resume it, or run the specification anew"
+                f"the run was started with {was}, and this is {now}, which may give other numbers: "
+                "use that version to resume it, or start a new run of the specification"
             )
 
 
 def check_unchanged(resolved: ResolvedRun, request: Mapping[str, Any]) -> None:
-    """Raise where a request, carried out now, would be another run than the one that was begun."""
+    """Raise if a request would now be another run than the one that was started."""
     now = _leaves(json.loads(json.dumps(resolved.identity)))
-    begun = _leaves(identity_in(request))
-    for name in {**now, **begun}:
-        if now.get(name) != begun.get(name):
+    before = _leaves(identity_in(request))
+    for name in {**now, **before}:
+        if now.get(name) != before.get(name):
             raise ChangedInput(
-                f"{name} of the run was {begun.get(name)!r} when it was begun, and is "
-                f"{now.get(name)!r} now: bring back the old one to resume it, or run the "
-                "specification anew"
+                f"{name} of the run was {before.get(name)!r} when it was started, and is "
+                f"{now.get(name)!r} now: restore the old value to resume it, or start a new run "
+                "of the specification"
             )
 
 
 def _leaves(content: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Everything in a nested dictionary, by the path to it.
+    """The leaves of a nested dictionary by their path.
 
     >>> _leaves({"seed": 0, "versions": {"torch": "2.4"}})
     {'seed': 0, 'versions.torch': '2.4'}
     """
-    found: dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for name, value in content.items():
-        found |= (
+        leaves |= (
             _leaves(value, f"{above}{name}.") if isinstance(value, dict) else {above + name: value}
         )
-    return found
+    return leaves
 
 
-def _train(resolved: ResolvedRun, explainer: NodeExplainer, path: Path) -> None:
-    graphs = [on_device(graph, resolved.spec.device) for graph in resolved.dataset.split("train")]
-    explainer.fit(resolved.model, graphs, seed=resolved.spec.seed)
-    with written_aside(path) as aside:
-        explainer.save(aside)
+def _load(spec: RunSpec) -> LoadedNetwork:
+    if spec.model.factory is not None:
+        return load_source(spec.model.source)
+    assert spec.model.weights is not None
+    loaded = load_weights(Path(spec.model.weights), **spec.model.options)
+    return loaded if spec.model.task is None else replace(loaded, task=spec.model.task)
 
 
-def _load(spec: RunSpec) -> Network:
-    model: Network = load_weights(Path(spec.model.weights), **spec.model.options).model
-    return model
+def _reference(dataset: GraphDataset, network: LoadedNetwork) -> Reference | None:
+    """What regression metrics are relative to: stored with the network, or else computed."""
+    if TASKS[network.task] != "regression":
+        return None
+    if network.reference is not None:
+        return network.reference
+    graphs = dataset.split("train") if dataset.split_indices.get("train") else list(dataset)
+    return reference_of(network.model, graphs)
 
 
-def _check(what: str, wanted: str | None, got: str) -> None:
-    if wanted is not None and wanted != got:
+def _check(what: str, expected: str | None, got: str) -> None:
+    if expected is not None and expected != got:
         raise ChangedInput(
-            f"{what} changed: the run was specified with the digest {wanted[:16]}... "
-            f"(got {got[:16]}...); bring back the old one, or run a specification without digest"
+            f"{what} changed: the run was specified with the digest {expected[:16]}... "
+            f"(got {got[:16]}...); restore the old one, or run a specification without digest"
         )
 
 
 def _positions(spec: RunSpec, dataset: GraphDataset) -> tuple[int, ...]:
-    everything = range(len(dataset))
-    split = everything if spec.split == "all" else dataset.split_indices.get(spec.split, ())
+    all_positions = range(len(dataset))
+    split = all_positions if spec.split == "all" else dataset.split_indices.get(spec.split, ())
     if spec.graphs is None:
         return tuple(sorted(split))
     inside = set(split)
     for position in spec.graphs:
         if position not in inside:
             raise ValueError(
-                f"graphs must be in the split {spec.split!r} of {spec.dataset.name!r}, "
+                f"graphs must be in the split {spec.split!r} of {spec.dataset.title!r}, "
                 f"{len(inside)} of the positions 0..{len(dataset) - 1} (got {position})"
             )
     return spec.graphs
 
 
-def _baseline(spec: RunSpec, dataset: GraphDataset, model: Network) -> tuple[float, ...] | None:
+def _baseline(
+    spec: RunSpec, dataset: GraphDataset, network: LoadedNetwork
+) -> tuple[float, ...] | None:
     if not isinstance(spec.baseline, str):
         return spec.baseline
     if "baseline" not in spec.explainer_options(None):
         return None
     graphs = list(dataset) if spec.baseline == "all" else dataset.split(spec.baseline)
-    return tuple(float(mean) for mean in expected_output(model, graphs))
+    means = expected_output(
+        network.model,
+        graphs,
+        mode=TASKS[network.task],
+        return_type=spec.model.return_type,
+    )
+    return tuple(float(mean) for mean in means)
 
 
-def _identity(spec: RunSpec, dataset: GraphDataset, model: Network) -> dict[str, Any]:
-    """Everything that can change a number, the graph itself apart."""
+def _identity(spec: RunSpec, dataset: GraphDataset, network: LoadedNetwork) -> dict[str, Any]:
+    """Everything that can change a number, apart from the graph itself.
+
+    What was added later is left out where it has its default, so that older runs keep their names.
+    """
     options = {
         **options_for(spec.explainer.name, spec.dataset.name),
         **spec.explainer_options(None if spec.baseline is None else spec.baseline),
@@ -273,19 +331,24 @@ def _identity(spec: RunSpec, dataset: GraphDataset, model: Network) -> dict[str,
     splits = {name: list(part) for name, part in sorted(dataset.split_indices.items())}
     explainer = spec.create_explainer(None if spec.baseline is None else [0.5])
     packages = packages_of(spec.explainer.name, explainer)
-    return {
+    model: dict[str, Any] = {
+        "network": type(network.model).__name__,
+        "config": network.model.config if isinstance(network.model, Network) else {},
+        "digest": spec.model.digest,
+    }
+    if network.task != "classification":
+        model["task"] = network.task
+    if spec.model.return_type != "raw":
+        model["return_type"] = spec.model.return_type
+    identity = {
         "format": FORMAT,
         "dataset": {
-            "name": spec.dataset.name,
-            "options": spec.dataset.options,
+            "name": spec.dataset.title,
+            "options": spec.dataset.options if spec.dataset.name else {},
             "digest": dataset.digest,
             "splits": digest_of(splits),
         },
-        "model": {
-            "network": type(model).__name__,
-            "config": model.config,
-            "digest": spec.model.digest,
-        },
+        "model": model,
         "explainer": {"name": spec.explainer.name, "options": options},
         "removal": spec.removal,
         "sparsities": spec.sparsities,
@@ -293,3 +356,4 @@ def _identity(spec: RunSpec, dataset: GraphDataset, model: Network) -> dict[str,
         "device": torch.device(spec.device).type,
         "versions": {**versions_of(packages), **package_versions()},
     }
+    return identity if spec.target is None else {**identity, "target": spec.target}

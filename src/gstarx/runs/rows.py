@@ -1,24 +1,40 @@
-"""What the store knows of one graph: the columns, and a row of them as bytes."""
+"""One graph, one row: the columns, how a row is computed, and how it is encoded."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
+import os
+import platform
+import socket
+import sys
+import time
+import traceback
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pydantic_core import from_json, to_json
+from torch_geometric.data import Data
 
-from gstarx.explainers import Explanation
-from gstarx.metrics import METRICS
+from gstarx._version import __version__
+from gstarx.evaluation import Pipeline, recorded
+from gstarx.explainers import Explanation, NodeExplainer, versions_of
+from gstarx.gnn import restored
+from gstarx.metrics import METRICS, Reference
+from gstarx.models import load_source
+from gstarx.registry import ModelSource
 
-#: Changes whenever rows written before would mean something else.
+#: Increased whenever the meaning of existing rows would change.
 FORMAT = 1
-#: Columns that may differ between two runs of one specification.
+#: Columns that may differ between two runs of the same specification.
 VOLATILE = ("cpu_seconds", "wall_seconds", "finished", "host", "versions")
-#: How nodes are selected at a sparsity, and what the columns of the rule begin with.
+#: How nodes are selected at a sparsity, and the prefix of the columns of each rule.
 RULES = {"top": "", "positive": "positive_"}
 
 _NUMBERS = pa.list_(pa.float64())
@@ -53,12 +69,16 @@ SCHEMA = pa.schema(
         pa.field("finished", pa.float64()),
         pa.field("host", pa.string()),
         pa.field("versions", pa.string()),
+        pa.field("name", pa.string()),
+        pa.field("smiles", pa.string()),
     ]
 )
+#: Columns that stores written before they existed do not have.
+ADDED = ("name", "smiles")
 
 
 def row_key(run: str, graph: int) -> str:
-    """The key of a row: of everything that can change a number in it, and the graph.
+    """The key of a row: a digest of its run and its graph.
 
     >>> row_key("0" * 32, 1) == row_key("0" * 32, 2)
     False
@@ -67,19 +87,19 @@ def row_key(run: str, graph: int) -> str:
 
 
 def digest_of(content: Any) -> str:
-    """A digest of whatever JSON can hold, which does not depend on the order of keys."""
+    """A digest of JSON content that does not depend on the order of keys."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def request_name(run: str, spec: Mapping[str, Any]) -> str:
-    """The name under which a store remembers what was asked for: the run and its graphs."""
-    asked = json.dumps([spec["split"], spec["graphs"]])
-    return f"{run}-{hashlib.sha256(asked.encode()).hexdigest()[:8]}"
+    """The name of a request in a store: the run and a digest of its graphs."""
+    graphs = json.dumps([spec["split"], spec["graphs"]])
+    return f"{run}-{hashlib.sha256(graphs.encode()).hexdigest()[:8]}"
 
 
 def identity_in(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What the run of a request is the digest of."""
+    """The part of a request whose digest is the run."""
     return {k: v for k, v in request.items() if k not in ("name", "spec", "spec_digest")}
 
 
@@ -91,9 +111,9 @@ OF_A_RESULT = (
 
 
 def explanation_of(row: Mapping[str, Any]) -> Explanation:
-    """What the explainer answered, from the row that was kept of it."""
+    """The explanation in a row."""
     scores, errors = row["scores"], row["std_errors"]
-    # a search without scores has left what it selected at every sparsity
+    # without scores, there are the selections at every sparsity
     sets = {tuple(nodes) for nodes in row["selected"]} if scores is None else set()
     return Explanation.from_scores(
         None if scores is None else np.array(scores, dtype=np.float64),
@@ -110,9 +130,9 @@ def explanation_of(row: Mapping[str, Any]) -> Explanation:
 
 
 def encoded(row: dict[str, Any]) -> bytes:
-    """A row as one line of JSON; numbers come back bit by bit, infinite ones and NaN too.
+    """A row as one line of JSON that preserves every number exactly, also infinity and NaN.
 
-    Text that UTF-8 has no bytes for, as in the name of a file, is written with escapes.
+    Text that cannot be encoded in UTF-8, as in the name of a file, is written with escapes.
     """
     plain = {
         name: value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
@@ -132,3 +152,133 @@ def as_table(lines: Sequence[bytes]) -> pa.Table:
     rows = [decoded(line) for line in lines]
     columns = [pa.array([row.get(field.name) for row in rows], type=field.type) for field in SCHEMA]
     return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+
+class TaskResult(NamedTuple):
+    """The encoded row of a graph, and whether it failed."""
+
+    position: int
+    failed: bool
+    row: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Explains the graphs of a run, in the same way in every worker.
+
+    A row depends only on the task, the position and the graph: neither on the worker nor on what
+    it did before.
+    """
+
+    run_id: str
+    dataset: str
+    explainer_name: str
+    model: Any
+    explainer: NodeExplainer
+    removal: str
+    sparsities: tuple[float, ...]
+    seed: int
+    device: str
+    splits: dict[int, str]
+    #: Versions of the packages that can change a number, as of the start of the run.
+    versions: Mapping[str, str | None]
+    target: int | None = None
+    mode: str = "multiclass_classification"
+    return_type: str = "raw"
+    reference: Reference | None = None
+    #: A model of the user's own, which other machines import instead of receiving a pickle.
+    factory: ModelSource | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.factory is None:
+            return self.__dict__
+        return {**self.__dict__, "model": None, "_path": [p or os.getcwd() for p in sys.path]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        sys.path.extend(entry for entry in state.pop("_path", ()) if entry not in sys.path)
+        self.__dict__.update(state)
+        if self.factory is not None:
+            model = load_source(self.factory).model
+            self.__dict__["model"] = model.to(self.device) if hasattr(model, "to") else model
+
+    def run(self, position: int, data: Data) -> TaskResult:
+        """Explain one graph; an error becomes part of the row."""
+        row = self._empty_row(position, data)
+        try:
+            result = self._explain(position, on_device(data, self.device))
+            line = encoded({**row, **result, "finished": time.time()})
+            return TaskResult(position, False, line)
+        except Exception as error:
+            row |= {"error": _describe(error), "traceback": traceback.format_exc()}
+        return TaskResult(position, True, encoded({**row, "finished": time.time()}))
+
+    def lost(self, position: int, data: Data, reason: str) -> TaskResult:
+        """The row of a graph that crashed its workers."""
+        row = self._empty_row(position, data)
+        row |= {"error": f"WorkerLost: {reason}", "finished": time.time()}
+        return TaskResult(position, True, encoded(row))
+
+    def _empty_row(self, position: int, data: Data) -> dict[str, Any]:
+        return {
+            "key": row_key(self.run_id, position),
+            "run": self.run_id,
+            "dataset": self.dataset,
+            "split": self.splits.get(position),
+            "graph": position,
+            "explainer": self.explainer_name,
+            "num_nodes": int(data.num_nodes or 0),
+            "sparsities": self.sparsities,
+            "host": socket.gethostname(),
+            "versions": _versions(tuple(self.versions)),
+            "name": data.get("name") or None,
+            "smiles": data.get("smiles") or None,
+        }
+
+    def _explain(self, position: int, data: Data) -> dict[str, Any]:
+        pipeline = Pipeline(
+            self.model,
+            seed=self.seed,
+            target=self.target,
+            removal=self.removal,
+            mode=self.mode,
+            return_type=self.return_type,
+            reference=self.reference,
+        )
+        with restored(self.model):
+            start = time.perf_counter()
+            explanation = pipeline.explain(self.explainer, data, position)
+            wall = time.perf_counter() - start
+            evaluated = pipeline.evaluate(
+                data, explanation, sparsities=self.sparsities, rules=list(RULES)
+            )
+        row: dict[str, Any] = {**recorded(explanation), "wall_seconds": wall}
+        for rule, prefix in RULES.items():
+            row[f"{prefix}selected"] = [nodes.tolist() for nodes in evaluated[rule].selections]
+            for metric in METRICS:
+                row[prefix + metric] = [getattr(one, metric) for one in evaluated[rule].metrics]
+        return row
+
+
+def on_device(data: Data, device: str) -> Data:
+    """A copy of the graph on a device, or the graph itself if it is there."""
+    return data if device == "cpu" else copy.copy(data).to(device)
+
+
+@cache
+def package_versions() -> dict[str, str]:
+    """Installed versions of the packages that can change a number."""
+    others = ("numba", "numpy", "torch", "torch_geometric")
+    return {"gstarx": __version__, **{name: version(name) for name in others}}
+
+
+@cache
+def _versions(packages: tuple[str, ...]) -> str:
+    versions = {**versions_of(packages), **package_versions()}
+    return json.dumps({"python": platform.python_version(), **versions})
+
+
+def _describe(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return f"{type(error).__name__}, which cannot say what it is"

@@ -1,4 +1,4 @@
-"""Carrying out runs: from the start, from where they stopped, and what failed once more."""
+"""Run a specification, resume runs that were stopped, and retry graphs that failed."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from gstarx.runs.resolution import (
     resolve,
     trained_explainer,
 )
+from gstarx.runs.rows import TaskResult
 from gstarx.runs.specification import RunSpec, as_spec
-from gstarx.runs.store import Store, StoreError, Writer, check_format, disk, open_store
-from gstarx.runs.task import Done
+from gstarx.runs.store import Store, StoreError, Writer, check_format, open_store, storage_errors
 
 _LOG = logging.getLogger(__name__)
 ENGINES = ("local", "ray")
@@ -36,20 +36,20 @@ ENGINES = ("local", "ray")
 
 @dataclass(frozen=True)
 class RunReport:
-    """What a run did.
+    """The outcome of a run.
 
     Attributes
     ----------
     run
         The digest of everything that can change a number, as in the column ``run``.
     graphs
-        Number of graphs that were asked for.
+        Number of requested graphs.
     found
         How many of them were in the store already.
     done
-        How many were explained now, or failed now.
+        How many were processed now, including those that failed.
     failed
-        How many of all have failed, now or before.
+        How many of the requested graphs have failed, now or before.
     seconds
         Wall time.
     """
@@ -64,7 +64,7 @@ class RunReport:
 
 @dataclass(frozen=True)
 class _Engine:
-    """Who does the work."""
+    """Where graphs are explained, and by how many workers."""
 
     name: str
     workers: int | None
@@ -77,11 +77,11 @@ class _Engine:
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"workers must be at least 1 (got {self.workers!r})")
         if self.address is not None and self.name != "ray":
-            raise ValueError("address is of a Ray cluster: say engine='ray'")
+            raise ValueError("address is the address of a Ray cluster: use it with engine='ray'")
 
     def results(
         self, resolved: ResolvedRun, trained: Path | None, positions: Sequence[int]
-    ) -> Iterator[Done]:
+    ) -> Iterator[TaskResult]:
         if self.name == "local":
             return explain_locally(resolved, trained, positions, workers=self.workers)
         return explain_on_ray(
@@ -101,9 +101,9 @@ def run(
 ) -> RunReport:
     """Explain the graphs of a specification that the store does not have yet.
 
-    Every finished graph is in the store at once, and stays there whatever happens next: call it
-    again to go on. A graph that fails is a row with its error, and is not tried again by this. The
-    rows are the same with every engine and any number of workers, but for :data:`VOLATILE` columns.
+    Every finished graph is stored at once, and stays there whatever happens next: call this again
+    to continue. A graph that fails is stored as a row with its error and is not retried. The rows
+    are the same with every engine and any number of workers, except for :data:`VOLATILE` columns.
 
     Parameters
     ----------
@@ -111,15 +111,15 @@ def run(
         A :class:`RunSpec`, a dictionary that makes one, or the path of a ``.toml`` or ``.json``
         file.
     store
-        A directory; made if need be. It can hold any number of runs.
+        A directory, which is created if needed. It can hold any number of runs.
     engine
         ``"local"`` for processes on this machine, ``"ray"`` for a Ray cluster.
     workers
-        Number of processes, or the most tasks at a time on Ray; by default all cores.
+        Number of processes, or of simultaneous tasks on Ray; by default all cores.
     address
-        Of the Ray cluster; see :func:`gstarx.runs.on_ray.explain_on_ray`.
+        Address of the Ray cluster; see :func:`gstarx.runs.on_ray.explain_on_ray`.
     progress
-        Show a bar with rate and remaining time.
+        Show a progress bar with rate and remaining time.
     dataset
         The dataset that the specification names, if it has been loaded already; worker processes
         load their own.
@@ -127,11 +127,11 @@ def run(
     Raises
     ------
     ValueError
-        When the specification is not valid.
+        If the specification is not valid.
     ChangedInput
-        When data or weights are not those of the digests in the specification.
+        If data or weights do not match the digests in the specification.
     StoreInUse, StoreError
-        When another process has the store open, or it cannot be written.
+        If another process is writing to the store, or it cannot be written.
 
     Examples
     --------
@@ -152,10 +152,10 @@ def run(
     >>> report.done, report.failed, table.num_rows
     (3, 0, 3)
     """
-    how = _Engine(engine, workers, address, progress)
-    asked = as_spec(spec)
+    chosen = _Engine(engine, workers, address, progress)
+    spec = as_spec(spec)
     with one_thread(), open_store(store) as opened:
-        return _carried_out(opened, asked, MISSING, how, dataset)
+        return _execute(opened, spec, MISSING, chosen, dataset)
 
 
 def resume(
@@ -167,10 +167,10 @@ def resume(
     address: str | None = None,
     progress: bool = True,
 ) -> list[RunReport]:
-    """Go on with the runs of a store that were stopped.
+    """Resume the runs of a store that were stopped.
 
-    A run that cannot go on does not keep the others from it. A file about a run that is damaged is
-    named in the log.
+    A run that cannot be resumed does not affect the others. Damaged files in ``runs/`` are named
+    in the log.
 
     Parameters
     ----------
@@ -179,16 +179,16 @@ def resume(
     run
         Only this run; by default all.
     engine, workers, address, progress
-        As for :func:`run`, and not necessarily what they were before.
+        As for :func:`run`; they may differ from those of the first run.
 
     Raises
     ------
     ChangedInput
-        At the end, when data, weights or packages are not those that a run was begun with.
+        At the end, if data, weights or packages have changed since a run was started.
     StoreError
-        When the file about ``run`` is damaged.
+        If the file about ``run`` is damaged.
     """
-    return _again(store, run, MISSING, _Engine(engine, workers, address, progress))
+    return _resume(store, run, MISSING, _Engine(engine, workers, address, progress))
 
 
 def retry_failed(
@@ -200,15 +200,15 @@ def retry_failed(
     address: str | None = None,
     progress: bool = True,
 ) -> list[RunReport]:
-    """Do the graphs once more whose rows hold an error; new rows take the place of the old ones.
+    """Retry the graphs whose rows have an error; new rows replace the old ones.
 
-    Parameters are those of :func:`resume`.
+    The parameters are those of :func:`resume`.
     """
-    return _again(store, run, FAILED, _Engine(engine, workers, address, progress))
+    return _resume(store, run, FAILED, _Engine(engine, workers, address, progress))
 
 
-def _again(
-    store: str | os.PathLike[str], run: str | None, status: int, how: _Engine
+def _resume(
+    store: str | os.PathLike[str], run: str | None, status: int, engine: _Engine
 ) -> list[RunReport]:
     check_format(Path(store))
     with one_thread(), open_store(store) as opened:
@@ -221,44 +221,45 @@ def _again(
         if run is not None and run not in known:
             raise ValueError(unknown("run", run, dict.fromkeys(known)))
         chosen = [r for r, name in zip(requests, known, strict=True) if run in (None, name)]
-        return _all_of(opened, chosen, status, how)
+        return _resume_all(opened, chosen, status, engine)
 
 
-def _all_of(
-    store: Store, requests: Sequence[Mapping[str, Any]], status: int, how: _Engine
+def _resume_all(
+    store: Store, requests: Sequence[Mapping[str, Any]], status: int, engine: _Engine
 ) -> list[RunReport]:
-    """Carry out every request that can be; then raise what is wrong with the others."""
+    """Resume every request that can be; then raise the errors of the others."""
     reports: list[RunReport] = []
-    wrong: list[Exception] = []
+    errors: list[Exception] = []
     for request in requests:
         try:
             check_versions(request)
             spec = RunSpec.model_validate(request["spec"])
-            reports.append(_carried_out(store, spec, status, how, begun=request))
+            reports.append(_execute(store, spec, status, engine, request=request))
         except (ChangedInput, StoreError, ValueError, OSError) as error:
             if isinstance(error.__cause__, OSError):
-                raise  # a full disk is full for all of them
+                raise  # a full disk affects all of them
             error.add_note(f"the run {request['name']} was not resumed")
-            wrong.append(error)
-    if wrong:
-        for more in wrong[1:]:
-            wrong[0].add_note("\n".join([str(more), *more.__notes__]))
-        raise wrong[0]
+            errors.append(error)
+    if errors:
+        for other in errors[1:]:
+            errors[0].add_note("\n".join([str(other), *other.__notes__]))
+        raise errors[0]
     return reports
 
 
-def _carried_out(
+def _execute(
     store: Store,
     spec: RunSpec,
     status: int,
-    how: _Engine,
+    engine: _Engine,
     dataset: GraphDataset | None = None,
-    begun: Mapping[str, Any] | None = None,
+    request: Mapping[str, Any] | None = None,
 ) -> RunReport:
+    """Explain the graphs of a status; ``request`` is that of the run to resume."""
     start = time.perf_counter()
     resolved = resolve(spec, dataset=dataset)
-    if begun is not None:
-        check_unchanged(resolved, begun)
+    if request is not None:
+        check_unchanged(resolved, request)
     store.remember(resolved.name, resolved.request)
     before = store.statuses(resolved.run, len(resolved.dataset))[list(resolved.positions)]
     todo = [p for p, s in zip(resolved.positions, before.tolist(), strict=True) if s == status]
@@ -266,10 +267,11 @@ def _carried_out(
     if status == FAILED:
         failed -= len(todo)
     if todo:
-        with disk(store.path):
+        with storage_errors(store.path):
             trained = trained_explainer(resolved, store.trained, store.aside)
-        results = how.results(resolved, trained, todo)
-        failed += _written(results, Writer(store.directory(resolved.run)), resolved, todo, how)
+        results = engine.results(resolved, trained, todo)
+        writer = Writer(store.directory(resolved.run))
+        failed += _write_rows(results, writer, resolved, len(todo), engine.progress)
     return RunReport(
         run=resolved.run,
         graphs=len(resolved.positions),
@@ -280,34 +282,34 @@ def _carried_out(
     )
 
 
-def _written(
-    results: Iterator[Done],
+def _write_rows(
+    results: Iterator[TaskResult],
     writer: Writer,
     resolved: ResolvedRun,
-    todo: Sequence[int],
-    how: _Engine,
+    todo: int,
+    progress: bool,
 ) -> int:
-    """Keep every row as it comes; how many of them failed."""
+    """Store every row as it arrives; returns how many of them failed."""
     failed = 0
     bar = tqdm(
         total=len(resolved.positions),
-        initial=len(resolved.positions) - len(todo),
-        desc=f"{resolved.spec.explainer.name} on {resolved.spec.dataset.name}",
+        initial=len(resolved.positions) - todo,
+        desc=f"{resolved.spec.explainer.name} on {resolved.spec.dataset.title}",
         unit="graph",
-        disable=not how.progress,
+        disable=not progress,
         mininterval=0.5,
     )
     try:
         with bar:
-            for done in results:
-                writer.append(done.row)
-                failed += done.failed
+            for result in results:
+                writer.append(result.row)
+                failed += result.failed
                 bar.update()
-                if done.failed:
+                if result.failed:
                     bar.set_postfix(failed=failed, refresh=False)
         writer.finish()
     finally:
-        # an interrupt does not wait for the merging of files; workers end with the generator
+        # after an interrupt, files are not merged; workers end with the generator
         results.close()  # type: ignore[attr-defined]
         writer.abandon()
     return failed

@@ -1,4 +1,4 @@
-"""What a run is: every choice that makes its numbers, in one frozen and checked document."""
+"""The specification of a run: every choice that its numbers depend on, frozen and checked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -24,18 +25,24 @@ from gstarx._internal.atomic_write import write_whole
 from gstarx._internal.suggestions import unknown
 from gstarx.explainers import options_of
 from gstarx.metrics import SPARSITIES
+from gstarx.registry import DatasetSource, ModelSource
 
 SPLITS = ("train", "val", "test", "all")
-#: Options of explainers that the run itself decides.
-_OF_THE_RUN = {
+#: Options of explainers that are set by the run.
+_SET_BY_RUN = {
     "seed": "the run's own seed",
     "baseline": "the run's own baseline",
+    "reference": "the run's own reference",
     "progress": "the bar over graphs",
 }
 
 
+#: What a dataset's own fields say, and not its options.
+_SOURCES = ("name", "root", "file", "graphs")
+
+
 class _Checked(BaseModel):
-    """Frozen, and an unknown field is answered with the nearest one that there is."""
+    """Frozen; the error for an unknown field suggests the nearest one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
 
@@ -50,50 +57,116 @@ class _Checked(BaseModel):
 
 
 class DatasetSpec(_Checked):
-    """A dataset by name and content.
+    """A dataset and its content.
 
     Attributes
     ----------
     name
         One of :func:`gstarx.datasets.names`.
+    file
+        Instead of a name: a table of molecules, see :func:`gstarx.datasets.from_table`.
+    graphs
+        Instead of a name: ``module:factory``, a function that returns graphs, which every worker
+        calls.
     options
-        Options of :func:`gstarx.datasets.load`.
+        Options of :func:`gstarx.datasets.load`, or for a table or a factory the other fields of
+        :class:`gstarx.registry.DatasetSource`, such as ``label`` and ``task``.
     digest
-        Digest of its content. Without one, what is found counts, and is written down in the store.
+        Digest of its content. Without one, what is loaded counts, and is recorded in the store.
     root
-        The directory that holds the data; does not count for the result.
+        The directory that contains the data; it does not affect the result.
     """
 
-    name: str
+    name: str | None = None
+    file: str | None = None
+    graphs: str | None = None
     options: dict[str, JsonValue] = Field(default_factory=dict)
     digest: str | None = None
     root: str | None = None
 
     @field_validator("name")
     @classmethod
-    def _known(cls, name: str) -> str:
-        if name not in datasets.names():
+    def _known(cls, name: str | None) -> str | None:
+        if name is not None and name not in datasets.names():
             raise ValueError(unknown("dataset", name, datasets.names()))
         return name
 
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.name is None:
+            valid = [one.name for one in fields(DatasetSource) if one.name not in _SOURCES]
+            for option in self.options:
+                if option not in valid:
+                    raise ValueError(unknown("option of a dataset", option, valid))
+            self._source()
+        elif self.file is not None or self.graphs is not None:
+            raise ValueError("a dataset is a name, a file or graphs: exactly one of them")
+        return self
+
+    @property
+    def title(self) -> str:
+        """What to call it."""
+        return self._source().title
+
+    def load(self, *, progress: bool = False) -> datasets.GraphDataset:
+        """Load it, in any process."""
+        if self.name is not None:
+            return datasets.load(self.name, self.root, **self.options)
+        return datasets.load_source(self._source(), progress=progress)
+
+    def absolute(self) -> DatasetSpec:
+        """The same with a path that holds in every directory."""
+        if self.file is None:
+            return self
+        return self.model_copy(update={"file": os.path.abspath(self.file)})
+
+    def _source(self) -> DatasetSource:
+        options: dict[str, Any] = dict(self.options) if self.name is None else {}
+        return DatasetSource(name=self.name, file=self.file, graphs=self.graphs, **options)
+
 
 class ModelSpec(_Checked):
-    """A model by its weights.
+    """A model by its weights, or by the function that makes it.
 
     Attributes
     ----------
     weights
-        A file of :func:`gstarx.models.save_model` (``.safetensors``) or a published checkpoint
-        (``.pth``). Where it lies does not count for the result.
+        A file of :func:`gstarx.models.save_model` (``.safetensors``), a published checkpoint
+        (``.pth``), or with ``factory`` a state dictionary. Its path does not affect the result.
+    factory
+        ``module:factory``, a function without arguments that returns a model of your own. Every
+        worker imports it.
     options
         Options of :func:`gstarx.models.load_published_checkpoint`.
+    task
+        What the model does: one of :data:`gstarx.registry.TASKS`; by default what its file says, or
+        else ``"classification"``.
+    return_type
+        What it returns: ``"raw"`` outputs, ``"probs"`` or ``"log_probs"``.
     digest
-        The :func:`gstarx.models.digest` of the weights. Without one, what is found counts.
+        The :func:`gstarx.models.digest` of the weights. Without one, what is loaded counts.
     """
 
-    weights: str
+    weights: str | None = None
+    factory: str | None = None
     options: dict[str, JsonValue] = Field(default_factory=dict)
+    task: Literal["classification", "binary", "multilabel", "regression"] | None = None
+    return_type: Literal["raw", "probs", "log_probs"] = "raw"
     digest: str | None = None
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.weights is None and self.factory is None:
+            raise ValueError("a model has weights or a factory (got neither)")
+        if self.factory is not None and ":" not in self.factory:
+            raise ValueError(f"a factory is written module:function (got {self.factory!r})")
+        return self
+
+    @property
+    def source(self) -> ModelSource:
+        """Where it comes from."""
+        weights = None if self.weights is None else Path(self.weights)
+        return ModelSource(self.factory, weights, task=self.task)
 
 
 class ExplainerSpec(_Checked):
@@ -122,34 +195,36 @@ class ExplainerSpec(_Checked):
     def _known_options(self) -> Self:
         valid = valid_options(self.name)
         for option in self.options:
-            if option in _OF_THE_RUN:
-                raise ValueError(f"option {option!r} is not an explainer's: {_OF_THE_RUN[option]}")
+            if option in _SET_BY_RUN:
+                raise ValueError(f"option {option!r} is set by the run: {_SET_BY_RUN[option]}")
             if valid and option not in valid:
                 raise ValueError(unknown(f"option of {self.name!r}", option, valid))
         return self
 
 
 class RunSpec(_Checked):
-    """A run: which graphs, which model, which explainer, judged how.
+    """A run: which graphs, which model, which explainer, and how it is evaluated.
 
     Attributes
     ----------
     dataset, model, explainer
-        As their own classes say; a string is a name, or for the model the path of its weights.
+        See their classes; a string is a name or, for the model, the path of its weights.
     split
         ``"train"``, ``"val"``, ``"test"`` or ``"all"`` graphs.
     graphs
-        Positions in the dataset, all in the split; by default the whole split.
+        Positions in the dataset, all in the split; by default the entire split.
     removal
-        What it means that a node is not there, for the metrics, and for explainers that ask unless
-        their options say otherwise.
+        How nodes are removed, for the metrics, and for explainers that have this option unless
+        their options set it.
     baseline
-        What the payoff is compared with, for explainers that ask: a split over which the model's
-        output is averaged, a number per class, or nothing.
+        What the payoff is compared with, for explainers that have this option: a split over which
+        the model's output is averaged, a number per class, or nothing.
     sparsities
-        Where every explanation is judged.
+        The sparsities at which every explanation is evaluated.
+    target
+        The class or output to explain; by default the predicted class.
     seed
-        Every graph gets a seed of its own from it, by its position in the dataset.
+        Every graph derives its own seed from it and its position in the dataset.
     device
         The torch device that models and graphs are put on.
 
@@ -174,6 +249,7 @@ class RunSpec(_Checked):
     removal: Literal["remove", "split", "zero_filling"] = "remove"
     baseline: Literal["train", "val", "test", "all"] | tuple[float, ...] | None = None
     sparsities: tuple[float, ...] = SPARSITIES
+    target: int | None = Field(default=None, ge=0)
     seed: int = Field(default=0, ge=0, lt=2**63)
     device: str = "cpu"
 
@@ -221,14 +297,15 @@ class RunSpec(_Checked):
             raise ValueError(str(error)) from error
         return self
 
-    def create_explainer(self, baseline: Any) -> explainers.NodeExplainer:
-        """The explainer, with a baseline if it takes one; not trained."""
-        return explainers.create(
-            self.explainer.name, dataset=self.dataset.name, **self.explainer_options(baseline)
-        )
+    def create_explainer(self, baseline: Any, reference: Any = None) -> explainers.NodeExplainer:
+        """The explainer, with a baseline and a reference if it takes them; not trained."""
+        options = self.explainer_options(baseline)
+        if "reference" in valid_options(self.explainer.name):
+            options["reference"] = reference
+        return explainers.create(self.explainer.name, dataset=self.dataset.name, **options)
 
     def explainer_options(self, baseline: Any) -> dict[str, Any]:
-        """The options that the run gives to the explainer, beyond the dataset's settings."""
+        """The options that the run passes to the explainer, beyond the dataset's settings."""
         valid = valid_options(self.explainer.name)
         options: dict[str, Any] = dict(self.explainer.options)
         if "removal" in valid:
@@ -259,7 +336,7 @@ def read_spec(path: str | os.PathLike[str]) -> RunSpec:
     Raises
     ------
     FileNotFoundError, ValueError
-        When there is no such file, it cannot be read, or it says something that is not valid.
+        If there is no such file, or its content is not valid.
     """
     path = _checked(path)
     text = path.read_text(encoding="utf-8")
@@ -273,7 +350,7 @@ def read_spec(path: str | os.PathLike[str]) -> RunSpec:
 
 
 def write_spec(spec: RunSpec, path: str | os.PathLike[str]) -> None:
-    """Write a specification as ``.toml`` or ``.json``, whole or not at all.
+    """Write a specification as ``.toml`` or ``.json``, completely or not at all.
 
     Examples
     --------
@@ -301,7 +378,7 @@ def _checked(path: str | os.PathLike[str]) -> Path:
 
 
 def _as_toml(content: Mapping[str, Any]) -> str:
-    """Plain values first, then a table for each dictionary; what is ``None`` is left out."""
+    """Plain values first, then a table for each dictionary; ``None`` is omitted."""
     lines = [
         f"{key} = {_toml_value(value)}"
         for key, value in content.items()
@@ -316,7 +393,7 @@ def _as_toml(content: Mapping[str, Any]) -> str:
 
 def _toml_value(value: Any) -> str:
     if value is None:
-        raise ValueError("TOML has no word for None, which an option has: write a .json file")
+        raise ValueError("an option is None, which TOML cannot express: write a .json file")
     if isinstance(value, dict):
         inside = ", ".join(f"{_toml_value(k)} = {_toml_value(v)}" for k, v in value.items())
         return "{ " + inside + " }" if inside else "{}"
@@ -324,6 +401,6 @@ def _toml_value(value: Any) -> str:
         return "[" + ", ".join(map(_toml_value, value)) + "]"
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
-    # otherwise values are written as in JSON; not in ASCII, whose escapes of characters beyond 16
-    # bits TOML does not know, while it wants one character escaped that JSON does not
+    # as in JSON, but not in ASCII: TOML does not support its surrogate escapes, and requires one
+    # character to be escaped that JSON does not
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -1,4 +1,4 @@
-"""Where the rows are kept: a directory of Parquet that survives whatever happens to its writer."""
+"""The store of rows: a directory of Parquet files that survives a crash of its writer."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import errno
 import json
 import logging
 import os
+import socket
+import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +21,28 @@ from numpy.typing import NDArray
 from gstarx._internal.atomic_write import left_behind, write_whole
 from gstarx._internal.suggestions import unknown
 from gstarx.runs import parquet_parts
-from gstarx.runs.journal import Journal
-from gstarx.runs.lock import locked
 from gstarx.runs.rows import FORMAT, SCHEMA, digest_of, identity_in, request_name
 
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
 _LOG = logging.getLogger(__name__)
-#: Rows after which a journal becomes Parquet.
-ROWS_PER_PIECE = 1_000
-#: Pieces that are not full, after which they are merged.
-MERGED_AT = 20
+#: Rows after which a journal becomes a Parquet part.
+ROWS_PER_PART = 1_000
+#: Number of parts after which those that are not full are merged.
+PARTS_PER_MERGE = 20
+#: Errors of file systems without locks.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EINVAL)
 
 
 class StoreError(RuntimeError):
     """A store cannot be read or written."""
+
+
+class StoreInUse(RuntimeError):
+    """Another process is writing to the store."""
 
 
 class Store:
@@ -42,18 +54,18 @@ class Store:
         self.aside = path / "aside"
 
     def directory(self, run: str) -> Path:
-        """Where the rows of a run are."""
+        """The directory of the rows of a run."""
         return self.path / "rows" / f"run={run}"
 
     def statuses(self, run: str, count: int) -> NDArray[np.uint8]:
-        """For each of so many graphs whether it is missing, done or failed."""
-        with disk(self.path):
+        """For each of ``count`` graphs whether it is missing, done or failed."""
+        with storage_errors(self.path):
             return parquet_parts.statuses(self.directory(run), count)
 
     def remember(self, name: str, request: Mapping[str, Any]) -> None:
-        """Write down what was asked for, so that it can be resumed; anew where it is damaged."""
+        """Store a request, so that it can be resumed; a damaged file is replaced."""
         path = self.path / "runs" / f"{name}.json"
-        with disk(self.path):
+        with storage_errors(self.path):
             if path.exists():
                 try:
                     _read_request(path)
@@ -63,115 +75,114 @@ class Store:
             write_whole(path, json.dumps(request, indent=2).encode())
 
     def requests(self) -> list[dict[str, Any]]:
-        """All that was ever asked for, oldest first; files that are damaged are in the log."""
-        found, problems = self.read_requests()
+        """All requests, oldest first; damaged files are named in the log."""
+        requests, problems = self.read_requests()
         for problem in problems.values():
             _LOG.warning("%s", problem)
-        return found
+        return requests
 
     def read_requests(self) -> tuple[list[dict[str, Any]], dict[str, StoreError]]:
-        """All that was ever asked for, oldest first, and what is wrong with other files, by run."""
-        found: list[tuple[int, dict[str, Any]]] = []
+        """All requests, oldest first, and the problems of damaged files, by name."""
+        requests: list[tuple[int, dict[str, Any]]] = []
         problems: dict[str, StoreError] = {}
-        for path in _inside(self.path / "runs"):
+        for path in _list(self.path / "runs"):
             if path.suffix != ".json" or path.name.startswith("."):
-                continue  # with a dot: being written, or left behind by a process that was killed
+                continue  # a dot: unfinished, perhaps of a process that was killed
             try:
-                found.append((path.stat().st_mtime_ns, _read_request(path)))
+                requests.append((path.stat().st_mtime_ns, _read_request(path)))
             except FileNotFoundError:
-                continue  # set aside meanwhile
+                continue  # set aside in the meantime
             except OSError as error:
-                text = f"{path} cannot be read ({error.strerror}): see to its permissions"
+                text = f"{path} cannot be read ({error.strerror}): check its permissions"
                 problems[path.stem] = StoreError(text)
             except ValueError as error:
                 problems[path.stem] = StoreError(
                     f"{path} is damaged ({error}). The rows of the run are safe: run its "
-                    "specification again, which writes the file anew and goes on where it was, or "
+                    "specification again, which restores the file and continues the run, or "
                     "move the file out of the store"
                 )
-        found.sort(key=lambda pair: pair[0])
-        return [request for _, request in found], problems
+        requests.sort(key=lambda pair: pair[0])
+        return [request for _, request in requests], problems
 
 
 class Writer:
-    """The rows of one run, being written."""
+    """Writes the rows of one run."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._aside = directory.parent.parent / "aside"
-        self._journal: Journal | None = None
-        self._pieces = 0
+        self._journal: parquet_parts.Journal | None = None
+        self._parts = 0
 
     def append(self, row: bytes) -> None:
-        """Keep an encoded row: from now on it outlives this process."""
-        with disk(self._directory):
+        """Store an encoded row, which then survives this process."""
+        with storage_errors(self._directory):
             if self._journal is None:
                 self._directory.mkdir(parents=True, exist_ok=True)
-                self._journal = Journal(parquet_parts.journal_path(self._directory))
+                self._journal = parquet_parts.Journal(parquet_parts.journal_path(self._directory))
             self._journal.append(row)
-            if self._journal.lines >= ROWS_PER_PIECE:
+            if self._journal.lines >= ROWS_PER_PART:
                 self._seal()
-                if self._pieces % MERGED_AT == 0:
-                    parquet_parts.compact(self._directory, least=MERGED_AT)
+                if self._parts % PARTS_PER_MERGE == 0:
+                    parquet_parts.compact(self._directory, min_parts=PARTS_PER_MERGE)
 
     def finish(self) -> None:
-        """Turn everything into Parquet, in few files."""
-        with disk(self._directory):
+        """Convert all rows to Parquet, in few files."""
+        with storage_errors(self._directory):
             self._seal()
-            parquet_parts.compact(self._directory, least=2)
+            parquet_parts.compact(self._directory, min_parts=2)
 
     def abandon(self) -> None:
-        """Let go of the journal as it is; the next process to open the store will see to it."""
+        """Close the journal as it is; the next process that opens the store converts it."""
         if self._journal is not None:
             journal, self._journal = self._journal, None
             try:
                 journal.close()
             except OSError as error:
-                # whatever ended the run is to be said, not this
-                _LOG.warning("%s was not pushed to the disk: %s", journal.path, error)
+                # not raised, because it would hide the error that ended the run
+                _LOG.warning("%s was not written to the disk: %s", journal.path, error)
 
     def _seal(self) -> None:
         if self._journal is not None:
             journal, self._journal = self._journal, None
             journal.close()
             parquet_parts.seal(journal.path, self._aside)
-            self._pieces += 1
+            self._parts += 1
 
 
 @contextmanager
 def open_store(path: str | os.PathLike[str]) -> Iterator[Store]:
-    """A store to write to, made if need be, for this process alone.
+    """A store to write to, created if needed, for this process alone.
 
-    What a process that was killed left behind is put in order first.
+    The files of a process that was killed are cleaned up first.
 
     Raises
     ------
     StoreInUse
-        When another process has it open.
+        If another process has it open.
     StoreError
-        When it is no store, was written in another format, or cannot be written.
+        If it is not a store, was written in another format, or cannot be written.
     """
     path = Path(path)
-    with disk(path):
+    with storage_errors(path):
         if path.exists() and not path.is_dir():
             raise StoreError(f"a store is a directory (got the file {path})")
         mark = path / "store.json"
-        # a process that was killed at the very beginning has left the lock and no more
-        known = {path / "lock", path / "lock.holder", *left_behind(path)}
-        strange = sorted(set(_inside(path)) - known)
-        if strange and not mark.exists():
-            raise StoreError(
-                f"{path} is not a store: it has no store.json, but {strange[0].name!r}"
-            )
+        # a process that was killed at the very beginning has left only these
+        expected = {path / "lock", path / "lock.holder", *left_behind(path)}
+        others = sorted(set(_list(path)) - expected)
+        if others and not mark.exists():
+            raise StoreError(f"{path} is not a store: it has no store.json, but {others[0].name!r}")
         path.mkdir(parents=True, exist_ok=True)
-    with _lock(path):
+    with ExitStack() as stack:
         store = Store(path)
-        with disk(path):
+        with storage_errors(path):
+            stack.enter_context(locked(path / "lock"))
             if not mark.exists():
                 write_whole(mark, json.dumps({"format": FORMAT}).encode())
             check_format(path)
             for directory in (path, path / "runs", path / "trained"):
-                parquet_parts.set_aside_parts(directory, store.aside)
+                parquet_parts.set_aside_unfinished(directory, store.aside)
             for directory in _runs(path):
                 if directory.is_dir():
                     parquet_parts.recover(directory, store.aside)
@@ -186,7 +197,7 @@ def read(
     run: str | None = None,
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
-    """All rows of a store, also while another process is writing to it.
+    """Read the rows of a store, even while another process is writing to it.
 
     Parameters
     ----------
@@ -200,13 +211,13 @@ def read(
     Returns
     -------
     pyarrow.Table
-        The last row of every graph and run, by run and graph. ``.to_pandas()`` makes a data frame,
-        where pandas is installed.
+        The last row of every graph, ordered by run and graph. ``.to_pandas()`` converts it to a
+        data frame if pandas is installed.
 
     Raises
     ------
     StoreError
-        When there is no store, it was written in another format, or a file in it is damaged.
+        If there is no store, it was written in another format, or a file in it is damaged.
     """
     path = Path(store)
     check_format(path)
@@ -224,7 +235,7 @@ def read(
 
 
 def check_format(path: Path) -> None:
-    """Raise unless there is a store of this format."""
+    """Raise StoreError unless there is a store of this format."""
     mark = path / "store.json"
     try:
         if not mark.is_file():
@@ -240,20 +251,20 @@ def check_format(path: Path) -> None:
     if got != FORMAT:
         raise StoreError(
             f"{path} was written by another version, in format {got!r}: this version reads and "
-            f"writes format {FORMAT}; use that version, or begin a new store"
+            f"writes format {FORMAT}; use that version, or start a new store"
         )
 
 
 @contextmanager
-def disk(path: Path) -> Iterator[None]:
-    """Say of an error of the file system what it means for the run."""
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turn errors of the file system into StoreError."""
     try:
         yield
     except OSError as error:
         reasons = {
             errno.ENOSPC: "the disk is full",
             errno.EDQUOT: "the quota is used up",
-            errno.EFBIG: "no file may be larger",
+            errno.EFBIG: "the file is too large",
             errno.EROFS: "the file system is read-only",
             errno.EACCES: "access is not permitted",
             errno.EPERM: "access is not permitted",
@@ -261,38 +272,74 @@ def disk(path: Path) -> Iterator[None]:
         reason = reasons.get(error.errno or 0, "the file system failed")
         raise StoreError(
             f"cannot write to the store at {path}: {reason} ({error}). What was stored before is "
-            "safe: see to it, and resume"
+            "safe: fix the problem and resume"
         ) from error
     except pa.ArrowInvalid as error:
-        raise damaged(error) from error
+        raise _damaged(error) from error
 
 
-def damaged(error: Exception) -> StoreError:
-    """What to do about a file whose checksums are wrong."""
+def _damaged(error: Exception) -> StoreError:
+    """The error for a file with wrong checksums."""
     return StoreError(
-        f"a file is damaged: {error}. Move it out of the store; the graphs in it will be done "
-        "again by resume"
+        f"a file is damaged: {error}. Move it out of the store and resume, which computes its "
+        "graphs again"
     )
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    lock = locked(path / "lock")
-    with disk(path):
-        lock.__enter__()
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock on a file inside the block.
+
+    The system releases the lock when the process ends, even if it is killed. The file itself
+    remains, and ``<name>.holder`` next to it names the last process that held it.
+
+    Raises
+    ------
+    StoreInUse
+        At once, if another process or another thread of this one holds it.
+    """
+    holder = path.with_suffix(".holder")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
+        try:
+            _take(descriptor)
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                raise
+            raise StoreInUse(
+                f"{path.parent} is in use by {_describe(holder)}: wait until it has ended, or use "
+                "another store"
+            ) from None
+        process = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
+        holder.write_text(json.dumps(process), encoding="utf-8")
         yield
     finally:
-        lock.__exit__(None, None, None)
+        os.close(descriptor)
+
+
+def _take(descriptor: int) -> None:
+    if sys.platform == "win32":
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _describe(holder: Path) -> str:
+    try:
+        process = json.loads(holder.read_text(encoding="utf-8"))
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(process["since"]))
+        return f"process {process['pid']} on {process['host']} since {since}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"
 
 
 def _runs(path: Path) -> list[Path]:
-    """The directories of rows."""
-    return [entry for entry in _inside(path / "rows") if entry.name.startswith("run=")]
+    """The directories of the runs' rows."""
+    return [entry for entry in _list(path / "rows") if entry.name.startswith("run=")]
 
 
-def _inside(directory: Path) -> list[Path]:
-    """What is in a directory, if it is there; a closed one is not empty, as it is for glob."""
+def _list(directory: Path) -> list[Path]:
+    """The entries of a directory, if it exists; unlike glob, raises if it cannot be read."""
     try:
         return sorted(directory.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -306,32 +353,32 @@ def _read_run(directory: Path, columns: Sequence[str] | None) -> pa.Table:
         try:
             return parquet_parts.read_rows(directory, columns)
         except FileNotFoundError:
-            # merged into another file meanwhile: look again
+            # merged into another file in the meantime: try again
             if attempt == 9:
                 raise
         except OSError as error:
             raise StoreError(f"cannot read the store: {error}") from error
         except pa.ArrowInvalid as error:
-            raise damaged(error) from error
+            raise _damaged(error) from error
     raise AssertionError
 
 
 def _read_request(path: Path) -> dict[str, Any]:
-    """What was asked for, if the file says what its name is the digest of.
+    """The request in a file, after checking its digests.
 
     Raises
     ------
     OSError, ValueError
-        When it cannot be read, and when it is damaged.
+        If it cannot be read or is damaged.
     """
     try:
         request: dict[str, Any] = json.loads(path.read_bytes())
         spec, identity = request["spec"], identity_in(request)
         intact = path.stem == request["name"] == request_name(digest_of(identity), spec)
         if not intact or request.get("spec_digest", digest_of(spec)) != digest_of(spec):
-            raise ValueError("its content is not that of its digests")
+            raise ValueError("its content does not match its digests")
     except IsADirectoryError:
         raise ValueError("it is a directory") from None
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"it is no request: {error!r}") from error
+        raise ValueError(f"it is not a request: {error!r}") from error
     return request

@@ -1,7 +1,7 @@
-"""A worker process of the local engine: positions come in, rows go out, a line each.
+"""The main program of a local worker process: reads positions and writes rows, a line each.
 
-``python -m gstarx.runs.worker`` reads its set-up and then positions from standard input, and ends
-when that does: it never outlives the process that started it.
+``python -m gstarx.runs.worker`` reads its setup and then positions from standard input, and exits
+when that is closed, so that it never outlives the process that started it.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from typing import IO, Any
 
 
 def main() -> None:
-    """Work until there are no more positions."""
-    # an interrupt is for the process at the other end, which closes the pipe
+    """Explain graphs until there are no more positions."""
+    # Ctrl-C is for the parent process, which closes the pipe
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    answers = _own_output()
+    output = _take_stdout()
     positions: queue.SimpleQueue[int] = queue.SimpleQueue()
     setup = json.loads(sys.stdin.buffer.readline() or b"null")
     if setup is None:
         return
     threading.Thread(target=_listen, args=(positions,), daemon=True).start()
     try:
-        resolved, task = _resolved(setup)
+        resolved, task = _resolve(setup)
     except Exception as error:
-        answers.write(b"failed %s\n" % json.dumps(f"{type(error).__name__}: {error}").encode())
-        answers.flush()
+        output.write(b"failed %s\n" % json.dumps(f"{type(error).__name__}: {error}").encode())
+        output.flush()
         return
-    answers.write(b"ready\n")
-    answers.flush()
+    output.write(b"ready\n")
+    output.flush()
     while True:
-        done = task.run(position := positions.get(), resolved.graph(position))
+        result = task.run(position := positions.get(), resolved.graph(position))
         try:
-            answers.write(b"%d %d %s\n" % (done.position, done.failed, done.row))
-            answers.flush()
+            output.write(b"%d %d %s\n" % (result.position, result.failed, result.row))
+            output.flush()
         except BrokenPipeError:
-            # nobody is there to take it; nothing of it is left to be written at exit
+            # the parent is gone; at a normal exit, Python would try to write the rest
             os._exit(0)
 
 
-def _own_output() -> IO[bytes]:
-    """Standard output for us alone: what anybody else prints goes to standard error."""
+def _take_stdout() -> IO[bytes]:
+    """Standard output for rows alone: whatever else is printed goes to standard error."""
     sys.stdout.flush()
     own = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -55,11 +55,11 @@ def _own_output() -> IO[bytes]:
 def _listen(positions: queue.SimpleQueue[int]) -> None:
     for line in sys.stdin.buffer:
         positions.put(int(line))
-    # the other end is gone, or wants us gone, in the middle of a graph or not
+    # the parent is gone or has closed the pipe, whether or not a graph is being explained
     os._exit(0)
 
 
-def _resolved(setup: dict[str, Any]) -> tuple[Any, Any]:
+def _resolve(setup: dict[str, Any]) -> tuple[Any, Any]:
     import torch
 
     from gstarx.runs.resolution import resolve
@@ -71,7 +71,7 @@ def _resolved(setup: dict[str, Any]) -> tuple[Any, Any]:
         RunSpec.model_validate(setup["spec"]), None if baseline is None else tuple(baseline)
     )
     if resolved.run != setup["run"]:
-        raise RuntimeError("a worker must find what the run was begun with: something changed")
+        raise RuntimeError("the data, weights or packages have changed since the run was started")
     trained = setup["trained"]
     return resolved, resolved.task(None if trained is None else Path(trained))
 

@@ -1,4 +1,4 @@
-"""What every value returns."""
+"""The result of every value, and warnings about its precision."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Allocation:
-    """How a value shares the worth of a game among its players, and how far to trust it.
+    """The values of all players of a game, with their precision.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Allocation:
     exact
         Whether the values follow from every coalition that matters (no sampling, no truncation).
     evaluations
-        Number of distinct coalitions the game was asked for.
+        Number of distinct coalitions that were evaluated.
     residual
         Largest gap, over components and games, between the values' sum and the component's worth.
     converged
@@ -54,11 +54,11 @@ class ConvergenceWarning(UserWarning):
 
 
 class PrecisionWarning(UserWarning):
-    """A sample was too thin for the graph: take the standard errors, and the scores, with care."""
+    """The sample was too small for the graph: use standard errors and scores with caution."""
 
 
 class PrecisionError(ValueError):
-    """A value cannot be estimated soundly for so many players: nothing was evaluated."""
+    """A value cannot be estimated reliably for so many players: nothing was evaluated."""
 
 
 #: Standard errors above this share of the largest score are worth a warning.
@@ -75,14 +75,14 @@ def warn_if_noisy(
 ) -> None:
     """Warn when the largest standard error exceeds a quarter of the largest score.
 
-    Each of several games at once is judged by itself. The message names the number of evaluations
-    that would bring the error down to a quarter, as errors fall with its root, and then ``advice``.
+    Each of several games is checked separately. The message names the number of evaluations that
+    would reduce the error to a quarter, as errors fall with its square root, and then ``advice``.
     """
     if not values.size:
         return
     error = np.nan_to_num(std_error).reshape(len(values), -1).max(axis=0)
     score = np.abs(values).reshape(len(values), -1).max(axis=0)
-    # what is left of worths that cancel out is rounding, not noise
+    # if worths cancel, the remainder is rounding, not noise
     excess = np.where(error > 1e-12, error / np.maximum(_NOISY * score, 1e-100), 0.0)
     worst = int(np.argmax(excess))
     if excess[worst] <= 1:
@@ -119,10 +119,10 @@ def within_range(
     evaluations: int,
     total: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Values (n, q) of marginal contributions, cut back to the range of the worths with a warning.
+    """Values (n, q) of marginal contributions, clipped to the range of worths with a warning.
 
-    What a player adds never exceeds the largest less the smallest worth, ``span`` (q,). If the
-    values have to sum to ``total`` (q,), the others make up for what was cut.
+    What a player adds never exceeds the largest minus the smallest worth, ``span`` (q,). If the
+    values have to sum to ``total`` (q,), the others make up for what was clipped.
     """
     size = np.abs(values).max(axis=0, initial=0.0)
     # beyond rounding
@@ -148,7 +148,7 @@ def within_range(
 def _cut(
     values: NDArray[np.float64], span: NDArray[np.float64], total: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The values nearest to these within the span that sum to the total: all shifted, then cut."""
+    """The nearest values within the span that sum to the total: all shifted, then clipped."""
     high = np.abs(values).max(axis=0) + span
     low = -high
     for _ in range(100):
@@ -160,6 +160,6 @@ def _cut(
 
 
 def _rounded_up(number: float) -> int:
-    """A number of two digits and zeros that is not smaller."""
+    """Round a number up to two significant digits."""
     unit: int = 10 ** max(0, math.floor(math.log10(max(number, 1.0))) - 1)
     return math.ceil(number / unit - 1e-9) * unit

@@ -95,14 +95,14 @@ def inessential_game(value: Value, worths: ArrayLike, graph: CommunicationGraph)
     HN, Myerson and Shapley have it. With associated consistency and continuity it determines HN
     (Theorem E.3).
     """
-    own = np.asarray(worths, dtype=np.float64)
-    return _largest(value(additive_game(own), graph).values - own)
+    player_worths = np.asarray(worths, dtype=np.float64)
+    return _largest(value(additive_game(player_worths), graph).values - player_worths)
 
 
 def continuity(
     value: Value, v: Game, graph: CommunicationGraph, *, scale: float = 1e-6, seed: int = 0
 ) -> float:
-    """How far the values move per unit of change in the worths, for one random small change.
+    """How much the values change per unit of change in the worths, for one random small change.
 
     All three values are linear, so this stays bounded however small ``scale`` is: by the largest
     row sum of absolute coalition weights. A value that jumps would grow like ``1 / scale``.
@@ -133,13 +133,13 @@ def fairness(value: Value, v: Game, graph: CommunicationGraph) -> float:
     """Largest difference, over edges, in what its two ends lose when it is cut (Property F.4).
 
     Myerson has it, and is the only value that has it together with component efficiency (Theorem
-    F.5). HN does not. Shapley has it idly: nobody loses anything.
+    F.5). HN does not. Shapley has it trivially: no player loses anything.
     """
-    whole = value(v, graph).values
+    uncut = value(v, graph).values
     worst = 0.0
     for edge, (i, j) in enumerate(graph.edges):
         cut = CommunicationGraph(graph.num_nodes, np.delete(graph.edges, edge, axis=0))
-        loss = whole - value(v, cut).values
+        loss = uncut - value(v, cut).values
         worst = max(worst, _largest(loss[i] - loss[j]))
     return worst
 

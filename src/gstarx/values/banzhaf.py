@@ -1,7 +1,7 @@
 """The Banzhaf value and, for other probabilities of presence, the binomial semivalues.
 
-It knows no graph either, but it is what fidelity asks for: over all sets of nodes, the sums of
-Banzhaf values fit the difference between the worth of a set and that of all the others best.
+It ignores the graph, like the Shapley value, but matches fidelity: over all sets of nodes, sums of
+Banzhaf values are the best fit of the difference between the worths of a set and its complement.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from gstarx.values.allocation import Allocation, warn_if_noisy, warn_if_unknown,
 from gstarx.values.budget import check_budget
 from gstarx.values.coalition_sampling import small_sample_factor
 from gstarx.values.cross_fitting import Membership, corrected, cross_fit, fold_of
-from gstarx.values.worths import ask_once, everybody, in_columns, without
+from gstarx.values.worths import evaluate_once, everybody, in_columns, without
 
-#: With more players nobody draws the same coalition twice.
+#: With more players, the same coalition is practically never drawn twice.
 _FEW_PLAYERS = 40
 #: Random numbers drawn at once (8 MB).
 _CELLS = 1 << 20
@@ -30,19 +30,19 @@ def banzhaf_value(
     """The exact Banzhaf value: what a player adds to a random coalition of the others.
 
     ``phi_i = E[v(S + i) - v(S)]``, where every other player is in ``S`` with probability
-    ``presence``, independently. With one half all coalitions count alike: that is the value of
-    Banzhaf, and the least-squares fit of ``v(S) - v(N - S)`` by ``sum of phi over S less sum of phi
-    over N - S`` over all ``S``. For games without interactions of three players and more it equals
-    the Shapley value. It is not efficient: ``residual`` says by how much.
+    ``presence``, independently. With one half all coalitions have equal weight: that is the Banzhaf
+    value, and the least-squares fit of ``v(S) - v(N - S)`` by ``sum of phi over S minus sum of phi
+    over N - S`` over all ``S``. For games without interactions of three or more players it equals
+    the Shapley value. It is not efficient: ``residual`` is the gap.
 
     Parameters
     ----------
     v
-        The game; asked once for every non-empty coalition, connected or not.
+        The game; evaluated once on every non-empty coalition, connected or not.
     n
         Number of players.
     presence
-        Probability that another player is there, between 0 and 1.
+        Probability that another player is present, between 0 and 1.
     max_coalitions
         Refuse games with more coalitions than this.
 
@@ -67,7 +67,7 @@ def banzhaf_value(
     columns = in_columns(worths)
     members = unpack(masks, n).astype(np.float64)
     sizes = members.sum(axis=1)
-    # of a coalition and one player's choice: what the others' choices weigh, and its sign
+    # the probability of the other players' choices, with the player in and out of the coalition
     inside = presence ** (sizes - 1) * (1 - presence) ** (n - sizes)
     outside = presence**sizes * (1 - presence) ** np.maximum(n - 1 - sizes, 0)
     values = members.T @ (columns * inside[:, None])
@@ -86,10 +86,10 @@ def banzhaf_value_sampled(
 ) -> Allocation:
     """Estimate the Banzhaf value of ``n`` players from at most ``budget`` distinct coalitions.
 
-    Coalitions are drawn as the definition says, and a regression on who was there takes out most of
-    the variance: see :mod:`gstarx.values.cross_fitting`. With a presence of one half every
-    coalition is paired with all the others, which takes out interactions of two players (and of
-    every even number) altogether.
+    Coalitions are drawn as in the definition, and a regression on membership removes most of the
+    variance: see :mod:`gstarx.values.cross_fitting`. With a presence of one half every coalition
+    is paired with its complement, which removes interactions of two players (and of every even
+    number) completely.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ def banzhaf_value_sampled(
     n
         Number of players.
     budget
-        The most distinct coalitions to evaluate, at least the number of players; the whole is one
-        of them. A budget that covers all coalitions gives the exact value.
+        The most distinct coalitions to evaluate, at least the number of players; the grand
+        coalition is one of them. A budget that covers all coalitions gives the exact value.
     presence
         As for :func:`banzhaf_value`.
     seed
@@ -114,7 +114,7 @@ def banzhaf_value_sampled(
     Warns
     -----
     PrecisionWarning
-        When standard errors are unknown or large, or a value had to be cut back to that range.
+        When standard errors are unknown or large, or a value had to be clipped to that range.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def banzhaf_value_sampled(
     paired = presence == 0.5
     draws = max(1, (budget - 1) // 2 if paired else budget - 1)
     drawn = _draw(draws, n, presence, np.random.default_rng(seed))
-    seen = ask_once(v, [drawn, without(drawn, n) if paired else drawn[:0], everybody(n)], n)
+    seen = evaluate_once(v, [drawn, without(drawn, n) if paired else drawn[:0], everybody(n)], n)
     if paired:
         rows = Membership.of(drawn, n, center=0.5, scale=2.0)
         answers = seen.worths[0] - seen.worths[1]
@@ -164,20 +164,20 @@ def banzhaf_value_sampled(
 
 
 def check_presence(presence: float) -> None:
-    """Refuse what is no probability, or leaves no choice."""
+    """Raise unless it is a probability strictly between 0 and 1."""
     if not 0 < presence < 1:
         raise ValueError(f"presence must lie between 0 and 1, both excluded (got {presence!r})")
 
 
 def _draw(draws: int, n: int, presence: float, generator: np.random.Generator) -> Masks:
-    """Packed coalitions in which every player is as likely.
+    """Packed coalitions in which every player is present with the same probability.
 
-    In pairs no coalition comes twice as long as few players make that likely.
+    Pairs are drawn without replacement if there are few players.
     """
     if presence == 0.5 and n <= _FEW_PLAYERS:
         # of each pair the coalition without the last player
-        chosen = generator.choice(2 ** (n - 1), draws, replace=False)
-        return chosen.astype(np.uint64)[:, None]
+        drawn = generator.choice(2 ** (n - 1), draws, replace=False)
+        return drawn.astype(np.uint64)[:, None]
     rows = max(1, _CELLS // max(1, n))
     return np.concatenate(
         [

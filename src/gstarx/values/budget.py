@@ -1,4 +1,4 @@
-"""What a sampler may spend: evaluations, and memory for listing what it could evaluate."""
+"""Budgets of samplers: evaluations, and memory for listing coalitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LISTED_CELLS = 1 << 24
 
 
 def check_budget(budget: int, num_nodes: int) -> int:
-    """The budget as an integer that is at least the number of players, or a clear error."""
+    """The budget as an integer that is at least the number of players; raises otherwise."""
     if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
         raise TypeError(f"budget must be an integer (got {budget!r})")
     if budget < num_nodes:
@@ -23,5 +23,5 @@ def check_budget(budget: int, num_nodes: int) -> int:
 
 
 def listing_limit(budget: int, num_nodes: int) -> int:
-    """How many coalitions a sampler lists before it turns to sampling them unseen."""
+    """The most coalitions that a sampler lists, instead of drawing them without a list."""
     return min(_LISTED_PER_EVALUATION * budget, _LISTED_CELLS // max(1, num_nodes))

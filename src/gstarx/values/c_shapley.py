@@ -31,7 +31,7 @@ def c_shapley_value(
     Parameters
     ----------
     v
-        The game; asked once for every connected coalition.
+        The game; evaluated once on every connected coalition.
     graph
         The communication structure.
     max_coalitions
@@ -55,14 +55,14 @@ def c_shapley_value(
     for first in range(0, len(lattice), rows):
         block = slice(first, first + rows)
         members = lattice.coalitions(block)
-        whole, player = np.nonzero(members)
-        rest = members[whole]
+        coalition, player = np.nonzero(members)
+        rest = members[coalition]
         rest[np.arange(len(rest)), player] = False
         labels = label_parts(graph.edges, rest)
         owner, root = np.nonzero(labels == np.arange(n))
         parts = find_rows(lattice.masks, pack(labels[owner] == root[:, None]))
-        marginal = columns[block][whole]
+        marginal = columns[block][coalition]
         np.subtract.at(marginal, owner, columns[parts])
-        np.add.at(values, player, weights[block][whole, None] * marginal)
+        np.add.at(values, player, weights[block][coalition, None] * marginal)
     values = values.reshape(n, *worths.shape[1:])
     return Allocation.exactly(values, len(lattice), component_gap(values, worths, lattice))

@@ -1,7 +1,7 @@
 """Estimating a weighted sum over very many coalitions from a few of them.
 
-Every value here is linear: ``phi = sum over T of weights(T) v(T)``. When the weights are known and
-the worths are dear, survey statistics says what to do:
+Every value here is linear: ``phi = sum over T of weights(T) v(T)``. If the weights are known and
+the worths are expensive, survey sampling applies:
 
 1. draw coalitions with probability proportional to the norm of their weights, those that would get
    a probability above one with certainty (systematic sampling, which also spreads the sample over
@@ -26,13 +26,13 @@ from gstarx.graphs import CommunicationGraph, Masks, unpack
 from gstarx.values.surrogate import Features, Surrogate
 from gstarx.values.worths import in_columns, worth_span
 
-#: Weights that are copied at once (8 MB).
+#: Weights copied at once (8 MB).
 _CELLS = 1 << 20
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights (k, n) of coalitions, of which only the columns of their own component are kept."""
+    """Weights (k, n) of coalitions, stored only for the nodes of their own component."""
 
     num_nodes: int
     #: Nodes (c,) and weights (j, c) of successive rows; all other weights of these rows are zero.
@@ -61,8 +61,8 @@ class Weights:
             first, last = np.searchsorted(rows, (begin, begin + len(weights)))
             step = max(1, _CELLS // max(1, len(nodes)))
             for at in range(int(first), int(last), step):
-                some = slice(at, min(at + step, int(last)))
-                total[nodes] += (weights[rows[some] - begin] ** power).T @ numbers[some]
+                chunk = slice(at, min(at + step, int(last)))
+                total[nodes] += (weights[rows[chunk] - begin] ** power).T @ numbers[chunk]
             begin += len(weights)
         return total
 
@@ -79,7 +79,7 @@ class WeightedSum:
     #: Worths of the rows in ``certain``, in their own shape: (c,) or (c, q).
     certain_worths: Worths
     evaluations: int
-    #: Largest less smallest of the worths that were seen, (q,).
+    #: Largest minus smallest of the evaluated worths, (q,).
     span: NDArray[np.float64]
 
 
@@ -95,7 +95,7 @@ def estimate_sum(
     times: NDArray[np.float64] | None = None,
     value_of: Callable[[Surrogate], NDArray[np.float64]] | None = None,
 ) -> WeightedSum:
-    """Estimate ``weights.T @ v`` by asking for at most ``budget`` of the coalitions.
+    """Estimate ``weights.T @ v`` from at most ``budget`` evaluated coalitions.
 
     Parameters
     ----------
@@ -114,22 +114,21 @@ def estimate_sum(
     generator
         Source of randomness.
     times
-        Where the coalitions are themselves a random draw from very many, how often each was drawn,
-        (k,); infinite for those whose weights are certain, as all are unless said otherwise.
+        If the coalitions are themselves a random draw from very many: how often each was drawn,
+        (k,); infinite for those whose weights are exact, which is the default for all.
     value_of
-        The sum (n, q) over all coalitions of a surrogate's worths; unless given, it is taken over
-        ``masks``.
+        The sum (n, q) over all coalitions of a surrogate's worths; by default over ``masks``.
     """
     table = weights if isinstance(weights, Weights) else Weights.of(weights)
     norms = table.norms
     chance = inclusion_chances(norms, budget, certain)
     drawn = systematic_sample(chance, generator)
-    asked = evaluate_masks(v, masks[drawn], graph.num_nodes)
-    worths = in_columns(asked)
+    evaluated = evaluate_masks(v, masks[drawn], graph.num_nodes)
+    worths = in_columns(evaluated)
     kept, odds = chance[drawn], 1.0 / chance[drawn]
-    # what is left to chance: whether a row is evaluated, and whether it is there at all
+    # two random choices: whether a row is evaluated, and whether it was drawn at all
     left = 1.0 - kept if times is None else 1.0 - kept + kept / times[drawn]
-    # coalitions whose residual would be blown up most are fitted best
+    # coalitions whose residuals get the largest factors are fitted best
     importance = norms[drawn] ** 2 * (left + 1e-2 * kept) * odds**2
     features = Features.choose(graph, len(drawn))
     surrogate = Surrogate.fit(features, masks[drawn], worths, importance)
@@ -146,13 +145,15 @@ def estimate_sum(
     widened = small_sample_factor(max(2, open_rows)) ** 2 if known else np.nan
     variance = spread * (open_rows / max(1, open_rows - 1)) * widened
     place = np.searchsorted(drawn, certain)
-    return WeightedSum(values, variance, surrogate, asked[place], len(drawn), worth_span(worths))
+    return WeightedSum(
+        values, variance, surrogate, evaluated[place], len(drawn), worth_span(worths)
+    )
 
 
 def certain_rows(
     masks: Masks, tops: NDArray[np.int64], num_nodes: int, budget: int
 ) -> NDArray[np.int64]:
-    """Rows to evaluate whatever happens: whole components, for efficiency, and single nodes.
+    """Rows that are always evaluated: whole components, for efficiency, and single nodes.
 
     Together they determine every additive game. A budget too small for all of them leaves out one
     node of every component, which the others determine.
@@ -160,17 +161,17 @@ def certain_rows(
     singles = np.flatnonzero(np.bitwise_count(masks).sum(axis=1) == 1)
     certain = np.union1d(tops, singles)
     if len(certain) > budget:
-        whole, alone = unpack(masks[tops], num_nodes), unpack(masks[singles], num_nodes)
-        component = np.argmax(whole[:, np.argmax(alone, axis=1)], axis=0)
+        components, alone = unpack(masks[tops], num_nodes), unpack(masks[singles], num_nodes)
+        component = np.argmax(components[:, np.argmax(alone, axis=1)], axis=0)
         _, first = np.unique(component, return_index=True)
         certain = np.setdiff1d(certain, np.setdiff1d(singles[first], tops))
     return certain
 
 
 def small_sample_factor(draws: int) -> float:
-    """By how much to widen a standard error estimated from few draws, so that two of them cover.
+    """The factor that widens a standard error estimated from few draws, for correct coverage.
 
-    The quantile of Student's distribution over that of the normal one, at two standard errors
+    The ratio of the quantiles of Student's and the normal distribution at two standard errors
     (the Cornish-Fisher expansion in Abramowitz and Stegun, 26.7.5); ``nan`` for a single draw.
 
     >>> round(small_sample_factor(11), 2), small_sample_factor(10_000) < 1.001
@@ -192,7 +193,7 @@ def inclusion_chances(
     """
     surely = np.zeros(len(size), dtype=np.bool_)
     surely[certain] = True
-    # nothing may be impossible, or what it stands for would never be seen
+    # no chance may be 0, or the estimate would be biased
     size = np.maximum(size, 1e-9 * size.max(initial=0.0) + 1e-300)
     while True:
         rest = ~surely

@@ -15,8 +15,8 @@ def surplus(v: Game, j: int, S: Iterable[int], *, n: int | None = None) -> float
     """What coalition ``S`` and its neighbor ``j`` earn together beyond what each earns alone.
 
     ``p(j, S) = v(S + j) - v(S) - v({j})`` (Definition 4.1 of the paper). ``n`` is the number of
-    players of the game; without it, as many as ``S`` and ``j`` name, unless the game knows its own
-    (an attribute ``n``). A number, or (q,) for q games at once.
+    players of the game; by default the attribute ``n`` of the game, or else as many as ``S`` and
+    ``j`` name. Returns a number, or (q,) for q games at once.
 
     >>> from gstarx.games import TableGame
     >>> surplus(TableGame(2, [0, 1, 2, 5]), 1, [0])
@@ -29,12 +29,12 @@ def surplus(v: Game, j: int, S: Iterable[int], *, n: int | None = None) -> float
     (joining,) = as_nodes([j], n, name="j")
     if joining in members:
         raise ValueError(f"j must not be in S (got j={j} and S={sorted(players)})")
-    asked = np.zeros((3, n), dtype=np.bool_)
-    asked[0, [*members, joining]] = True
-    # a game is never asked for nobody, whose worth is put in below
-    asked[1, members if len(members) else joining] = True
-    asked[2, joining] = True
-    together, others, alone = evaluate(v, asked)
+    coalitions = np.zeros((3, n), dtype=np.bool_)
+    coalitions[0, [*members, joining]] = True
+    # a game is never evaluated on the empty coalition, whose worth is set below
+    coalitions[1, members if len(members) else joining] = True
+    coalitions[2, joining] = True
+    together, others, alone = evaluate(v, coalitions)
     if not len(members):
         others = np.zeros_like(others)
     result = together - others - alone
@@ -65,9 +65,9 @@ def associated_game(v: Game, graph: CommunicationGraph, *, tau: float) -> Game:
         alone[np.arange(len(row)), joining] = True
         k, links = len(coalitions), len(row)
         worths = evaluate(v, np.concatenate([coalitions, grown, alone]))
-        own, together, single = worths[:k], worths[k : k + links], worths[k + links :]
-        result = own.copy()
-        np.add.at(result, row, tau * (together - own[row] - single))
+        base, together, single = worths[:k], worths[k : k + links], worths[k + links :]
+        result = base.copy()
+        np.add.at(result, row, tau * (together - base[row] - single))
         return result
 
     return restricted_game(of_connected, graph)

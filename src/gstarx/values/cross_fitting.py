@@ -1,14 +1,14 @@
-"""Least squares on who is in a coalition, which takes the bulk of the variance out of a sample.
+"""Cross-fitted least squares on membership, which removes most of the variance of a sample.
 
-Coalitions are drawn, and values are means of terms in which a worth counts for those inside and
-against those outside. Subtract from every worth what a linear surrogate makes of it, and add the
-surrogate's own value, which is known: the mean is the same and the terms are small. The draws are
-dealt into folds, and each fold is corrected by a surrogate that was fitted to the other folds, so
-that nothing is biased however the fit is regularized, and errors can be read off the terms.
+Coalitions are drawn, and values are means of terms in which a worth counts for the members and
+against the others. Subtracting a linear surrogate's prediction from every worth, and adding the
+surrogate's own value, which is known, leaves the mean unchanged and makes the terms small. The
+draws are split into folds, and each fold is corrected by a surrogate fitted to the other folds, so
+that there is no bias however the fit is regularized, and errors follow from the terms.
 
-The fit is regularized by stopping the method of conjugate gradients early, where the folds left out
-are met best. It needs products with the matrix of members only, so that no matrix of numbers for
-coalitions times players ever exists.
+The fit is regularized by early stopping of conjugate gradients, where the held-out folds are
+predicted best. It needs only products with the membership matrix, so that a floating-point matrix
+of coalitions times players is never formed.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from numpy.typing import NDArray
 from gstarx.graphs import Masks, unpack
 
 _FOLDS = 10
-#: Members that are written out as numbers at once (2 MB).
+#: Memberships expanded to numbers at once (2 MB).
 _CELLS = 1 << 18
 _MAX_STEPS = 200
-#: Steps without a gain of at least a thousandth before the fit is given up.
+#: Steps without a gain of at least a thousandth before the fit stops.
 _PATIENCE = 8
 _GAIN = 1e-3
 
 
 @dataclass(frozen=True)
 class Membership:
-    """Who is in each of k coalitions, less how likely that was, as columns of a regression.
+    """Centered membership in k coalitions, as columns of a regression.
 
     The columns of player ``i`` are ``([i in S] - center) * scale``, one for each scale; those of
     the extras come last.
@@ -87,17 +87,17 @@ class Membership:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The matrix times coefficients (width, c), and its transpose times that by weights (k, c).
 
-        Both in one go over the coalitions; without weights the second is left out.
+        Both in one pass over the coalitions; without weights the second is left out.
         """
         groups, count = self.scales.shape[1], coefficients.shape[1]
         players = groups * self.num_players
         by_group = coefficients[:players].reshape(groups, self.num_players, count)
-        own = by_group.transpose(1, 0, 2).reshape(self.num_players, groups * count)
+        stacked = by_group.transpose(1, 0, 2).reshape(self.num_players, groups * count)
         fitted = self.extras @ coefficients[players:]
-        back = np.zeros_like(own)
+        back = np.zeros_like(stacked)
         for block, members in self.blocks():
             scale = self.scales[block, :, None]
-            fitted[block] += ((members @ own).reshape(-1, groups, count) * scale).sum(axis=1)
+            fitted[block] += ((members @ stacked).reshape(-1, groups, count) * scale).sum(axis=1)
             if weights is not None:
                 weighted = (fitted[block] * weights[block])[:, None, :] * scale
                 back += members.T @ weighted.reshape(len(members), -1)
@@ -118,8 +118,8 @@ class Membership:
         self, back: NDArray[np.float64], count: int, extras: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         groups = self.scales.shape[1]
-        own = back.reshape(self.num_players, groups, count).transpose(1, 0, 2)
-        return np.concatenate([own.reshape(groups * self.num_players, count), extras])
+        grouped = back.reshape(self.num_players, groups, count).transpose(1, 0, 2)
+        return np.concatenate([grouped.reshape(groups * self.num_players, count), extras])
 
     def shares(self, numbers: NDArray[np.float64], *, power: int = 1) -> NDArray[np.float64]:
         """Powers of centered members without scales, transposed, times numbers (k, ...)."""
@@ -131,17 +131,17 @@ class Membership:
 
 
 def fold_of(draws: int, *, folds: int = _FOLDS) -> NDArray[np.int64]:
-    """The fold of each draw: so many, or as many as there are draws."""
+    """The fold of each draw; at most as many folds as draws."""
     return np.arange(draws) % max(1, min(folds, draws))
 
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Surrogates, one for each fold: fitted without it."""
+    """Surrogates, one for each fold and fitted without it."""
 
     #: (width, folds, q)
     coefficients: NDArray[np.float64]
-    #: What the worths of all coalitions differ from each surrogate, (k, folds, q).
+    #: The residuals of all coalitions under each surrogate, (k, folds, q).
     residuals: NDArray[np.float64]
 
 
@@ -164,9 +164,9 @@ def cross_fit(
     seen
         How much a row counts in the fit for a fold, (k, folds).
     held
-        How much it counts when the fit for a fold is judged, (k, folds).
+        How much a row counts when the fit for a fold is validated, (k, folds).
     start
-        Coefficients (width, q) to begin with, up to a factor, where they are better than none.
+        Coefficients (width, q) to start from, up to a factor, if they are better than zero.
     """
     folds, games = seen.shape[1], answers.shape[1]
     # from here on one column for each fold and game
@@ -178,43 +178,48 @@ def cross_fit(
         size = (seen * guess**2).sum(axis=0)
         factor = (seen * guess * residual).sum(axis=0) / np.where(size > 0, size, 1.0)
         watch.look(np.tile(start, folds) * factor, residual - factor * guess)
-    for found, residual in _descent(rows, seen, watch.found.copy(), watch.residual.copy()):
-        if not watch.look(found, residual):
+    for coefficients, residual in _descent(
+        rows, seen, watch.coefficients.copy(), watch.residual.copy()
+    ):
+        if not watch.look(coefficients, residual):
             break
     shape = (-1, folds, games)
-    return CrossFit(watch.found.reshape(shape), watch.residual.reshape(shape))
+    return CrossFit(watch.coefficients.reshape(shape), watch.residual.reshape(shape))
 
 
 class _Watch:
-    """The best surrogates of each game so far: those that meet the folds left out best."""
+    """The best surrogates of each game so far: those that predict the held-out folds best."""
 
     def __init__(
         self,
         held: NDArray[np.float64],
         games: int,
-        found: NDArray[np.float64],
+        coefficients: NDArray[np.float64],
         residual: NDArray[np.float64],
     ) -> None:
         self.held, self.games = held, games
-        self.found, self.residual = found, residual.copy()
+        self.coefficients, self.residual = coefficients, residual.copy()
         self.least = self.loss(residual)
         self.enough = 1e-26 * self.least
         self.to_beat = self.least.copy()
         self.patience = np.full(games, _PATIENCE)
 
     def loss(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Squares of what is left where it was not fitted, for each game."""
+        """Sum of squared residuals on the held-out folds, for each game."""
         squares = (self.held * residual**2).sum(axis=0)
         loss: NDArray[np.float64] = squares.reshape(-1, self.games).sum(axis=0)
         return loss
 
-    def look(self, found: NDArray[np.float64], residual: NDArray[np.float64]) -> bool:
-        """Keep what is better; whether some game may still gain."""
+    def look(self, coefficients: NDArray[np.float64], residual: NDArray[np.float64]) -> bool:
+        """Keep better surrogates; return whether some game may still improve."""
         loss = self.loss(residual)
-        # a game that was given up stays so, whatever others are still in for
+        # a game that has run out of patience does not resume while others continue
         better = (loss < self.least) & (self.patience > 0)
         columns = np.tile(better, residual.shape[1] // self.games)
-        self.found[:, columns], self.residual[:, columns] = found[:, columns], residual[:, columns]
+        self.coefficients[:, columns], self.residual[:, columns] = (
+            coefficients[:, columns],
+            residual[:, columns],
+        )
         self.least = np.where(better, loss, self.least)
         gain = better & (loss < (1 - _GAIN) * self.to_beat)
         self.to_beat = np.where(gain, loss, self.to_beat)
@@ -226,7 +231,7 @@ class _Watch:
 def _descent(
     rows: Membership,
     seen: NDArray[np.float64],
-    found: NDArray[np.float64],
+    coefficients: NDArray[np.float64],
     residual: NDArray[np.float64],
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Conjugate gradients on the normal equations of every column: coefficients and residuals."""
@@ -236,9 +241,9 @@ def _descent(
         along, curved = rows.normal(direction, seen)
         bend = (direction * curved).sum(axis=0)
         stride = np.where(bend > 0, steep / np.where(bend > 0, bend, 1.0), 0.0)
-        found = found + stride * direction
+        coefficients = coefficients + stride * direction
         residual = residual - stride * along
-        yield found, residual
+        yield coefficients, residual
         downhill = downhill - stride * curved
         flatter = (downhill**2).sum(axis=0)
         direction = downhill + flatter / np.where(steep > 0, steep, 1.0) * direction
@@ -255,27 +260,27 @@ def corrected(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Values (n, q) of all draws, and their variance.
 
-    A draw says ``base + centered members * weight * residual``, with the base (n, folds, q) and the
-    residual (k, folds, q) of its own fold, :func:`fold_of`. Values are means over draws, and the
-    variance is that of a mean of independent draws; it is ``nan`` for a single one. If no draw came
-    twice, ``population`` is how many there were to draw from.
+    A draw estimates ``base + centered members * weight * residual``, with the base (n, folds, q)
+    and the residual (k, folds, q) of its own fold, :func:`fold_of`. Values are means over draws,
+    and the variance is that of a mean of independent draws; it is ``nan`` for a single one. For
+    draws without replacement, ``population`` is the number to draw from.
     """
     draws, count = len(rows.masks), base.shape[1]
-    own = np.zeros_like(residuals)
+    weighted = np.zeros_like(residuals)
     place = (np.arange(draws), fold_of(draws))
-    own[place] = weights[:, None] * residuals[place]
-    shares = rows.shares(own)
+    weighted[place] = weights[:, None] * residuals[place]
+    shares = rows.shares(weighted)
     times = np.bincount(place[1], minlength=count)[:, None]
     values = ((base * times).sum(axis=1) + shares.sum(axis=1)) / draws
     if draws < 2:
         return values, np.full_like(values, np.nan)
-    # of deviations from the mean, so that what all draws share is not lost in rounding
+    # of deviations from the mean, to avoid cancellation
     apart = base - values[:, None]
     squares = (apart**2 * times + 2 * apart * shares).sum(axis=1)
-    squares += rows.shares(own.sum(axis=1) ** 2, power=2)
+    squares += rows.shares(weighted.sum(axis=1) ** 2, power=2)
     variance = np.maximum(squares, 0.0) / (draws * (draws - 1))
     if population is not None:
-        # a fold stands for what other folds did not draw; what they drew is known
+        # a fold represents what other folds did not draw; what they drew is known
         others = rows.shares(weights[:, None, None] * residuals) - shares
         values += (others * times - shares * (draws - times)).sum(axis=1) / (draws * population)
         variance *= 1.0 - draws / population

@@ -29,7 +29,7 @@ def myerson_value(
     Parameters
     ----------
     v
-        The game; asked once for every connected coalition.
+        The game; evaluated once on every connected coalition.
     graph
         The communication structure.
     max_coalitions

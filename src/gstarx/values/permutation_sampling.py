@@ -1,10 +1,10 @@
-"""The Myerson value from few evaluated coalitions.
+"""Sampling estimates of the Myerson value.
 
-Where connected coalitions can be listed, they are drawn in proportion to their weights. Elsewhere
+If connected coalitions can be listed, they are drawn in proportion to their weights. Otherwise
 players arrive in random orders. On arrival a player merges the components of its neighbors into
-one, and what that is worth beyond them is one unbiased estimate of the player's value: ``n``
-coalitions give one of every player. Interactions of two players cancel between an order and its
-reverse, and a surrogate fitted to other orders takes out some of the rest.
+one, and the worth that this adds is an unbiased estimate of the player's value: ``n`` coalitions
+give one estimate for every player. Interactions of two players cancel between an order and its
+reverse, and a surrogate fitted to other orders removes some of the remaining variance.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gstarx.values.worths import in_columns
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _FOLDS = 5
-#: Units for which a player's variance is taken to be like that of the others.
+#: Extra units by which a player's variance is shrunk toward that of all players.
 _BORROWED = 2
 #: Coalitions that a surrogate is fitted to at most, which bounds memory.
 _MOST_FITTED = 20_000
@@ -51,9 +51,9 @@ def myerson_value_sampled(
 ) -> Allocation:
     """Estimate the Myerson value from at most ``budget`` distinct evaluated coalitions.
 
-    Where the connected coalitions can be listed, those to evaluate are drawn in proportion to their
-    weights, and a surrogate carries the bulk that they correct; elsewhere values are marginal
-    contributions in random orders of arrival. Efficient on every component.
+    If the connected coalitions can be listed, those to evaluate are drawn in proportion to their
+    weights, and correct the value of a surrogate; otherwise values are mean marginal contributions
+    in random orders of arrival. The estimate is efficient on every component.
 
     Parameters
     ----------
@@ -91,30 +91,30 @@ def myerson_value_sampled(
     generator = np.random.default_rng(seed)
     limit = listing_limit(budget, graph.num_nodes)
     if graph.count_connected_coalitions(limit) <= limit:
-        found, _ = sampled_from_list(v, graph, budget, generator)
+        allocation, _ = sampled_from_list(v, graph, budget, generator)
         known_from = graph.num_nodes + sum(len(part) > 1 for part in graph.components) + 2
     else:
-        found = _sampled_from_orders(v, graph, budget, generator)
+        allocation = _sampled_from_orders(v, graph, budget, generator)
         known_from = 2 * graph.num_nodes
-    warn_if_unknown(found.std_error, value="myerson", budget=known_from)
+    warn_if_unknown(allocation.std_error, value="myerson", budget=known_from)
     warn_if_noisy(
-        found.values,
-        found.std_error,
+        allocation.values,
+        allocation.std_error,
         value="myerson",
-        evaluations=found.evaluations,
+        evaluations=allocation.evaluations,
         advice="value='banzhaf' and value='shapley' take fewer",
     )
-    return found
+    return allocation
 
 
 def sampled_from_list(
     v: Game, graph: CommunicationGraph, budget: int, generator: np.random.Generator
 ) -> tuple[Allocation, NDArray[np.float64]]:
-    """The estimate where connected coalitions can be listed, and the span of the worths seen."""
+    """The estimate if connected coalitions can be listed, and the span of the evaluated worths."""
     lattice = CoalitionLattice.of(graph)
     tops = lattice.tops
     certain = certain_rows(lattice.masks, tops, graph.num_nodes, budget)
-    found = estimate_sum(
+    estimate = estimate_sum(
         v,
         lattice.masks,
         myerson_weights(lattice),
@@ -123,12 +123,14 @@ def sampled_from_list(
         certain=certain,
         generator=generator,
     )
-    shape = (graph.num_nodes, *found.certain_worths.shape[1:])
-    values = found.values.reshape(shape)
-    whole = lattice.coalitions(tops).astype(np.float64) @ values
-    gap = np.abs(whole - found.certain_worths[np.searchsorted(certain, tops)]).max(initial=0.0)
-    std_error = np.sqrt(found.variance).reshape(shape)
-    return Allocation(values, std_error, False, found.evaluations, float(gap)), found.span
+    shape = (graph.num_nodes, *estimate.certain_worths.shape[1:])
+    values = estimate.values.reshape(shape)
+    component_sums = lattice.coalitions(tops).astype(np.float64) @ values
+    gap = np.abs(component_sums - estimate.certain_worths[np.searchsorted(certain, tops)]).max(
+        initial=0.0
+    )
+    std_error = np.sqrt(estimate.variance).reshape(shape)
+    return Allocation(values, std_error, False, estimate.evaluations, float(gap)), estimate.span
 
 
 def _sampled_from_orders(
@@ -136,14 +138,14 @@ def _sampled_from_orders(
 ) -> Allocation:
     n = graph.num_nodes
     arrivals = _orders_within(graph, budget, generator)
-    asked = evaluate_masks(v, arrivals.masks, n)
-    worths = in_columns(asked)
+    evaluated = evaluate_masks(v, arrivals.masks, n)
+    worths = in_columns(evaluated)
     per_unit = _cross_fitted(graph, arrivals, worths)
     values, std_error = mean_of_units(per_unit)
-    whole = worths[find_rows(arrivals.masks, pack(graph.component_coalitions))]
+    component_worths = worths[find_rows(arrivals.masks, pack(graph.component_coalitions))]
     shared = np.stack([values[list(component)].sum(axis=0) for component in graph.components])
-    gap = np.abs(shared - whole).max(initial=0.0)
-    shape = (n, *asked.shape[1:])
+    gap = np.abs(shared - component_worths).max(initial=0.0)
+    shape = (n, *evaluated.shape[1:])
     return Allocation(
         values.reshape(shape), std_error.reshape(shape), False, len(worths), float(gap)
     )
@@ -154,22 +156,24 @@ def mean_of_units(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The mean (n, q) of independent estimates (units, n, q), and its standard error.
 
-    A few orders may well show a player the same neighbors on every arrival, and no spread. So each
-    player's variance is that of its own estimates and of two more units with the mean of all
-    players' variances.
+    In a few orders a player may meet the same neighbors on every arrival, and show no spread. So
+    each player's variance is pooled from its own estimates and two more units with the mean
+    variance of all players.
     """
     units = len(per_unit)
     values = per_unit.mean(axis=0)
     if units < 2:
         return values, np.full_like(values, np.nan)
-    own = per_unit.var(axis=0, ddof=1)
-    variance = ((units - 1) * own + _BORROWED * own.mean(axis=0)) / (units - 1 + _BORROWED)
+    variances = per_unit.var(axis=0, ddof=1)
+    variance = ((units - 1) * variances + _BORROWED * variances.mean(axis=0)) / (
+        units - 1 + _BORROWED
+    )
     return values, np.sqrt(variance / units) * small_sample_factor(units + _BORROWED)
 
 
 @dataclass(frozen=True)
 class _Arrivals:
-    """What random orders of arrival did, in independent units: an order, or it and its reverse."""
+    """Random orders of arrival, in independent units: an order, or an order and its reverse."""
 
     #: Every distinct component that was completed, once: (k, words).
     masks: Masks
@@ -210,10 +214,10 @@ def _surrogate(
     worths: NDArray[np.float64],
     others: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The values of a surrogate fitted to some units, and what it leaves of all worths.
+    """The values of a surrogate fitted to some units, and the residuals of all worths.
 
-    Marginal contributions cancel what single nodes are worth, and those of an order and its reverse
-    what edges are: a surrogate is of use when there is room for paths of two edges.
+    The worths of single nodes cancel in marginal contributions, and those of edges in an order and
+    its reverse: a surrogate helps only if it has room for paths of two edges.
     """
     seen = np.bincount(others.ravel(), minlength=len(worths))
     rows = np.flatnonzero(seen)[:_MOST_FITTED]
@@ -247,7 +251,7 @@ def _orders_within(
         merged = np.full(orders.size, -1)
         _complete(graph.adjacency, np.ascontiguousarray(orders), completed, merged)
         together = np.concatenate([masks, completed])
-        # what was there already is distinct and keeps its place
+        # earlier masks are distinct and keep their places
         first, where = distinct_rows(together)
         ends = len(masks) + np.arange(batch + 1) * n * per_unit
         distinct = np.searchsorted(first, ends)

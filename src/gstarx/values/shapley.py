@@ -1,4 +1,4 @@
-"""The Shapley value, which knows no graph (equation 2 of the paper)."""
+"""The Shapley value, which ignores the graph (equation 2 of the paper)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def shapley_value(v: Game, n: int, *, max_coalitions: int = 2_000_000) -> Alloca
     Parameters
     ----------
     v
-        The game; asked once for every non-empty coalition, connected or not.
+        The game; evaluated once on every non-empty coalition, connected or not.
     n
         Number of players.
     max_coalitions

@@ -1,11 +1,11 @@
-"""The Shapley value of many players, from coalitions drawn by size together with all the others.
+"""The Shapley value of many players, from coalitions drawn by size together with complements.
 
 Every coalition ``T`` of ``t < n`` players gives ``v(T) / t`` to its members and takes
 ``v(T) / (n - t)`` from the others, averaged over the coalitions of one size and summed over sizes.
-What ``T`` gives, the others ``N - T`` take, so that only ``d(T) = v(T) - v(N - T)`` counts: pairs
-are drawn, and interactions of two players drop out. Whatever is drawn, values sum to ``v(N)``.
+What ``T`` gives, its complement ``N - T`` takes, so that only ``d(T) = v(T) - v(N - T)`` matters:
+pairs are drawn, and interactions of two players cancel. Whatever is drawn, values sum to ``v(N)``.
 
-Budgets too small for that go into a few random orders of arrival.
+Budgets too small for that are spent on a few random orders of arrival.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gstarx.values.coalition_sampling import small_sample_factor
 from gstarx.values.cross_fitting import Membership, corrected, cross_fit, fold_of
 from gstarx.values.permutation_sampling import mean_of_units, sampled_from_list
 from gstarx.values.shapley import shapley_value
-from gstarx.values.worths import Asked, ask_once, everybody, without
+from gstarx.values.worths import WorthLists, evaluate_once, everybody, without
 
 _ONE = np.uint64(1)
 #: Random numbers drawn at once (8 MB).
@@ -37,10 +37,10 @@ def shapley_value_sampled(
 ) -> Allocation:
     """Estimate the Shapley value of ``n`` players from at most ``budget`` distinct coalitions.
 
-    Where all coalitions can be listed, those to evaluate are drawn in proportion to their weights.
-    Elsewhere they are drawn by size, each with all the others, and a regression on who was there
-    takes out most of the variance: see :mod:`gstarx.values.cross_fitting`. Below two and a half
-    evaluations for each player there are marginal contributions in random orders only. Either way
+    If all coalitions can be listed, those to evaluate are drawn in proportion to their weights.
+    Otherwise they are drawn by size, each with its complement, and a regression on membership
+    removes most of the variance: see :mod:`gstarx.values.cross_fitting`. Below two and a half
+    evaluations per player, only marginal contributions in random orders are used. In all cases
     additive games are exact, and the values sum to ``v(N)``.
 
     Parameters
@@ -50,8 +50,8 @@ def shapley_value_sampled(
     n
         Number of players.
     budget
-        The most distinct coalitions to evaluate, at least the number of players; the whole is one
-        of them. A budget that covers all coalitions gives the exact value.
+        The most distinct coalitions to evaluate, at least the number of players; the grand
+        coalition is one of them. A budget that covers all coalitions gives the exact value.
     seed
         An integer or a numpy generator; the same seed gives the same numbers.
 
@@ -59,13 +59,13 @@ def shapley_value_sampled(
     -------
     Allocation
         With standard errors, which are ``nan`` when the budget allowed a single order of arrival,
-        or hardly more than single players where coalitions are listed. No value exceeds the range
-        of the worths that were seen, as no true one does.
+        or hardly more than single players if coalitions are listed. No value exceeds the range of
+        the evaluated worths, as no true one does.
 
     Warns
     -----
     PrecisionWarning
-        When standard errors are unknown or large, or a value had to be cut back to that range.
+        When standard errors are unknown or large, or a value had to be clipped to that range.
 
     Examples
     --------
@@ -80,43 +80,43 @@ def shapley_value_sampled(
         return shapley_value(v, n, max_coalitions=budget)
     generator = np.random.default_rng(seed)
     if 2**n - 1 <= listing_limit(budget, n):
-        found, span = sampled_from_list(v, CommunicationGraph.complete(n), budget, generator)
+        allocation, span = sampled_from_list(v, CommunicationGraph.complete(n), budget, generator)
         known_from = n + 3
     else:
         plan = _Plan.within(budget, n)
         sampled = _sampled_from_pairs if plan.draws > 1 else _sampled_from_orders
-        found, span = sampled(v, plan, generator)
+        allocation, span = sampled(v, plan, generator)
         known_from = 2 * n - 1
-    values, std_error = found.values.reshape(n, -1), found.std_error.reshape(n, -1)
+    values, std_error = allocation.values.reshape(n, -1), allocation.std_error.reshape(n, -1)
     values = within_range(
         values,
         std_error,
         span,
         value="shapley",
-        evaluations=found.evaluations,
+        evaluations=allocation.evaluations,
         total=values.sum(axis=0),
     )
     warn_if_unknown(std_error, value="shapley", budget=known_from)
-    warn_if_noisy(values, std_error, value="shapley", evaluations=found.evaluations)
-    return replace(found, values=values.reshape(found.values.shape))
+    warn_if_noisy(values, std_error, value="shapley", evaluations=allocation.evaluations)
+    return replace(allocation, values=values.reshape(allocation.values.shape))
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """Which coalitions to evaluate, each with all the others."""
+    """Which coalitions to evaluate, each with its complement."""
 
     n: int
-    #: As many orders of arrival would fit.
+    #: The number of orders of arrival that fit the budget.
     orders: int
     #: All coalitions of fewer players than this are evaluated.
     smallest: int
     #: How many coalitions of at least that size, and at most half of the players, are drawn; zero
-    #: where the budget is better spent on orders.
+    #: if the budget is better spent on orders.
     draws: int
 
     @classmethod
     def within(cls, budget: int, n: int) -> _Plan:
-        """Single players for certain, further sizes if they fit their share, the rest drawn."""
+        """All single players, all of further sizes if they fit their share, the rest drawn."""
         left = (budget - 1) // 2 - n
         plan = cls(n, (budget - 1) // (n - 1), 2, left if 2 * budget >= 5 * n else 0)
         while 2 * plan.smallest < n:
@@ -133,7 +133,7 @@ class _Plan:
 
     @property
     def chances(self) -> NDArray[np.float64]:
-        """How often to draw each size: as much as it would add to the variance of the values."""
+        """How often to draw each size: in proportion to its share of the standard deviation."""
         chance = counted(self.sizes, self.n) / np.sqrt(self.sizes * (self.n - self.sizes))
         shares: NDArray[np.float64] = chance / chance.sum()
         return shares
@@ -160,7 +160,7 @@ class _Plan:
 
 
 def counted(sizes: NDArray[np.int64], n: int) -> NDArray[np.float64]:
-    """How much a pair of coalitions counts: half of the players and the other half only half."""
+    """The weight of a pair of coalitions: one half if both have half of the players, else one."""
     return np.where(2 * sizes == n, 0.5, 1.0)
 
 
@@ -172,10 +172,10 @@ def subsets(n: int, size: int) -> Masks:
            [5],
            [6]], dtype=uint64)
     """
-    chosen = np.array(list(combinations(range(n), size)), dtype=np.int64)
-    masks = np.zeros((len(chosen), words_for(n)), dtype=np.uint64)
-    rows = np.arange(len(chosen))
-    for player in chosen.T:
+    members = np.array(list(combinations(range(n), size)), dtype=np.int64)
+    masks = np.zeros((len(members), words_for(n)), dtype=np.uint64)
+    rows = np.arange(len(members))
+    for player in members.T:
         masks[rows, player // WORD] |= _ONE << (player % WORD).astype(np.uint64)
     return masks
 
@@ -198,56 +198,56 @@ def _fill(n, sizes, random, masks):  # type: ignore[no-untyped-def]
 def _sampled_from_orders(
     v: Game, plan: _Plan, generator: np.random.Generator
 ) -> tuple[Allocation, NDArray[np.float64]]:
-    """The estimate from marginal contributions, and the span of the worths that were seen."""
+    """The estimate from marginal contributions, and the span of the evaluated worths."""
     n = plan.n
     singles = subsets(n, 1)
     orders = [generator.permutation(n) for _ in range(plan.orders)]
-    asked = ask_once(v, [np.bitwise_or.accumulate(singles[order]) for order in orders], n)
-    added = np.empty((plan.orders, n, asked.worths[0].shape[1]))
-    for one, order, worths in zip(added, orders, asked.worths, strict=True):
+    evaluated = evaluate_once(v, [np.bitwise_or.accumulate(singles[order]) for order in orders], n)
+    added = np.empty((plan.orders, n, evaluated.worths[0].shape[1]))
+    for one, order, worths in zip(added, orders, evaluated.worths, strict=True):
         one[order] = np.diff(worths, axis=0, prepend=0.0)
     values, std_error = mean_of_units(added)
-    return _allocation(values, std_error, asked, asked.worths[0][-1])
+    return _allocation(values, std_error, evaluated, evaluated.worths[0][-1])
 
 
 def _sampled_from_pairs(
     v: Game, plan: _Plan, generator: np.random.Generator
 ) -> tuple[Allocation, NDArray[np.float64]]:
-    """The estimate from coalitions and all the others, and the span of the worths seen."""
+    """The estimate from coalitions and their complements, and the span of the evaluated worths."""
     n = plan.n
     listed, drawn = plan.listed(), plan.drawn(generator)
     masks, sizes = (np.concatenate(both) for both in zip(listed, drawn, strict=True))
-    asked = ask_once(v, [masks, without(masks, n), everybody(n)], n)
-    worths, others, whole = asked.worths
+    evaluated = evaluate_once(v, [masks, without(masks, n), everybody(n)], n)
+    worths, others, grand_worth = evaluated.worths
     answers = worths - others
     # what single players add, to nobody and to all the others
-    alone = (answers[:n] + whole) / 2
+    alone = (answers[:n] + grand_worth) / 2
     values, variance = _cross_fitted(plan, _regressors(masks, sizes, n), sizes, answers, alone)
     # every term sums to zero over the players
     std_error = np.sqrt(variance) * small_sample_factor(plan.draws)
-    return _allocation(values + whole / n, std_error, asked, whole[0])
+    return _allocation(values + grand_worth / n, std_error, evaluated, grand_worth[0])
 
 
 def _allocation(
     values: NDArray[np.float64],
     std_error: NDArray[np.float64],
-    asked: Asked,
-    whole: NDArray[np.float64],
+    evaluated: WorthLists,
+    grand_worth: NDArray[np.float64],
 ) -> tuple[Allocation, NDArray[np.float64]]:
-    gap = float(np.abs(values.sum(axis=0) - whole).max(initial=0.0))
-    shape = (len(values), *asked.shape)
-    found = Allocation(
-        values.reshape(shape), std_error.reshape(shape), False, asked.evaluations, gap
+    gap = float(np.abs(values.sum(axis=0) - grand_worth).max(initial=0.0))
+    shape = (len(values), *evaluated.shape)
+    allocation = Allocation(
+        values.reshape(shape), std_error.reshape(shape), False, evaluated.evaluations, gap
     )
-    return found, asked.span
+    return allocation, evaluated.span
 
 
 def _regressors(masks: Masks, sizes: NDArray[np.int64], n: int) -> Membership:
-    """What differences of worths are fitted by: who is there, and how many.
+    """The regressors for differences of worths: membership and size.
 
-    Players count by themselves, for networks that sum, and by their share of a coalition, for those
-    that average. Odd functions of the size take out what all players of a coalition do alike; they
-    have no value.
+    Players count as such, for networks that sum, and by their share of a coalition, for networks
+    that average. Odd functions of the size remove what all players of a coalition have in common;
+    their values are 0.
     """
     size = sizes.astype(np.float64)
     lean = 2 * size / n - 1
@@ -256,7 +256,7 @@ def _regressors(masks: Masks, sizes: NDArray[np.int64], n: int) -> Membership:
 
 
 def _scales(size: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """What sums and averages make of a member of a coalition, against all the others."""
+    """The scales of a member for sums and for averages, relative to the complement."""
     return np.stack([np.full_like(size, 2.0), n**2 / (2 * size * (n - size))], axis=1)
 
 
@@ -277,7 +277,7 @@ def _cross_fitted(
     # counted from one half instead of from its share, every player has a part in the lean
     start[2 * n] = alone.sum(axis=0) / math.sqrt(n)
     fit = cross_fit(rows, answers, 1.0 - held, held, start=start)
-    base = _own_values(fit.coefficients[: 2 * n], n)
+    base = _surrogate_values(fit.coefficients[: 2 * n], n)
     # a unit of worth gives 1 / t to every member and takes 1 / (n - t) from the others
     worth = n / (sizes * (n - sizes))
     each = np.array([math.comb(n, size) for size in range(plan.smallest)], dtype=np.float64)
@@ -288,7 +288,7 @@ def _cross_fitted(
     return corrected(rows[certain:], weights, fit.residuals[certain:], base)
 
 
-def _own_values(coefficients: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+def _surrogate_values(coefficients: NDArray[np.float64], n: int) -> NDArray[np.float64]:
     """Shapley values that sum to zero of games with such differences: (n, folds, q)."""
     sizes = np.arange(1, n // 2 + 1)
     share = counted(sizes, n) @ _scales(sizes.astype(np.float64), n) / (n - 1)

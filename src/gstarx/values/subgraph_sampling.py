@@ -35,9 +35,9 @@ _SAMPLINGS = ("random", "khop")
 _INNERS = ("exact", "iterated")
 #: The truncation of the published experiments.
 _MAX_SQUARINGS, _TOL = 7, 1e-3
-#: A subset with more coalitions than this is not small any more.
+#: The most coalitions of a subset.
 _MAX_COALITIONS = 2_000_000
-#: Nodes of subsets that are solved side by side: enough to save calls, few enough for masks.
+#: Nodes of subsets that are solved together: enough to save calls, few enough for short masks.
 _NODES_TOGETHER = 4 * WORD
 
 
@@ -53,7 +53,7 @@ class SubgraphSampling:
     tau: float = 0.01
     superadditive: bool = False
 
-    #: Values that there are; some of them not inside subsets.
+    #: Valid values; subclasses add some that cannot be sampled by subgraphs.
     _values: ClassVar[tuple[str, ...]] = _VALUES
 
     def __post_init__(self) -> None:
@@ -88,15 +88,15 @@ def subgraph_sampled(
 
     This is Algorithm 3 of the paper for any of three values. It is *not* an estimate of the value
     of the whole graph: however many subsets are drawn, coalitions larger than ``max_sample_size``
-    are never looked at. For that, see :func:`hn_value_growth_sampled` and
+    are never evaluated. For that, see :func:`hn_value_growth_sampled` and
     :func:`myerson_value_sampled`.
 
     Parameters
     ----------
     v
-        The game. A coalition that lies in several subsets is asked for once.
+        The game. A coalition that lies in several subsets is evaluated once.
     graph
-        The communication structure. With at most ``max_sample_size`` nodes it is solved whole.
+        The communication structure. With at most ``max_sample_size`` nodes it is the only subset.
     value
         ``"hn"``, ``"myerson"`` or ``"shapley"`` (which ignores the graph inside a subset).
     max_sample_size
@@ -121,8 +121,8 @@ def subgraph_sampled(
     Returns
     -------
     Allocation
-        ``std_error`` is that of the mean over subsets, ``nan`` for a node in a single one. It says
-        how near that mean is to its own limit, not how near to the value of the whole graph.
+        ``std_error`` is that of the mean over subsets, ``nan`` for a node in a single one. It
+        measures the error against the limit of that mean, not against the value of the graph.
         ``residual`` compares with the worths of whole components, which are evaluated for it.
 
     Examples
@@ -136,15 +136,15 @@ def subgraph_sampled(
     options = SubgraphSampling(
         value, max_sample_size, num_samples, sampling, inner, tau, superadditive
     )
-    found = sample_subgraphs(v, graph, options, subsets=subsets, seed=seed)
-    if not found.converged:
+    allocation = sample_subgraphs(v, graph, options, subsets=subsets, seed=seed)
+    if not allocation.converged:
         warnings.warn(
             f"the iteration inside the subsets was truncated at {_MAX_SQUARINGS} squarings before "
             "it converged, as in the published experiments; inner='exact' gives its limit",
             ConvergenceWarning,
             stacklevel=2,
         )
-    return found
+    return allocation
 
 
 def sample_subgraphs(
@@ -155,20 +155,20 @@ def sample_subgraphs(
     subsets: Sequence[ArrayLike] | None = None,
     seed: int | np.random.Generator | None = None,
 ) -> Allocation:
-    """What :func:`subgraph_sampled` returns; that an iteration was truncated is not warned of."""
+    """The result of :func:`subgraph_sampled`, without a warning for a truncated iteration."""
     return SubgraphPlan.of(graph, options, subsets=subsets, seed=seed).allocation(v)
 
 
 @dataclass(frozen=True)
 class SubgraphPlan:
-    """Subsets that were drawn: which coalitions are asked for is known before any worth is."""
+    """Drawn subsets and the coalitions they need, known before any worth is evaluated."""
 
     graph: CommunicationGraph
     options: SubgraphSampling
     #: Whether the one subset is the whole graph.
-    whole: bool
+    covers_graph: bool
     parts: list[_Parts]
-    #: Every distinct coalition that is asked for, packed.
+    #: Every distinct coalition to evaluate, packed.
     masks: Masks
     #: Where in ``masks`` are the components, and the coalitions of every part.
     tops: NDArray[np.int64]
@@ -183,18 +183,18 @@ class SubgraphPlan:
         subsets: Sequence[ArrayLike] | None = None,
         seed: int | np.random.Generator | None = None,
     ) -> SubgraphPlan:
-        """Draw the subsets, or take those that are given."""
+        """Draw the subsets, or use the given ones."""
         generator = np.random.default_rng(seed)
-        whole = subsets is None and graph.num_nodes <= options.max_sample_size
+        covers_graph = subsets is None and graph.num_nodes <= options.max_sample_size
         if subsets is not None:
-            chosen = _checked_subsets(subsets, graph)
-        elif whole:
-            chosen = [np.arange(graph.num_nodes)] if graph.num_nodes else []
+            node_sets = _checked_subsets(subsets, graph)
+        elif covers_graph:
+            node_sets = [np.arange(graph.num_nodes)] if graph.num_nodes else []
         else:
-            chosen = _draw(graph, options, generator)
-        # a cover is taken part by part, the rest is done of many at once
+            node_sets = _draw(graph, options, generator)
+        # superadditive covers are computed one subset at a time, everything else together
         room = 1 if options.superadditive else _NODES_TOGETHER
-        parts = [_Parts.of(graph, group, options.value) for group in _groups(chosen, room)]
+        parts = [_Parts.of(graph, group, options.value) for group in _groups(node_sets, room)]
         masks = [
             pack(graph.component_coalitions),
             *(part.masks_in(graph.num_nodes) for part in parts),
@@ -202,10 +202,10 @@ class SubgraphPlan:
         listed = np.concatenate(masks)
         first, where = distinct_rows(listed)
         tops, *rows = np.split(where, np.cumsum([len(m) for m in masks[:-1]]))
-        return cls(graph, options, whole, parts, listed[first], tops, rows)
+        return cls(graph, options, covers_graph, parts, listed[first], tops, rows)
 
     def allocation(self, v: Game) -> Allocation:
-        """The values averaged over subsets; every coalition is asked for once."""
+        """The values averaged over subsets; every coalition is evaluated once."""
         graph, options = self.graph, self.options
         worths = evaluate_masks(v, self.masks, graph.num_nodes)
         columns = in_columns(worths)
@@ -214,10 +214,10 @@ class SubgraphPlan:
         times = np.zeros(graph.num_nodes)
         converged = True
         for part, rows in zip(self.parts, self.rows, strict=True):
-            asked = columns[rows]
+            part_worths = columns[rows]
             if options.superadditive:
-                asked = _covered(part, asked)
-            result, settled = _solve(part, asked, options)
+                part_worths = _covered(part, part_worths)
+            result, settled = _solve(part, part_worths, options)
             converged &= settled
             np.add.at(times, part.nodes, 1)
             np.add.at(total, part.nodes, result)
@@ -225,10 +225,10 @@ class SubgraphPlan:
         count = np.maximum(times, 1)[:, None]
         values = total / count
         spread = np.maximum(squares / count - values**2, 0.0)
-        # nothing is known of the spread of a node in a single subset
+        # the spread of a node in a single subset is unknown
         std_error = np.full_like(values, np.nan)
         np.sqrt(spread / np.maximum(count - 1, 1), out=std_error, where=count > 1)
-        if self.whole:
+        if self.covers_graph:
             std_error = np.zeros_like(values)
         sums = graph.component_coalitions.astype(np.float64) @ values
         gap = float(np.abs(sums - columns[self.tops]).max(initial=0.0))
@@ -236,7 +236,7 @@ class SubgraphPlan:
         return Allocation(
             values.reshape(shape),
             std_error.reshape(shape),
-            self.whole and options.inner == "exact",
+            self.covers_graph and options.inner == "exact",
             len(self.masks),
             gap,
             converged,
@@ -295,9 +295,9 @@ def _groups(subsets: list[NDArray[np.int64]], room: int) -> Iterator[list[NDArra
 
 @dataclass(frozen=True)
 class _Parts:
-    """Some subsets side by side, as one graph without edges between them."""
+    """Several subsets as one graph without edges between them."""
 
-    #: Node of the whole graph behind every node here.
+    #: The node of the whole graph that every node stands for.
     nodes: NDArray[np.int64]
     #: Subset that every node here belongs to.
     owner: NDArray[np.int64]
@@ -339,7 +339,7 @@ def _solve(
 
 
 def _iterated(parts: _Parts, worths: Worths, tau: float) -> tuple[NDArray[np.float64], bool]:
-    """Values after the truncated iteration, in which every subset stops for itself."""
+    """Values after the truncated iteration, in which every subset stops independently."""
     n = parts.graph.num_nodes
     owner = parts.owner[first_nodes(parts.lattice.masks)]
     settled, doubtful = iterate_parts(parts.lattice, worths, tau, _MAX_SQUARINGS, _TOL, owner)
@@ -349,8 +349,8 @@ def _iterated(parts: _Parts, worths: Worths, tau: float) -> tuple[NDArray[np.flo
         inside = parts.graph.subgraph(np.flatnonzero(parts.owner == subset))
         # the coalitions of one subset are listed in the same order alone as beside the others
         alone = worths[owner == subset]
-        own, enough = iterate(CoalitionLattice.of(inside), alone, tau, _MAX_SQUARINGS, _TOL)
-        values[parts.owner == subset] = own[: inside.num_nodes]
+        result, enough = iterate(CoalitionLattice.of(inside), alone, tau, _MAX_SQUARINGS, _TOL)
+        values[parts.owner == subset] = result[: inside.num_nodes]
         converged &= enough
     return values, converged
 
@@ -358,17 +358,17 @@ def _iterated(parts: _Parts, worths: Worths, tau: float) -> tuple[NDArray[np.flo
 def _covered(part: _Parts, worths: Worths) -> Worths:
     """Worths under the superadditive cover of the part's graph-restricted game."""
 
-    def given(coalitions: Coalitions) -> Worths:
+    def table_worths(coalitions: Coalitions) -> Worths:
         return worths[find_rows(part.lattice.masks, pack(coalitions))]
 
-    game = restricted_game(given, part.graph)
+    game = restricted_game(table_worths, part.graph)
     return superadditive_cover(game, part.graph.num_nodes)(part.lattice.coalitions())
 
 
 def _draw(
     graph: CommunicationGraph, options: SubgraphSampling, generator: np.random.Generator
 ) -> list[NDArray[np.int64]]:
-    """Subsets of nodes, at least as many as asked for and until every node is in one."""
+    """Subsets of nodes, at least the requested number and until every node is in one."""
     n, size = graph.num_nodes, options.max_sample_size
     wanted = n if options.num_samples is None else options.num_samples
     subsets: list[NDArray[np.int64]] = []
@@ -391,7 +391,7 @@ def _draw(
 def _around(
     graph: CommunicationGraph, center: int, size: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Nodes near ``center``, hop by hop; the hop that does not fit any more is drawn from."""
+    """Nodes near ``center``, hop by hop; the last hop is sampled if it does not fit."""
     near = np.zeros(graph.num_nodes, dtype=np.bool_)
     near[center] = True
     while (room := size - int(near.sum())) > 0:
@@ -405,16 +405,16 @@ def _around(
 def _checked_subsets(
     subsets: Sequence[ArrayLike], graph: CommunicationGraph
 ) -> list[NDArray[np.int64]]:
-    chosen = [
+    checked = [
         as_nodes(nodes, graph.num_nodes, name=f"subsets[{place}]")
         for place, nodes in enumerate(subsets)
     ]
     seen = np.zeros(graph.num_nodes, dtype=np.bool_)
-    for place, nodes in enumerate(chosen):
+    for place, nodes in enumerate(checked):
         if not len(nodes):
             raise ValueError(f"subsets[{place}] must name at least one node (got none)")
         seen[nodes] = True
     if not seen.all():
         missing = np.flatnonzero(~seen).tolist()
         raise ValueError(f"every node must be in a subset (got none with {missing[:10]})")
-    return chosen
+    return checked

@@ -1,4 +1,4 @@
-"""A cheap stand-in for a game: a ridge regression on what a coalition contains.
+"""A surrogate for a game: a ridge regression on what a coalition contains.
 
 Its features are the nodes, edges and two-edge paths that lie inside a coalition, each as it is and
 divided by the coalition's size, because a network that averages over nodes sees shares and one that
@@ -18,7 +18,7 @@ from gstarx.games import Worths
 from gstarx.graphs import CommunicationGraph, Masks, unpack
 
 _PENALTY = 1e-3
-#: Features that are written out at once (16 MB), and those that are kept for the next pass (64 MB).
+#: Feature cells computed at once (16 MB), and kept for the next pass (64 MB).
 _CELLS = 1 << 21
 _KEPT_CELLS = 1 << 23
 _REFINEMENTS = 4
@@ -29,7 +29,7 @@ _MAX_FEATURES = 600
 
 @dataclass(frozen=True)
 class Features:
-    """What of a coalition the surrogate looks at: sets of nodes that must lie inside it."""
+    """The features of a coalition: which sets of nodes lie inside it."""
 
     num_nodes: int
     #: Groups of node sets, (m, 1), (m, 2) and (m, 3): single nodes, edges, two-edge paths.
@@ -44,15 +44,15 @@ class Features:
         """The richest features that ``rows`` fitted coalitions can carry."""
         n = graph.num_nodes
         room = min(rows // _ROWS_PER_FEATURE, _MAX_FEATURES)
-        chosen = cls(n, (np.arange(n)[:, None],), shares)
-        if chosen.width > _MAX_FEATURES:
-            chosen = replace(chosen, divided=0)
+        features = cls(n, (np.arange(n)[:, None],), shares)
+        if features.width > _MAX_FEATURES:
+            features = replace(features, divided=0)
         paths = int((graph.degrees * (graph.degrees - 1) // 2).sum())
         for count, patterns_of in ((len(graph.edges), _edges), (paths, two_edge_paths)):
-            if chosen.width + (1 + shares) * count > room:
+            if features.width + (1 + shares) * count > room:
                 break
-            chosen = replace(chosen, patterns=(*chosen.patterns, patterns_of(graph)))
-        return chosen
+            features = replace(features, patterns=(*features.patterns, patterns_of(graph)))
+        return features
 
     @property
     def width(self) -> int:
@@ -90,11 +90,11 @@ class Features:
 
 @dataclass(frozen=True)
 class Surrogate:
-    """A fitted stand-in: its coefficients, and how it did on the coalitions it was fitted to."""
+    """A fitted surrogate: its coefficients, and its leave-one-out residuals."""
 
     features: Features
     coefficients: NDArray[np.float64]
-    #: What each fitted coalition's worth differs from a fit without that coalition, (k, q).
+    #: The residual of each fitted coalition under a fit without that coalition, (k, q).
     left_out: NDArray[np.float64]
 
     @classmethod
@@ -109,12 +109,12 @@ class Surrogate:
         penalty[: features.free] = 1e-9 * len(masks)
         gram = design.gram(weight)
         inverse = np.linalg.inv(gram + np.diag(penalty)).astype(np.float64)
-        # the additive part apart: an additive game leaves nothing for jitter and penalty to bend
+        # the additive part first: of an additive game, nothing remains for jitter and penalty
         nodes = slice(features.free - features.num_nodes, features.free)
-        own = design.solved(gram, nodes, worths, weight)
-        rest = worths - design.times(own, nodes)
+        additive = design.solved(gram, nodes, worths, weight)
+        rest = worths - design.times(additive, nodes)
         coefficients = inverse @ design.transposed(rest * weight)
-        coefficients[nodes] += own
+        coefficients[nodes] += additive
         leverage = weight * design.diagonal(inverse)[:, None]
         residual = worths - design.times(coefficients)
         return cls(features, coefficients, residual / np.maximum(1.0 - leverage, 1e-6))
@@ -163,7 +163,7 @@ class Surrogate:
 
 
 class _Design:
-    """The feature matrix of many coalitions, kept if it is small and written out anew if not."""
+    """The feature matrix of many coalitions, kept if it is small and recomputed if not."""
 
     def __init__(self, features: Features, masks: Masks) -> None:
         self.features, self.masks = features, masks
@@ -208,16 +208,16 @@ class _Design:
         worths: Worths,
         weight: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Least squares on some of the columns; what rounding missed is solved for once more."""
-        own = gram[columns, columns]
-        scale = np.trace(own) / max(1, len(own))
-        own = own + np.diag(np.full(len(own), 1e-12 * scale + 1e-300))
-        factor = np.linalg.inv(own)
-        found = np.zeros((len(own), worths.shape[1]))
+        """Least squares on some of the columns, with iterative refinement of rounding errors."""
+        block = gram[columns, columns]
+        scale = np.trace(block) / max(1, len(block))
+        block = block + np.diag(np.full(len(block), 1e-12 * scale + 1e-300))
+        factor = np.linalg.inv(block)
+        coefficients = np.zeros((len(block), worths.shape[1]))
         for _ in range(_REFINEMENTS):
-            rest = worths - self.times(found, columns)
-            found += factor @ self.transposed(rest * weight, columns)
-        return found
+            rest = worths - self.times(coefficients, columns)
+            coefficients += factor @ self.transposed(rest * weight, columns)
+        return coefficients
 
 
 def _edges(graph: CommunicationGraph) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""The matrix behind a value, for use on many games on the same graph."""
+"""The matrix of a linear value, for many games on the same graph."""
 
 from __future__ import annotations
 

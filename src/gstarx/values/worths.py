@@ -1,4 +1,4 @@
-"""Asking a game for the worths of coalitions, and checking efficiency."""
+"""Worths of coalitions, and the efficiency gap."""
 
 from __future__ import annotations
 
@@ -29,37 +29,37 @@ def component_gap(values: NDArray[np.float64], worths: Worths, lattice: Coalitio
 
 
 @dataclass(frozen=True)
-class Asked:
+class WorthLists:
     """The worths of several lists of coalitions."""
 
     #: One matrix (k, q) for each list.
     worths: tuple[Worths, ...]
     #: The shape of a worth: () for one game, (q,) for q games at once.
     shape: tuple[int, ...]
-    #: Number of distinct coalitions that the game was asked for.
+    #: Number of distinct coalitions that were evaluated.
     evaluations: int
 
     @property
     def span(self) -> NDArray[np.float64]:
-        """Largest less smallest worth (q,), that of the empty coalition among them."""
+        """Largest minus smallest worth (q,), including that of the empty coalition."""
         return worth_span(np.concatenate(self.worths))
 
 
-def ask_once(v: Game, lists: Sequence[Masks], num_players: int) -> Asked:
-    """Worths of packed coalitions, each distinct one asked for once; nobody is worth nothing."""
+def evaluate_once(v: Game, lists: Sequence[Masks], num_players: int) -> WorthLists:
+    """Worths of packed coalitions, each distinct one evaluated once; the empty one is worth 0."""
     masks = np.concatenate(lists)
-    some = np.flatnonzero(masks.any(axis=1))
-    first, where = distinct_rows(masks[some])
-    found = evaluate_masks(v, masks[some[first]], num_players)
-    columns = in_columns(found)
+    nonempty = np.flatnonzero(masks.any(axis=1))
+    first, where = distinct_rows(masks[nonempty])
+    evaluated = evaluate_masks(v, masks[nonempty[first]], num_players)
+    columns = in_columns(evaluated)
     worths = np.zeros((len(masks), columns.shape[1]))
-    worths[some] = columns[where]
+    worths[nonempty] = columns[where]
     parts = np.split(worths, np.cumsum([len(part) for part in lists[:-1]]))
-    return Asked(tuple(parts), found.shape[1:], len(first))
+    return WorthLists(tuple(parts), evaluated.shape[1:], len(first))
 
 
 def worth_span(worths: Worths) -> NDArray[np.float64]:
-    """Largest less smallest of worths (k, q) and the empty coalition's 0, for every game.
+    """Largest minus smallest of worths (k, q) and the empty coalition's 0, for every game.
 
     >>> worth_span(np.array([[1.0, -2.0], [3.0, -1.0]]))
     array([3., 2.])

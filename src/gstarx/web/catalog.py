@@ -1,6 +1,6 @@
-"""What a request may set of an explainer: the options of the registry, each within bounds.
+"""The explainers that the page offers, and the options that a request may set, within bounds.
 
-Nothing else is accepted, so that no option names a file or code.
+Nothing else is accepted, so that no option can name a file or code.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from typing import Any
 
 from gstarx._internal.suggestions import unknown
 from gstarx.registry import EXPLAINERS, ExplainerSpec, Option
-from gstarx.web.problems import Refused
+from gstarx.web.messages import Refused
 
 #: The metrics that the page shows.
 METRICS = ("fidelity", "inverse_fidelity", "harmonic_fidelity")
+#: The explainers that the page offers, by name.
+OFFERED = {name: spec for name, spec in EXPLAINERS.items() if not spec.oracle}
 
 
-def listed_model(name: str, title: str, problem: str | None = None) -> dict[str, Any]:
-    """A model as it is listed where nothing more is known of it."""
+def model_entry(name: str, title: str, problem: str | None = None) -> dict[str, Any]:
+    """The entry of a model about which nothing else is known."""
     return {
         "name": name,
         "title": title,
@@ -33,75 +35,52 @@ def listed_model(name: str, title: str, problem: str | None = None) -> dict[str,
     }
 
 
-#: The explainers that the page offers.
-OFFERS = tuple(spec for spec in EXPLAINERS.values() if not spec.oracle)
-OFFER = {spec.name: spec for spec in OFFERS}
+def explainer_entry(spec: ExplainerSpec, budget: int) -> dict[str, Any]:
+    """The entry of an explainer, with the server's limit on its options."""
+    options = [asdict(limited(option, budget)) for option in spec.options]
+    for option in options:
+        option["choices"] = list(option["choices"])
+        del option["counted"], option["per_node"]
+    entry = asdict(spec)
+    del entry["home"], entry["oracle"]
+    return {**entry, "options": options}
 
 
-def within(option: Option, budget: int) -> Option:
-    """The same option, counting no more than the server allows."""
+def limited(option: Option, budget: int) -> Option:
+    """The option, with the server's limit if it counts evaluations or samples."""
     if not option.counted or option.maximum is None:
         return option
     default = option.default if option.default is None else min(option.default, budget)
     return replace(option, maximum=min(option.maximum, budget), default=default)
 
 
-def counted_option(spec: ExplainerSpec) -> Option | None:
-    """The option that says how many coalitions there are."""
-    return next((option for option in spec.options if option.counted), None)
-
-
-def most_coalitions(spec: ExplainerSpec, options: Mapping[str, Any], nodes: int) -> int:
-    """The most coalitions of a graph that an explainer holds at once."""
-    counted, evaluated = counted_option(spec), 2 * (nodes + 1)
-    if counted is None:
-        return evaluated
-    return max(evaluated, count_of(counted, options, nodes) * coalitions_each(counted, nodes))
-
-
-def count_of(option: Option, options: Mapping[str, Any], nodes: int) -> int:
-    """What an option that counts stands at for a graph of so many nodes."""
-    given = options.get(option.name, option.default)
-    # samples that are taken if no number is given
-    return max(2 * nodes + 2, 200) if given is None else int(given)
-
-
-def coalitions_each(option: Option, nodes: int) -> int:
-    """Coalitions for each that an option counts."""
-    return option.counted * (nodes if option.per_node else 1)
-
-
-def as_dict(spec: ExplainerSpec, budget: int) -> dict[str, Any]:
-    """An explainer as it goes over the wire."""
-    options = [asdict(within(option, budget)) for option in spec.options]
-    for option in options:
-        option["choices"] = list(option["choices"])
-        del option["counted"], option["per_node"]
-    shown = asdict(spec)
-    del shown["home"], shown["oracle"]
-    return {**shown, "options": options}
+def find_explainer(name: str, field: str) -> ExplainerSpec:
+    """The explainer of that name, or Refused."""
+    if name not in OFFERED:
+        raise Refused("unknown_explainer", unknown("explainer", name[:50], OFFERED), field)
+    return OFFERED[name]
 
 
 def checked_options(
     spec: ExplainerSpec, given: Mapping[str, Any], budget: int, field: str
 ) -> dict[str, Any]:
-    """The options of a request, all of them valid, or Refused."""
-    known = {option.name: within(option, budget) for option in spec.options}
-    found = {}
+    """The options of a request if all are valid, or Refused."""
+    known = {option.name: limited(option, budget) for option in spec.options}
+    checked = {}
     for name, value in given.items():
         if name not in known:
             what = f"option of {spec.name!r}"
             raise Refused("bad_option", unknown(what, name[:50], known), field)
-        found[name] = checked_value(known[name], value, f"{field}.{name}")
-    for own in spec.options:
-        allowed = known[own.name].default
-        if own.counted and allowed != own.default:
-            found.setdefault(own.name, allowed)  # its own default is more than may be asked for
-    return found
+        checked[name] = checked_value(known[name], value, f"{field}.{name}")
+    for option in spec.options:
+        allowed = known[option.name].default
+        if option.counted and allowed != option.default:
+            checked.setdefault(option.name, allowed)  # the explainer's default exceeds the limit
+    return checked
 
 
 def checked_value(option: Option, value: Any, field: str) -> Any:
-    """The value of an option, or Refused with what is valid."""
+    """The value of an option if it is valid, or Refused."""
     if option.type == "boolean":
         if isinstance(value, bool):
             return value
@@ -111,19 +90,12 @@ def checked_value(option: Option, value: Any, field: str) -> Any:
             return value
         valid = ", ".join(option.choices)
         raise Refused("bad_option", f"{option.name} must be one of {valid}", field)
-    whole = option.type == "integer"
-    fits = isinstance(value, int) or (isinstance(value, float) and not whole)
+    integer = option.type == "integer"
+    fits = isinstance(value, int) or (isinstance(value, float) and not integer)
     low = -float("inf") if option.minimum is None else option.minimum
     high = float("inf") if option.maximum is None else option.maximum
     if isinstance(value, bool) or not fits or not low <= value <= high:
-        kind = "a whole number" if whole else "a number"
+        kind = "an integer" if integer else "a number"
         text = f"{option.name} must be {kind} between {low:g} and {high:,.10g}"
         raise Refused("bad_option", text, field)
     return value
-
-
-def offered(name: str, field: str) -> ExplainerSpec:
-    """The explainer of that name, or Refused."""
-    if name not in OFFER:
-        raise Refused("unknown_explainer", unknown("explainer", name[:50], OFFER), field)
-    return OFFER[name]

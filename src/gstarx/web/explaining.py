@@ -1,4 +1,4 @@
-"""Inside a worker: a job from the graph to the best selections, told as it goes on."""
+"""The worker process that runs jobs, from the graph to the best selections."""
 
 from __future__ import annotations
 
@@ -11,35 +11,34 @@ from typing import TYPE_CHECKING, Any
 from gstarx import explainers
 from gstarx.evaluation import Pipeline, class_probabilities, recorded
 from gstarx.explainers import with_settings
-from gstarx.gnn import ModelTask
+from gstarx.gnn import ModelTask, expected_output
 from gstarx.metrics import Faithfulness, best_selections_in_turn, evaluate_many
-from gstarx.web.catalog import METRICS, OFFER
-from gstarx.web.estimating import check_memory
-from gstarx.web.interrupter import Interrupter
-from gstarx.web.memory import ran_out
-from gstarx.web.networks import Networks
-from gstarx.web.problems import Refused, said
+from gstarx.web.catalog import METRICS, OFFERED
+from gstarx.web.library import Library
+from gstarx.web.memory import check_memory, is_out_of_memory
+from gstarx.web.messages import Refused, public_message
 from gstarx.web.settings import LoadedModel, Settings
-from gstarx.web.subjects import Subject, Subjects, drawn
+from gstarx.web.subjects import Subject, SubjectCache, subject_entry
+from gstarx.web.worker import Interrupter, public_problem
 
 if TYPE_CHECKING:
     from gstarx.explainers import Explanation, NodeExplainer
 
-#: Tells the server something: what kind of thing, and the thing itself.
-Say = Callable[[str, Any], None]
+#: Sends a part of the results to the server: its kind and its content.
+Send = Callable[[str, Any], None]
 
-#: Trained explainers that a worker remembers.
-_REMEMBERED = 16
-#: What a worker does before the first request, so that it is not slow.
-_WARM = "CC(=O)Nc1ccc([N+](=O)[O-])cc1"
+#: Trained explainers that a worker keeps.
+_MAX_TRAINED = 16
+#: The molecule of the warm-up.
+_WARM_UP_SMILES = "CC(=O)Nc1ccc([N+](=O)[O-])cc1"
 
 
 @dataclass(frozen=True)
-class _Question:
-    """A model and a graph, with the class in question."""
+class _Request:
+    """A model, a graph, and the class to explain."""
 
     model: LoadedModel
-    name: str
+    model_name: str
     subject: Subject
     target: int | None
     seed: int
@@ -57,233 +56,232 @@ class _Question:
         )
 
 
-class Explaining:
-    """Answers jobs."""
+class ExplanationWorker:
+    """Runs jobs, one at a time."""
 
-    def __init__(self, settings: Settings, bell: Interrupter) -> None:
-        self._networks = Networks(settings)
-        self._subjects = Subjects(self._networks, settings.limits)
+    def __init__(self, settings: Settings, interrupter: Interrupter) -> None:
+        self._library = Library(settings)
+        self._subjects = SubjectCache(self._library, settings.limits)
         self._settings = settings
-        self._bell = bell
+        self._interrupter = interrupter
         self._trained: dict[tuple[Any, ...], NodeExplainer] = {}
-        self._means: dict[str, Any] = {}
+        self._mean_outputs: dict[str, Any] = {}
 
     def warm_up(self) -> None:
-        """Compile kernels and fill caches by a small job that nobody sees."""
+        """Compile kernels and fill caches with a small job."""
         for served in self._settings.models:
             if served.missing is not None:
                 continue
             try:
-                inputs = self._networks.inputs(self._networks.get(served.name))
+                inputs = self._library.inputs(self._library.get(served.name))
             except Refused:
                 continue
-            # the encoder of sentences is large: it is loaded when a sentence comes
-            asked = {"smiles": _WARM} if "smiles" in inputs else {"graph": 0}
-            if not asked.keys() <= set(inputs):
+            # the encoder of sentences is large: it is loaded with the first sentence
+            input = {"smiles": _WARM_UP_SMILES} if "smiles" in inputs else {"graph": 0}
+            if not input.keys() <= set(inputs):
                 continue
-            names = [name for name, offer in OFFER.items() if offer.default]
+            names = [name for name, spec in OFFERED.items() if spec.default]
             chosen = [{"name": name, "options": {}} for name in names]
-            job = {"model": served.name, "input": asked, "explainers": chosen, "best": True}
+            job = {"model": served.name, "input": input, "explainers": chosen, "best": True}
             try:
                 self.answer({**job, "seed": 0, "target": None}, lambda *_: None)
             except Exception:
-                continue  # whoever asks is going to be told
+                continue  # a job with this model will report it
             return
 
-    def answer(self, job: Mapping[str, Any], say: Say) -> None:
-        """Carry out a job; what is found is said as soon as it is."""
-        model = self._networks.get(job["model"])
+    def answer(self, job: Mapping[str, Any], send: Send) -> None:
+        """Run a job; each result is sent as soon as it is known."""
+        model = self._library.get(job["model"])
         subject = self._subjects.get(job["model"], job["input"])
         stored = "run_graph" in job["input"]
         if not stored:
             check_memory(model, subject, job["explainers"], self._settings.limits)
-        probabilities = probabilities_of(model, subject)
-        target = checked_target(job["target"], probabilities)
-        classes = self._networks.classes(model)
-        say("subject", drawn(subject, probabilities=probabilities, classes=classes))
-        asked = _Question(model, job["model"], subject, target, job["seed"])
+        probabilities = class_probabilities_of(model, subject)
+        check_target(job["target"], probabilities)
+        classes = self._library.classes(model)
+        send("subject", subject_entry(subject, probabilities=probabilities, classes=classes))
+        request = _Request(model, job["model"], subject, job["target"], job["seed"])
         if stored:
-            self._show_stored(asked, job["best"], say)
+            self._send_stored(request, job["best"], send)
             return
         chosen = job["explainers"]
         total = len(chosen) + bool(job["best"])
-        for done, one in enumerate(chosen):
-            title = OFFER[one["name"]].title
-            say("progress", {"done": done, "total": total, "doing": title})
-            say("result", self._result(asked, one["name"], one["options"], title))
-        self._finish(asked, job["best"], len(chosen), say)
+        for done, explainer in enumerate(chosen):
+            title = OFFERED[explainer["name"]].title
+            send("progress", {"done": done, "total": total, "doing": title})
+            send("result", self._result(request, explainer["name"], explainer["options"], title))
+        self._finish(request, job["best"], len(chosen), send)
 
-    def _finish(self, asked: _Question, best: bool, done: int, say: Say) -> None:
+    def _finish(self, request: _Request, best: bool, done: int, send: Send) -> None:
         total = done + best
         if best:
-            doing = "the best that a selection could do"
-            say("progress", {"done": done, "total": total, "doing": doing})
-            say("best", self._best(asked))
-        say("progress", {"done": total, "total": total, "doing": ""})
+            send(
+                "progress", {"done": done, "total": total, "doing": "search for the best selection"}
+            )
+            send("best", self._best(request))
+        send("progress", {"done": total, "total": total, "doing": ""})
 
-    def _show_stored(self, asked: _Question, best: bool, say: Say) -> None:
-        run = self._networks.browsed
-        assert run is not None, "there is a graph of it"
-        stored = run.results(asked.subject.position)
-        for own, found, error in stored:
-            result = _empty(own.explainer, own.title, own.options)
-            if found is None:
+    def _send_stored(self, request: _Request, best: bool, send: Send) -> None:
+        store_view = self._library.store_view
+        assert store_view is not None, "the subject is a graph of the run"
+        stored = store_view.results(request.subject.position)
+        for run, explanation, error in stored:
+            result = _empty_result(run.explainer, run.title, run.options)
+            if explanation is None:
                 result["error"] = error
             else:
-                result |= _judged(replace(asked, removal=own.removal), found)
-            say("result", result)
-        # where runs differ in it, there is no best that holds for all of them
-        (removal, *others) = {own.removal for own, _, _ in stored}
-        self._finish(replace(asked, removal=removal), best and not others, len(stored), say)
+                result |= _evaluated(replace(request, removal=run.removal), explanation)
+            send("result", result)
+        # if runs differ in the removal, no selection is the best for all of them
+        (removal, *others) = {run.removal for run, _, _ in stored}
+        self._finish(replace(request, removal=removal), best and not others, len(stored), send)
 
     def _result(
-        self, asked: _Question, name: str, options: dict[str, Any], title: str
+        self, request: _Request, name: str, options: dict[str, Any], title: str
     ) -> dict[str, Any]:
         start = time.monotonic()
-        result = _empty(name, title, options)
+        result = _empty_result(name, title, options)
         try:
-            explainer = self._explainer(asked, name, options)
-            subject = asked.subject
-            found = asked.pipeline.explain(explainer, subject.data, subject.position)
-            result |= _judged(asked, found)
+            explainer = self._explainer(request, name, options)
+            subject = request.subject
+            explanation = request.pipeline.explain(explainer, subject.data, subject.position)
+            result |= _evaluated(request, explanation)
         except Refused:
             raise
         except Exception as error:
-            from gstarx.web.worker import unexpected
-
-            result["error"] = unexpected(error).message
+            result["error"] = public_problem(error).message
         result["seconds"] = time.monotonic() - start
         return result
 
-    def _explainer(self, asked: _Question, name: str, options: dict[str, Any]) -> NodeExplainer:
-        """An explainer with its options, trained where it has to be."""
-        more = dict(options)
+    def _explainer(self, request: _Request, name: str, options: dict[str, Any]) -> NodeExplainer:
+        """An explainer with its options, trained if it requires training."""
+        all_options = dict(options)
         if name == "gstarx_published":
-            more["baseline"] = self._mean_output(asked)
-        key = (asked.name, name, tuple(sorted(options.items())), asked.seed)
+            all_options["baseline"] = self._mean_output(request)
+        key = (request.model_name, name, tuple(sorted(options.items())), request.seed)
         if key in self._trained:
             return self._trained[key]
-        made = explainers.create(name, dataset=with_settings(asked.model.dataset), **more)
-        if made.requires_training:
-            data = self._networks.at_hand(asked.model)
-            if data is None:
-                raise ValueError("it has to be trained on a dataset, and none is here")
-            made.fit(asked.model.model, data.split("train"), seed=asked.seed)
-            while len(self._trained) >= _REMEMBERED:
+        explainer = explainers.create(
+            name, dataset=with_settings(request.model.dataset), **all_options
+        )
+        if explainer.requires_training:
+            dataset = self._library.local_dataset(request.model)
+            if dataset is None:
+                raise ValueError("it has to be trained on a dataset, and none is available here")
+            explainer.fit(request.model.model, dataset.split("train"), seed=request.seed)
+            while len(self._trained) >= _MAX_TRAINED:
                 del self._trained[next(iter(self._trained))]
-            self._trained[key] = made
-        return made
+            self._trained[key] = explainer
+        return explainer
 
-    def _mean_output(self, asked: _Question) -> Any:
-        from gstarx.gnn import expected_output
+    def _mean_output(self, request: _Request) -> Any:
+        dataset = self._library.local_dataset(request.model)
+        if dataset is None:
+            raise ValueError("it needs the mean output over a dataset, and none is available here")
+        name = request.model_name
+        if name not in self._mean_outputs:
+            self._mean_outputs[name] = expected_output(request.model.model, dataset.split("test"))
+        return self._mean_outputs[name]
 
-        data = self._networks.at_hand(asked.model)
-        if data is None:
-            raise ValueError("it compares with the mean over a dataset, and none is here")
-        if asked.name not in self._means:
-            self._means[asked.name] = expected_output(asked.model.model, data.split("test"))
-        return self._means[asked.name]
-
-    def _best(self, asked: _Question) -> dict[str, Any]:
-        """The best selections by size, as far as the time reaches."""
-        found: dict[int, Any] = {}
-        sizes = range(asked.subject.nodes // 2 + 1)
-        with self._bell.within(self._settings.limits.best_seconds):
-            found.update(
+    def _best(self, request: _Request) -> dict[str, Any]:
+        """The best selections by size that a search finds within its time limit."""
+        best: dict[int, Any] = {}
+        sizes = range(request.subject.nodes // 2 + 1)
+        with self._interrupter.time_limit(self._settings.limits.best_seconds):
+            best.update(
                 best_selections_in_turn(
-                    asked.model.model,
-                    asked.subject.data,
+                    request.model.model,
+                    request.subject.data,
                     sizes,
-                    seed=explainers.graph_generator(asked.seed, asked.subject.position),
-                    target=asked.target,
-                    removal=asked.removal,
-                    return_type=asked.model.return_type,
+                    seed=explainers.graph_generator(request.seed, request.subject.position),
+                    target=request.target,
+                    removal=request.removal,
+                    return_type=request.model.return_type,
                 )
             )
-        listed = [found.get(size) for size in sizes]
+        by_size = [best.get(size) for size in sizes]
         return {
-            "selections": [None if one is None else _ids(one.nodes) for one in listed],
-            "metrics": _columns(None if one is None else one.evaluation for one in listed),
-            "optimal": [one is not None and one.optimal for one in listed],
-            "evaluations": max((one.evaluations for one in found.values()), default=0),
+            "selections": [None if one is None else _node_list(one.nodes) for one in by_size],
+            "metrics": _metric_columns(None if one is None else one.evaluation for one in by_size),
+            "optimal": [one is not None and one.optimal for one in by_size],
+            "evaluations": max((one.evaluations for one in best.values()), default=0),
         }
 
 
-def probabilities_of(model: LoadedModel, subject: Subject) -> list[float]:
-    """What the model says of the whole graph, by class."""
+def class_probabilities_of(model: LoadedModel, subject: Subject) -> list[float]:
+    """The probabilities that the model predicts for the graph, by class."""
     task = ModelTask(return_type=model.return_type)
     try:
         output = task.output(model.model, subject.data)
         return class_probabilities(output, task.mode, task.return_type)
     except Exception as error:
-        if ran_out(error):
+        if is_out_of_memory(error):
             raise
-        text = f"the model cannot read this graph: {said(error) or type(error).__name__}"
-        raise Refused("failed", text) from error
+        reason = public_message(error) or type(error).__name__
+        raise Refused("failed", f"the model cannot read this graph: {reason}") from error
 
 
-def checked_target(target: int | None, probabilities: Sequence[float]) -> int | None:
-    """The class in question, or Refused."""
+def check_target(target: int | None, probabilities: Sequence[float]) -> None:
+    """Raise Refused if there is no such class."""
     if target is not None and target >= len(probabilities):
         text = f"target must be a class in 0..{len(probabilities) - 1} (got {target})"
         raise Refused("bad_target", text, "target")
-    return target
 
 
-def scored(
+def score_selection(
     model: LoadedModel, subject: Subject, nodes: Sequence[int], target: int | None
 ) -> dict[str, Any]:
     """The metrics of one selection."""
-    (found,) = evaluate_many(
+    (faithfulness,) = evaluate_many(
         model.model, [subject.data], [[list(nodes)]], target=target, return_type=model.return_type
     )[0]
-    shown = {name: getattr(found, name) for name in METRICS}
-    return {"size": len(nodes), "sparsity": found.sparsity, **shown}
+    metrics = {name: getattr(faithfulness, name) for name in METRICS}
+    return {"size": len(nodes), "sparsity": faithfulness.sparsity, **metrics}
 
 
-def _empty(name: str, title: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """A result of which nothing is known yet."""
-    nothing: dict[str, Any] = dict.fromkeys(
+def _empty_result(name: str, title: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """A result without scores."""
+    missing: dict[str, Any] = dict.fromkeys(
         ("target", "scores", "std_errors", "exact", "estimator", "evaluations", "error")
     )
     return {
         "explainer": name,
         "title": title,
         "options": dict(options),
-        **nothing,
+        **missing,
         "selections": [],
         "metrics": {metric: [] for metric in METRICS},
         "seconds": 0.0,
     }
 
 
-def _judged(asked: _Question, found: Explanation) -> dict[str, Any]:
+def _evaluated(request: _Request, explanation: Explanation) -> dict[str, Any]:
     """Scores, and the selections of all sizes with their metrics."""
-    sizes = range(asked.subject.nodes + 1)
-    evaluated = asked.pipeline.evaluate(asked.subject.data, found, sizes=sizes)["top"]
-    kept = recorded(found)
+    sizes = range(request.subject.nodes + 1)
+    evaluated = request.pipeline.evaluate(request.subject.data, explanation, sizes=sizes)["top"]
+    record = recorded(explanation)
     return {
-        "target": asked.target if kept["target"] is None else kept["target"],
-        "scores": _numbers(kept["scores"]),
-        "std_errors": _numbers(kept["std_errors"]),
-        "selections": [_ids(nodes) for nodes in evaluated.selections],
-        "metrics": _columns(evaluated.metrics),
-        "exact": kept["exact"],
-        "estimator": kept["estimator"],
-        "evaluations": kept["evaluations"],
-        "seconds": kept["cpu_seconds"],
+        "target": request.target if record["target"] is None else record["target"],
+        "scores": _numbers(record["scores"]),
+        "std_errors": _numbers(record["std_errors"]),
+        "selections": [_node_list(nodes) for nodes in evaluated.selections],
+        "metrics": _metric_columns(evaluated.metrics),
+        "exact": record["exact"],
+        "estimator": record["estimator"],
+        "evaluations": record["evaluations"],
+        "seconds": record["cpu_seconds"],
     }
 
 
-def _columns(rows: Iterable[Faithfulness | None]) -> dict[str, list[float | None]]:
-    listed = list(rows)
+def _metric_columns(rows: Iterable[Faithfulness | None]) -> dict[str, list[float | None]]:
+    rows = list(rows)
     return {
-        name: [None if row is None else _number(getattr(row, name)) for row in listed]
+        name: [None if row is None else _number(getattr(row, name)) for row in rows]
         for name in METRICS
     }
 
 
-def _ids(nodes: Iterable[Any]) -> list[int]:
+def _node_list(nodes: Iterable[Any]) -> list[int]:
     return [int(node) for node in nodes]
 
 
@@ -292,6 +290,6 @@ def _numbers(values: Iterable[Any] | None) -> list[float | None] | None:
 
 
 def _number(value: Any) -> float | None:
-    """A number of JSON, which has no infinite ones."""
-    found = float(value)
-    return found if math.isfinite(found) else None
+    """A number for JSON, which has neither NaN nor infinity."""
+    number = float(value)
+    return number if math.isfinite(number) else None

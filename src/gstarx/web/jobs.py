@@ -1,4 +1,4 @@
-"""Jobs: what each has found, who waits for it, and which comes next."""
+"""Jobs, their results so far, and the queue of those that wait."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from typing import Any
 
-from gstarx.web.messages import Answer, as_json
-from gstarx.web.problems import Problem, Refused
+from gstarx.web.messages import Answer, Problem, Refused, as_json
 from gstarx.web.settings import Limits
 
 ENDED = frozenset({"done", "failed", "cancelled"})
+#: Seconds after which an idle stream of events sends a comment, so that it is not cut off.
 _HEARTBEAT = 10.0
 
 
 class Job:
     """One job.
 
-    What workers say is kept as the JSON that it is; the server never looks into it.
+    The results of workers are kept as JSON text; the server never parses them.
     """
 
     def __init__(self, request: dict[str, Any]) -> None:
@@ -30,35 +30,35 @@ class Job:
         self.state = "queued"
         self.position: int | None = None
         self.error: Problem | None = None
-        self.unwanted = asyncio.Event()
+        self.cancel_requested = asyncio.Event()
         self.size = 0
         self._progress = as_json({"done": 0, "total": 0, "doing": ""})
         self._subject = self._best = "null"
         self._results: list[str] = []
         self._events: list[str] = []
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._started: float | None = None
         self._seconds = 0.0
         self.ended_at: float | None = None
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is going to happen."""
+        """Whether the job is done, failed or canceled."""
         return self.state in ENDED
 
-    def moved(self, position: int) -> None:
-        """Say where in the queue it is."""
+    def move(self, position: int) -> None:
+        """Set the position in the queue."""
         if position != self.position:
             self.position = position
-            self._tell(position=position)
+            self._publish(as_json({"position": position}))
 
-    def began(self) -> None:
-        """A worker has it."""
+    def start(self) -> None:
+        """A worker has taken the job."""
         self.state, self.position, self._started = "running", None, time.monotonic()
-        self._tell(state="running", position=None)
+        self._publish(as_json({"state": "running", "position": None}))
 
-    def heard(self, answer: Answer) -> None:
-        """Take in what a worker says."""
+    def receive(self, answer: Answer) -> None:
+        """Record an answer of the worker."""
         content = answer.content
         if answer.kind == "refused":
             self.end("failed", Problem(**json.loads(content)))
@@ -66,48 +66,49 @@ class Job:
             self.end("done")
         elif answer.kind in ("subject", "progress", "best"):
             setattr(self, f"_{answer.kind}", content)
-            self._add(f'{{"{answer.kind}":{content}}}')
+            self._publish(f'{{"{answer.kind}":{content}}}')
         elif answer.kind == "result":
             self._results.append(content)
-            self._add(f'{{"result":{content}}}')
+            self._publish(f'{{"result":{content}}}')
 
     def end(self, state: str, error: Problem | None = None) -> None:
-        """Nothing more is going to happen; only the first word of that counts."""
+        """End the job; only the first call counts."""
         if self.ended:
             return
         self._seconds = self._age()
         self.state, self.position, self.error = state, None, error
         self.ended_at = time.monotonic()
-        self._tell(state=state, position=None, error=None if error is None else error.as_dict())
+        problem = None if error is None else error.as_dict()
+        self._publish(as_json({"state": state, "position": None, "error": problem}))
 
     def as_json(self) -> str:
-        """The whole job, as it goes over the wire."""
-        plain = {
+        """The job with its results, as the API returns it."""
+        state = {
             "id": self.id,
             "state": self.state,
             "position": self.position,
             "error": None if self.error is None else self.error.as_dict(),
             "seconds": round(self._age(), 3),
         }
-        found = (
+        results = (
             f'"progress":{self._progress},"subject":{self._subject},'
             f'"results":[{",".join(self._results)}],"best":{self._best}'
         )
-        return f"{as_json(plain)[:-1]},{found}}}"
+        return f"{as_json(state)[:-1]},{results}}}"
 
     async def events(self) -> AsyncIterator[str]:
-        """Server-sent events from the beginning to the end."""
-        told = 0
+        """Server-sent events, from the start of the job to its end."""
+        sent = 0
         while True:
-            news = self._news
-            while told < len(self._events):
-                yield f"event: job\ndata: {self._events[told]}\n\n"
-                told += 1
-            if self.ended and told == len(self._events):
+            changed = self._changed
+            while sent < len(self._events):
+                yield f"event: job\ndata: {self._events[sent]}\n\n"
+                sent += 1
+            if self.ended and sent == len(self._events):
                 break
             try:
                 async with asyncio.timeout(_HEARTBEAT):
-                    await news.wait()
+                    await changed.wait()
             except TimeoutError:
                 yield ": still here\n\n"
         yield "event: end\ndata: {}\n\n"
@@ -117,14 +118,11 @@ class Job:
             return self._seconds
         return time.monotonic() - self._started
 
-    def _tell(self, **news: Any) -> None:
-        self._add(as_json(news))
-
-    def _add(self, event: str) -> None:
+    def _publish(self, event: str) -> None:
         self._events.append(event)
-        self.size += 2 * len(event)  # once here, once by its kind
-        self._news.set()
-        self._news = asyncio.Event()
+        self.size += 2 * len(event)  # it is kept as an event and as a result
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 class JobQueue:
@@ -134,7 +132,7 @@ class JobQueue:
         self._limits = limits
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._queue: deque[Job] = deque()
-        self._arrived = asyncio.Condition()
+        self._added = asyncio.Condition()
         self._listeners = 0
 
     async def add(self, request: dict[str, Any]) -> Job:
@@ -143,57 +141,57 @@ class JobQueue:
         Raises
         ------
         Refused
-            When too many wait already.
+            If the queue is full.
         """
         self.forget()
-        self.check_room()
+        self.check_capacity()
         job = Job(request)
         self._jobs[job.id] = job
         self._queue.append(job)
-        job.moved(len(self._queue) - 1)
-        async with self._arrived:
-            self._arrived.notify()
+        job.move(len(self._queue) - 1)
+        async with self._added:
+            self._added.notify()
         return job
 
-    def check_room(self) -> None:
-        """Refuse where too many wait already."""
+    def check_capacity(self) -> None:
+        """Raise Refused if the queue is full."""
         if len(self._queue) >= self._limits.queue:
-            text = f"{len(self._queue)} jobs wait already: try again in a few seconds"
+            text = f"{len(self._queue)} jobs are waiting already: try again in a few seconds"
             raise Refused("busy", text)
 
     async def take(self) -> Job:
-        """The job whose turn it is; waits for one."""
-        async with self._arrived:
-            await self._arrived.wait_for(lambda: self._queue)
+        """Wait for the next job, and take it out of the queue."""
+        async with self._added:
+            await self._added.wait_for(lambda: self._queue)
             job = self._queue.popleft()
-        self._move_up()
-        job.began()
+        self._update_positions()
+        job.start()
         return job
 
     def get(self, id: str) -> Job:
-        """A job by its id, or Refused."""
+        """A job by its ID, or Refused."""
         self.forget()
         if id not in self._jobs:
-            raise Refused("gone", "there is no such job: it was never here, or is forgotten")
+            raise Refused("gone", "there is no such job: it never existed, or has been deleted")
         return self._jobs[id]
 
     def cancel(self, job: Job) -> None:
-        """Take a job out of the queue, or tell its worker to stop."""
+        """Take a job out of the queue, or have its worker stop it."""
         if job.ended:
             return
         if job in self._queue:
             self._queue.remove(job)
-            self._move_up()
+            self._update_positions()
         job.end("cancelled")
-        job.unwanted.set()
+        job.cancel_requested.set()
 
     def listen(self, id: str) -> AsyncIterator[str]:
         """The events of a job, or Refused."""
         if self._listeners >= self._limits.listeners:
-            raise Refused("unavailable", "too many listen already: ask for the job itself")
-        return self._counted(self.get(id))
+            raise Refused("unavailable", "too many event streams are open: get the job itself")
+        return self._listen(self.get(id))
 
-    async def _counted(self, job: Job) -> AsyncIterator[str]:
+    async def _listen(self, job: Job) -> AsyncIterator[str]:
         self._listeners += 1
         try:
             async for event in job.events():
@@ -202,23 +200,23 @@ class JobQueue:
             self._listeners -= 1
 
     def forget(self) -> None:
-        """Forget finished jobs: old ones, and the oldest where they are too many or too large."""
+        """Delete finished jobs that are old, and the oldest if they are too many or too large."""
         now = time.monotonic()
         finished = [job for job in self._jobs.values() if job.ended_at is not None]
         size = sum(job.size for job in finished)
-        many = len(finished)
+        count = len(finished)
         for job in sorted(finished, key=lambda job: job.ended_at or 0.0):
             old = now - (job.ended_at or now) > self._limits.kept_seconds
-            if not (old or many > self._limits.kept_jobs or size > self._limits.kept_bytes):
+            if not (old or count > self._limits.kept_jobs or size > self._limits.kept_bytes):
                 break
             del self._jobs[job.id]
-            many, size = many - 1, size - job.size
+            count, size = count - 1, size - job.size
 
     def close(self) -> None:
         """End every job, so that nobody waits for one."""
         for job in list(self._jobs.values()):
             self.cancel(job)
 
-    def _move_up(self) -> None:
-        for place, job in enumerate(self._queue):
-            job.moved(place)
+    def _update_positions(self) -> None:
+        for position, job in enumerate(self._queue):
+            job.move(position)

@@ -1,4 +1,4 @@
-"""What goes over the wire, as the OpenAPI description says it."""
+"""Requests and responses of the HTTP API, as its OpenAPI description has them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StringConstraints
 
-#: More than any list in a request may hold, whatever the server's own limits are.
-_MANY = 1_000
-_LONG = 10_000
+#: Upper bounds of lists and texts in requests, above the limits of any server.
+_MAX_ITEMS = 1_000
+_MAX_LENGTH = 10_000
 
 Name = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100)]
-Text = Annotated[str, StringConstraints(strict=True, max_length=_LONG)]
+Text = Annotated[str, StringConstraints(strict=True, max_length=_MAX_LENGTH)]
 Position = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
 
 
 class _Request(BaseModel):
-    """A request holds what is described and nothing else."""
+    """A request with exactly the fields that are described."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -40,7 +40,7 @@ class GraphInput(_Request):
 
 
 class RunGraphInput(_Request):
-    """A graph of the run that is browsed: what was found of it is shown, nothing is explained."""
+    """A graph of the browsed run: its stored explanations are shown, and nothing is computed."""
 
     run_graph: Position
 
@@ -49,7 +49,7 @@ AnyInput = SmilesInput | SentenceInput | GraphInput | RunGraphInput
 
 
 class ChosenExplainer(_Request):
-    """An explainer and the options that differ from its own."""
+    """An explainer and the options that differ from its defaults."""
 
     name: Name
     options: dict[Name, StrictBool | StrictInt | Annotated[float, Field(strict=True)] | Name] = (
@@ -58,7 +58,7 @@ class ChosenExplainer(_Request):
 
 
 class JobRequest(_Request):
-    """A graph to explain, and how."""
+    """A graph to explain, and the explainers to use."""
 
     model: Name
     input: AnyInput
@@ -69,16 +69,16 @@ class JobRequest(_Request):
 
 
 class ScoreRequest(_Request):
-    """A selection of nodes to judge."""
+    """A selection of nodes to evaluate."""
 
     model: Name
     input: AnyInput
-    nodes: list[Position] = Field(max_length=_MANY)
+    nodes: list[Position] = Field(max_length=_MAX_ITEMS)
     target: Position | None = None
 
 
 class ErrorBody(BaseModel):
-    """What is wrong: a code for programs, words for people, and where in the request."""
+    """An error: a code for programs, a message for people, and the field of the request."""
 
     code: str
     message: str
@@ -86,7 +86,7 @@ class ErrorBody(BaseModel):
 
 
 class ErrorAnswer(BaseModel):
-    """Every error looks like this."""
+    """The response to every request that fails."""
 
     error: ErrorBody
 
@@ -115,14 +115,14 @@ class ExplainerEntry(BaseModel):
 
 
 class Example(BaseModel):
-    """An input to try."""
+    """An example input."""
 
     title: str
     input: dict[str, Any]
 
 
 class ModelEntry(BaseModel):
-    """A model, and how it can be asked; one with a problem cannot."""
+    """A model and the inputs it accepts; one with a problem cannot be used."""
 
     name: str
     title: str
@@ -137,7 +137,7 @@ class ModelEntry(BaseModel):
 
 
 class Curves(BaseModel):
-    """Metrics, each by size or sparsity."""
+    """Metrics by size or sparsity."""
 
     fidelity: list[float | None]
     inverse_fidelity: list[float | None]
@@ -157,7 +157,7 @@ class RunEntry(BaseModel):
 
 
 class RunSummary(BaseModel):
-    """The runs that are browsed, all about one dataset and one model."""
+    """The runs that can be browsed, all with the same dataset and model."""
 
     title: str
     dataset: str
@@ -171,7 +171,7 @@ class RunSummary(BaseModel):
 
 
 class LimitsEntry(BaseModel):
-    """How much one request may ask for."""
+    """The limits of one request."""
 
     nodes: int
     text: int
@@ -183,7 +183,7 @@ class LimitsEntry(BaseModel):
 
 
 class About(BaseModel):
-    """What this server has; lists are empty until it is ready."""
+    """What the server offers; lists are empty until it is ready."""
 
     version: str
     ready: bool
@@ -212,7 +212,7 @@ class GraphList(BaseModel):
 
 
 class Score(BaseModel):
-    """How true a selection of nodes is to the prediction."""
+    """How faithful a selection of nodes is to the model."""
 
     size: int
     sparsity: float
@@ -250,7 +250,7 @@ class RowList(BaseModel):
 
 
 class Progress(BaseModel):
-    """How far a job is."""
+    """The progress of a job."""
 
     done: int
     total: int
@@ -258,7 +258,7 @@ class Progress(BaseModel):
 
 
 class NodeEntry(BaseModel):
-    """A node as it is drawn: a disc of radius r, or a box of width w and height h."""
+    """A node of the drawing: a disk of radius r, or a box of width w and height h."""
 
     label: str
     name: str
@@ -270,7 +270,7 @@ class NodeEntry(BaseModel):
 
 
 class ShapeEntry(BaseModel):
-    """A path of SVG above the nodes."""
+    """An SVG path above the nodes."""
 
     d: str
     fill: str | None
@@ -279,7 +279,7 @@ class ShapeEntry(BaseModel):
 
 
 class Prediction(BaseModel):
-    """What the model says of the whole graph."""
+    """What the model predicts for the full graph."""
 
     class_: int = Field(alias="class")
     name: str | None
@@ -287,7 +287,7 @@ class Prediction(BaseModel):
 
 
 class SubjectEntry(BaseModel):
-    """The graph of a job, as it is drawn."""
+    """The graph of a job and its drawing."""
 
     title: str
     kind: Literal["molecule", "sentence", "graph"]
@@ -305,7 +305,7 @@ class SubjectEntry(BaseModel):
 
 
 class Result(BaseModel):
-    """What one explainer found; selections and metrics go by their size, from 0 to all nodes."""
+    """The result of one explainer, with selections and metrics for sizes from 0 to all nodes."""
 
     explainer: str
     title: str
@@ -323,7 +323,7 @@ class Result(BaseModel):
 
 
 class Best(BaseModel):
-    """The best selections that a search for the metric found, by size."""
+    """The best selections that a search found, by size."""
 
     selections: list[list[int] | None]
     metrics: Curves
@@ -332,7 +332,7 @@ class Best(BaseModel):
 
 
 class JobEntry(BaseModel):
-    """A job and everything that it found so far."""
+    """A job and its results so far."""
 
     id: str
     state: Literal["queued", "running", "done", "failed", "cancelled"]

@@ -1,4 +1,4 @@
-"""Who may ask, from where, and what browsers may do with the answer."""
+"""Access control: which requests are accepted, and what browsers may do with the responses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gstarx.web.problems import Problem
+from gstarx.web.messages import Problem
 from gstarx.web.settings import Settings
 
 _log = logging.getLogger("gstarx.web")
@@ -30,8 +30,8 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-#: Answers after which a connection is closed: it is nobody's whom we know.
-_LAST_WORDS = frozenset({401, 403})
+#: Statuses after which a connection is closed: the client is unknown.
+_CLOSING = frozenset({401, 403})
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -51,12 +51,12 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Stands before all routes.
+    """Middleware that checks every request before the routes see it.
 
-    A page of another site can make a browser send requests here, and by a name of its own that
-    leads to this machine even read the answers (DNS rebinding). So the name by which we are asked
-    must be ours, and writes must come from our own page. Where others can reach us, a token is
-    asked for as well.
+    A page of another site can make a browser send requests to this server, and even read the
+    responses if its own host name resolves to this machine (DNS rebinding). Therefore, the host
+    name of a request must be one of ours, and writes must come from our own page. If other
+    machines can connect, a token is required as well.
     """
 
     def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
@@ -69,40 +69,40 @@ class Guard:
             self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer what is not allowed, and pass on the rest."""
+        """Refuse what is not allowed, and pass on the rest."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        answer = self._refusal(scope, headers)
-        if answer is not None:
-            await answer(scope, receive, self._dressed(scope, send))
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await refusal(scope, receive, self._with_headers(scope, send))
             return
         started = False
 
-        async def watched(message: Message) -> None:
+        async def watched_send(message: Message) -> None:
             nonlocal started
             started = True
             await send(message)
 
         try:
-            await self._app(scope, self._limited(receive), self._dressed(scope, watched))
+            await self._app(scope, self._limited(receive), self._with_headers(scope, watched_send))
         except Exception:
             _log.exception("a request failed: %s %r", scope["method"], scope["path"])
             if started:
                 raise
-            problem = Problem("failed", "something unexpected happened on the server")
+            problem = Problem("failed", "an unexpected error occurred on the server")
             failure = JSONResponse({"error": problem.as_dict()}, 500)
-            await failure(scope, receive, self._dressed(scope, send))
+            await failure(scope, receive, self._with_headers(scope, send))
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         if not self._is_ours(headers.get("host", "")):
-            text = "this server is not called so: start it with --name to allow that"
+            text = "unknown host name: start the server with --name to allow it"
             return _refusal(Problem("forbidden", text))
-        if (answer := self._without_token(scope, headers)) is not None:
-            return answer
+        if (response := self._check_token(scope, headers)) is not None:
+            return response
         if scope["method"] in _WRITES and not _is_own_page(headers):
-            return _refusal(Problem("forbidden", "requests of other sites are not answered"))
+            return _refusal(Problem("forbidden", "requests from other sites are not allowed"))
         if scope["method"] == "POST":
             kind = headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind != "application/json":
@@ -114,41 +114,41 @@ class Guard:
 
     def _is_ours(self, host: str) -> bool:
         try:
-            found = urlsplit(f"//{host}")
-            name = (found.hostname or "").lower()
-            plain = found.netloc == host and found.username is None and found.port != 0
+            parts = urlsplit(f"//{host}")
+            name = (parts.hostname or "").lower()
+            valid = parts.netloc == host and parts.username is None and parts.port != 0
         except ValueError:
             return False
-        if not plain:
+        if not valid:
             return False  # more than a name and a port
         if name in self._names:
             return True
-        # an address is no name that somebody could have pointed at us
+        # unlike a name, an IP address cannot be made to point to this machine
         return self._any_address and _is_address(name)
 
     def _cookie(self, scope: Scope) -> str:
-        """Cookies are for all ports of a machine: each server has its own."""
+        """The name of the cookie; a host's cookies are shared by its ports, so it has the port."""
         port = (scope.get("server") or ("", 0))[1]
         return f"gstarx-{port}"
 
-    def _without_token(self, scope: Scope, headers: Headers) -> Response | None:
-        """What to answer where the token is missing, or has just been brought."""
+    def _check_token(self, scope: Scope, headers: Headers) -> Response | None:
+        """A response if the token is missing, or if the address has it; None if it is valid."""
         if self._token is None:
             return None
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0].encode()
         if scope["path"] == "/" and scope["method"] == "GET" and self._matches(given):
-            answer = RedirectResponse("/", 303)
-            # quoted: cookies take neither spaces nor letters beyond ASCII
+            response = RedirectResponse("/", 303)
+            # quoted: cookies allow neither spaces nor letters beyond ASCII
             quoted = quote(self._token, safe="")
-            answer.set_cookie(self._cookie(scope), quoted, httponly=True, samesite="strict")
-            return answer
+            response.set_cookie(self._cookie(scope), quoted, httponly=True, samesite="strict")
+            return response
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        # the bytes as they came, which are UTF-8 where somebody types them
+        # the raw bytes, which are UTF-8 if somebody typed the token
         if scheme.lower() == "bearer" and self._matches(bearer.strip().encode("latin-1")):
             return None
         if self._matches(unquote(Request(scope).cookies.get(self._cookie(scope), "")).encode()):
             return None
-        text = "open the address with the token that the server printed, or send it as a bearer"
+        text = "open the address that the server printed, or send its token as a bearer token"
         if not scope["path"].startswith("/api/"):
             return PlainTextResponse(text + "\n", 401, {"WWW-Authenticate": "Bearer"})
         return _refusal(Problem("unauthorised", text), {"WWW-Authenticate": "Bearer"})
@@ -158,36 +158,36 @@ class Guard:
         return hmac.compare_digest(given, self._token.encode())
 
     def _limited(self, receive: Receive) -> Receive:
-        taken = 0
+        received = 0
 
         async def limited() -> Message:
-            nonlocal taken
+            nonlocal received
             message = await receive()
             if message["type"] == "http.request":
-                taken += len(message.get("body", b""))
-                if taken > self._body:
+                received += len(message.get("body", b""))
+                if received > self._body:
                     raise HTTPException(413)  # more than was announced
             return message
 
         return limited
 
-    def _dressed(self, scope: Scope, send: Send) -> Send:
-        async def dressed(message: Message) -> None:
+    def _with_headers(self, scope: Scope, send: Send) -> Send:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers[name] = value
-                if message["status"] in _LAST_WORDS:
+                if message["status"] in _CLOSING:
                     headers["Connection"] = "close"
                 if scope["path"].startswith("/api/"):
                     headers["Cache-Control"] = "no-store"
             await send(message)
 
-        return dressed
+        return send_with_headers
 
 
 def _is_own_page(headers: Headers) -> bool:
-    """Whether a write comes from our page, or from a program that is no browser."""
+    """Whether a write comes from our page, or from a program other than a browser."""
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = headers.get("origin")

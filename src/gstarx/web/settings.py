@@ -1,4 +1,4 @@
-"""What is served, to whom, and how much of it: said once, when the server starts."""
+"""Settings of the server: what is served, to whom, and within which limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from gstarx._version import __version__
 from gstarx.registry import ModelSource
 
-#: Of the package.
+#: The version of the package.
 VERSION: str = __version__
 
 
@@ -20,33 +20,33 @@ class Limits:
     Attributes
     ----------
     nodes
-        Of a graph.
+        Nodes of a graph.
     text
         Characters of a SMILES or a sentence.
     budget
-        The most that an option that counts evaluations or samples may say.
+        Upper bound of options that count evaluations or samples.
     seconds
-        For one job, from the moment a worker takes it.
+        Time of one job, from the moment a worker takes it.
     best_seconds
-        Of these, for the search of the best selections.
+        Part of this time that the search for the best selections may take.
     queue
-        Jobs that wait; the next one is told to come back later.
+        Jobs that wait; further ones are refused.
     explainers
-        Of one job.
+        Explainers of one job.
     graphs_per_page
         Entries of one list.
     questions
-        That wait for a quick answer.
+        Quick queries that wait for an answer.
     listeners
-        Streams of events that are open.
+        Open streams of events.
     connections
-        That are open; one more takes the place of one that waits.
+        Open connections; one more replaces one that is idle.
     body
         Bytes of a request.
     memory
-        Bytes that a worker may grow by over one job.
+        Bytes that a worker may grow by during one job.
     kept_jobs, kept_seconds, kept_bytes
-        How many finished jobs are remembered, for how long, and how large all of them may be.
+        How many finished jobs are kept, for how long, and their total size.
     """
 
     nodes: int = 150
@@ -69,18 +69,18 @@ class Limits:
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model and what is known of it.
+    """A model and what is known about it.
 
     Attributes
     ----------
     model
-        In evaluation mode.
+        The model, in evaluation mode.
     dataset
-        The dataset it was trained on, where that is known: it says what the model can read.
+        The dataset it was trained on, if known: it determines what the model can read.
     facts
-        What else there is to say: network, digest, accuracy ...
+        Further facts: network, digest, accuracy ...
     classes
-        What its classes stand for; empty where the dataset says it, or nobody knows.
+        Names of the classes; empty if the dataset has them or they are unknown.
     return_type
         ``"raw"``, ``"probs"`` or ``"log_probs"``.
     """
@@ -94,7 +94,7 @@ class LoadedModel:
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model by the name under which requests ask for it.
+    """A model and the name that requests use for it.
 
     Attributes
     ----------
@@ -103,9 +103,9 @@ class ServedModel:
     source
         Where worker processes load it from.
     title
-        What people call it; the name where there is none.
+        The title on the page; by default the name.
     missing
-        What has to be installed first. Such a model is listed and cannot be asked.
+        What has to be installed first. Such a model is listed but cannot be used.
     return_type
         What the model returns: ``"raw"``, ``"probs"`` or ``"log_probs"``.
     """
@@ -120,8 +120,10 @@ class ServedModel:
         """The model, loaded in this process."""
         from gstarx.models import load_source
 
-        found = load_source(self.source)
-        return LoadedModel(found.model, found.dataset, found.facts, found.classes, self.return_type)
+        loaded = load_source(self.source)
+        return LoadedModel(
+            loaded.model, loaded.dataset, loaded.facts, loaded.classes, self.return_type
+        )
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ class ServedRun:
     store
         Its directory.
     dataset
-        Which of several datasets; by default the one with most rows.
+        Which of several datasets; by default the one with the most rows.
     """
 
     store: Path
@@ -151,15 +153,15 @@ class Settings:
     run
         A store to browse.
     data
-        Directory of the datasets; by default as :func:`gstarx.datasets.load` has it.
+        Directory of the datasets; by default that of :func:`gstarx.datasets.load`.
     host, port
-        Where to listen; port 0 is any that is free.
+        Where to listen; port 0 is any free port.
     names
-        Other names under which this machine is reached.
+        Other host names of this machine.
     token
-        What a request has to show; none where only this machine can ask.
+        The token that requests have to present; not needed if only this machine can connect.
     workers
-        Processes that explain.
+        Number of processes that explain.
     limits
         How much one request may ask for.
     """

@@ -1,8 +1,8 @@
-"""Inside a worker: the graph that a request means, and everything that is drawn of it."""
+"""The graph of a request, and how it is drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,16 +11,14 @@ from torch_geometric.data import Data
 
 from gstarx.datasets import label_of
 from gstarx.drawing import geometry
-from gstarx.web.networks import Networks, features_of
-from gstarx.web.problems import Refused, said
+from gstarx.web.library import Library, num_features
+from gstarx.web.messages import Refused, public_message
 from gstarx.web.settings import Limits, LoadedModel
 
-#: Digits of coordinates, more than any screen shows.
-_DIGITS = 2
-#: Characters of a text that an error repeats.
+#: Characters of a text that an error message quotes.
 _QUOTED = 50
-#: Graphs that are remembered.
-_REMEMBERED = 32
+#: Graphs that are kept.
+_MAX_SUBJECTS = 32
 
 
 @dataclass(frozen=True)
@@ -32,17 +30,17 @@ class Subject:
     data
         The graph.
     title
-        What to call it.
+        Its title on the page.
     position
-        Its place in a dataset, which its random numbers depend on; 0 for one's own.
-    asked
-        The input as it was asked for.
+        Its position in a dataset, which its random numbers depend on; 0 for a user's own graph.
+    input
+        The input of the request.
     """
 
     data: Data
     title: str
     position: int
-    asked: dict[str, Any]
+    input: dict[str, Any]
 
     @property
     def nodes(self) -> int:
@@ -50,68 +48,71 @@ class Subject:
         return int(self.data.num_nodes or 0)
 
 
-class Subjects:
-    """Graphs by what requests say of them."""
+class SubjectCache:
+    """The graphs of recent requests."""
 
-    def __init__(self, networks: Networks, limits: Limits) -> None:
-        self._networks = networks
+    def __init__(self, library: Library, limits: Limits) -> None:
+        self._library = library
         self._limits = limits
-        self._remembered: dict[tuple[str, str, Any], Subject] = {}
+        self._subjects: dict[tuple[str, str, Any], Subject] = {}
 
-    def get(self, model: str, asked: Mapping[str, Any]) -> Subject:
-        """The graph that is asked for, small enough and fit for the model, or Refused."""
-        ((way, value),) = asked.items()
-        key = (model, way, value)
-        if key not in self._remembered:
-            while len(self._remembered) >= _REMEMBERED:
-                del self._remembered[next(iter(self._remembered))]
-            self._remembered[key] = self._found(model, way, value)
-        return self._remembered[key]
+    def get(self, model: str, input: Mapping[str, Any]) -> Subject:
+        """The graph of an input, or Refused if it is invalid, too large or unfit for the model."""
+        ((kind, value),) = input.items()
+        key = (model, kind, value)
+        if key not in self._subjects:
+            while len(self._subjects) >= _MAX_SUBJECTS:
+                del self._subjects[next(iter(self._subjects))]
+            self._subjects[key] = self._create(model, kind, value)
+        return self._subjects[key]
 
-    def _found(self, name: str, way: str, value: Any) -> Subject:
-        model = self._networks.get(name)
-        if way == "run_graph":
-            found = self._of_the_run(value)
-        else:
-            found = getattr(self, f"_{way}")(model, value)
-        self._check(found, model, name, f"input.{way}")
-        return found
+    def _create(self, name: str, kind: str, value: Any) -> Subject:
+        model = self._library.get(name)
+        create: dict[str, Callable[[LoadedModel, Any], Subject]] = {
+            "smiles": self._from_smiles,
+            "sentence": self._from_sentence,
+            "graph": self._from_dataset,
+            "run_graph": self._from_run,
+        }
+        subject = create[kind](model, value)
+        self._check(subject, model, name, f"input.{kind}")
+        return subject
 
-    def _smiles(self, model: LoadedModel, smiles: str) -> Subject:
+    def _from_smiles(self, model: LoadedModel, smiles: str) -> Subject:
         from gstarx.datasets import smiles_graph
 
         try:
-            # a network of one's own may read bonds; those of the package do not
+            # a user's own network may read bonds; those of the package do not
             data = smiles_graph(smiles, model.dataset, bond_features=model.dataset is None)
         except ValueError as error:
-            raise Refused("bad_smiles", said(error), "input.smiles") from error
+            raise Refused("bad_smiles", public_message(error), "input.smiles") from error
         if not data.num_nodes:
             raise Refused("bad_smiles", "a molecule needs at least one atom", "input.smiles")
         return Subject(data, smiles.strip(), 0, {"smiles": smiles})
 
-    def _sentence(self, model: LoadedModel, sentence: str) -> Subject:
+    def _from_sentence(self, model: LoadedModel, sentence: str) -> Subject:
         from gstarx.datasets.sentences import text_graphs
 
         (data,) = text_graphs([sentence], progress=False)
         if len(data.words) < 2:
             got = f"{sentence[:_QUOTED]!r}{'…' if len(sentence) > _QUOTED else ''}"
-            text = f"a sentence needs two words or more to share the prediction (got {got})"
+            text = f"a sentence must have at least two words (got {got})"
             raise Refused("bad_sentence", text, "input.sentence")
         return Subject(data, sentence.strip(), 0, {"sentence": sentence})
 
-    def _graph(self, model: LoadedModel, position: int) -> Subject:
-        found = self._networks.at_hand(model)
-        assert found is not None, "inputs() says so"
-        if position >= len(found):
-            text = f"graphs of {found.name} lie in 0..{len(found) - 1} (got {position})"
+    def _from_dataset(self, model: LoadedModel, position: int) -> Subject:
+        dataset = self._library.local_dataset(model)
+        assert dataset is not None, "otherwise the model does not accept this input"
+        if position >= len(dataset):
+            text = f"{dataset.name} has the graphs 0..{len(dataset) - 1} (got {position})"
             raise Refused("bad_graph", text, "input.graph")
-        title = f"{found.name} {position}"
-        return Subject(found[position], title, position, {"graph": position})
+        title = f"{dataset.name} {position}"
+        return Subject(dataset[position], title, position, {"graph": position})
 
-    def _of_the_run(self, position: int) -> Subject:
-        run = self._networks.browsed
+    def _from_run(self, model: LoadedModel, position: int) -> Subject:
+        run = self._library.store_view
         if run is None:
-            raise Refused("no_run", self._networks.run_problem, "input.run_graph")
+            raise Refused("no_run", self._library.run_problem, "input.run_graph")
         return Subject(
             run.graph(position), f"{run.dataset} {position}", position, {"run_graph": position}
         )
@@ -120,25 +121,25 @@ class Subjects:
         if subject.nodes > self._limits.nodes:
             text = f"a graph may have {self._limits.nodes} nodes here (got {subject.nodes})"
             raise Refused("too_many_nodes", text, field)
-        wanted = features_of(model)
+        expected = num_features(model)
         got = subject.data.x.shape[1]
-        if wanted is not None and got != wanted:
-            text = f"{name} takes {wanted} features a node, and this graph has {got}"
+        if expected is not None and got != expected:
+            text = f"{name} takes {expected} features per node (got {got})"
             raise Refused("bad_input", text, field)
 
 
-def drawn(
+def subject_entry(
     subject: Subject, *, probabilities: list[float], classes: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Everything that is drawn of a graph, as it goes over the wire."""
-    found = geometry(subject.data)
+    """The drawing of a graph and its prediction, as the API returns them."""
+    picture = geometry(subject.data)
     predicted = int(np.argmax(probabilities))
     truth = subject.data.get("truth")
     return {
         "title": subject.title,
-        "kind": found.kind,
-        "width": _round(found.width),
-        "height": _round(found.height),
+        "kind": picture.kind,
+        "width": _round(picture.width),
+        "height": _round(picture.height),
         "nodes": [
             {
                 "label": node.label,
@@ -149,14 +150,14 @@ def drawn(
                 **({"w": _round(node.width)} if node.width is not None else {}),
                 **({"h": _round(node.height)} if node.height is not None else {}),
             }
-            for node in found.nodes
+            for node in picture.nodes
         ],
-        "edges": [list(edge) for edge in found.edges],
+        "edges": [list(edge) for edge in picture.edges],
         "shapes": [
             {"d": mark.d, "fill": mark.fill, "stroke": mark.stroke, "width": mark.width}
-            for mark in found.marks
+            for mark in picture.marks
         ],
-        "text": found.written,
+        "text": picture.written,
         "prediction": {
             "class": predicted,
             "name": classes[predicted] if predicted < len(classes) else None,
@@ -165,9 +166,9 @@ def drawn(
         "classes": list(classes),
         "label": label_of(subject.data),
         "truth": None if truth is None else [bool(mark) for mark in truth],
-        "input": subject.asked,
+        "input": subject.input,
     }
 
 
 def _round(value: float) -> float:
-    return round(value, _DIGITS)
+    return round(value, 2)  # finer than a screen shows

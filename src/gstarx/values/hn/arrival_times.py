@@ -1,4 +1,4 @@
-"""When random growth reaches every node, and the HN value of games that depend on that alone.
+"""Arrival times of random growth, and the HN value of games that depend on them alone.
 
 Let every boundary node join at rate one. Growth then stays in ``T`` for ``1 / b(T)`` on average,
 and ``w_k(T) / b(k)`` is the mean time that growth from ``k`` spends in ``T``. The sums of the
@@ -50,7 +50,7 @@ class ArrivalTimes:
     def sample(
         cls, graph: CommunicationGraph, rounds: int, generator: np.random.Generator
     ) -> ArrivalTimes:
-        """Arrival times from so many rounds of clocks, in equal batches."""
+        """Arrival times from ``rounds`` rounds of clocks, in equal batches."""
         n = graph.num_nodes
         each = -(-rounds // BATCHES)
         clocks = np.stack([_clocks(each, n, generator) for _ in range(BATCHES)])
@@ -77,13 +77,13 @@ class ArrivalTimes:
                 added = np.zeros_like(worths[batch])
                 _add_worths(*links, clocks, terms.patterns, terms.plain, terms.shares, added)
                 worths[batch] += added / len(clocks)
-        mean = np.vstack([worths.mean(axis=0), terms.whole])
+        mean = np.vstack([worths.mean(axis=0), terms.full_worth])
         values = self.inverse @ mean
-        # how far a batch by itself would have the system off
+        # the error of the linear system in each batch
         off = np.stack(
             [
-                self.inverse[:, :-1] @ (own - inside @ values)
-                for own, inside in zip(worths, self.inside, strict=True)
+                self.inverse[:, :-1] @ (batch_worths - inside @ values)
+                for batch_worths, inside in zip(worths, self.inside, strict=True)
             ]
         )
         variance = off.var(axis=0, ddof=1) / BATCHES * small_sample_factor(BATCHES) ** 2
@@ -92,27 +92,27 @@ class ArrivalTimes:
 
 @dataclass(frozen=True)
 class _Terms:
-    """Worths that growth decides: of patterns inside, each as it is and by the size; and of size.
+    """Terms that depend on growth: of patterns, plain and divided by the size, and of the size.
 
-    Patterns are rows of three nodes, of which some may be the same.
+    Patterns are rows of three nodes, some of which may be equal.
     """
 
     patterns: NDArray[np.int64]
     plain: NDArray[np.float64]
     shares: NDArray[np.float64]
-    #: Worth of being there at all, and of one over the size: (2, q).
+    #: Coefficients of a constant and of one over the size: (2, q).
     by_size: NDArray[np.float64]
     #: The worth of the whole component, (1, q).
-    whole: NDArray[np.float64]
+    full_worth: NDArray[np.float64]
 
 
 def _split(
     surrogate: Surrogate, nodes: NDArray[np.int64], graph: CommunicationGraph
 ) -> tuple[NDArray[np.float64], _Terms]:
-    """The HN value (n, q) of a surrogate as far as it is known, and the terms that are left.
+    """The part of a surrogate's HN value (n, q) that is known exactly, and the other terms.
 
     A pattern of nodes that are all linked shares its worth equally. A connected pattern of three
-    has the mean value of its three pairs, because what it lacks to that is the surplus of one game.
+    has the mean value of its three pairs, because it differs from that by the surplus of one game.
     """
     q = surrogate.coefficients.shape[1]
     place = np.full(surrogate.features.num_nodes, -1)
@@ -121,9 +121,9 @@ def _split(
     linked[tuple(graph.edges.T)] = True
     linked |= linked.T
     known = np.zeros((len(nodes), q))
-    found: list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]] = []
+    remaining: list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]] = []
     by_size, terms = surrogate.terms()
-    whole = by_size[0] + by_size[1] / len(nodes)
+    full_worth = by_size[0] + by_size[1] / len(nodes)
     for pattern, plain, shares in terms:
         here = place[pattern[:, 0]] >= 0
         local, plain = place[pattern[here]], plain[here]
@@ -138,17 +138,17 @@ def _split(
                     np.add.at(known, end, worth[near] / 2)
                 far = ends[~near]
                 if len(far):
-                    found.append((far[:, [0, 1, 1]], worth[~near], np.zeros_like(worth[~near])))
-                    whole = whole + worth[~near].sum(axis=0)
+                    remaining.append((far[:, [0, 1, 1]], worth[~near], np.zeros_like(worth[~near])))
+                    full_worth = full_worth + worth[~near].sum(axis=0)
         if shares is not None:
             three = local[:, np.minimum(np.arange(3), local.shape[1] - 1)]
-            found.append((three, np.zeros_like(shares[here]), shares[here]))
-            whole = whole + shares[here].sum(axis=0) / len(nodes)
+            remaining.append((three, np.zeros_like(shares[here]), shares[here]))
+            full_worth = full_worth + shares[here].sum(axis=0) / len(nodes)
     empty = (np.zeros((0, 3), dtype=np.int64), np.zeros((0, q)), np.zeros((0, q)))
     patterns, plain, shares = (
-        np.ascontiguousarray(np.concatenate(part)) for part in zip(empty, *found, strict=True)
+        np.ascontiguousarray(np.concatenate(part)) for part in zip(empty, *remaining, strict=True)
     )
-    return known, _Terms(patterns, plain, shares, by_size, whole[None])
+    return known, _Terms(patterns, plain, shares, by_size, full_worth[None])
 
 
 def _clocks(rounds: int, n: int, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -249,7 +249,7 @@ def _add_worths(begins, neighbors, clocks, patterns, plain, shares, added):  # t
     due = np.empty(n + 1)
     waiting = np.empty(n + 1, np.int64)
     reached = np.empty(n, np.bool_)
-    # from the arrival of that rank on: the time that is left, and the same by the size
+    # from the arrival of each rank on: the remaining time, and the same divided by the size
     left = np.zeros(n)
     by_size = np.zeros(n)
     for clock in clocks:

@@ -46,7 +46,7 @@ def hn_value(v: Game, graph: CommunicationGraph, *, max_coalitions: int = 2_000_
     Parameters
     ----------
     v
-        The game; asked once for every connected coalition.
+        The game; evaluated once on every connected coalition.
     graph
         The communication structure. Components are separate games: the values of a component sum
         to the worth of that component.
@@ -61,7 +61,7 @@ def hn_value(v: Game, graph: CommunicationGraph, *, max_coalitions: int = 2_000_
     Raises
     ------
     TooManyCoalitions
-        With the number there are at least; :func:`hn_value_growth_sampled` estimates such values.
+        With a lower bound of their number; :func:`hn_value_growth_sampled` estimates such values.
 
     Notes
     -----
@@ -171,7 +171,7 @@ def growth_sums(
 def lattice_within(
     graph: CommunicationGraph, max_coalitions: int, *, sampler: str
 ) -> CoalitionLattice:
-    """The linked coalitions of a graph, or an error that names the sampler to use instead."""
+    """The linked coalitions of a graph; if there are too many, the error names the sampler."""
     try:
         return CoalitionLattice.of(graph, max_coalitions)
     except TooManyCoalitions as error:

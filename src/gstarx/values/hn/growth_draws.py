@@ -1,12 +1,13 @@
-"""Random coalitions that growth passes through, and from which start nodes it came.
+"""Random coalitions that growth passes through, and the start nodes it may have come from.
 
-What a coalition ``T`` counts for start node ``k`` is how likely growth from ``k`` passes through
-it. Let growth start anywhere and stop at a size chosen beforehand; then that likelihood is, up to
-known factors, the chance that growth had started from ``k``, given that it is at ``T``. Growth
-itself is one draw of the order in which ``T`` came about, from the very distribution that these
-chances are about. A Markov chain on orders that keeps the distribution therefore starts settled,
-and an average along it is unbiased however short it is; every further step takes noise out. Where
-the coalitions of some size are all known, the chances follow from the first so many nodes.
+The weight of a coalition ``T`` for start node ``k`` is the probability that growth from ``k``
+passes through it. Let growth start anywhere and stop at a size fixed in advance; then that weight
+is, up to known factors, the probability that growth started from ``k``, given that it is at ``T``.
+Growth itself is one draw of the order in which ``T`` was built, from exactly the distribution of
+these probabilities. A Markov chain on orders with this stationary distribution therefore starts in
+equilibrium, and an average along it is unbiased however short it is; every further step reduces the
+noise. If all coalitions of some size are known, the probabilities follow from the first nodes of
+the order, up to that size.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _HUGE = 1e200
 
 
 class GrowthDraws:
-    """Draws coalitions of a connected graph that are larger than those that are all known."""
+    """Draws coalitions of a connected graph that are larger than the known ones."""
 
     def __init__(
         self, graph: CommunicationGraph, known: SmallCoalitions, generator: np.random.Generator
@@ -159,10 +160,10 @@ def _grow(begins, neighbors, first, size, generator, order, waiting, reached):  
                 waiting[border] = other
                 border += 1
         if place < size:
-            chosen = np.int64(generator.random() * border)
-            order[place] = waiting[chosen]
+            pick = np.int64(generator.random() * border)
+            order[place] = waiting[pick]
             border -= 1
-            waiting[chosen] = waiting[border]
+            waiting[pick] = waiting[border]
     return border
 
 
@@ -245,12 +246,12 @@ def _move_first(  # type: ignore[no-untyped-def]
         order[place] = node
         _accumulate(hoods, order, 0, place, unions, borders)
     else:
-        chosen = np.int64(generator.random() * _linked(hoods, order, size, order[0]))
+        remaining = np.int64(generator.random() * _linked(hoods, order, size, order[0]))
         place = 0
-        while chosen >= 0:
+        while remaining >= 0:
             place += 1
             if _holds(hoods[order[0]], order[place]):
-                chosen -= 1
+                remaining -= 1
         moved[0] = order[place]
         for p in range(place):
             moved[p + 1] = order[p]

@@ -1,4 +1,4 @@
-"""The HN value of graphs with too many coalitions to evaluate: a consistent estimate."""
+"""A consistent estimate of the HN value, for graphs with too many coalitions to evaluate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gstarx.games import Game
-from gstarx.graphs import CommunicationGraph, Masks, distinct_rows, pack, renumber, unpack
+from gstarx.graphs import CommunicationGraph, Masks, distinct_rows, renumber, unpack
 from gstarx.values.allocation import Allocation, PrecisionError, warn_if_noisy, warn_if_unknown
 from gstarx.values.budget import check_budget, listing_limit
 from gstarx.values.coalition_sampling import Weights, certain_rows, estimate_sum
@@ -18,26 +18,26 @@ from gstarx.values.hn.growth_draws import GrowthDraws
 from gstarx.values.hn.small_coalitions import SmallCoalitions
 from gstarx.values.shapley_sampling import shapley_value_sampled
 from gstarx.values.surrogate import Surrogate
+from gstarx.values.worths import everybody
 
-#: Smaller budgets do not make the list of coalitions shorter, nor what is drawn without a list.
+#: Smaller budgets still list or draw as many coalitions as these.
 _LISTED_FOR = 20_000
 _GROWN_FOR = 2_000
-#: Where coalitions cannot be listed: so many of the smallest are known, and so many of the others
-#: drawn, for each evaluation ...
+#: If coalitions cannot be listed: how many of the smallest are known, and how many of the others
+#: drawn, per evaluation ...
 _KNOWN_PER_EVALUATION = 16
 _DRAWN_PER_EVALUATION = 4
-#: ... within so many weights each (64 MB), unless that is less than the budget.
+#: ... within this many weights each (64 MB), unless that is less than the budget.
 _CELLS = 1 << 23
-#: Rounds of clocks for each evaluation, at most so many in all and within so many steps of growth
-#: (some seconds).
+#: Rounds of clocks per evaluation, their maximum, and the most steps of growth (some seconds).
 _ROUNDS_PER_EVALUATION = 2
 _MAX_ROUNDS = 1 << 14
 _GROWTH_STEPS = 1 << 31
 _MIN_ROUNDS = 4 * BATCHES
-#: Steps of the chain for each coalition that is drawn, within so many looks at a word of a mask.
+#: Steps of the chain per drawn coalition, least and most, and the most words of masks to read.
 _CHAIN_STEPS = (4, 64)
 _CHAIN_WORDS = 1 << 29
-#: Draws that tell how much coalitions of every size count.
+#: Pilot draws that estimate how much the coalitions of every size contribute.
 _PILOT_DRAWS = 2048
 
 
@@ -50,11 +50,11 @@ def hn_value_growth_sampled(
 ) -> Allocation:
     """Estimate the HN value of the whole graph from at most ``budget`` evaluated coalitions.
 
-    The weights that the closed form puts on coalitions depend on the graph alone, so they are
-    known for far more coalitions than are ever evaluated: for all of them where they can be listed,
-    and else for the smallest, while larger ones are drawn by random growth. Which ones to evaluate
-    is drawn in proportion to these weights, and a surrogate fitted to them stands in for the rest:
-    see :mod:`gstarx.values.coalition_sampling`.
+    The weights of coalitions in the closed form depend on the graph alone, so they are known for
+    far more coalitions than are ever evaluated: for all of them if they can be listed, otherwise
+    for the smallest, while larger ones are drawn by random growth. Coalitions to evaluate are drawn
+    in proportion to these weights, and a surrogate fitted to them replaces the rest: see
+    :mod:`gstarx.values.coalition_sampling`.
 
     Unlike the paper's Algorithm 3, which averages the HN values of small induced subgraphs, the
     estimate converges to the HN value of the graph. It is efficient on every component and exact
@@ -76,9 +76,9 @@ def hn_value_growth_sampled(
     Returns
     -------
     Allocation
-        With standard errors; ``exact`` when the budget covered everything. A budget of hardly more
-        than the number of nodes leaves fewer than two coalitions to chance, and the standard
-        errors are ``nan``.
+        With standard errors; ``exact`` if the budget covered all coalitions. A budget just above
+        the number of nodes leaves fewer than two coalitions to draw, and the standard errors are
+        ``nan``.
 
     Raises
     ------
@@ -119,13 +119,13 @@ def hn_value_growth_sampled(
         return values
 
     certain = certain_rows(masks, tops, n, budget)
-    # small components are evaluated whole if their share of the budget covers them
+    # all coalitions of a small component are evaluated if its share of the budget covers them
     for part, top in zip(parts, tops, strict=True):
         if part.arrivals is None and len(part.masks) * n <= budget * len(part.nodes):
             all_of_it = np.arange(top + 1 - len(part.masks), top + 1)
             grown = np.union1d(certain, all_of_it)
             certain = grown if len(grown) <= budget else certain
-    found = estimate_sum(
+    estimate = estimate_sum(
         v,
         masks,
         Weights(n, tuple((part.nodes, part.weights) for part in parts)),
@@ -136,25 +136,27 @@ def hn_value_growth_sampled(
         times=np.concatenate([part.times for part in parts]),
         value_of=value_of,
     )
-    shape = (n, *found.certain_worths.shape[1:])
-    values = found.values.reshape(shape)
-    std_error = np.sqrt(found.variance + variance).reshape(shape)
-    whole = unpack(masks[tops], n).astype(np.float64) @ values
-    gap = np.abs(whole - found.certain_worths[np.searchsorted(certain, tops)]).max(initial=0.0)
+    shape = (n, *estimate.certain_worths.shape[1:])
+    values = estimate.values.reshape(shape)
+    std_error = np.sqrt(estimate.variance + variance).reshape(shape)
+    component_sums = unpack(masks[tops], n).astype(np.float64) @ values
+    gap = np.abs(component_sums - estimate.certain_worths[np.searchsorted(certain, tops)]).max(
+        initial=0.0
+    )
     warn_if_noisy(
         values,
         std_error,
         value="hn",
-        evaluations=found.evaluations,
+        evaluations=estimate.evaluations,
         advice="value='myerson' and value='banzhaf' need fewer",
     )
     warn_if_unknown(std_error, value="hn", budget=n + len(parts) + 2)
-    return Allocation(values, std_error, False, found.evaluations, float(gap))
+    return Allocation(values, std_error, False, estimate.evaluations, float(gap))
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Coalitions of one component, the component itself last, and how their worths are summed."""
+    """Coalitions of one component, the component itself last, with their weights."""
 
     nodes: NDArray[np.int64]
     masks: Masks
@@ -162,7 +164,7 @@ class _Part:
     weights: NDArray[np.float64]
     #: How often each coalition was drawn; infinite where its weights are exact.
     times: NDArray[np.float64]
-    #: None where all coalitions are there.
+    #: None if all coalitions are listed.
     arrivals: ArrivalTimes | None
 
     def value_of(self, surrogate: Surrogate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -197,16 +199,12 @@ def _parts(graph: CommunicationGraph, budget: int, generator: np.random.Generato
     return parts
 
 
-def _whole(n: int) -> Masks:
-    return pack(np.ones((1, n), dtype=np.bool_))
-
-
 def _listed(graph: CommunicationGraph, known: SmallCoalitions) -> tuple[Masks, NDArray[np.float64]]:
     """All coalitions of a connected graph, and their exact value weights."""
     n = graph.num_nodes
     if n == 1:
         return known.masks, known.weights
-    masks = np.concatenate([known.masks, _whole(n)])
+    masks = np.concatenate([known.masks, everybody(n)])
     weights = np.concatenate([known.weights, np.zeros((1, n))])
     top = np.array([len(masks) - 1])
     return masks, value_weights(weights, unpack(masks, n), graph.degrees, top)
@@ -232,7 +230,7 @@ def _grown(
     again = np.setdiff1d(np.arange(len(masks)), first)
     np.add.at(merged, where[again], weights[again])
     return (
-        np.concatenate([known.masks, masks[first], _whole(n)]),
+        np.concatenate([known.masks, masks[first], everybody(n)]),
         np.concatenate([known.weights / graph.degrees @ growth.T, merged, arrivals.inverse.T[n:]]),
         np.concatenate([np.full(len(known.masks), np.inf), times, [np.inf]]),
         arrivals,
@@ -257,13 +255,13 @@ def _drawn(
         weights = np.empty((len(sizes), n))
         step = max(1, (1 << 20) // n)
         for first in range(0, len(sizes), step):
-            some = slice(first, first + step)
-            masks[some], own = draws.draw(starts[some], sizes[some], steps)
-            weights[some] = own @ growth.T
+            chunk = slice(first, first + step)
+            masks[chunk], chunk_weights = draws.draw(starts[chunk], sizes[chunk], steps)
+            weights[chunk] = chunk_weights @ growth.T
         return masks, weights
 
     sizes = np.arange(draws.size + 1, n)
-    # what few draws tell, sizes near the smallest and near the largest by themselves
+    # pilot draws are pooled over similar sizes, more finely near the smallest and the largest
     above, below = sizes - draws.size, n - sizes
     kind = np.floor(2 * np.log2(np.minimum(above, below))).astype(np.int64)
     kind = np.unique(np.where(above < below, -1 - kind, kind), return_inverse=True)[1]
@@ -282,7 +280,7 @@ def _drawn(
 
 
 def _most_rounds(graph: CommunicationGraph) -> int:
-    """Rounds of clocks that there is time for; an error if they are too few to learn from."""
+    """Rounds of clocks that fit the time limit; raises if they are too few for an estimate."""
     n = graph.num_nodes
     rounds = _GROWTH_STEPS // (n * (60 * n + 2 * len(graph.edges)))
     if rounds < _MIN_ROUNDS:

@@ -42,13 +42,13 @@ def hn_value_iterated(
     Parameters
     ----------
     v
-        The game; asked once for every connected coalition.
+        The game; evaluated once on every connected coalition.
     graph
         The communication structure.
     tau
         Share of the surplus that a coalition receives per step. On a complete graph the iteration
-        converges if ``tau < 2 / n`` and not beyond; sparser graphs bear more, a path every
-        ``tau < 1``. From ``2 / n`` up there is a warning.
+        converges only if ``tau < 2 / n``; sparser graphs allow more, a path every ``tau < 1``.
+        From ``2 / n`` up there is a warning.
     max_squarings
         At most this many squarings, so at most the power ``2^max_squarings``.
     tol
@@ -61,8 +61,8 @@ def hn_value_iterated(
     Returns
     -------
     Allocation
-        ``residual`` says by how much efficiency is missed, ``converged`` whether ``tol`` was met;
-        ``exact`` is false, because truncation is not sampling error but error all the same.
+        ``residual`` is the gap in efficiency, ``converged`` whether ``tol`` was met; ``exact`` is
+        false, because of the truncation error.
 
     Warns
     -----
@@ -103,7 +103,7 @@ def hn_value_iterated(
 
 
 def check_iteration(tau: float, max_squarings: int, tol: float) -> None:
-    """Refuse settings with which the iteration makes no sense."""
+    """Raise for invalid settings of the iteration."""
     if not 0 < tau <= 1:
         raise ValueError(f"tau must lie in (0, 1] (got {tau!r})")
     if max_squarings < 0 or max_squarings > 60:
@@ -128,7 +128,7 @@ def iterate(
     for squaring in range(max_squarings):
         power = 1 << squaring
         following = powers.apply(current, power)
-        # what one squaring moves in the worths bounds what it moves in the matrix from below
+        # the change of the worths in one squaring is a lower bound of that of the matrix
         settled = float(np.linalg.norm(following - current)) <= tol * scale
         current = following
         if settled and powers.change(power) <= tol:
@@ -151,9 +151,9 @@ def iterate_parts(
 ) -> tuple[Worths, NDArray[np.bool_]]:
     """Worths (k, q) after all of the squarings, for several graphs side by side at once.
 
-    ``owner`` says to which of them a coalition belongs. Returned beside the worths is which of them
-    *may* have settled before the last squaring: only for those does the stopping rule matter. What
-    one squaring moves in the worths bounds what it moves in the matrix from below.
+    ``owner`` is the graph of every coalition. The second result says which graphs *may* have
+    settled before the last squaring: the stopping rule matters only for those. The change of the
+    worths in one squaring is a lower bound of that of the matrix.
     """
     parts = int(owner.max(initial=-1)) + 1
     limits = np.zeros(parts)
@@ -190,7 +190,7 @@ class _MatrixPowers:
         if self.small and power > _STEPS_PER_CALL:
             return self._dense(power) @ columns
         out = columns
-        # in calls of bounded length, so that Ctrl-C is answered
+        # in calls of bounded length, so that Ctrl-C takes effect
         for done in range(0, power, _STEPS_PER_CALL):
             steps = min(_STEPS_PER_CALL, power - done)
             out = step_games(self.lattice, self.joining, out, self.tau, steps)
@@ -286,6 +286,6 @@ def _square(links, successors, joining, tau, squarings, owner, limits, room, dou
             for row in range(room.shape[2]):
                 moved[owner[row]] += (room[0, g, row] - room[2, g, row]) ** 2
         for part in range(len(limits)):
-            # what is not a number any more is doubtful, too
+            # NaN counts as doubtful
             if not (limits[part] < np.sqrt(moved[part]) < np.inf):
                 doubtful[part] = True

@@ -31,7 +31,7 @@ class SmallCoalitions:
 
     @classmethod
     def within(cls, graph: CommunicationGraph, limit: int) -> SmallCoalitions:
-        """As many whole sizes as come to at most ``limit`` coalitions, single nodes in any case."""
+        """As many complete sizes as fit ``limit`` coalitions, and always the single nodes."""
         n = graph.num_nodes
         masks = np.zeros((n, graph.adjacency.shape[1]), dtype=np.uint64)
         masks[np.arange(n), np.arange(n) // 64] = _ONE << (np.arange(n) % 64).astype(np.uint64)

@@ -2,7 +2,7 @@
 
 const ROOT = '/api/v1';
 
-/** What the server answers instead: `code`, `message` and the `field` it belongs to. */
+/** An error response: `code`, `message` and the `field` of the request. */
 export class ApiError extends Error {
   constructor({ code = 'failed', message, field = null }, { status = 0, retryAfter = null } = {}) {
     super(message);
@@ -10,10 +10,10 @@ export class ApiError extends Error {
   }
 }
 
-/** Nobody answered at all. */
+/** The server did not respond. */
 export class ServerGone extends ApiError {
   constructor() {
-    super({ code: 'unreachable', message: 'The server does not answer.' });
+    super({ code: 'unreachable', message: 'The server does not respond.' });
   }
 }
 
@@ -40,16 +40,16 @@ async function request(method, path, body, { signal } = {}) {
     if (error.name === 'AbortError') throw error;
     throw new ServerGone();
   }
-  const found = await answer.json().catch(() => null);
-  if (answer.ok && found !== null) return found;
-  const reason = found?.error ?? { message: `The server answered ${answer.status} and no reason.` };
+  const content = await answer.json().catch(() => null);
+  if (answer.ok && content !== null) return content;
+  const reason = content?.error ?? { message: `The server responded with status ${answer.status}.` };
   const wait = Number(answer.headers.get('Retry-After'));
   throw new ApiError(reason, { status: answer.status, retryAfter: wait > 0 ? wait : null });
 }
 
 /**
- * Listen to a job. The server begins with what happened so far, so a stream that broke off is
- * simply opened again.
+ * Listen to a job. The server starts with all past events, so a broken stream is simply opened
+ * again.
  * @returns {() => void} stops listening.
  */
 export function follow(id, { onPart, onEnd, onBroken, onLost }) {

@@ -1,4 +1,4 @@
-// Ask: send the question, watch it being answered, show the answer.
+// The Ask view: send a request, follow its job, and show the results.
 
 import { byId, debounced, h } from './dom.js';
 import { ServerGone, follow, post, remove } from './api.js';
@@ -10,13 +10,13 @@ import { seconds, sentence } from './words.js';
 const narrow = matchMedia('(max-width: 1000px)');
 const still = matchMedia('(prefers-reduced-motion: reduce)');
 
-/** What nobody waits for need not be worked out. */
+/** Cancel a job that is not needed any more. */
 const drop = (job) => remove(`/jobs/${encodeURIComponent(job)}`).catch(() => {});
 
 export class Ask {
   /**
-   * @param {object} about   the answer of /about
-   * @param {object} calls   `onGone()`: nobody answers; `neighbors(graph)`: what is beside it in the table
+   * @param {object} about   the response of /about
+   * @param {object} calls   `onGone()`: the server does not respond; `neighbors(graph)`: the rows next to it in the table
    */
   constructor(about, { onGone, neighbors }) {
     Object.assign(this, { about, onGone, neighbors, sparsity: 0.7, own: [] });
@@ -34,13 +34,13 @@ export class Ask {
     this.#empty();
   }
 
-  /** Show what an address asks for. */
+  /** Show the view of an address. */
   open({ question, sparsity, own }) {
     this.shown = true;
     const fromRun = question.input && 'run_graph' in question.input;
     this.#runBar(fromRun ? question.input.run_graph : null);
     if (sparsity !== null) this.sparsity = sparsity;
-    if (this.question && question.input && sameQuestion(this.#whole(question), this.question)) {
+    if (this.question && question.input && sameQuestion(this.#completed(question), this.question)) {
       if (this.results?.subject) {
         this.results.setSparsity(this.sparsity, { quiet: true });
         this.results.own.set(own, { quiet: true });
@@ -50,10 +50,10 @@ export class Ask {
     byId('form').hidden = Boolean(fromRun);
     byId('ask').classList.toggle('alone', Boolean(fromRun));
     if (fromRun) {
-      this.ask(this.#whole(question), { own });
+      this.ask(this.#completed(question), { own });
       return;
     }
-    // an address that cannot be asked must not show the answer to another one
+    // an invalid address must not show the results of another one
     this.#stop();
     this.#forget();
     if (!question.model && !question.input) {
@@ -67,8 +67,8 @@ export class Ask {
     this.remember.cancel();
   }
 
-  /** A question about a graph of the run is always the same but for the graph. */
-  #whole(question) {
+  /** The complete request; for a graph of the run, only the graph varies. */
+  #completed(question) {
     return question.input && 'run_graph' in question.input
       ? {
           model: this.about.run?.model ?? null,
@@ -81,7 +81,7 @@ export class Ask {
       : question;
   }
 
-  /** The way back to the table, and on to the graphs beside this one. */
+  /** Links to the table and to the previous and next graphs. */
   #runBar(graph) {
     const bar = byId('run-bar');
     bar.hidden = graph === null;
@@ -126,19 +126,18 @@ export class Ask {
     );
     byId('empty').replaceChildren(
       h('img', { src: '/page/favicon.svg', alt: '', width: 56, height: 56 }),
-      h('h2', {}, `Which ${what} made the model decide?`),
+      h('h2', {}, `Which ${what} led to the prediction?`),
       h(
         'p',
         {},
-        'Choose a model, give it something to read, and press Explain. Each explainer answers on a card ' +
-          'of its own; orange speaks for the prediction, blue against it, and a line is drawn around ' +
-          'what is kept.',
+        'Choose a model, enter an input, and press Explain. Each explainer has its own card; orange ' +
+          'supports the prediction, blue speaks against it, and the kept nodes are outlined.',
       ),
       h(
         'p',
         { class: 'muted' },
-        'Every answer is checked against the model: what is lost without the kept nodes, and what is ' +
-          'left with nothing but them.',
+        'Every explanation is tested on the model: how much the prediction changes without the kept ' +
+          'nodes, and with only these nodes.',
       ),
       h(
         'div',
@@ -161,7 +160,7 @@ export class Ask {
   }
 
   /**
-   * What is on the page stays there until the server has taken the question.
+   * The previous results stay until the server has accepted the request.
    * @param {import('./link.js').Question} question
    */
   async ask(question, { fresh = false, own = [] } = {}) {
@@ -170,7 +169,7 @@ export class Ask {
     this.turn = turn;
     this.began = performance.now();
     this.form.fail(null);
-    this.#progress('asking …');
+    this.#progress('sending …');
     if (!fresh) this.#forget();
     try {
       const { model, input, explainers, best, seed, target } = question;
@@ -190,7 +189,7 @@ export class Ask {
         onEnd: () => this.#end(),
         onBroken: () => this.onGone(),
         onLost: () =>
-          this.#fail({ message: 'The server no longer knows this question. Ask it again.' }),
+          this.#fail({ message: 'The server has deleted this job. Press Explain again.' }),
       });
     } catch (error) {
       if (turn.signal.aborted) return;
@@ -204,7 +203,7 @@ export class Ask {
     return askLink(this.question, { sparsity: this.sparsity, own: this.own });
   }
 
-  /** The tab leads back to the last question; graphs of the run belong to the other tab. */
+  /** The tab links to the last request; graphs of the run belong to the other tab. */
   #keepTab() {
     if (!('run_graph' in this.question.input))
       byId('tab-ask').setAttribute('href', this.#address());
@@ -218,7 +217,7 @@ export class Ask {
     this.results = new Results({
       model: question.model,
       target: question.target,
-      asked: question.explainers.map(({ name }) => ({
+      explainers: question.explainers.map(({ name }) => ({
         key: name,
         name,
         title: titles.get(name) ?? name,
@@ -254,12 +253,12 @@ export class Ask {
     else if (progress) {
       const { done, total, doing } = progress;
       this.results.working(doing);
-      this.#progress(doing ? `${this.#called(doing)} …` : '', total ? done / total : null);
+      this.#progress(doing ? `${this.#titleOf(doing)} …` : '', total ? done / total : null);
     }
     if (state) this.state = state;
   }
 
-  #called(doing) {
+  #titleOf(doing) {
     return this.about.explainers.find(({ name }) => name === doing)?.title ?? doing;
   }
 
@@ -273,22 +272,22 @@ export class Ask {
 
   #end() {
     this.job = null;
-    const cancelled = this.state === 'cancelled';
-    if (!cancelled) this.results.setBest(null);
-    this.results.end(cancelled ? 'Cancelled.' : 'No answer.');
+    const canceled = this.state === 'cancelled';
+    if (!canceled) this.results.setBest(null);
+    this.results.end(canceled ? 'Canceled.' : 'No result.');
     this.#note(
-      cancelled ? 'Cancelled.' : `Answered in ${seconds((performance.now() - this.began) / 1000)}.`,
+      canceled ? 'Canceled.' : `Finished in ${seconds((performance.now() - this.began) / 1000)}.`,
     );
     this.state = null;
   }
 
-  /** The question is not answered, and why. */
+  /** Show why the request failed. */
   #fail(error) {
     const taken = this.job !== null;
     this.job = null;
     this.#stop();
     if (!this.results?.subject) this.#forget();
-    else if (taken) this.results.end('No answer.');
+    else if (taken) this.results.end('No result.');
     if (this.results) this.#note('');
     if (byId('form').hidden) this.#note(error.message);
     else this.form.fail(error);
@@ -301,7 +300,7 @@ export class Ask {
     byId('progress-text').textContent = text;
   }
 
-  /** Too many questions at once: ask again in a while, or now, or never. */
+  /** The server is busy: send the request again later, now, or not at all. */
   #wait(error, question, options) {
     let left = Math.ceil(error.retryAfter);
     const place = byId('form-error');
@@ -310,9 +309,9 @@ export class Ask {
       this.#stop();
       this.ask(question, options);
     };
-    const tell = () => {
+    const show = () => {
       words.textContent = `${sentence(error.message)} Trying again in ${left} s. `;
-      this.#progress(`busy, again in ${left} s`);
+      this.#progress(`busy, trying again in ${left} s`);
     };
     place.replaceChildren(
       words,
@@ -321,15 +320,15 @@ export class Ask {
       h('button', { type: 'button', class: 'small', onclick: () => this.cancel() }, 'Stop'),
     );
     place.hidden = false;
-    tell();
+    show();
     this.countdown = setInterval(() => {
       left -= 1;
-      if (left > 0) tell();
+      if (left > 0) show();
       else again();
     }, 1000);
   }
 
-  /** Stop asking, and tell the server. */
+  /** Cancel the job, also on the server. */
   async cancel() {
     const { job } = this;
     if (!job) {
@@ -338,7 +337,7 @@ export class Ask {
       if (this.results) this.#note('');
       return;
     }
-    byId('progress-text').textContent = 'cancelling …';
+    byId('progress-text').textContent = 'canceling …';
     byId('cancel').hidden = true;
     try {
       await remove(`/jobs/${encodeURIComponent(job)}`);

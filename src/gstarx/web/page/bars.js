@@ -8,7 +8,7 @@ const FEW = 5;
 
 const whiskerPath = (from, to) => `M${from} 6H${to}M${from} 3V9M${to} 3V9`;
 
-/** Nodes by their scores, best first; ties go to the smaller number. */
+/** Nodes by score, highest first; ties go to the smaller number. */
 export const ranked = (scores) =>
   scores.map((_, node) => node).sort((a, b) => scores[b] - scores[a] || a - b);
 

@@ -1,11 +1,11 @@
-// Browse: the graphs of a run in a table, and the curves of its explainers.
+// The Browse view: the graphs of a run in a table, and the curves of its explainers.
 
 import { byId, h } from './dom.js';
 import { get } from './api.js';
 import { PAGE } from './colors.js';
 import { curves } from './curves.js';
 import { askLink, browseLink } from './link.js';
-import { METRICS, classed, decimal, percent, seconds, sentence, whole } from './words.js';
+import { METRICS, className, decimal, percent, seconds, sentence, formatInteger } from './words.js';
 
 const ROWS = 25;
 const FILTERS = { all: 'All', wrong: 'Wrong predictions', failed: 'Failed' };
@@ -25,7 +25,7 @@ export class Browse {
     else this.#without(about.run_problem);
   }
 
-  /** Show the part of the table that an address asks for, and look whether the run has grown. */
+  /** Show the part of the table in an address, and check whether the run has grown. */
   async open(given) {
     this.given = given;
     if (this.run) this.#show(given);
@@ -42,7 +42,7 @@ export class Browse {
     }
   }
 
-  /** There is nothing to browse, and why. */
+  /** Show why there is nothing to browse. */
   #without(reason) {
     const again = () => this.open(this.given);
     this.root.replaceChildren(
@@ -50,7 +50,7 @@ export class Browse {
         'div',
         { class: 'panel filters' },
         h('p', { class: 'error', role: 'alert' }, sentence(reason)),
-        h('button', { type: 'button', class: 'small', onclick: again }, 'Look again'),
+        h('button', { type: 'button', class: 'small', onclick: again }, 'Try again'),
       ),
     );
   }
@@ -75,7 +75,7 @@ export class Browse {
     this.#load();
   }
 
-  /** The table as it was last seen, and the graphs before and after one in it. */
+  /** The link to the last table, and the graphs before and after one in it. */
   neighbors(graph) {
     const order = this.order ?? [];
     const place = order.indexOf(graph);
@@ -87,7 +87,7 @@ export class Browse {
     };
   }
 
-  /** Another part of the table, as a step that the back button undoes. */
+  /** Show another part of the table, as a step of the browser history. */
   #go(changes) {
     const next = { ...this.table, page: 1, ...changes };
     history.pushState(null, '', browseLink(next));
@@ -100,28 +100,28 @@ export class Browse {
 
   async #load() {
     const { filter, metric, sparsity, sort, run, order, page } = this.table;
-    this.asked?.abort();
-    const asked = new AbortController();
-    this.asked = asked;
+    this.request?.abort();
+    const request = new AbortController();
+    this.request = request;
     this.#controls();
     this.#plot();
     this.body.setAttribute('aria-busy', 'true');
     try {
-      const found = await get(
+      const content = await get(
         '/run/rows',
         { filter, sparsity, sort, run, order, offset: (page - 1) * ROWS, limit: ROWS },
-        asked,
+        request,
       );
-      if (asked.signal.aborted) return;
+      if (request.signal.aborted) return;
       this.failure.hidden = true;
-      this.#rows(found, metric);
+      this.#rows(content, metric);
     } catch (error) {
       if (error.name === 'AbortError') return;
       this.failure.textContent = error.message;
       this.failure.hidden = false;
       this.onError(error);
     } finally {
-      if (!asked.signal.aborted) this.body.setAttribute('aria-busy', 'false');
+      if (!request.signal.aborted) this.body.setAttribute('aria-busy', 'false');
     }
   }
 
@@ -129,12 +129,12 @@ export class Browse {
     const { run } = this;
     const graphs = Math.max(0, ...run.runs.map((one) => one.graphs));
     const facts = [
-      ['graphs', whole(graphs)],
+      ['graphs', formatInteger(graphs)],
       ['dataset', run.dataset],
       ['model', run.model],
     ];
     if (run.accuracy !== null && run.accuracy !== undefined)
-      facts.push(['predicted right', percent(run.accuracy)]);
+      facts.push(['predicted correctly', percent(run.accuracy)]);
     this.filters = h(
       'div',
       { class: 'segments', role: 'radiogroup', 'aria-label': 'Which graphs' },
@@ -167,7 +167,7 @@ export class Browse {
       },
       'Lowest fidelity first',
     );
-    this.plotRoom = h('div', { class: 'plot-room' });
+    this.plotBox = h('div', { class: 'plot-box' });
     this.head = h('tr');
     this.body = h('tbody');
     this.failure = h('p', { class: 'error', role: 'alert', hidden: true });
@@ -177,7 +177,7 @@ export class Browse {
       {
         type: 'button',
         class: 'small',
-        'aria-label': 'Rows before these',
+        'aria-label': 'Previous rows',
         onclick: () => this.#go({ page: this.table.page - 1 }),
       },
       '←',
@@ -187,7 +187,7 @@ export class Browse {
       {
         type: 'button',
         class: 'small',
-        'aria-label': 'Rows after these',
+        'aria-label': 'Next rows',
         onclick: () => this.#go({ page: this.table.page + 1 }),
       },
       '→',
@@ -208,7 +208,7 @@ export class Browse {
           ),
           this.#runs(),
         ),
-        this.plotRoom,
+        this.plotBox,
       ),
       h(
         'div',
@@ -238,7 +238,7 @@ export class Browse {
     return { input, element: h('label', { class: 'field' }, words, input) };
   }
 
-  /** The explainers with the colors of their lines. */
+  /** The explainers with the colors of their curves. */
   #runs() {
     return h(
       'ul',
@@ -255,7 +255,7 @@ export class Browse {
           h(
             'small',
             { class: 'muted' },
-            ` ${whole(run.graphs)} graphs${failed}, ${seconds(run.seconds)}`,
+            ` ${formatInteger(run.graphs)} graphs${failed}, ${seconds(run.seconds)}`,
           ),
         );
       }),
@@ -273,7 +273,7 @@ export class Browse {
       }));
     const range = [Math.min(...this.run.sparsities), Math.max(...this.run.sparsities)];
     const { title } = METRICS[metric];
-    this.plotRoom.replaceChildren(
+    this.plotBox.replaceChildren(
       h('p', { class: 'plot-title' }, `${title}, mean over the graphs`),
       curves({
         lines,
@@ -347,8 +347,8 @@ export class Browse {
         );
         const verdict =
           row.correct === false
-            ? h('span', { class: 'badge wrong' }, classed(classes, row.prediction))
-            : classed(classes, row.prediction);
+            ? h('span', { class: 'badge wrong' }, className(classes, row.prediction))
+            : className(classes, row.prediction);
         const cells = this.run.runs.map(({ id }) =>
           h('td', { class: 'number' }, decimal(row.metrics[id]?.[metric])),
         );
@@ -368,7 +368,7 @@ export class Browse {
           ),
           h('td', { class: 'number wide' }, row.nodes),
           h('td', {}, verdict),
-          h('td', { class: 'wide' }, classed(classes, row.label)),
+          h('td', { class: 'wide' }, className(classes, row.label)),
           cells,
         );
         made.addEventListener('click', (event) => {
@@ -385,14 +385,14 @@ export class Browse {
               h(
                 'td',
                 { colspan: 4 + this.run.runs.length },
-                filter === 'all' ? 'The run has no graphs yet.' : 'No graph is like that. Good.',
+                filter === 'all' ? 'The run has no graphs yet.' : 'There are no such graphs.',
               ),
             ),
           ]),
     );
     const first = (page - 1) * ROWS;
     this.count.textContent = total
-      ? `${whole(first + 1)}–${whole(first + rows.length)} of ${whole(total)} graphs`
+      ? `${formatInteger(first + 1)}–${formatInteger(first + rows.length)} of ${formatInteger(total)} graphs`
       : 'no graphs';
     this.back.disabled = page <= 1;
     this.on.disabled = first + rows.length >= total;

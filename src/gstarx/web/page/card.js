@@ -1,4 +1,4 @@
-// A card: one explainer's picture with its figures, or the best selection that was found.
+// A card: the picture and the metrics of one explainer, or of the best selection.
 
 import { h } from './dom.js';
 import { PAGE } from './colors.js';
@@ -8,10 +8,10 @@ import { metricsAt, metricsList } from './metrics.js';
 import { term } from './tooltip.js';
 import { about, counted, evaluated, seconds, signed } from './words.js';
 
-const EXACT = 'Computed, not estimated: asking again gives the same scores with any seed.';
-const SAMPLED = 'Estimated from samples: whiskers and ± are one standard error.';
+const EXACT = 'Computed, not estimated: the scores do not depend on the seed.';
+const SAMPLED = 'Estimated from samples: whiskers and ± show one standard error.';
 
-/** What all cards have: a heading, a picture on its paper, figures, and a place for words. */
+/** What all cards have: a heading, a picture, metrics, and a place for text. */
 export class Card {
   constructor({ title, color, dashed = false, name }) {
     this.title = title;
@@ -35,7 +35,7 @@ export class Card {
     );
   }
 
-  /** A word on the paper, where there is no picture yet or never. */
+  /** A text in place of the picture. */
   say(text, state = 'waiting') {
     this.paper.className = `paper ${state}`;
     this.paper.replaceChildren(h('p', { class: state === 'failed' ? 'error' : 'muted' }, text));
@@ -49,7 +49,7 @@ export class Card {
     this.element.setAttribute('aria-busy', 'false');
   }
 
-  /** After the window changed: sentences break their lines anew. */
+  /** After a change of the window: break the lines of a sentence again. */
   fit() {
     if (this.picture?.subject.kind === 'sentence') this.picture.fit(widthOf(this.paper));
   }
@@ -68,12 +68,12 @@ export class Card {
 const widthOf = (paper) => Math.max(200, Math.round(paper.clientWidth) - 24);
 
 export class ExplainerCard extends Card {
-  /** The answer of the explainer; `point(node, element, card)` when a node is pointed at. */
+  /** Show the result of the explainer; calls `point(node, element, card)` when a node is pointed at. */
   answer(subject, result, point) {
     this.subject = subject;
     this.result = result;
     this.heading.textContent = result.title ?? this.title;
-    this.foot.textContent = this.#price();
+    this.foot.textContent = this.#cost();
     if (result.error) {
       this.fail(result.error);
       return;
@@ -88,7 +88,7 @@ export class ExplainerCard extends Card {
     this.badge.replaceChildren(...this.#badges());
     this.draw(subject, {
       label: `${this.title}: ${subject.title}`,
-      say: (node) => [subject.nodes[node].name, ...this.told(node)].join(', '),
+      say: (node) => [subject.nodes[node].name, ...this.describe(node)].join(', '),
       onPoint: (node, element) => point(node, element, this),
     });
     this.body.replaceChildren();
@@ -98,7 +98,7 @@ export class ExplainerCard extends Card {
       this.body.append(this.bars.element);
     } else {
       this.body.append(
-        h('p', { class: 'muted' }, 'This method finds sets of nodes and gives them no scores.'),
+        h('p', { class: 'muted' }, 'This method selects sets of nodes and does not score them.'),
       );
     }
   }
@@ -114,8 +114,8 @@ export class ExplainerCard extends Card {
     this.bars?.show(axis, this.selected);
   }
 
-  /** What is known of a node, in words. */
-  told(node) {
+  /** A description of a node. */
+  describe(node) {
     const { scores, std_errors: errors } = this.result;
     const kept = this.selected?.has(node) ? 'kept' : 'left out';
     if (!scores) return [kept];
@@ -131,7 +131,7 @@ export class ExplainerCard extends Card {
     return Math.max(0, ...(this.result?.scores ?? []).map(Math.abs));
   }
 
-  /** The ends of an axis with all scores and 0 on it. */
+  /** The ends of an axis that has all scores and 0. */
   get axis() {
     const { scores, std_errors: errors } = this.result;
     const reach = (scores ?? []).flatMap((score, i) => [
@@ -148,7 +148,7 @@ export class ExplainerCard extends Card {
     return [term(exact ? 'exact' : 'sampled', (exact ? EXACT : SAMPLED) + how)];
   }
 
-  #price() {
+  #cost() {
     const { evaluations, seconds: time } = this.result;
     const parts = [];
     if (evaluations !== null && evaluations !== undefined)
@@ -165,7 +165,7 @@ export class BestCard extends Card {
     this.best = best;
     this.draw(subject, {
       label: `Best found: ${subject.title}`,
-      say: (node) => [subject.nodes[node].name, ...this.told(node)].join(', '),
+      say: (node) => [subject.nodes[node].name, ...this.describe(node)].join(', '),
       onPoint: (node, element) => point(node, element, this),
     });
     this.foot.textContent = evaluated(best.evaluations);
@@ -173,33 +173,33 @@ export class BestCard extends Card {
 
   show({ size, truth }) {
     if (!this.best) return;
-    const found = this.best.selections[size];
-    this.selected = new Set(found ?? []);
+    const selection = this.best.selections[size];
+    this.selected = new Set(selection ?? []);
     this.picture.paint({ scores: null, limit: 1, selected: this.selected, truth });
-    this.figures = found ? metricsAt(this.best.metrics, size) : null;
+    this.figures = selection ? metricsAt(this.best.metrics, size) : null;
     this.metrics.show(this.figures);
     this.badge.replaceChildren(
-      ...(found
+      ...(selection
         ? [
             this.best.optimal[size]
               ? term(
                   'optimal',
-                  'Every selection of so many nodes or fewer was tried: none scores higher.',
+                  'Every selection of at most this many nodes was tried: none scores higher.',
                 )
-              : term('best found', 'The best of a search. There may be a better one.'),
+              : term('best found', 'The best selection that the search found. There may be a better one.'),
           ]
         : []),
     );
-    this.body.replaceChildren(h('p', { class: 'muted' }, this.#words(found)));
+    this.body.replaceChildren(h('p', { class: 'muted' }, this.#note(selection)));
   }
 
-  told(node) {
+  describe(node) {
     return [this.selected?.has(node) ? 'kept' : 'left out'];
   }
 
-  #words(found) {
-    if (!found) return 'Not searched for at this size. Keep fewer.';
-    const used = counted(this.subject.kind, found.length);
-    return `A reference and no explanation: the search optimizes the metric itself. It uses ${used}.`;
+  #note(selection) {
+    if (!selection) return 'Not searched for at this size. Keep fewer nodes.';
+    const used = counted(this.subject.kind, selection.length);
+    return `A reference, not an explanation: the search optimizes the metric itself. It uses ${used}.`;
   }
 }

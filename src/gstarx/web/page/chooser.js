@@ -1,8 +1,8 @@
-// The graphs of a model's dataset: found by name or number, a page at a time.
+// The graphs of a model's dataset, searched by name or number, a page at a time.
 
 import { byId, debounced, h } from './dom.js';
 import { get } from './api.js';
-import { classed, counted, whole } from './words.js';
+import { className, counted, formatInteger } from './words.js';
 
 const PAGE = 8;
 
@@ -33,20 +33,20 @@ export class Chooser {
   }
 
   async #load(offset) {
-    this.asked?.abort();
-    const asked = new AbortController();
-    this.asked = asked;
+    this.request?.abort();
+    const request = new AbortController();
+    this.request = request;
     const { model } = this;
     try {
-      const found = await get(
+      const content = await get(
         `/models/${encodeURIComponent(model.name)}/graphs`,
         { offset, limit: PAGE, search: byId('search').value.trim() },
-        asked,
+        request,
       );
-      if (asked.signal.aborted) return;
+      if (request.signal.aborted) return;
       this.offset = offset;
       this.loaded = true;
-      this.#list(found);
+      this.#list(content);
     } catch (error) {
       if (error.name !== 'AbortError') this.onError(error);
     }
@@ -62,7 +62,7 @@ export class Chooser {
         });
         const facts = [counted(this.model.kind, graph.nodes)];
         if (graph.label !== null && graph.label !== undefined)
-          facts.push(classed(this.model.classes, graph.label));
+          facts.push(className(this.model.classes, graph.label));
         if (graph.split) facts.push(graph.split);
         return h(
           'label',
@@ -80,8 +80,8 @@ export class Chooser {
     );
     this.#mark();
     byId('graphs-count').textContent = total
-      ? `${whole(this.offset + 1)}–${whole(this.offset + graphs.length)} of ${whole(total)}`
-      : 'nothing like it';
+      ? `${formatInteger(this.offset + 1)}–${formatInteger(this.offset + graphs.length)} of ${formatInteger(total)}`
+      : 'no matches';
     byId('graphs-back').disabled = this.offset === 0;
     byId('graphs-on').disabled = this.offset + graphs.length >= total;
   }

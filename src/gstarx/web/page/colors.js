@@ -1,10 +1,10 @@
-// The colors of gstarx.drawing: orange speaks for the prediction, blue against it, white is 0.
+// The colors of gstarx.drawing: orange supports the prediction, blue speaks against it, white is 0.
 
 const POSITIVE = '#ee7326';
 const NEGATIVE = '#4a90e2';
 const LINES = ['#d55e00', '#0072b2', '#009e73', '#cc79a7', '#56b4e9', '#e69f00', '#000000'];
 
-/** Colors by name of the style sheet: they follow the theme. */
+/** Colors of the style sheet, which follow the theme. */
 export const PAGE = {
   ink: 'var(--ink)',
   paper: 'var(--paper)',
@@ -23,7 +23,7 @@ export const PAGE = {
   },
 };
 
-/** The same on white paper, as numbers: for files. */
+/** The colors on white, for exports. */
 export const PAPER = {
   ink: '#1b1f24',
   paper: '#ffffff',
@@ -37,7 +37,7 @@ export const PAPER = {
   score: scoreColor,
 };
 
-/** White at 0 and full at the limit, either way, by even steps (straight in OKLab). */
+/** White at 0 and the full color at the limit, interpolated linearly in OKLab. */
 export function scoreColor(score, limit) {
   const share = shareOf(score, limit);
   const [white, full] = [toOklab('#ffffff'), toOklab(score > 0 ? POSITIVE : NEGATIVE)];

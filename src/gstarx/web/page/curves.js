@@ -1,17 +1,17 @@
-// Lines of a metric against sparsity.
+// Curves of a metric against sparsity.
 
 import { svg } from './dom.js';
 import { FONT } from './layout.js';
 import { decimal } from './words.js';
 
 const [WIDTH, HEIGHT] = [360, 310];
-const ROOM = { left: 42, right: 12, top: 10, bottom: 42 };
+const MARGIN = { left: 42, right: 12, top: 10, bottom: 42 };
 
 /**
  * @param {object} options
  * @param {{name: string, color: string, dashed?: boolean, points: [number, number|null][]}[]} options.lines
  * @param {{x: number, y: number, name: string}|null} options.own   one more point
- * @param {number|null} options.cursor   the present sparsity
+ * @param {number|null} options.cursor   the current sparsity
  */
 export function curves({ lines, own = null, cursor = null, range = [0, 1], name, palette, label }) {
   const values = lines
@@ -20,37 +20,37 @@ export function curves({ lines, own = null, cursor = null, range = [0, 1], name,
     .filter((y) => y !== null && Number.isFinite(y));
   const [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [0, 1];
   const margin = Math.max(high - low, 0.02) * 0.08;
-  const x = scale(range[0], range[1], ROOM.left, WIDTH - ROOM.right);
-  const y = scale(low - margin, high + margin, HEIGHT - ROOM.bottom, ROOM.top);
+  const x = scale(range[0], range[1], MARGIN.left, WIDTH - MARGIN.right);
+  const y = scale(low - margin, high + margin, HEIGHT - MARGIN.bottom, MARGIN.top);
   const solid = lines.filter((line) => !line.dashed).length;
   const heights = ticks(low - margin, high + margin, 5);
   const digits = Math.max(2, Math.ceil(-Math.log10(heights[1] - heights[0] || 1) - 1e-9));
   const frame = [
     ...heights.flatMap((tick) => [
       svg('line', {
-        x1: ROOM.left,
-        x2: WIDTH - ROOM.right,
+        x1: MARGIN.left,
+        x2: WIDTH - MARGIN.right,
         y1: y(tick),
         y2: y(tick),
         stroke: palette.grid,
       }),
-      text(ROOM.left - 8, y(tick) + 4, decimal(tick, digits), {
+      text(MARGIN.left - 8, y(tick) + 4, decimal(tick, digits), {
         'text-anchor': 'end',
         fill: palette.muted,
       }),
     ]),
     ...ticks(range[0], range[1], 5).map((tick) =>
-      text(x(tick), HEIGHT - ROOM.bottom + 18, decimal(tick, 2).replace(/0$/, ''), {
+      text(x(tick), HEIGHT - MARGIN.bottom + 18, decimal(tick, 2).replace(/0$/, ''), {
         'text-anchor': 'middle',
         fill: palette.muted,
       }),
     ),
-    text((ROOM.left + WIDTH - ROOM.right) / 2, HEIGHT - 4, 'sparsity: the share left out', {
+    text((MARGIN.left + WIDTH - MARGIN.right) / 2, HEIGHT - 4, 'sparsity: share of nodes left out', {
       'text-anchor': 'middle',
       fill: palette.muted,
     }),
   ];
-  // wider below than above: lines that lie on each other are all seen
+  // the first lines are wider, so that coinciding lines are all visible
   const drawn = lines.flatMap((line, i) => [
     svg('path', {
       d: path(line.points, x, y),
@@ -79,8 +79,8 @@ export function curves({ lines, own = null, cursor = null, range = [0, 1], name,
           svg('line', {
             x1: x(cursor),
             x2: x(cursor),
-            y1: ROOM.top,
-            y2: HEIGHT - ROOM.bottom,
+            y1: MARGIN.top,
+            y2: HEIGHT - MARGIN.bottom,
             stroke: palette.muted,
             'stroke-dasharray': '2 3',
           }),
@@ -117,7 +117,7 @@ export function curves({ lines, own = null, cursor = null, range = [0, 1], name,
       1,
       Math.max(
         0,
-        range[0] + ((px - ROOM.left) / (WIDTH - ROOM.left - ROOM.right)) * (range[1] - range[0]),
+        range[0] + ((px - MARGIN.left) / (WIDTH - MARGIN.left - MARGIN.right)) * (range[1] - range[0]),
       ),
     );
   };
@@ -154,8 +154,8 @@ function ticks(low, high, about) {
   const wanted = (high - low) / about;
   const power = 10 ** Math.floor(Math.log10(wanted));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= wanted * 0.999);
-  const found = [];
+  const steps = [];
   for (let tick = Math.ceil(low / step - 1e-9) * step; tick <= high + 1e-9; tick += step)
-    found.push(+tick.toFixed(9));
-  return found;
+    steps.push(+tick.toFixed(9));
+  return steps;
 }

@@ -1,19 +1,19 @@
-// Elements are made here and nowhere else: texts as text nodes, never as markup.
+// All elements are created here, with texts as text nodes, never as markup.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** The element of the page with this id. */
 export const byId = (id) => document.getElementById(id);
 
-/** An HTML element; `on…` are listeners, true and false attributes that are there or not. */
+/** An HTML element; `on…` are listeners, and boolean attributes are present or absent. */
 export const h = (tag, attributes = {}, ...children) =>
-  filled(document.createElement(tag), attributes, children);
+  fill(document.createElement(tag), attributes, children);
 
 /** An SVG element. */
 export const svg = (tag, attributes = {}, ...children) =>
-  filled(document.createElementNS(SVG, tag), attributes, children);
+  fill(document.createElementNS(SVG, tag), attributes, children);
 
-function filled(element, attributes, children) {
+function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
@@ -23,7 +23,7 @@ function filled(element, attributes, children) {
   return element;
 }
 
-/** A function that runs once, so many milliseconds after it was last called; `.now()` at once. */
+/** A function that runs once, `wait` milliseconds after its last call; `.cancel()` prevents it. */
 export function debounced(wait, run) {
   let timer = 0;
   const later = (...values) => {
@@ -34,7 +34,7 @@ export function debounced(wait, run) {
   return later;
 }
 
-/** Say something to screen readers. */
+/** Announce a text to screen readers. */
 export const say = debounced(400, (text) => {
-  byId('said').textContent = text;
+  byId('announcement').textContent = text;
 });

@@ -1,4 +1,4 @@
-// What is shown, as files: SVG, PNG, JSON, CSV; and as a link.
+// Exports the current view as SVG, PNG, JSON, CSV, or a link.
 
 import { h, say, svg } from './dom.js';
 import { FONT } from './layout.js';
@@ -9,7 +9,7 @@ import { METRICS, counted, decimal } from './words.js';
 
 const [CARD, GAP, TALL] = [340, 16, 250];
 
-/** Buttons for everything that can be taken away. @param {import('./results.js').Results} results */
+/** The export buttons. @param {import('./results.js').Results} results */
 export function downloads(results) {
   const file = (label, make) =>
     h(
@@ -33,7 +33,7 @@ export function downloads(results) {
   link.addEventListener('click', () => copy(results.options.link(), link));
   return h(
     'div',
-    { class: 'downloads', role: 'group', 'aria-label': 'Take away' },
+    { class: 'downloads', role: 'group', 'aria-label': 'Export' },
     file('SVG', asSvg),
     file('PNG', asPng),
     file('JSON', asJson),
@@ -47,12 +47,12 @@ async function copy(text, button) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // over plain HTTP from another machine there is no clipboard: let the person copy it
+    // there is no clipboard over plain HTTP from another machine: let the user copy it
     done = false;
     prompt('Copy this link:', text);
   }
   button.textContent = done ? 'Copied' : 'Copy link';
-  if (done) say('The link is copied.');
+  if (done) say('Link copied.');
   setTimeout(() => {
     button.textContent = 'Copy link';
   }, 2000);
@@ -71,7 +71,7 @@ const nameOf = ({ title }) =>
     .replace(/^-+|-+$/g, '')
     .slice(0, 60) || 'graph';
 
-/** All that have a picture, as [card, scores]. */
+/** All cards with a picture, with their scores and selections. */
 const shown = (results) =>
   results
     .all()
@@ -123,7 +123,7 @@ export function drawing(results) {
     svg(
       'text',
       { x: GAP, y: 50, 'font-size': 12, fill: PAPER.muted },
-      `${said(subject)}; keeps ${results.size} of ${counted(subject.kind, subject.nodes.length)}`,
+      `${predicted(subject)}; keeps ${results.size} of ${counted(subject.kind, subject.nodes.length)}`,
     ),
   );
   const scale = legend(PAPER, results.common ? results.limit : null);
@@ -157,7 +157,7 @@ export function drawing(results) {
   return { svg: made, width: full[0], height: full[1] };
 }
 
-const said = ({ prediction, classes }) =>
+const predicted = ({ prediction, classes }) =>
   `predicted ${prediction.name ?? classes?.[prediction.class] ?? `class ${prediction.class}`}`;
 const cut = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
 
@@ -189,7 +189,7 @@ async function asPng(results) {
 
 function asJson(results) {
   const { subject, options, size, sparsity } = results;
-  const found = {
+  const content = {
     title: subject.title,
     input: subject.input,
     model: options.model,
@@ -232,7 +232,7 @@ function asJson(results) {
       : null,
     link: options.link(),
   };
-  return { text: `${JSON.stringify(found, null, 2)}\n`, type: 'application/json' };
+  return { text: `${JSON.stringify(content, null, 2)}\n`, type: 'application/json' };
 }
 
 function asCsv(results) {
@@ -272,7 +272,7 @@ function asCsv(results) {
   };
 }
 
-/** A cell; what a spreadsheet would take for a formula is told apart by an apostrophe. */
+/** A cell; an apostrophe marks text that a spreadsheet would take for a formula. */
 function quoted(value) {
   if (typeof value === 'number') return String(value);
   const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;

@@ -1,4 +1,4 @@
-// The question: which model, which input, which explainers.
+// The form: which model, which input, which explainers.
 
 import { byId, h } from './dom.js';
 import { Chooser } from './chooser.js';
@@ -34,7 +34,7 @@ export class Form {
     byId('explainer-list').addEventListener('change', () => this.#countTicked());
   }
 
-  /** Those ticked by default, and the others folded away. */
+  /** The default explainers, and the others in a collapsed section. */
   #listExplainers() {
     const usual = this.choices.filter((choice) => choice.explainer.default);
     const others = this.choices.filter((choice) => !choice.explainer.default);
@@ -60,15 +60,15 @@ export class Form {
           disabled: Boolean(model.problem),
         });
         radio.addEventListener('change', () => this.#choose(model, null));
-        const told = (names) =>
+        const listed = (names) =>
           names
             .filter((name) => name in model.facts)
             .map((name) => `${name} ${model.facts[name]}`)
             .join(' · ');
-        const facts = told(FACTS);
+        const facts = listed(FACTS);
         return h(
           'label',
-          { class: 'choice', title: told(Object.keys(model.facts)) },
+          { class: 'choice', title: listed(Object.keys(model.facts)) },
           radio,
           h(
             'span',
@@ -84,7 +84,7 @@ export class Form {
     );
   }
 
-  /** The first model that can be asked, with its first example: a click from an answer. */
+  /** Choose the first usable model and its first example. */
   begin() {
     const model = this.models.find((known) => !known.problem);
     if (model) this.#choose(model, model.examples[0]?.input ?? null);
@@ -121,7 +121,7 @@ export class Form {
       ),
     );
     byId('target').replaceChildren(
-      h('option', { value: '' }, 'the predicted one'),
+      h('option', { value: '' }, 'the predicted class'),
       ...model.classes.map((name, i) => h('option', { value: i }, name)),
     );
     byId('smiles').value = input?.smiles ?? '';
@@ -162,7 +162,7 @@ export class Form {
     };
   }
 
-  /** Fill the form from a question. @returns {boolean} whether it can be asked. */
+  /** Fill the form from a request. @returns {boolean} whether it is complete. */
   write(question) {
     const model = this.models.find((known) => known.name === question.model && !known.problem);
     if (!model) {
@@ -177,7 +177,7 @@ export class Form {
       .map(({ explainer }) => ({ name: explainer.name, options: {} }));
     for (const choice of this.choices) {
       const given = (question.explainers ?? usual).find(
-        (asked) => asked.name === choice.explainer.name,
+        (one) => one.name === choice.explainer.name,
       );
       choice.ticked.checked = Boolean(given);
       choice.write(given?.options ?? {});
@@ -202,19 +202,19 @@ export class Form {
     this.fail(null);
     const question = this.read();
     const missing = {
-      smiles: 'Write a molecule as SMILES, for example c1ccccc1[N+](=O)[O-].',
-      sentence: 'Write a sentence.',
+      smiles: 'Enter a molecule as SMILES, for example c1ccccc1[N+](=O)[O-].',
+      sentence: 'Enter a sentence.',
       graph: 'Choose a graph.',
     };
     if (!question.input) this.fail({ field: 'input', message: missing[this.kind] });
     else if (!question.explainers.length)
       this.fail({ field: 'explainers', message: 'Choose at least one explainer.' });
     else if (!Number.isSafeInteger(question.seed) || question.seed < 0)
-      this.fail({ field: 'seed', message: 'A seed is a whole number from 0 on.' });
+      this.fail({ field: 'seed', message: 'The seed must be a nonnegative integer.' });
     else this.onAsk(question);
   }
 
-  /** Say what is wrong beside the field it belongs to; null: nothing is. */
+  /** Show an error next to its field; null clears all errors. */
   fail(error) {
     for (const field of [...FIELDS, 'form']) {
       byId(`${field}-error`).hidden = true;

@@ -1,4 +1,4 @@
-// Where the nodes of a picture go. Molecules and graphs come with places; sentences are set in
+// The positions of the nodes. Molecules and graphs come with coordinates; sentences are broken into
 // lines as wide as the card, so that words stay readable on a phone.
 
 export const FONT =
@@ -24,7 +24,7 @@ export function placed(subject, width) {
     : asGiven(subject);
 }
 
-/** As the server laid it out, in a box that is never so small that it looks blown up. */
+/** The layout of the server, in a box of at least a minimum size. */
 function asGiven(subject) {
   const width = Math.max(subject.width + 2 * MARGIN, SMALLEST.width);
   const height = Math.max(subject.height + 2 * MARGIN, SMALLEST.height);
@@ -80,7 +80,7 @@ function sentence(subject, width) {
 
 let canvas = null;
 
-/** How wide the browser sets a word. */
+/** The width of a word in the browser. */
 function textWidth(text) {
   canvas ??= document.createElement('canvas').getContext('2d');
   canvas.font = `${WORDS}px ${FONT}`;

@@ -1,4 +1,4 @@
-// The scale of colors, for the page and for files.
+// The color scale, for the page and for exports.
 
 import { svg } from './dom.js';
 import { FONT } from './layout.js';
@@ -7,7 +7,7 @@ import { signed } from './words.js';
 const STEPS = 33;
 const [WIDTH, HEIGHT] = [132, 10];
 
-/** A bar from against to for; without a limit its ends are called max. */
+/** A bar from "against" to "for"; without a limit, its ends are labeled max. */
 export function legend(palette, limit) {
   const half = (STEPS - 1) / 2;
   const step = WIDTH / STEPS;
@@ -34,9 +34,9 @@ export function legend(palette, limit) {
       height: 28,
       class: 'legend',
       role: 'img',
-      'aria-label': `Colors: blue is against the prediction, to ${low}; orange for it, to ${high}; white is 0`,
+      'aria-label': `Colors: blue speaks against the prediction, down to ${low}; orange supports it, up to ${high}; white is 0`,
     },
-    // a little wider than a step, or hairlines show between them
+    // slightly wider than a step, to avoid hairlines between them
     Array.from({ length: STEPS }, (_, i) =>
       svg('rect', {
         x: +(54 + i * step).toFixed(2),

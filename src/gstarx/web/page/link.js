@@ -1,4 +1,4 @@
-// A view as the part of the address behind #: what was asked, and how it is looked at.
+// The view in the fragment of the address: the request, the sparsity and the selection.
 
 /**
  * @typedef {object} Question
@@ -13,37 +13,37 @@
 const INPUTS = ['smiles', 'sentence', 'graph', 'run_graph'];
 const NUMBERED = new Set(['graph', 'run_graph']);
 
-/** The address of a question, a sparsity and one's own selection. */
+/** The address of a request, a sparsity and the user's own selection. */
 export function askLink(question, { sparsity = null, own = [] } = {}) {
-  const found = new URLSearchParams();
+  const query = new URLSearchParams();
   if (question.model && !('run_graph' in (question.input ?? {})))
-    found.append('model', question.model);
-  for (const [name, value] of Object.entries(question.input ?? {})) found.append(name, value);
+    query.append('model', question.model);
+  for (const [name, value] of Object.entries(question.input ?? {})) query.append(name, value);
   for (const { name, options } of question.explainers ?? []) {
-    found.append('explainer', name);
+    query.append('explainer', name);
     for (const [option, value] of Object.entries(options))
-      found.append(`${name}.${option}`, JSON.stringify(value));
+      query.append(`${name}.${option}`, JSON.stringify(value));
   }
-  if (question.seed) found.append('seed', question.seed);
-  if (question.best === false) found.append('best', 'no');
+  if (question.seed) query.append('seed', question.seed);
+  if (question.best === false) query.append('best', 'no');
   if (question.target !== null && question.target !== undefined)
-    found.append('target', question.target);
-  if (sparsity !== null) found.append('sparsity', sparsity);
-  if (own.length) found.append('own', [...own].sort((a, b) => a - b).join('.'));
-  return `#ask?${found}`;
+    query.append('target', question.target);
+  if (sparsity !== null) query.append('sparsity', sparsity);
+  if (own.length) query.append('own', [...own].sort((a, b) => a - b).join('.'));
+  return `#ask?${query}`;
 }
 
 /** The address of a page of the table. */
 export function browseLink(table) {
-  const found = new URLSearchParams(
+  const query = new URLSearchParams(
     Object.entries(table).filter(
       ([, value]) => value !== null && value !== undefined && value !== '',
     ),
   );
-  return found.size ? `#browse?${found}` : '#browse';
+  return query.size ? `#browse?${query}` : '#browse';
 }
 
-/** What an address asks for; whatever makes no sense in it is left out. */
+/** The view of an address; invalid parts are ignored. */
 export function readLink(hash) {
   const [view, query = ''] = hash.replace(/^#/, '').split(/\?(.*)/s);
   const given = new URLSearchParams(query);
@@ -69,7 +69,7 @@ export function readLink(hash) {
   };
 }
 
-/** Whether two questions have the same answer. */
+/** Whether two requests are the same. */
 export const sameQuestion = (one, other) => askLink(one) === askLink(other);
 
 function inputOf(given) {
@@ -80,16 +80,16 @@ function inputOf(given) {
 }
 
 function optionsOf(given, explainer) {
-  const found = {};
+  const options = {};
   for (const [key, text] of given) {
     if (!key.startsWith(`${explainer}.`)) continue;
     try {
-      found[key.slice(explainer.length + 1)] = JSON.parse(text);
+      options[key.slice(explainer.length + 1)] = JSON.parse(text);
     } catch {
-      /* left out */
+      /* ignored */
     }
   }
-  return found;
+  return options;
 }
 
 const natural = (text) => (/^\d{1,15}$/.test(text ?? '') ? Number(text) : null);

@@ -1,4 +1,4 @@
-// The page: wait for the models, then show what the address asks for.
+// The page: wait for the models, then show the view of the address.
 
 import { byId, h } from './dom.js';
 import { ServerGone, get } from './api.js';
@@ -46,7 +46,7 @@ async function ready() {
   }
 }
 
-/** The view that the address names. */
+/** Show the view of the address. */
 function show() {
   const wanted = readLink(location.hash);
   const view = wanted.view === 'browse' && browse ? 'browse' : 'ask';
@@ -67,14 +67,14 @@ function show() {
 
 let waiting = null;
 
-/** Nobody answers: say so, and look again every few seconds until somebody does. */
+/** The server does not respond: say so, and try again every few seconds until it does. */
 function gone() {
   waiting ??= (async () => {
     const banner = byId('banner');
     for (let tried = false; ; tried = true) {
       for (let left = tried ? AGAIN : 1; left > 0; left -= 1) {
         banner.replaceChildren(
-          h('span', {}, `The server does not answer. Looking again in ${left} s …`),
+          h('span', {}, `The server does not respond. Trying again in ${left} s …`),
         );
         banner.hidden = !tried && left > 0 ? banner.hidden : false;
         await later(1000);

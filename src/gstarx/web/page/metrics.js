@@ -1,10 +1,10 @@
-// The three figures of a selection, each with a word of help.
+// The three metrics of a selection, each with a help text.
 
 import { h } from './dom.js';
 import { term } from './tooltip.js';
 import { METRICS, decimal } from './words.js';
 
-/** A list of figures; `show(metrics)` fills it, `show(null)` empties it. */
+/** A list of metrics; `show(metrics)` fills it, `show(null)` empties it. */
 export function metricsList() {
   const cells = {};
   const element = h(
@@ -23,7 +23,7 @@ export function metricsList() {
   };
 }
 
-/** The figures at one size, out of those at every size. */
+/** The metrics at one size. */
 export function metricsAt(metrics, size) {
   if (
     !metrics ||

@@ -1,12 +1,12 @@
-// One explainer in the form: a box to tick, and its options folded away.
+// One explainer in the form: a checkbox and its collapsed options.
 
 import { h } from './dom.js';
 
-/** An option without a default: the method chooses. */
-const UNSAID = 'as the method likes';
+/** Shown for an option without a default. */
+const UNSET = 'chosen automatically';
 
 /**
- * @returns {object} `element`, the box `ticked`, `read()` and `write(options)`, `fail(text)` or by null not
+ * @returns {object} `element`, the checkbox `ticked`, `read()`, `write(options)`, and `fail(text)`, where null clears the error
  */
 export function explainerChoice(explainer) {
   const { name, title, about, options, trains } = explainer;
@@ -29,7 +29,7 @@ export function explainerChoice(explainer) {
     h(
       'div',
       { class: 'options' },
-      h('p', { class: 'muted' }, about, trains ? ' It trains first, which takes a while.' : ''),
+      h('p', { class: 'muted' }, about, trains ? ' It has to be trained first, which takes a while.' : ''),
       inputs.map((made) => made.element),
     ),
   );
@@ -83,13 +83,13 @@ function field(explainer, option) {
   }
   if (type === 'choice' || type === 'boolean') {
     const valid = type === 'boolean' ? [true, false] : (choices ?? []);
-    const called = (choice) => ({ true: 'yes', false: 'no' })[choice] ?? String(choice);
+    const textOf = (choice) => ({ true: 'yes', false: 'no' })[choice] ?? String(choice);
     const input = h(
       'select',
       known,
-      initial === null ? h('option', { value: '' }, UNSAID) : null,
+      initial === null ? h('option', { value: '' }, UNSET) : null,
       valid.map((choice, i) =>
-        h('option', { value: i, selected: choice === initial }, called(choice)),
+        h('option', { value: i, selected: choice === initial }, textOf(choice)),
       ),
     );
     return {
@@ -107,7 +107,7 @@ function field(explainer, option) {
     max: maximum,
     step: type === 'integer' ? 1 : 'any',
     value: initial,
-    placeholder: initial === null ? UNSAID : null,
+    placeholder: initial === null ? UNSET : null,
   });
   return {
     element: h('div', { class: 'option' }, label, input, words),

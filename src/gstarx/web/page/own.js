@@ -1,4 +1,4 @@
-// Your own selection: click nodes, and see what it is worth beside the explainers.
+// Your own selection: click nodes, and compare its metrics with those of the explainers.
 
 import { debounced, h, say } from './dom.js';
 import { Card } from './card.js';
@@ -7,20 +7,20 @@ import { counted, decimal, nodesOf } from './words.js';
 export class OwnCard extends Card {
   /**
    * @param {object} options   `score(nodes, signal)` -> metrics, `onChange(nodes)`, `point`,
-   *   `rivals()` -> [{title, color, selection(size), figures(size)}]
+   *   `compared()` -> [{title, color, selection(size), figures(size)}]
    */
-  constructor({ score, onChange, point, rivals, color }) {
+  constructor({ score, onChange, point, compared, color }) {
     super({ title: 'Your selection', color, name: 'own' });
-    Object.assign(this, { score, onChange, point, rivals });
+    Object.assign(this, { score, onChange, point, compared });
     this.nodes = new Set();
-    this.from = h('select', { 'aria-label': 'Take over the selection of' });
+    this.from = h('select', { 'aria-label': 'Copy the selection of' });
     this.from.addEventListener('change', () => this.#take());
     this.clear = h(
       'button',
       { type: 'button', class: 'small', onclick: () => this.set([]) },
       'Clear',
     );
-    this.table = h('table', { class: 'rivals' });
+    this.table = h('table', { class: 'compared' });
     this.error = h('p', { class: 'error', role: 'alert', hidden: true });
     this.body.append(h('div', { class: 'row' }, this.from, this.clear), this.error, this.table);
     this.rate = debounced(150, () => this.#rate());
@@ -31,13 +31,13 @@ export class OwnCard extends Card {
     this.subject = subject;
     this.size = size;
     this.draw(subject, {
-      label: `Your selection: ${subject.title}. Enter or space selects, escape goes back.`,
+      label: `Your selection: ${subject.title}. Enter or Space selects, Escape reverts.`,
       say: (node) => subject.nodes[node].name,
       onPoint: (node, element) => this.point(node, element, this),
       onToggle: (node) => this.toggle(node),
       onRestore: () => this.#restore(),
     });
-    // escape goes back to what it was when the picture got the focus
+    // Escape reverts to the selection at the time the picture got the focus
     this.paper.addEventListener('focusin', (event) => {
       if (!this.paper.contains(event.relatedTarget)) this.before = new Set(this.nodes);
     });
@@ -50,7 +50,7 @@ export class OwnCard extends Card {
     this.set(next);
   }
 
-  /** Another selection; nodes that the graph does not have are left out. */
+  /** Set the selection; nodes that the graph does not have are ignored. */
   set(nodes, { quiet = false } = {}) {
     const known = this.subject.nodes.length;
     const next = new Set([...nodes].filter((node) => node < known));
@@ -69,15 +69,15 @@ export class OwnCard extends Card {
     if (this.picture) this.#paint();
   }
 
-  told(node) {
-    return [this.nodes.has(node) ? 'selected: click to leave out' : 'click to select'];
+  describe(node) {
+    return [this.nodes.has(node) ? 'selected: click to remove' : 'click to select'];
   }
 
   #take() {
-    const rival = this.rivals()[Number(this.from.value)];
+    const other = this.compared()[Number(this.from.value)];
     this.from.value = '';
-    const found = rival?.selection(this.size);
-    if (found) this.set(found);
+    const selection = other?.selection(this.size);
+    if (selection) this.set(selection);
   }
 
   #restore() {
@@ -92,7 +92,7 @@ export class OwnCard extends Card {
   }
 
   async #rate() {
-    this.asked?.abort();
+    this.request?.abort();
     this.error.hidden = true;
     if (!this.nodes.size) {
       this.figures = null;
@@ -100,19 +100,19 @@ export class OwnCard extends Card {
       this.onChange([], { rated: true });
       return;
     }
-    const asked = new AbortController();
-    this.asked = asked;
+    const request = new AbortController();
+    this.request = request;
     try {
-      const found = await this.score(
+      const figures = await this.score(
         [...this.nodes].sort((a, b) => a - b),
-        asked.signal,
+        request.signal,
       );
-      if (asked.signal.aborted) return;
-      this.figures = found;
+      if (request.signal.aborted) return;
+      this.figures = figures;
       this.#paint();
       this.onChange([...this.nodes], { rated: true });
       say(
-        `Your selection of ${counted(this.subject.kind, this.nodes.size)}: H-fidelity ${decimal(found.harmonic_fidelity)}`,
+        `Your selection of ${counted(this.subject.kind, this.nodes.size)}: H-fidelity ${decimal(figures.harmonic_fidelity)}`,
       );
     } catch (error) {
       if (error.name === 'AbortError') return;
@@ -137,22 +137,22 @@ export class OwnCard extends Card {
     this.compare();
   }
 
-  /** The others at the size of this selection, best first. */
+  /** The explainers at the size of this selection, best first. */
   compare() {
-    const rivals = this.rivals();
+    const compared = this.compared();
     this.from.replaceChildren(
-      h('option', { value: '' }, 'Take over from …'),
-      ...rivals.map((rival, i) => h('option', { value: i }, rival.title)),
+      h('option', { value: '' }, 'Copy from …'),
+      ...compared.map((other, i) => h('option', { value: i }, other.title)),
     );
-    this.from.disabled = !rivals.length;
+    this.from.disabled = !compared.length;
     const size = this.nodes.size;
     const rows = !size
       ? []
       : [
           { title: 'yours', own: true, value: this.figures?.harmonic_fidelity ?? null },
-          ...rivals.map((rival) => ({
-            ...rival,
-            value: rival.figures(size)?.harmonic_fidelity ?? null,
+          ...compared.map((other) => ({
+            ...other,
+            value: other.figures(size)?.harmonic_fidelity ?? null,
           })),
         ].sort((a, b) => (b.value ?? -1) - (a.value ?? -1));
     this.table.replaceChildren(

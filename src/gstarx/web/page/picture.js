@@ -1,11 +1,11 @@
-// One graph, drawn: scores as colors, the selection outlined, every node to be pointed at.
+// A drawing of one graph: scores as colors, the selection outlined, every node interactive.
 
 import { svg } from './dom.js';
 import { FONT, WORDS, placed } from './layout.js';
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const BRIDGE = 15;
-/** What a path and a color may look like; anything else is not drawn. */
+/** Valid paths and colors; anything else is not drawn. */
 const PATH = /^\s*[Mm][\sMmLlHhVvCcSsQqTtAaZz\d.,eE+-]*$/;
 const COLOR = /^#[\da-f]{3,8}$/i;
 
@@ -21,7 +21,7 @@ export class Picture {
   /**
    * @param {object} subject
    * @param {object} palette   PAGE or PAPER of colors.js
-   * @param {object} options   `label`; `width` of a sentence; for pictures that are used: `say(node)` -> text of a
+   * @param {object} options   `label`; `width` of a sentence; for interactive pictures: `say(node)` -> text of a
    *   node, `onPoint(node|null, element)`, `onToggle(node)`, `onRestore()`
    */
   constructor(
@@ -30,20 +30,20 @@ export class Picture {
     { label, width = 480, say = null, onPoint = null, onToggle = null, onRestore = null },
   ) {
     Object.assign(this, { subject, palette, say, onPoint, onToggle, onRestore });
-    this.used = onPoint !== null;
+    this.interactive = onPoint !== null;
     this.current = 0;
     this.look = { scores: null, limit: 1, selected: new Set(), truth: false };
     this.element = svg('svg', {
       xmlns: 'http://www.w3.org/2000/svg',
-      role: this.used ? 'group' : 'img',
+      role: this.interactive ? 'group' : 'img',
       'aria-label': label,
       class: 'graph',
     });
-    if (this.used) this.element.addEventListener('keydown', (event) => this.#key(event));
+    if (this.interactive) this.element.addEventListener('keydown', (event) => this.#key(event));
     this.fit(width);
   }
 
-  /** Lay out for a width; only sentences care. */
+  /** Lay out for a width, which matters only for sentences. */
   fit(width) {
     if (this.width === width) return;
     this.width = width;
@@ -62,7 +62,7 @@ export class Picture {
     this.rims = svg('g');
     this.arcs = arcs.map(({ d }) => svg('path', { d, fill: 'none', 'stroke-linecap': 'round' }));
     this.nodes = nodes.map((node, i) => this.#node(node, i));
-    // the arcs of a sentence are our own, because its lines are
+    // the arcs of a sentence depend on its line breaks, so they are drawn here
     const shapes =
       this.subject.kind === 'sentence'
         ? []
@@ -106,7 +106,7 @@ export class Picture {
     parts.push(mark);
     const group = svg('g', { class: 'node', 'data-node': i }, parts);
     Object.assign(group, { body, mark });
-    if (!this.used) return group;
+    if (!this.interactive) return group;
     group.setAttribute('tabindex', i === this.current ? 0 : -1);
     group.setAttribute('role', this.onToggle ? 'checkbox' : 'img');
     group.addEventListener('pointerenter', () => this.onPoint(i, group));
@@ -138,7 +138,7 @@ export class Picture {
 
   #label({ label, x, y, r, w }) {
     const size = w ? WORDS : Math.min(13, r * 1.05);
-    // what does not fit into a circle is told by the tooltip alone
+    // labels that do not fit into the circle appear only in the tooltip
     const shown = w || (r >= 8 && 0.62 * size * label.length <= 2 * r) ? label : '';
     return svg(
       'text',
@@ -172,7 +172,7 @@ export class Picture {
       body.setAttribute('stroke-width', inside ? 2.2 : 0.8);
       const marked = look.truth && this.subject.truth?.[i];
       mark.setAttribute('stroke', marked ? truth : 'none');
-      if (!this.used) return;
+      if (!this.interactive) return;
       group.setAttribute('aria-label', this.say(i));
       if (this.onToggle) group.setAttribute('aria-checked', inside);
     });
@@ -183,7 +183,7 @@ export class Picture {
     });
   }
 
-  /** One line around all selected atoms that are bound: dark discs and bars, lighter ones on them. */
+  /** One outline around connected selected atoms: dark disks and bars with lighter ones on top. */
   #rim(selected) {
     const { nodes } = this.place;
     const bars = this.subject.edges.filter(([a, b]) => selected.has(a) && selected.has(b));
@@ -207,7 +207,7 @@ export class Picture {
     ]);
   }
 
-  /** Light one node up, or none. */
+  /** Highlight one node, or none. */
   light(node) {
     if (this.lit !== undefined && this.lit !== null) this.nodes[this.lit]?.classList.remove('lit');
     this.lit = node;

@@ -1,19 +1,19 @@
-// What the model says of the input: a bar for each class, and whether it is right.
+// The prediction: a bar for each class, and whether it is correct.
 
 import { h } from './dom.js';
-import { classed, percent } from './words.js';
+import { className, percent } from './words.js';
 
 const MANY = 6;
 
-/** The head of an answer: what was asked about, and what the model says of it. */
+/** The head of the results: the input and the prediction of the model. */
 export function predictionHead(subject, target) {
   const { classes, prediction, label } = subject;
   const badge =
     label === null || label === undefined
       ? null
       : label === prediction.class
-        ? h('span', { class: 'badge right' }, 'predicted right')
-        : h('span', { class: 'badge wrong' }, `predicted wrong: it is ${classed(classes, label)}`);
+        ? h('span', { class: 'badge right' }, 'correct prediction')
+        : h('span', { class: 'badge wrong' }, `wrong prediction: the label is ${className(classes, label)}`);
   const order = prediction.probabilities.map((_, i) => i);
   const shown =
     order.length <= MANY
@@ -26,7 +26,7 @@ export function predictionHead(subject, target) {
       ? h(
           'p',
           { class: 'muted' },
-          `Explained is the class ${classed(classes, target)}, which is not the predicted one.`,
+          `The explained class is ${className(classes, target)}, which is not the predicted one.`,
         )
       : null;
   return h(
@@ -43,8 +43,8 @@ export function predictionHead(subject, target) {
       h(
         'p',
         {},
-        'The model says ',
-        h('strong', {}, prediction.name ?? classed(classes, prediction.class)),
+        'The model predicts ',
+        h('strong', {}, prediction.name ?? className(classes, prediction.class)),
         ' ',
         badge,
       ),
@@ -65,7 +65,7 @@ function bar(i, { classes, prediction }) {
   return h(
     'li',
     { class: i === prediction.class ? 'predicted' : null },
-    h('span', { class: 'class-name' }, classed(classes, i)),
+    h('span', { class: 'class-name' }, className(classes, i)),
     h('span', { class: 'track', 'aria-hidden': 'true' }, fill),
     h('span', { class: 'value' }, percent(share)),
   );

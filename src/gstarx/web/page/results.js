@@ -1,4 +1,4 @@
-// The answer on the page: what was predicted, a card for each explainer, and one slider for all.
+// The results: the prediction, a card for each explainer, and one slider for all.
 
 import { byId, h, say } from './dom.js';
 import { PAGE } from './colors.js';
@@ -13,15 +13,15 @@ import { metricsAt } from './metrics.js';
 import { METRICS, counted, decimal, nodesOf } from './words.js';
 
 const OWN_LINE = 6;
-/** Pictures that are larger get wider cards, or nobody could read them. */
+/** Pictures larger than this get wider cards. */
 const LARGE = 500;
-/** What binary floats may be off by. */
+/** Tolerance for rounding errors. */
 const ROUNDING = 1e-9;
 
-/** How many nodes a sparsity leaves. */
+/** How many nodes are kept at a sparsity. */
 export const sizeAt = (count, sparsity) => Math.floor((1 - sparsity) * count + ROUNDING);
 
-/** Nodes without a name of their own are called by their number: "node 7". */
+/** Nodes without a name get one from their number: "node 7". */
 const named = (subject) => ({
   ...subject,
   nodes: subject.nodes.map((node) =>
@@ -31,7 +31,7 @@ const named = (subject) => ({
 
 export class Results {
   /**
-   * @param {object} options   `asked`: [{key, name, title}]; `best`: whether it was asked for; `keyOf(result)`;
+   * @param {object} options   `explainers`: [{key, name, title}]; `best`: whether it was requested; `keyOf(result)`;
    *   `score(nodes, signal)`; `onLook({sparsity, own})`; `sparsity` and `own` to begin with; `link()`
    */
   constructor(options) {
@@ -44,11 +44,11 @@ export class Results {
       metric: 'harmonic_fidelity',
     });
     this.cards = new Map();
-    this.head = h('div', { class: 'head-room' });
+    this.head = h('div', { class: 'head-box' });
     this.tools = h('div', { class: 'panel tools empty-tools' });
     this.grid = h('div', { class: 'cards', 'data-kind': options.kind });
     this.best = null;
-    for (const asked of options.asked) this.#card(asked);
+    for (const explainer of options.explainers) this.#card(explainer);
     if (options.best)
       this.best = this.#placed(
         new BestCard({ title: 'Best found', color: 'var(--muted)', dashed: true, name: 'best' }),
@@ -58,7 +58,7 @@ export class Results {
         color: PAGE.line(OWN_LINE),
         score: options.score,
         point: (...where) => this.point(...where),
-        rivals: () => this.#rivals(),
+        compared: () => this.#compared(),
         onChange: () => {
           this.#plot();
           this.#look();
@@ -77,7 +77,7 @@ export class Results {
 
   close() {
     this.watch.disconnect();
-    this.own.asked?.abort();
+    this.own.request?.abort();
     this.own.rate.cancel();
     hideTooltip();
   }
@@ -100,7 +100,7 @@ export class Results {
     return card;
   }
 
-  /** Which explainer is at work. */
+  /** Show which explainer is running. */
   working(name) {
     for (const card of this.all()) {
       if (card.picture || card.failed) continue;
@@ -151,7 +151,7 @@ export class Results {
     this.show();
   }
 
-  /** The job is over: say so on the cards that got nothing. */
+  /** The job has ended: say so on the cards without a result. */
   end(words) {
     for (const card of this.all()) {
       if (!card.picture && !card.failed) card.say(words, 'empty');
@@ -162,7 +162,7 @@ export class Results {
     return sizeAt(this.subject.nodes.length, this.sparsity);
   }
 
-  /** Paint everything at the present sparsity. */
+  /** Paint everything at the current sparsity. */
   show() {
     if (!this.subject) return;
     const answered = [...this.cards.values()].filter((card) => card.picture);
@@ -184,12 +184,12 @@ export class Results {
     if (this.best?.picture) this.best.show(common);
     this.own.show(common);
     this.#words();
-    this.legendRoom.replaceChildren(legend(PAGE, this.common ? this.limit : null));
+    this.legendBox.replaceChildren(legend(PAGE, this.common ? this.limit : null));
     this.#plot();
   }
 
   setSparsity(sparsity, { quiet = false } = {}) {
-    // rounded down, so that a link brings as many nodes back
+    // rounded down, so that a link restores the same number of nodes
     this.sparsity = Math.floor(sparsity * 1e4 + ROUNDING) / 1e4;
     this.slider.value = this.subject.nodes.length - this.size;
     this.show();
@@ -200,11 +200,11 @@ export class Results {
     this.options.onLook({ sparsity: this.sparsity, own: [...this.own.nodes] });
   }
 
-  /** A node is pointed at in one card: it lights up in all. */
+  /** Highlight a node in all cards. */
   point(node, element, card) {
     for (const other of this.all()) other.light(node);
     if (node === null) hideTooltip();
-    else showTooltip(element, this.subject.nodes[node].name, card.told(node));
+    else showTooltip(element, this.subject.nodes[node].name, card.describe(node));
   }
 
   #setTools() {
@@ -222,7 +222,7 @@ export class Results {
       this.#sayFigures();
     });
     this.kept = h('output', { for: 'sparsity', class: 'kept' });
-    this.legendRoom = h('span', { class: 'legend-room' });
+    this.legendBox = h('span', { class: 'legend-box' });
     const scale = h(
       'select',
       { id: 'scale', 'aria-label': 'Scale of colors' },
@@ -249,7 +249,7 @@ export class Results {
       h(
         'div',
         { class: 'rest' },
-        h('div', { class: 'scale' }, this.legendRoom, scale),
+        h('div', { class: 'scale' }, this.legendBox, scale),
         this.subject.truth?.some(Boolean)
           ? h(
               'label',
@@ -275,13 +275,13 @@ export class Results {
   }
 
   #sayFigures() {
-    const told = [...this.cards.values()]
+    const figures = [...this.cards.values()]
       .filter((card) => card.figures)
       .map((card) => `${card.title} ${decimal(card.figures.harmonic_fidelity)}`);
-    say(`H-fidelity: ${told.join(', ')}`);
+    say(`H-fidelity: ${figures.join(', ')}`);
   }
 
-  #rivals() {
+  #compared() {
     const made = (card, selections, metrics) => ({
       title: card.title,
       selection: (size) => selections[size],
@@ -297,7 +297,7 @@ export class Results {
     ];
   }
 
-  /** The lines of the plot, which files show as well. */
+  /** The lines of the plot. */
   lines(palette) {
     const n = this.subject.nodes.length;
     const points = (metrics) => (metrics[this.metric] ?? []).map((y, k) => [(n - k) / n, y]);
@@ -353,15 +353,15 @@ export class Results {
         this.metric = this.metricChoice.value;
         this.#plot();
       });
-      this.plotRoom = h('div', { class: 'plot-room' });
+      this.plotBox = h('div', { class: 'plot-box' });
       this.key = h('ul', { class: 'key' });
       this.plot.replaceChildren(
         h('header', {}, this.metricChoice, h('span', { class: 'muted' }, 'against sparsity')),
-        this.plotRoom,
+        this.plotBox,
         this.key,
       );
     }
-    this.plotRoom.replaceChildren(drawn);
+    this.plotBox.replaceChildren(drawn);
     this.key.replaceChildren(
       ...this.lines(PAGE).map(({ name, color, dashed }) => {
         const swatch = h('span', {

@@ -1,27 +1,27 @@
 'use strict';
-// Light, dark, or as the system has it. No module, so that it runs before anything is painted.
+// Light, dark, or the system setting. Not a module, so that it runs before the first paint.
 {
   const KEY = 'gstarx.theme';
   const NEXT = { auto: 'dark', dark: 'light', light: 'auto' };
   const NAMES = { auto: 'Auto', dark: 'Dark', light: 'Light' };
 
-  const kept = () => {
+  const stored = () => {
     try {
       return localStorage.getItem(KEY);
     } catch {
       return null;
     }
   };
-  let current = kept() in NEXT ? kept() : 'auto';
+  let current = stored() in NEXT ? stored() : 'auto';
 
   const paint = () => {
     if (current === 'auto') delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = current;
   };
   const name = () => {
-    const said = current === 'auto' ? 'as the system has them' : current;
+    const setting = current === 'auto' ? 'system setting' : current;
     document.getElementById('theme-name').textContent = NAMES[current];
-    document.getElementById('theme').setAttribute('aria-label', `Colors: ${said}`);
+    document.getElementById('theme').setAttribute('aria-label', `Colors: ${setting}`);
   };
 
   paint();
@@ -34,7 +34,7 @@
       try {
         localStorage.setItem(KEY, current);
       } catch {
-        /* a private window forgets it */
+        /* not available in private windows */
       }
     });
   });

@@ -1,10 +1,10 @@
-// One tooltip for the whole page, beside what is pointed at or focused.
+// One tooltip for the page, next to the element that is pointed at or focused.
 
 import { byId, h } from './dom.js';
 
 const GAP = 10;
 
-/** Show a heading and lines beside an element. */
+/** Show a heading and lines next to an element. */
 export function showTooltip(target, heading, lines) {
   const box = byId('tooltip');
   box.replaceChildren(
@@ -24,7 +24,7 @@ export function hideTooltip() {
   byId('tooltip').hidden = true;
 }
 
-/** A word that is explained while it is pointed at or focused. */
+/** A term with a help text, shown while it is pointed at or focused. */
 export function term(text, help) {
   const button = h('button', { type: 'button', class: 'term', 'aria-description': help }, text);
   const show = () => showTooltip(button, null, [help]);

@@ -1,17 +1,17 @@
-// How numbers and things are called.
+// Names of metrics and formats of numbers.
 
 export const METRICS = {
   harmonic_fidelity: {
     title: 'H-fidelity',
-    help: 'Both fidelities in one number from 0 to 1, weighted by how little is kept. Higher is better; doing nothing scores about 0.5.',
+    help: 'Combines both fidelities into one number from 0 to 1, weighted by the share of nodes left out. Higher is better; about 0.5 without any explanation.',
   },
   fidelity: {
     title: 'Fidelity',
-    help: 'What the prediction loses without what is kept: was it needed? Higher is better.',
+    help: 'The drop in the predicted probability when the kept nodes are removed: are they necessary? Higher is better.',
   },
   inverse_fidelity: {
     title: 'Inverse fidelity',
-    help: 'What the prediction loses with nothing but what is kept: is it enough? Lower is better.',
+    help: 'The drop in the predicted probability when only the kept nodes remain: are they sufficient? Lower is better.',
   },
 };
 
@@ -27,14 +27,14 @@ export const counted = (kind, count) => `${count} ${nodesOf(kind, count)}`;
 /** "atoms", "word", ... */
 export const nodesOf = (kind, count) => (NODES[kind] ?? NODES.graph)[count === 1 ? 0 : 1];
 
-/** A number with so many digits after the point and a true minus; a dash for none. */
+/** A number with fixed decimals and a minus sign; a dash if there is none. */
 export function decimal(value, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return '–';
   const text = value.toFixed(digits);
   return (Number(text) === 0 ? text.replace('-', '') : text).replace('-', '−');
 }
 
-/** A score: its sign and three digits. */
+/** A score with its sign and three digits. */
 export function signed(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return '–';
   if (value === 0) return '0';
@@ -44,11 +44,11 @@ export function signed(value) {
   return (value < 0 ? '−' : '+') + text;
 }
 
-/** An error: more digits than one or two would pretend. */
+/** A standard error with one or two significant digits. */
 export const about = (value) =>
   value >= 1e-4 ? String(Number(value.toPrecision(value < 0.01 ? 1 : 2))) : value.toExponential(0);
 
-/** A score among others up to `largest`, all with as many digits. */
+/** A score among others up to `largest`, all with the same number of decimals. */
 export function aligned(value, largest) {
   const digits = largest > 0 ? Math.max(0, Math.min(6, 2 - Math.floor(Math.log10(largest)))) : 3;
   const text = Math.abs(value).toFixed(digits);
@@ -58,7 +58,7 @@ export function aligned(value, largest) {
 export const percent = (share) => `${decimal(100 * share, 1)} %`;
 
 /** 12 345 with thin spaces. */
-export const whole = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, '\u2009');
+export const formatInteger = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, '\u2009');
 
 export function seconds(value) {
   if (value === null || value === undefined) return '–';
@@ -67,13 +67,13 @@ export function seconds(value) {
 }
 
 /** "1 evaluation", "2 795 evaluations". */
-export const evaluated = (count) => `${whole(count)} evaluation${count === 1 ? '' : 's'}`;
+export const evaluated = (count) => `${formatInteger(count)} evaluation${count === 1 ? '' : 's'}`;
 
-/** Words as a sentence: with a full stop. */
+/** A text with a period at its end. */
 export const sentence = (text) => (/[.!?…]$/.test(text) ? text : `${text}.`);
 
 /** The name of a class, or its number. */
-export const classed = (classes, which) => {
+export const className = (classes, which) => {
   if (which === null || which === undefined) return '–';
   return classes?.[which] ?? `class ${which}`;
 };

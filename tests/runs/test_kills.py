@@ -1,4 +1,4 @@
-"""Worker processes: the same rows, and nothing lost or left behind when something is killed."""
+"""Runs in worker processes have the same rows, and lose nothing when a process is killed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tests.runs.same_rows import assert_same_rows
 
 Make = Callable[..., RunSpec]
 
-#: Small pieces, so that a kill meets files being closed, renamed, merged and deleted.
+#: Small parts, so that a kill hits files being closed, renamed, merged and deleted.
 PROGRAM = """
 import sys
 from gstarx.runs import run, store
-store.ROWS_PER_PIECE, store.MERGED_AT = 3, 2
+store.ROWS_PER_PART, store.PARTS_PER_MERGE = 3, 2
 run(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]), progress=False)
 """
 
@@ -56,15 +56,15 @@ def rows_in(store: Path) -> int:
     return read(store, columns=["graph"]).num_rows if (store / "store.json").exists() else 0
 
 
-def test_killed_at_random_moments_and_continued(
+def test_killed_at_random_moments_and_resumed(
     spec: Make, plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kills = 10 if soak() else 3
     explained = tmp_path / "explained"
     monkeypatch.setenv("COUNTED", str(explained))
     store, count, unfinished = tmp_path / "store", 40 * kills, 0
-    asked = spec("slow", count)
-    write_spec(asked, tmp_path / "run.toml")
+    run_spec = spec("slow", count)
+    write_spec(run_spec, tmp_path / "run.toml")
     moments = random.Random(0)
     before = 0
     for number in range(kills):
@@ -79,7 +79,7 @@ def test_killed_at_random_moments_and_continued(
         gone, alive = psutil.wait_procs(children, timeout=10)
         assert not alive, "workers outlive the run"
         assert len(gone) == (2 if workers == 2 else 0)
-        # one that is at work, and for worker processes one whose row is on its way
+        # the current graph, and for worker processes one whose row is being sent
         unfinished += 1 if workers == 1 else 4
         assert rows_in(store) >= before
         before = rows_in(store)
@@ -89,7 +89,7 @@ def test_killed_at_random_moments_and_continued(
     assert report.found + report.done == count
     assert explained.stat().st_size <= count + unfinished
     monkeypatch.delenv("COUNTED")
-    run(asked, tmp_path / "at once", workers=1, progress=False)
+    run(run_spec, tmp_path / "at once", workers=1, progress=False)
     assert_same_rows(store, tmp_path / "at once")
 
 
@@ -100,26 +100,26 @@ def test_an_interrupt_leaves_rows_and_no_workers(spec: Make, plugin: Path, tmp_p
     children = psutil.Process(process.pid).children(recursive=True)
     assert len(children) == 2
     process.send_signal(signal.SIGINT)
-    said = process.communicate(timeout=60)[1]
+    stderr = process.communicate(timeout=60)[1]
     assert process.returncode == -signal.SIGINT
-    assert said.rstrip().endswith(b"KeyboardInterrupt")
-    assert said.count(b"Traceback") == 1
+    assert stderr.rstrip().endswith(b"KeyboardInterrupt")
+    assert stderr.count(b"Traceback") == 1
     assert not psutil.wait_procs(children, timeout=5)[1]
     assert 3 < rows_in(tmp_path / "store") < 500
 
 
-def test_two_workers_find_the_same_as_one(
+def test_two_workers_give_the_same_rows_as_one(
     spec: Make, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    asked = spec("gstarx_published", 24, baseline="test", seed=3)
-    run(asked, tmp_path / "one", workers=1, progress=False)
-    report = run(asked, tmp_path / "two", workers=2, progress=True)
+    run_spec = spec("gstarx_published", 24, baseline="test", seed=3)
+    run(run_spec, tmp_path / "one", workers=1, progress=False)
+    report = run(run_spec, tmp_path / "two", workers=2, progress=True)
     assert (report.done, report.failed) == (24, 0)
     assert_same_rows(tmp_path / "one", tmp_path / "two")
     assert "24/24" in capfd.readouterr().err
 
 
-def test_a_graph_that_takes_its_worker_down_is_a_failure(
+def test_a_graph_that_crashes_its_worker_is_a_failure(
     spec: Make, plugin: Path, tmp_path: Path
 ) -> None:
     resolved = resolve(spec())
@@ -143,12 +143,12 @@ def test_weights_that_change_before_a_worker_reads_them(
     save_model(own, load_model(weights)[0])
     resolved = resolve(spec().model_copy(update={"model": ModelSpec(weights=str(own))}))
     save_model(own, GCN(8, 8, 2))
-    with pytest.raises(ChangedInput, match=r"could not begin.*own\.safetensors changed"):
+    with pytest.raises(ChangedInput, match=r"could not start.*own\.safetensors changed"):
         list(explain_locally(resolved, None, range(4), workers=2))
 
 
-def test_a_worker_that_cannot_begin(spec: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_cannot_start(spec: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     resolved = resolve(spec())
     monkeypatch.setattr(sys, "executable", "false")
-    with pytest.raises(RuntimeError, match="ended before it had begun"):
+    with pytest.raises(RuntimeError, match="exited before it was ready"):
         list(explain_locally(resolved, None, range(4), workers=2))

@@ -1,7 +1,9 @@
-"""Whoever asks nothing, or does not take the answer, does not hold a connection for ever."""
+"""JSON is strict, idle connections are closed, and repeated log messages are counted."""
 
 from __future__ import annotations
 
+import json
+import logging
 import socket
 import time
 from contextlib import closing, suppress
@@ -9,10 +11,18 @@ from http.client import HTTPConnection
 
 import pytest
 
-from gstarx.web import patience
+from gstarx.web import middleware
+from gstarx.web.middleware import counted_repeats, strict_json
 from tests.web.served import CONNECTIONS, Served, is_open, wait_for
 
 HEAD = b"POST /api/v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+SERVER, HTTP = logging.getLogger("gstarx.web"), logging.getLogger("uvicorn.error")
+
+
+@pytest.mark.parametrize("text", [b'{"a": 1, "a": 2}', b"[NaN]", b"\xff", b"[" * 100])
+def test_strict_json_is_strict(text: bytes) -> None:
+    with pytest.raises(json.JSONDecodeError):
+        strict_json(text)
 
 
 def connected(server: Served) -> socket.socket:
@@ -22,10 +32,10 @@ def connected(server: Served) -> socket.socket:
 @pytest.mark.parametrize(
     "begun", [b"", b"GET / HT", HEAD, HEAD + b"Content-Length: 500\r\n\r\n{"], ids=len
 )
-def test_half_a_request_is_hung_up_on(
+def test_an_incomplete_request_is_closed(
     server: Served, monkeypatch: pytest.MonkeyPatch, begun: bytes
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE", 0.5)
+    monkeypatch.setattr(middleware, "CONNECTION_TIMEOUT", 0.5)
     with connected(server) as half:
         start = time.monotonic()
         half.sendall(begun)
@@ -34,10 +44,10 @@ def test_half_a_request_is_hung_up_on(
         assert time.monotonic() - start > 0.4
 
 
-def test_bytes_that_trickle_in_do_not_buy_time(
+def test_bytes_that_trickle_in_do_not_extend_the_timeout(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE", 0.5)
+    monkeypatch.setattr(middleware, "CONNECTION_TIMEOUT", 0.5)
 
     def trickle(slow: socket.socket) -> None:
         slow.sendall(b"GET / HTTP/1.1\r\nX-Slow: ")
@@ -49,19 +59,19 @@ def test_bytes_that_trickle_in_do_not_buy_time(
         trickle(slow)
 
 
-def test_answers_and_pauses_may_take_longer(
+def test_responses_and_pauses_may_take_longer(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE", 0.5)
+    monkeypatch.setattr(middleware, "CONNECTION_TIMEOUT", 0.5)
     id = server.start("dawdles").json()["id"]
     with connected(server) as listening:
         path = f"/api/v1/jobs/{id}/events".encode()
         listening.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
         time.sleep(1.2)
         server.client.delete(f"/jobs/{id}")
-        heard = b""
-        while b"event: end" not in heard:
-            heard += (more := listening.recv(1000))
+        received = b""
+        while b"event: end" not in received:
+            received += (more := listening.recv(1000))
             assert more, "the stream was cut off"
     with closing(HTTPConnection("127.0.0.1", server.port)) as kept:
         kept.connect()
@@ -73,10 +83,10 @@ def test_answers_and_pauses_may_take_longer(
             time.sleep(1.0)
 
 
-def test_an_answer_that_nobody_takes_is_hung_up_on(
+def test_a_response_that_is_not_read_is_closed(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE", 0.5)
+    monkeypatch.setattr(middleware, "CONNECTION_TIMEOUT", 0.5)
     with socket.socket() as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         slow.settimeout(20)
@@ -91,7 +101,7 @@ def test_an_answer_that_nobody_takes_is_hung_up_on(
         assert 0 < taken.count(b"HTTP/1.1 200") < wanted
 
 
-def test_one_connection_too_many_takes_the_place_of_the_idlest(server: Served) -> None:
+def test_one_connection_too_many_replaces_the_idlest(server: Served) -> None:
     id = server.start("dawdles").json()["id"]
     crowd: list[socket.socket] = []
     with connected(server) as listening, closing(HTTPConnection("127.0.0.1", server.port)) as kept:
@@ -112,12 +122,72 @@ def test_one_connection_too_many_takes_the_place_of_the_idlest(server: Served) -
         finally:
             for one in crowd:
                 one.close()
-        # neither who is being answered had to go, nor who was answered before
+        # neither a busy connection was closed, nor one that had been used before
         server.client.delete(f"/jobs/{id}")
-        heard = b""
-        while b"event: end" not in heard:
-            heard += (more := listening.recv(1000))
+        received = b""
+        while b"event: end" not in received:
+            received += (more := listening.recv(1000))
             assert more, "the stream was cut off"
         kept.request("GET", "/page/favicon.svg")
         assert kept.getresponse().read().startswith(b"<svg")
         assert kept.sock is own
+
+
+def failed(reason: str) -> None:
+    try:
+        raise ValueError(reason)
+    except ValueError:
+        SERVER.exception("a request failed: %r", reason)
+
+
+def test_a_message_is_logged_once_and_then_counted(caplog: pytest.LogCaptureFixture) -> None:
+    with counted_repeats():
+        for number in range(1_000):
+            HTTP.warning("Invalid HTTP request received.")
+            failed(f"number {number}")
+        HTTP.warning("Another one.")
+        assert len(caplog.records) == 3
+    assert [record.getMessage() for record in caplog.records[3:]] == [
+        "999 more: Invalid HTTP request received.",
+        "999 more: a request failed: %r",
+    ]
+
+
+def test_a_message_is_logged_again_after_a_while_with_the_count(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with counted_repeats():
+        for _ in range(5):
+            HTTP.warning("Invalid %s.", "request")
+        monkeypatch.setattr(middleware, "_REPEAT_SECONDS", 0.0)
+        for _ in range(2):
+            HTTP.warning("Invalid %s.", "thing")
+    logged = [record.getMessage() for record in caplog.records]
+    assert logged == ["Invalid request.", "Invalid thing. (4 more before)", "Invalid thing."]
+
+
+def test_errors_from_different_places_are_not_repeats(caplog: pytest.LogCaptureFixture) -> None:
+    with counted_repeats():
+        failed("here")
+        try:
+            int("x")
+        except ValueError:
+            SERVER.exception("a request failed: %r", "there")
+    assert len(caplog.records) == 2
+
+
+def test_nothing_is_filtered_afterwards(caplog: pytest.LogCaptureFixture) -> None:
+    with counted_repeats():
+        pass
+    for _ in range(3):
+        HTTP.warning("the same")
+    assert len(caplog.records) == 3
+
+
+def test_the_number_of_remembered_messages_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(middleware, "_MAX_MESSAGES", 10)
+    repeat_filter = middleware.RepeatFilter()
+    for number in range(100):
+        record = logging.LogRecord("x", logging.ERROR, "", 0, f"made {number}", (), None)
+        assert repeat_filter.filter(record)
+        assert len(repeat_filter._repeats) <= 10

@@ -1,4 +1,4 @@
-"""Workers that die before they have begun, played by small programs that speak their language."""
+"""Workers that crash before they are ready, played by small programs with the same protocol."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 from gstarx.runs import RunSpec, local
 from gstarx.runs.local import explain_locally
 from gstarx.runs.resolution import ResolvedRun, resolve
-from gstarx.runs.task import Done
+from gstarx.runs.rows import TaskResult
 
 pytestmark = pytest.mark.usefixtures("loaded_once")
 
 Make = Callable[..., RunSpec]
 
-#: Its number says how it begins; what it is given, how it goes on.
+#: Its number decides how it starts; its graphs decide how it continues.
 WORKER = """
 import os, signal, sys, time
 folder = os.path.dirname(__file__)
@@ -55,7 +55,7 @@ for count, line in enumerate(sys.stdin):
 
 @pytest.fixture
 def played(spec: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """What workers find, numbered from 0, of which some die or fail while they begin."""
+    """Results of workers, numbered from 0, of which some crash or fail at the start."""
     resolved: ResolvedRun = resolve(spec())
 
     def play(
@@ -66,7 +66,7 @@ def played(spec: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
         limit: int = -1,
         waited_for: int = 0,
         workers: int = 2,
-    ) -> list[Done]:
+    ) -> list[TaskResult]:
         program = tmp_path / "worker.py"
         rules = (
             f"DEAD, FAILING = {set(dead)}, {set(failing)}\n"
@@ -77,7 +77,7 @@ def played(spec: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
         start.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "{program}"\n')
         start.chmod(0o700)
         monkeypatch.setattr(sys, "executable", str(start))
-        results: list[Done] = []
+        results: list[TaskResult] = []
         try:
             results.extend(explain_locally(resolved, None, positions, workers=workers))
         except RuntimeError as error:
@@ -88,62 +88,62 @@ def played(spec: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
     return play
 
 
-def positions_of(results: list[Done]) -> list[int]:
-    return sorted(done.position for done in results)
+def positions_of(results: list[TaskResult]) -> list[int]:
+    return sorted(result.position for result in results)
 
 
 @pytest.mark.parametrize("way", ["dead", "failing"])
 @pytest.mark.parametrize("numbers", [{0}, {1, 2}])
-def test_a_worker_that_dies_while_it_begins_is_replaced(
+def test_a_worker_that_crashes_at_the_start_is_replaced(
     played: Callable[..., Any], way: str, numbers: set[int]
 ) -> None:
-    found = played(range(20), **{way: numbers}, waited_for=max(numbers) + 1)
-    assert positions_of(found) == list(range(20))
-
-
-def test_a_worker_that_begins_makes_up_for_those_that_did_not(played: Callable[..., Any]) -> None:
-    # each does one graph; every other one is dead, so that there are more of them than in a row
-    found = played(range(4 * local.STARTS), dead=range(1, 99, 2), limit=1)
-    assert positions_of(found) == list(range(4 * local.STARTS))
-
-
-def test_the_others_go_on_where_no_new_worker_can_begin(played: Callable[..., Any]) -> None:
-    results = played(range(20), dead=range(1, 99), waited_for=2 * local.STARTS)
+    results = played(range(20), **{way: numbers}, waited_for=max(numbers) + 1)
     assert positions_of(results) == list(range(20))
-    assert {done.row for done in results} == {b"0"}
 
 
-def test_what_a_dead_worker_leaves_goes_to_one_that_has_nothing_to_do(
+def test_a_worker_that_starts_resets_the_count_of_failures(played: Callable[..., Any]) -> None:
+    # each does one graph and every other one crashes: many failures, but never two in a row
+    results = played(range(4 * local.MAX_STARTS), dead=range(1, 99, 2), limit=1)
+    assert positions_of(results) == list(range(4 * local.MAX_STARTS))
+
+
+def test_the_others_continue_if_no_new_worker_can_start(played: Callable[..., Any]) -> None:
+    results = played(range(20), dead=range(1, 99), waited_for=2 * local.MAX_STARTS)
+    assert positions_of(results) == list(range(20))
+    assert {result.row for result in results} == {b"0"}
+
+
+def test_the_graphs_of_a_crashed_worker_go_to_an_idle_one(
     played: Callable[..., Any],
 ) -> None:
-    # worker 1 or 0 dies at the graph when the other one has done the rest; no third one begins
+    # one worker crashes at the graph when the other one has done the rest; no third one starts
     assert positions_of(played(range(6), dead=range(2, 99), deadly=0)) == list(range(6))
 
 
 @pytest.mark.parametrize(
     ("way", "message"),
     [
-        ("dead", "ended before it had begun, killed by signal 9"),
-        ("failing", "could not begin: MemoryError: no room"),
+        ("dead", "exited before it was ready, killed by signal 9"),
+        ("failing", "could not start: MemoryError: no room"),
     ],
 )
-def test_workers_that_can_never_begin(
+def test_workers_that_can_never_start(
     played: Callable[..., Any], tmp_path: Path, way: str, message: str
 ) -> None:
-    with pytest.raises(RuntimeError, match=rf"{message}.* in a row.*finished is safe"):
+    with pytest.raises(RuntimeError, match=rf"{message}.* in a row.*Finished rows are safe"):
         played(range(20), **{way: range(99)})
-    # two at first, and another for each but the last ones
+    # two at first, and a replacement for each but the last ones
     started = [path for path in tmp_path.iterdir() if path.name.isdigit()]
-    assert len(started) == 2 * local.STARTS + 1
+    assert len(started) == 2 * local.MAX_STARTS + 1
 
 
-def test_what_was_finished_before_is_there(played: Callable[..., Any]) -> None:
-    with pytest.raises(RuntimeError, match="finished is safe") as caught:
+def test_rows_that_were_finished_before_are_kept(played: Callable[..., Any]) -> None:
+    with pytest.raises(RuntimeError, match="Finished rows are safe") as caught:
         played(range(20), dead=range(2, 99), limit=3, waited_for=1)
     assert caught.value.__notes__ == ["6 were finished"]
 
 
-def test_a_system_that_starts_no_more_processes(
+def test_a_system_that_cannot_start_more_processes(
     played: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     popen, started = local.subprocess.Popen, []
@@ -156,11 +156,11 @@ def test_a_system_that_starts_no_more_processes(
 
     monkeypatch.setattr(local.subprocess, "Popen", limited)
     assert positions_of(played(range(5), workers=4)) == list(range(5))
-    assert len(started) == 1 + 4 * local.STARTS
+    assert len(started) == 1 + 4 * local.MAX_STARTS
 
 
-def test_one_graph_has_a_process_of_its_own_where_that_is_asked_for(
+def test_a_single_graph_gets_a_process_if_there_are_several_workers(
     played: Callable[..., Any],
 ) -> None:
-    # it may be one that takes its process down, and is the last that is left
-    assert played(range(1)) == [Done(0, False, b"0")]
+    # it may be one that crashes its process
+    assert played(range(1)) == [TaskResult(0, False, b"0")]

@@ -1,8 +1,0 @@
-"""``python -m gstarx.cli``."""
-
-import sys
-
-from gstarx.cli import main
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,491 @@
+"""Which graphs commands explain, and with which network: one set of options for all of them."""
+
+from __future__ import annotations
+
+import inspect
+import random
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cached_property, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import typer
+
+from gstarx._internal.quoting import quoted
+from gstarx.cli import options
+from gstarx.cli.console import CommandError, WrongUse, note, show_progress
+from gstarx.registry import DATASETS, NETWORKS, TASKS, DatasetSource, ModelSource
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from gstarx.datasets import GraphDataset, UnreadableRow
+    from gstarx.evaluation import Pipeline
+    from gstarx.models import LoadedNetwork
+
+#: Files of molecules, which get the features that the network reads.
+TABLES = (".csv", ".tsv", ".smi", ".sdf", ".parquet")
+#: How many skipped rows are listed.
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A graph to explain; its random numbers depend on its position."""
+
+    name: str
+    data: Data
+    position: int
+    dataset: str | None = None
+
+    @property
+    def slug(self) -> str:
+        """The name as part of a file name."""
+        plain = re.sub(r"[^\w-]+", "_", self.name).strip("_")[:40]
+        return plain if self.dataset else f"{self.position}-{plain}"
+
+
+def _as(annotation: Any) -> dict[str, Any]:
+    return {"option": annotation}
+
+
+@dataclass(frozen=True)
+class InputSelection:
+    """The graphs and the network that the options select.
+
+    The fields are the options of every command that explains; :func:`takes_inputs` adds them.
+    """
+
+    dataset: str | None = field(default=None, metadata=_as(options.MaybeDataset))
+    positions: Sequence[str] | None = field(default=None, metadata=_as(options.Positions))
+    smiles: Sequence[str] | None = field(default=None, metadata=_as(options.Smiles))
+    sentence: Sequence[str] | None = field(default=None, metadata=_as(options.Sentences))
+    file: Sequence[Path] | None = field(default=None, metadata=_as(options.Files))
+    graphs: str | None = field(default=None, metadata=_as(options.GraphsFactory))
+    smiles_column: str | None = field(default=None, metadata=_as(options.SmilesColumn))
+    name_column: str | None = field(default=None, metadata=_as(options.NameColumn))
+    label: str | None = field(default=None, metadata=_as(options.LabelColumn))
+    salts: str = field(default="warn", metadata=_as(options.Salts))
+    split: str | None = field(default=None, metadata=_as(options.MaybeSplit))
+    limit: int | None = field(default=None, metadata=_as(options.Limit))
+    sample: int | None = field(default=None, metadata=_as(options.Sample))
+    data: Path | None = field(default=None, metadata=_as(options.Data))
+    model: str | None = field(default=None, metadata=_as(options.Model))
+    weights: Path | None = field(default=None, metadata=_as(options.Weights))
+    task: str | None = field(default=None, metadata=_as(options.Task))
+    return_type: str = field(default="raw", metadata=_as(options.ReturnType))
+    target: str | None = field(default=None, metadata=_as(options.Target))
+    seed: int = field(default=0, metadata=_as(options.Seed))
+    strict: bool = field(default=False, metadata=_as(options.Strict))
+
+    def check(self) -> None:
+        """Raise unless exactly one kind of graphs is selected; needs no torch."""
+        selected = {
+            "a dataset": self.dataset is not None,
+            "--smiles": bool(self.smiles),
+            "--sentence": bool(self.sentence),
+            "--file": bool(self.file),
+            "--graphs": self.graphs is not None,
+        }
+        kinds = [name for name, present in selected.items() if present]
+        if len(kinds) != 1:
+            got = " and ".join(kinds) or "none"
+            raise WrongUse(f"say which graphs, by one of {', '.join(selected)} (got {got})")
+        if self.dataset is not None and bool(self.positions) == bool(self.split):
+            raise WrongUse(
+                f"say which graphs of {self.dataset!r}: positions such as 15 44, or --split test"
+            )
+        if self.limit is not None and self.sample is not None:
+            raise WrongUse("say --limit or --sample, not both")
+        if self.smiles and len(self._bad_smiles) == len(self.smiles):
+            raise CommandError(f"no molecule can be read: {self._bad_smiles[0][1]}")
+
+    @cached_property
+    def _bad_smiles(self) -> list[tuple[int, str]]:
+        """The molecules of ``--smiles`` that RDKit refuses, and why, found without torch."""
+        from gstarx._internal.molecules import read_molecule
+
+        bad = []
+        for at, text in enumerate(self.smiles or ()):
+            molecule, reason = read_molecule(text)
+            if molecule is None:
+                bad.append((at, f"{reason}: {quoted(text)}"))
+        return bad
+
+    @cached_property
+    def network(self) -> LoadedNetwork:
+        """The network, by default that of the dataset, ``nitro`` for molecules, ``sst2`` for text.
+
+        Raises
+        ------
+        CommandError
+            If there is no such network.
+        """
+        self.check()
+        default = self.dataset
+        if self.smiles or any(path.suffix.lower() in TABLES for path in self.file or ()):
+            default = "nitro"
+        elif self.sentence:
+            default = "sst2"
+        return choose_network(self.model, self.weights, task=self.task, default=default)
+
+    @property
+    def mode(self) -> str:
+        """What the network does, as PyG calls it."""
+        return TASKS[self.network.task]
+
+    @cached_property
+    def source(self) -> DatasetSource | None:
+        """Where the graphs come from, unless they are written on the command line."""
+        if self.dataset is not None:
+            root = None if self.data is None else str(self.data)
+            return DatasetSource(name=self.dataset, root=root)
+        if self.file and len(self.file) > 1:
+            raise WrongUse(f"say one --file (got {len(self.file)})")
+        if not self.file and self.graphs is None:
+            return None
+        return DatasetSource(
+            file=str(self.file[0]) if self.file else None,
+            graphs=self.graphs,
+            smiles_column=self.smiles_column,
+            name_column=self.name_column,
+            label=self.label,
+            task=self.task,
+            limit=self.limit,
+            sample=self.sample,
+            seed=self.seed,
+            salts=self.salts,
+            features=self._features,
+        )
+
+    @property
+    def _features(self) -> str:
+        from gstarx.datasets import MOLECULE_FEATURES
+
+        known = self.network.features or self.network.dataset
+        if known in MOLECULE_FEATURES:
+            return str(known)
+        # a network of one's own may read bonds; those of the package do not
+        return "molecule" if hasattr(self.network.model, "config") else "molecule+bonds"
+
+    @cached_property
+    def loaded(self) -> GraphDataset | None:
+        """The selected dataset, or else the one that the network was trained on, if it has one."""
+        source = self.source
+        if source is None and self.network.dataset in DATASETS:
+            root = None if self.data is None else str(self.data)
+            source = DatasetSource(name=self.network.dataset, root=root)
+        return None if source is None else load_dataset(source)
+
+    @property
+    def skipped(self) -> list[UnreadableRow]:
+        """The rows and molecules that could not be read; complete after :meth:`subjects`."""
+        from gstarx.datasets import UnreadableRow
+
+        if self.smiles:
+            listed = self.smiles
+            return [
+                UnreadableRow(at + 1, listed[at], reason.rpartition(": ")[0])
+                for at, reason in self._bad_smiles
+            ]
+        own = self.source is not None and self.source.name is None
+        return list(self.loaded.unreadable) if own and self.loaded is not None else []
+
+    @cached_property
+    def output_names(self) -> tuple[str, ...]:
+        """What the classes or targets are called, where that is known."""
+        network = self.network
+        names = network.target_names or network.class_names
+        if names or network.task in ("multilabel", "regression"):
+            return names
+        if self.dataset is not None:
+            return () if self.loaded is None else self.loaded.class_names
+        trained_on = DATASETS.get(network.dataset or "")
+        if trained_on is None or trained_on.classes or not trained_on.shipped:
+            return () if trained_on is None else trained_on.classes
+        return load_dataset(DatasetSource(name=trained_on.name)).class_names
+
+    def subjects(self) -> list[Subject]:
+        """The graphs; what could not be read is said on stderr."""
+        self.check()
+        network = self.network
+        if self.smiles:
+            subjects = self._molecules(network)
+        elif self.sentence:
+            graphs = _sentences(self.sentence)
+            subjects = [
+                Subject(text, graph, at)
+                for at, (text, graph) in enumerate(zip(self.sentence, graphs, strict=True))
+            ]
+        else:
+            subjects = self._of_the_dataset()
+        check_fit(network, subjects)
+        self._warn(subjects)
+        return subjects
+
+    def _molecules(self, network: LoadedNetwork) -> list[Subject]:
+        from gstarx.datasets import largest_part, smiles_graph
+
+        bad = {at for at, _ in self._bad_smiles}
+        subjects = []
+        for at, text in enumerate(self.smiles or ()):
+            if at in bad:
+                continue
+            smiles = largest_part(text) if self.salts == "largest" else text
+            features = self._features
+            try:
+                graph = smiles_graph(smiles, features, bond_features=features == "molecule+bonds")
+            except ValueError as error:
+                raise CommandError(str(error)) from error
+            subjects.append(Subject(text, graph, at))
+        return subjects
+
+    def _of_the_dataset(self) -> list[Subject]:
+        loaded = self.loaded
+        assert loaded is not None
+        size = len(loaded)
+        if self.split not in (None, "all"):
+            selected = sorted(loaded.split_indices[str(self.split)])
+        elif self.positions:
+            selected = [at for text in self.positions for at in positions(text, size)]
+        else:
+            selected = list(range(size))
+        if self.dataset is not None:
+            if self.sample is not None and self.sample < len(selected):
+                selected = sorted(random.Random(self.seed).sample(selected, self.sample))
+            selected = selected[: self.limit]
+            return [
+                Subject(f"{self.dataset} {at}", loaded[at], at, self.dataset) for at in selected
+            ]
+        from gstarx.datasets import title_of
+
+        number = "" if size == 1 else " {}"
+        names = [title_of(loaded[at], loaded.name + number.format(at)) for at in selected]
+        return [Subject(name, loaded[at], at) for name, at in zip(names, selected, strict=True)]
+
+    def _warn(self, subjects: Sequence[Subject]) -> None:
+        skipped = self.skipped
+        if skipped:
+            total = len(skipped) + len(subjects)
+            note(f"warning: {len(skipped)} of {total} molecules were skipped")
+            for row in skipped[:_SHOWN]:
+                note(f"  {row}")
+            if len(skipped) > _SHOWN:
+                note(f"  ... and {len(skipped) - _SHOWN} more")
+        parts = [s.name for s in subjects if "." in str(s.data.get("smiles") or "")]
+        if parts and self.salts == "warn":
+            have = "molecule has" if len(parts) == 1 else "molecules have"
+            note(
+                f"warning: {len(parts)} {have} several parts (salts or mixtures), such as "
+                f"{quoted(parts[0])}: every part gets scores, a counter-ion too, and they sum to "
+                "the worth of the parts rather than of the whole; --salts largest keeps the "
+                "largest part"
+            )
+
+    def finish(self) -> None:
+        """End the command with exit code 3 where it is strict and something was skipped."""
+        if self.strict and self.skipped:
+            raise typer.Exit(3)
+
+    def targets(self, data: Data) -> list[int | None]:
+        """The classes or outputs to explain; ``None`` stands for the predicted class."""
+        from gstarx.gnn import ModelTask
+
+        output = ModelTask(self.mode, return_type=self.return_type).output(self.network.model, data)
+        count = output.shape[1]
+        if self.mode == "binary_classification" and count == 1:
+            count = 2
+        names = self.output_names
+        shown = ", ".join(names) or f"0..{count - 1}"
+        if self.target is None:
+            several = self.mode != "multiclass_classification" and output.shape[1] > 1
+            if several:
+                raise WrongUse(
+                    f"the network has {count} outputs: say --target (one of {shown}, all)"
+                )
+            return [0 if self.mode == "regression" else None]
+        if self.target == "all":
+            return list(range(count))
+        lower = [name.lower() for name in names]
+        if self.target.lower() in lower:
+            return [lower.index(self.target.lower())]
+        if self.target.isdigit() and int(self.target) < count:
+            return [int(self.target)]
+        raise CommandError(
+            f"--target must be one of {shown}, a number in 0..{count - 1}, or all "
+            f"(got {quoted(self.target)})"
+        )
+
+    def pipeline(self, target: int | None) -> Pipeline:
+        """How the graphs are explained and evaluated."""
+        from gstarx.evaluation import Pipeline
+
+        return Pipeline(
+            self.network.model,
+            seed=self.seed,
+            target=target,
+            mode=self.mode,
+            return_type=self.return_type,
+            reference=self.reference,
+        )
+
+    @cached_property
+    def reference(self) -> Any:
+        """The scale of regression metrics: stored with the network, or computed from the graphs."""
+        from gstarx.metrics import reference_of
+
+        if self.mode != "regression" or self.network.reference is not None:
+            return self.network.reference if self.mode == "regression" else None
+        loaded = self.loaded
+        if loaded is None or len(loaded) < 2:
+            return None
+        graphs = loaded.split("train") if loaded.split_indices.get("train") else list(loaded)
+        return reference_of(self.network.model, graphs)
+
+    def check_reference(self) -> None:
+        """Raise if metrics of a regression are wanted and nothing gives them a scale."""
+        if self.mode == "regression" and self.reference is None:
+            raise CommandError(
+                "metrics of a regression need the range and mean of the outputs: give several "
+                "graphs with --file, --graphs or a dataset, or weights of gstarx train, which keep "
+                "them"
+            )
+
+
+def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for every field of :class:`InputSelection`.
+
+    They come before its other options, and it receives them as its parameter ``inputs``.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    own = inspect.signature(command).parameters.values()
+    parameters = []
+    for parameter in own:
+        if parameter.name == "inputs":
+            for one in fields(InputSelection):
+                default = None if one.default is MISSING else one.default
+                parameters.append(
+                    inspect.Parameter(
+                        one.name,
+                        inspect.Parameter.KEYWORD_ONLY,
+                        default=default,
+                        annotation=one.metadata["option"],
+                    )
+                )
+        else:
+            kind = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(parameter.replace(kind=kind, annotation=hints[parameter.name]))
+
+    @wraps(command)
+    def with_options(**values: Any) -> None:
+        selected = {one.name: values.pop(one.name) for one in fields(InputSelection)}
+        command(inputs=InputSelection(**selected), **values)
+
+    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {one.name: one.annotation for one in parameters}
+    return with_options
+
+
+def load_dataset(source: DatasetSource) -> GraphDataset:
+    """A dataset, with progress bars where stderr is a terminal."""
+    from gstarx import datasets
+    from gstarx._internal.factories import FactoryError
+
+    try:
+        return datasets.load_source(source, progress=show_progress())
+    except (FactoryError, OSError, ValueError, TypeError) as error:
+        if source.name is not None:
+            raise
+        raise CommandError(str(error)) from error
+
+
+def positions(text: str, size: int) -> range:
+    """Parse a position, or a range of positions that includes both ends.
+
+    >>> list(positions("7", 10)), list(positions("3-5", 10))
+    ([7], [3, 4, 5])
+    """
+    match = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
+    if match is None:
+        raise WrongUse(
+            f"a position is a number such as 15, or 15-20 for several (got {quoted(text)})"
+        )
+    first = int(match[1])
+    last = int(match[2] or first)
+    if not first <= last < size:
+        raise CommandError(f"positions must lie in 0..{size - 1}, in ascending order (got {text})")
+    return range(first, last + 1)
+
+
+def check_fit(network: LoadedNetwork, subjects: Iterable[Subject]) -> None:
+    """Raise if a network of the package cannot read the graphs, or classifies nodes."""
+    config: Any = getattr(network.model, "config", None)
+    if not isinstance(config, dict) or "in_channels" not in config:
+        return
+    if config.get("readout", "") is None:
+        raise CommandError(
+            f"{network.name} classifies nodes, and this command explains graphs: use "
+            "gstarx.explain(model, data, task_level='node', index=...) in Python"
+        )
+    for subject in subjects:
+        features = subject.data.x.shape[1]
+        if features != config["in_channels"]:
+            raise CommandError(
+                f"{network.name} takes {config['in_channels']} features a node, and {subject.name} "
+                f"has {features}: it was trained on other graphs"
+            )
+
+
+def node_labels(data: Data) -> list[str]:
+    """The labels of the nodes: atoms, words, labels of their own, or their numbers."""
+    count = int(data.num_nodes or 0)
+    for name in ("atoms", "words", "labels"):
+        labels = data.get(name)
+        if isinstance(labels, list | tuple) and len(labels) == count:
+            return [str(label) for label in labels]
+    return [str(node) for node in range(count)]
+
+
+def choose_network(
+    model: str | None, weights: Path | None, *, task: str | None = None, default: str | None
+) -> LoadedNetwork:
+    """The network that the options select, by default that of a dataset.
+
+    Raises
+    ------
+    WrongUse, CommandError
+        If the options make no sense together, or the network cannot be loaded.
+    """
+    from gstarx.models import ModelSourceError, load_source
+
+    if model is None and weights is None and default is not None:
+        if default not in NETWORKS and f"{default}-gcn" not in NETWORKS:
+            raise CommandError(
+                f"no network for {default!r} comes with the package: say --weights file or --model "
+                "module:factory, or train one with 'gstarx train' "
+                f"(those that come: {', '.join(NETWORKS)})"
+            )
+        model = default
+    try:
+        return load_source(ModelSource(model, weights, task=task))
+    except ModelSourceError as error:
+        raise (WrongUse if error.usage else CommandError)(str(error)) from error
+
+
+def _sentences(texts: Sequence[str]) -> list[Data]:
+    """Sentences as graphs of the packaged parser and encoder."""
+    from gstarx.datasets.sentences import text_graphs
+
+    for text in texts:
+        if not text.strip():
+            raise CommandError("a sentence is empty")
+    graphs = text_graphs(list(texts), progress=show_progress() and len(texts) > 20)
+    for text, graph in zip(texts, graphs, strict=True):
+        if len(graph.words) < 2:
+            raise CommandError(
+                "a sentence needs two words or more to share the prediction among "
+                f"(got {quoted(text)})"
+            )
+    return graphs

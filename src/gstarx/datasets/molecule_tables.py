@@ -1,0 +1,253 @@
+"""A dataset out of the user's own table of molecules."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch import Tensor
+from torch_geometric import __version__ as _pyg_version
+from torch_geometric.data import Data
+from tqdm import tqdm
+
+from gstarx._internal.optional import require
+from gstarx._internal.quoting import quoted
+from gstarx.datasets.cache import cached_graphs
+from gstarx.datasets.dataset import GraphDataset
+from gstarx.datasets.labels import Labels, read_labels
+from gstarx.datasets.molecules import MOLECULE_FEATURES, graph_or_reason, largest_part
+from gstarx.datasets.splits import split_molecules
+from gstarx.datasets.tables import Columns, TableRow, UnreadableRow, open_table, selected_rows
+from gstarx.registry import DatasetSource
+
+_LOG = logging.getLogger(__name__)
+
+#: Version of the graphs for stored files.
+_VERSION = 2
+
+
+def from_table(
+    path: str | os.PathLike[str],
+    *,
+    smiles: str | None = None,
+    label: str | None = None,
+    name_column: str | None = None,
+    task: str | None = None,
+    name: str | None = None,
+    delimiter: str | None = None,
+    split: str = "random",
+    limit: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    salts: str = "keep",
+    features: str = "molecule",
+    progress: bool = False,
+) -> GraphDataset:
+    """A dataset out of your own table of molecules.
+
+    A row that cannot be read is skipped and listed in ``unreadable`` with its line, its name and
+    the reason.
+
+    Parameters
+    ----------
+    path
+        A ``.csv`` or ``.tsv`` file with a header line, a ``.smi`` file (a SMILES and perhaps a name
+        in each line), an ``.sdf`` or a ``.parquet`` file.
+    smiles, name_column
+        The columns of molecules and of their names; by default found by their usual names.
+    label
+        The column of labels, or several columns separated by commas. By default a column of a
+        usual name such as ``label``; without one, the molecules have no labels.
+    task
+        ``"classification"``, ``"binary"``, ``"multilabel"`` or ``"regression"``; by default what
+        the labels look like. Classes are whole numbers or words; sorted, they become the classes
+        0, 1, ..., and the ``class_names``.
+    name
+        Name of the dataset; by default that of the file.
+    delimiter
+        What separates the columns of a CSV file; by default found out.
+    split
+        ``"random"``: 80/10/10 by a fixed seed, as in the paper. ``"scaffold"``: 80/10/10 with no
+        Bemis–Murcko scaffold on two sides. Otherwise a column whose cells are ``train``, ``val`` or
+        ``valid``, and ``test``.
+    limit
+        Read the first rows only, and look no further.
+    sample
+        Read so many rows, drawn at random by ``seed`` after the file was counted.
+    salts
+        ``"largest"`` keeps the largest part of a molecule that has several; ``"keep"`` keeps all.
+    features
+        What a network reads of a molecule: ``"molecule"`` for PyG's nine numbers for each atom,
+        ``"molecule+bonds"`` for these and PyG's bond features as ``edge_attr``, or ``"nitro"`` or
+        ``"mutag"`` for what networks of these datasets read.
+    progress
+        Show a bar.
+
+    Returns
+    -------
+    GraphDataset
+        Graphs as :func:`molecule_graph` makes them, each with its ``name`` where it has one.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        When the file is missing, has no such columns, or no row can be read.
+
+    Notes
+    -----
+    Needs RDKit: ``pip install 'gstarx[molecules]'``. Graphs are kept on disk, see
+    :func:`gstarx.datasets.cache.cached_graphs`.
+    """
+    dataset = read_table(
+        DatasetSource(
+            file=os.fspath(path),
+            smiles_column=smiles,
+            name_column=name_column,
+            label=label,
+            task=task,
+            split=split,
+            limit=limit,
+            sample=sample,
+            seed=seed,
+            salts=salts,
+            features=features,
+        ),
+        name=name,
+        delimiter=delimiter,
+        progress=progress,
+    )
+    if dataset.unreadable:
+        lines = ", ".join(str(row.line) for row in dataset.unreadable[:20])
+        _LOG.warning("%s: %d unreadable molecules, lines %s", path, len(dataset.unreadable), lines)
+    return dataset
+
+
+def read_table(
+    source: DatasetSource,
+    *,
+    name: str | None = None,
+    delimiter: str | None = None,
+    progress: bool = False,
+) -> GraphDataset:
+    """The dataset of a table; nothing is logged about rows that cannot be read."""
+    assert source.file is not None
+    path = Path(source.file)
+    if source.salts not in ("keep", "largest", "warn"):
+        raise ValueError(f"salts must be one of 'keep', 'largest', 'warn' (got {source.salts!r})")
+    if source.features not in MOLECULE_FEATURES:
+        valid = ", ".join(map(repr, MOLECULE_FEATURES))
+        raise ValueError(f"features must be one of {valid} (got {source.features!r})")
+    by_column = source.split not in ("random", "scaffold")
+    table = open_table(path, delimiter=delimiter)
+    columns = table.columns(
+        smiles=source.smiles_column,
+        name=source.name_column,
+        label=source.label,
+        split=source.split if by_column else None,
+    )
+    selection = selected_rows(
+        path, table, limit=source.limit, sample=source.sample, seed=source.seed
+    )
+    rows = list(tqdm(selection, desc="reading", unit="row", disable=not progress))
+    if not rows and not table.problems:
+        raise ValueError(f"{path} holds no molecules")
+    labels = None
+    if columns.labels and rows:
+        cells = [[row.cells[column] for column in columns.labels] for row in rows]
+        labels = read_labels(path, columns.labels, cells, source.task)
+    graphs, problems = labeled_graphs(
+        name or path.stem,
+        rows,
+        columns,
+        labels,
+        largest=source.salts == "largest",
+        features=source.features,
+        progress=progress,
+    )
+    problems = sorted([*table.problems, *problems], key=lambda row: row.line)
+    if not graphs:
+        raise ValueError(f"{path} holds no molecule that can be read: {problems[0]}")
+    if by_column:
+        cells_of_split = [str(graph.pop("split")) for graph in graphs]
+        split_indices = _named_splits(path, source.split, cells_of_split)
+    else:
+        split_indices = split_molecules([graph.smiles for graph in graphs], source.split)
+    return GraphDataset(
+        name or path.stem,
+        graphs,
+        0 if labels is None else len(labels.class_names),
+        split_indices,
+        source=str(path),
+        unreadable=tuple(problems),
+        class_names=() if labels is None else labels.class_names,
+        task="classification" if labels is None else labels.task,
+        target_names=() if labels is None else labels.target_names,
+    )
+
+
+def labeled_graphs(
+    name: str,
+    rows: Sequence[TableRow],
+    columns: Columns,
+    labels: Labels | None,
+    *,
+    largest: bool = False,
+    features: str,
+    progress: bool = False,
+) -> tuple[list[Data], list[UnreadableRow]]:
+    """The graphs of rows, with their labels and names, and the rows that gave none."""
+    written = [row.cells[columns.smiles] for row in rows]
+    smiles = [largest_part(text) for text in written] if largest else written
+    made = iter(_graphs(name, smiles, features=features, progress=progress))
+    values = [None] * len(rows) if labels is None else labels.values
+    graphs, problems = [], []
+    following = next(made, None)
+    for row, text, value in zip(rows, smiles, values, strict=True):
+        own_name = row.cells[columns.name] if columns.name else ""
+        reason = value if isinstance(value, str) else ""
+        # equal SMILES are read alike, so what is missing shows where the two lists part
+        if following is not None and following.smiles == text:
+            graph, following = following, next(made, None)
+        else:
+            reason = graph_or_reason(text, features)[1]
+        if reason:
+            problems.append(UnreadableRow(row.line, text, reason, own_name or None))
+            continue
+        if isinstance(value, Tensor):
+            graph.y = value
+        if own_name:
+            graph.name = own_name
+        if columns.split:
+            graph.split = row.cells[columns.split]
+        graphs.append(graph)
+    return graphs, problems
+
+
+def _graphs(name: str, smiles: Sequence[str], *, features: str, progress: bool) -> list[Data]:
+    """The molecules that can be read, in order, from disk where they were made before."""
+    versions = [require("rdkit", extra="molecules").__version__, _pyg_version]
+
+    def build() -> list[Data]:
+        bar = tqdm(smiles, desc="molecules", unit="molecule", disable=not progress)
+        made = [graph_or_reason(text, features)[0] for text in bar]
+        return [graph for graph in made if graph is not None]
+
+    options = {"rows": list(smiles), "features": features, "with": versions}
+    return cached_graphs(name, [], options, _VERSION, build)
+
+
+def _named_splits(path: Path, column: str, cells: Sequence[str]) -> dict[str, list[int]]:
+    usual = {"train": "train", "training": "train", "val": "val", "valid": "val"}
+    usual |= {"validation": "val", "test": "test"}
+    splits: dict[str, list[int]] = {"train": [], "val": [], "test": []}
+    for at, cell in enumerate(cells):
+        side = usual.get(cell.strip().lower())
+        if side is None:
+            raise ValueError(
+                f"{path}: cells of the split column {quoted(column)} must be train, val or test "
+                f"(got {quoted(cell)})"
+            )
+        splits[side].append(at)
+    return splits
