@@ -279,7 +279,8 @@ def _growth(model: Any) -> None:
         print(
             f"{data.num_nodes} atoms, {count:,} coalitions: {seconds:.2f} s, "
             f"{1e6 * seconds / count:.2f} us each, "
-            f"{found.sharing.nodes / found.sharing.states:.0f} nodes per state; peak memory {memory / 1024:.0f} MB "
+            f"{found.sharing.nodes / found.sharing.states:.0f} nodes per state; "
+            f"peak memory {memory / 1024:.0f} MB "
             f"({1024 * (memory - before) / count:.0f} bytes per coalition more than before)",
             flush=True,
         )

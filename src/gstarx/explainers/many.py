@@ -57,7 +57,7 @@ def explain_many(
     keywords: Sequence[str] | None = None,
     value: str = "hn",
     estimator: str = "auto",
-    budget: int = 20_000,
+    budget: int | None = None,
     max_sample_size: int = 10,
     num_samples: int | None = None,
     sampling: str = "random",

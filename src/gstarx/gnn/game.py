@@ -235,6 +235,14 @@ class GNNGame:
         """Whether coalitions shared embeddings and how many, or why not."""
         return self._learned or self._shared.sharing
 
+    def shares(self) -> bool:
+        """Whether coalitions share embeddings and that is worth it, tried on random ones.
+
+        Nothing of them is kept.
+        """
+        with untouched(self.model):
+            return self._shared.try_out(self.settle()[0][None])
+
     @property
     def settled(self) -> bool:
         """Whether the model has been run, so that what is explained is known."""

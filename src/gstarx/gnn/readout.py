@@ -57,7 +57,7 @@ class Members:
     def __init__(
         self,
         states: int,
-        of_states: NDArray[np.int64],
+        of_states: NDArray[np.int32],
         begins: NDArray[np.int64],
         device: torch.device,
     ) -> None:
@@ -71,7 +71,7 @@ class Members:
         if self._tensors is None:
             owner = np.repeat(np.arange(self.coalitions), np.diff(self.begins))
             self._tensors = (
-                torch.from_numpy(self.of_states).to(self.device),
+                torch.from_numpy(self.of_states.astype(np.int64)).to(self.device),
                 torch.from_numpy(owner).to(self.device),
             )
         return self._tensors

@@ -25,7 +25,7 @@ from gstarx.gnn.readout import Members, NotShareable, StandIn, rows_for_aggregat
 from gstarx.gnn.self_check import SelfCheck, difference, rounding, size_of
 from gstarx.gnn.signature import call_model, submodules
 from gstarx.gnn.states import ALL_BITS, Block, StateRules, StateTable
-from gstarx.graphs import Masks
+from gstarx.graphs import Masks, pack
 
 #: What can be asked for as ``share``.
 ShareLike = bool | str
@@ -35,14 +35,17 @@ ShareLike = bool | str
 _FEWEST_NODES = 2048
 _FEWEST_PER_STATE = 2.0
 _FEWEST_SAVED = 1024
-#: States of a block, and nodes of its coalitions, for every node of an ordinary batch.
+#: States of a block for every node of an ordinary batch; at most so many on a CPU, whose cache
+#: holds their table, and elsewhere; nodes of coalitions for every state.
 _STATES_PER_NODE = 4
-_MOST_STATES = 1 << 16
+_MOST_STATES, _MOST_ELSEWHERE = 1 << 13, 1 << 16
 _MEMBERS_PER_STATE = 64
 #: Beyond this many nodes the tables of states would take more memory than they are worth.
 _MOST_NODES = 4096
 #: Coalitions of the first block, and of all later ones together, that also go the ordinary way.
 _COMPARED = 32
+#: Random coalitions that show whether sharing is possible.
+_TRIED = 1024
 #: Players that are some of the nodes only: coalitions turned into nodes at once.
 _CHUNK = 1 << 16
 #: Layers that scale a message by the degree of the node it comes from.
@@ -101,6 +104,7 @@ class SharedPasses:
         self.reason = _reason_against(evaluator) if share is not False else "share=False"
         self.possible = not self.reason
         self.propagation: Propagation | None = None
+        self._rules: StateRules | None = None
         self._table: StateTable | None = None
         self._trusted = False
         self._blocks = self._nodes = self._states = 0
@@ -138,13 +142,13 @@ class SharedPasses:
         nothing is yielded at all. After :class:`NotShareable` no output from here is to be trusted,
         not even an earlier one.
         """
-        first = 0
+        first, before, self._table = 0, self._blocks, None
         while first < len(masks):
             rows = masks[first:]
             try:
                 block = self._block(rows)
                 if first == 0 and not self._worth_it(block, len(masks)):
-                    return
+                    break
                 if self._trusted:
                     outputs = self._run(block)
                 else:
@@ -155,10 +159,27 @@ class SharedPasses:
             self._nodes += len(block.members)
             self._states += len(block.nodes)
             first += block.coalitions
-            last = first == len(masks) and not self._blocks & (self._blocks - 1)
-            if self._waiting and (last or len(self._waiting) >= _COMPARED):
+            # after calls of one block only now and then, as each costs a pass
+            often = self._blocks > before + 1 or not self._blocks & (self._blocks - 1)
+            if len(self._waiting) >= _COMPARED or (first == len(masks) and often):
                 self._compare_waiting()
             yield outputs
+        self._table = None
+
+    def try_out(self, whole: Tensor) -> bool:
+        """Whether random coalitions can share and it is worth it; ``whole`` as for outputs."""
+        if not self.possible:
+            return False
+        if not self._trusted:
+            chosen = np.random.default_rng(0).random((_TRIED, len(self._evaluator.players))) < 0.5
+            masks = pack(chosen[chosen.any(axis=1)])
+            try:
+                block = self._block(masks)
+                if self._worth_it(block, len(masks)):
+                    self._first_outputs(masks, block, whole)
+            except Exception as error:
+                self.forget(str(_as_reason(error)))
+        return self._trusted
 
     def forget(self, reason: str) -> None:
         """Stop sharing for good."""
@@ -187,7 +208,7 @@ class SharedPasses:
                 self._scale = _spread(outputs), size_of(outputs)
                 self._compare_first(masks[: block.coalitions], outputs, whole)
             except Exception:
-                if self._table is None or self._table.rules.counted:
+                if self._rules is None or self._rules.counted:
                     raise
             else:
                 self._trusted = True
@@ -224,6 +245,8 @@ class SharedPasses:
             self._waiting.append((rows[chosen].copy(), outputs[chosen].clone()))
 
     def _compare_waiting(self) -> None:
+        if not self._waiting:
+            return
         masks = np.concatenate([mask for mask, _ in self._waiting])
         outputs = torch.cat([output for _, output in self._waiting])
         self._waiting.clear()
@@ -251,13 +274,13 @@ class SharedPasses:
 
     def _block(self, masks: Masks) -> Block:
         """The states of the first coalitions."""
-        if self._table is None:
-            self._prepare(counted=_scales(self._evaluator))
-        assert self._table is not None
         evaluator, removal = self._evaluator, self._evaluator.removal
+        if self._rules is None:
+            self._prepare(counted=_scales(evaluator))
+        table = self._room_for(len(masks))
         linked = np.zeros_like(removal.present) if removal.linked is None else removal.linked
         nodes = masks if evaluator.all_play else evaluator.nodes_of(masks[:_CHUNK])
-        return self._table.block(nodes, removal.present, linked, removal.anchors, self._bits)
+        return table.block(nodes, removal.present, linked, removal.anchors, self._bits)
 
     def _prepare(self, *, counted: bool) -> None:
         """Find out what decides the state of a node."""
@@ -271,15 +294,25 @@ class SharedPasses:
             raise NotShareable("its layers pass messages both ways along an edge")
         if flow == "target_to_source":
             edges = np.ascontiguousarray(edges[::-1])
-        rules = StateRules.of(
+        self._rules, self._table = None, None
+        self._rules = StateRules.of(
             edges,
             _kinds(tensors.node, evaluator, tensors.num_nodes),
             _kinds(tensors.edge, evaluator, edges.shape[1]),
             _levels(evaluator, self.propagation.calls, flow),
             counted=counted,
         )
-        states = min(_STATES_PER_NODE * evaluator.batch_nodes, _MOST_STATES)
-        self._table = StateTable(rules, states, _MEMBERS_PER_STATE * states)
+
+    def _room_for(self, coalitions: int) -> StateTable:
+        """A table for blocks of so many coalitions, or as many as a block may hold."""
+        assert self._rules is not None
+        tensors = self._evaluator.removal.tensors
+        most = _MOST_STATES if tensors.device.type == "cpu" else _MOST_ELSEWHERE
+        states = min(_STATES_PER_NODE * self._evaluator.batch_nodes, most)
+        members = min(_MEMBERS_PER_STATE * states, coalitions * tensors.num_nodes)
+        if self._table is None:
+            self._table = StateTable(self._rules, min(states, members), members)
+        return self._table
 
     def _run(self, block: Block) -> Tensor:
         """Outputs of the coalitions of a block, from one pass over its states."""

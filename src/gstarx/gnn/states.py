@@ -120,7 +120,7 @@ class Block:
     """
 
     coalitions: int
-    members: NDArray[np.int64]
+    members: NDArray[np.int32]
     begins: NDArray[np.int64]
     nodes: NDArray[np.int64]
     absent: NDArray[np.bool_]
@@ -136,17 +136,17 @@ class StateTable:
         """Room for blocks of at most ``states`` states and ``members`` nodes of coalitions."""
         n, words = rules.region.shape
         self.rules, self.states, self.room = rules, max(states, n), max(members, n)
-        edge_room = 4 * self.states + len(rules.source)
-        slots = 1 << (4 * self.states - 1).bit_length()
+        edge_room = 3 * self.states + len(rules.source)
+        slots = 1 << (2 * self.states - 1).bit_length()
         self._known = (
             np.zeros(slots, dtype=np.int64),
             np.empty((self.states, 2), dtype=np.uint64),
             # what was found for a node and the part of a coalition around it
             np.zeros(slots, dtype=np.int64),
             np.empty((slots, words), dtype=np.uint64),
-            np.empty(slots, dtype=np.int64),
+            np.empty(slots, dtype=np.int32),
         )
-        self._members = np.empty(self.room, dtype=np.int64)
+        self._members = np.empty(self.room, dtype=np.int32)
         self._nodes = np.empty(self.states, dtype=np.int64)
         self._absent = np.empty(self.states, dtype=np.bool_)
         self._ends = np.empty((2, edge_room), dtype=np.int64)
