@@ -24,7 +24,7 @@ from gstarx.gnn.players import check_data as check_data
 from gstarx.gnn.removal import RemovalLike as RemovalLike
 from gstarx.gnn.self_check import BatchMixing as BatchMixing
 from gstarx.gnn.sharing import ShareLike as ShareLike
-from gstarx.gnn.sharing import Sharing as Sharing
+from gstarx.gnn.sharing import Sharing
 from gstarx.gnn.signature import GraphTensors as GraphTensors
 from gstarx.gnn.signature import Model as Model
 from gstarx.gnn.signature import Signature as Signature
@@ -32,4 +32,4 @@ from gstarx.gnn.signature import call_model as call_model
 from gstarx.gnn.signature import model_device as model_device
 from gstarx.gnn.signature import roles_of as roles_of
 
-__all__ = ["Contrast", "GNNGame", "ModelTask", "expected_output", "restored"]
+__all__ = ["Contrast", "GNNGame", "ModelTask", "Sharing", "expected_output", "restored"]
