@@ -11,7 +11,7 @@ import sys
 
 import gstarx
 from gstarx import drawing
-from gstarx.datasets import smiles_graph
+from gstarx.datasets import load, smiles_graph
 from gstarx.models import pretrained
 
 SMILES = "CC(=O)Nc1ccc([N+](=O)[O-])cc1"
@@ -33,7 +33,7 @@ def main():
         found,
         model=network,
         sparsity=2 / 3,
-        scale="own",
+        class_names=load("nitro").class_names,
         title="Is there an aromatic nitro group? One network, two values",
     )
     path = sys.argv[1] if len(sys.argv) > 1 else "molecule.svg"
