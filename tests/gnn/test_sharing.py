@@ -19,6 +19,7 @@ from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_poo
 from torch_geometric.utils import degree, to_undirected
 
 from gstarx import GNNGame, explain, explain_many, explainers
+from gstarx.explainers import graph_generator
 from gstarx.gnn import BatchMixing, Sharing
 from gstarx.models import GAT, GCN, GIN
 from tests.gnn import one_by_one
@@ -571,6 +572,36 @@ def test_a_share_of_the_methods_that_play_the_game() -> None:
             torch.testing.assert_close(shared.scores, plain.scores, atol=1e-5, rtol=0)
         else:
             assert [one.tolist() for one in shared.sets] == [one.tolist() for one in plain.sets]
+
+
+def test_a_wrong_option_is_refused_before_anything_is_computed() -> None:
+    for name in ("gstarx", "shapley", "subgraphx", "graphsvx", "leave_one_out", "local_shapley"):
+        with pytest.raises(ValueError, match=r"share must be 'auto', True or False \(got 'no'\)"):
+            explainers.create(name, share="no")
+
+
+def test_parts_of_many_graphs_share() -> None:
+    model, graphs = built(GCN(FEATURES, 8, CLASSES)), [graph(seed=seed) for seed in range(16)]
+    for data in graphs:
+        del data.edge_weight
+    options: dict[str, Any] = {"estimator": "subgraphs", "max_sample_size": 8, "seed": 0}
+    many = explain_many(model, graphs, progress=False, **options)
+    plain = explain_many(model, graphs, progress=False, **options, share=False)
+    apart = [
+        explain(model, data, **{**options, "seed": graph_generator(0, at)}, share=False)
+        for at, data in enumerate(graphs)
+    ]
+    for shared, one, alone in zip(many, plain, apart, strict=True):
+        assert shared.sharing.used
+        assert shared.sharing.nodes > 2 * shared.sharing.states
+        assert one.sharing.reason == "share=False"
+        torch.testing.assert_close(shared.scores, one.scores, atol=1e-6, rtol=0)
+        torch.testing.assert_close(shared.scores, alone.scores, atol=1e-6, rtol=0)
+    mixing = built(Normed(pyg.GraphNorm(8)))
+    for shared in explain_many(mixing, graphs, progress=False, **options):
+        assert BATCH in shared.sharing.reason
+    split = explain_many(model, graphs, progress=False, **options, removal="split")
+    assert "share with 'remove'" in split[0].sharing.reason
 
 
 # -- any network -----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from gstarx.explainers.base import NodeExplainer, Seed, game_attribution, one_target_game
 from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.rewards import Reward
-from gstarx.gnn import GNNGame, ModelTask, ShareLike, restored
+from gstarx.gnn import GNNGame, ModelTask, ShareLike, check_share, restored
 
 
 class RandomNodes(NodeExplainer):
@@ -49,7 +49,7 @@ class _OneNode(NodeExplainer):
             "payoff": payoff,
             "baseline": baseline,
             "removal": removal,
-            "share": share,
+            "share": check_share(share),
         }
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
@@ -126,7 +126,7 @@ class LocalShapley(NodeExplainer):
             "payoff": payoff,
             "baseline": baseline,
             "removal": removal,
-            "share": share,
+            "share": check_share(share),
         }
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:

@@ -24,7 +24,7 @@ from gstarx.explainers.base import (
 )
 from gstarx.explainers.explanation import Attribution
 from gstarx.games import Game, evaluate
-from gstarx.gnn import ModelTask, ShareLike, restored
+from gstarx.gnn import ModelTask, ShareLike, check_share, restored
 from gstarx.graphs import Coalitions, unpack
 
 MASKS = ("Smarter", "SmarterSeparate")
@@ -90,7 +90,7 @@ class GraphSVX(NodeExplainer):
         self.max_size = max_size
         self.efficiency = efficiency
         self.removal = removal
-        self.batch_nodes, self.share = batch_nodes, share
+        self.batch_nodes, self.share = batch_nodes, check_share(share)
         self.seed = seed
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:

@@ -20,6 +20,7 @@ from gstarx.gnn import (
     RemovalLike,
     ShareLike,
     TargetLike,
+    check_share,
     restored,
 )
 from gstarx.values import SubgraphPlan
@@ -115,7 +116,7 @@ class GStarX(NodeExplainer):
             "batch_nodes": batch_nodes,
             "fallback": fallback,
             "check": check,
-            "share": share,
+            "share": check_share(share),
         }
         self.seed = seed
         self.progress = progress

@@ -24,7 +24,7 @@ from gstarx.explainers.base import (
 )
 from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.rewards import REWARDS, Reward
-from gstarx.gnn import ModelTask, ShareLike, restored
+from gstarx.gnn import ModelTask, ShareLike, check_share, restored
 from gstarx.graphs import Coalitions, CommunicationGraph
 
 #: Lower bound of the rewards that guide exploration, since Shapley values may be negative and a
@@ -89,7 +89,7 @@ class SubgraphX(NodeExplainer):
         self.sample_num = sample_num
         self.search = SearchSettings(rollouts, min_atoms, expand_atoms, c_puct, high2low)
         self.removal = removal
-        self.batch_nodes, self.share = batch_nodes, share
+        self.batch_nodes, self.share = batch_nodes, check_share(share)
         self.seed = seed
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:

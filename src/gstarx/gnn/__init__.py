@@ -25,6 +25,7 @@ from gstarx.gnn.removal import RemovalLike as RemovalLike
 from gstarx.gnn.self_check import BatchMixing as BatchMixing
 from gstarx.gnn.sharing import ShareLike as ShareLike
 from gstarx.gnn.sharing import Sharing
+from gstarx.gnn.sharing import check_share as check_share
 from gstarx.gnn.signature import GraphTensors as GraphTensors
 from gstarx.gnn.signature import Model as Model
 from gstarx.gnn.signature import Signature as Signature
