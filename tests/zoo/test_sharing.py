@@ -65,7 +65,7 @@ def found(case: Case) -> str:
     try:
         game = GNNGame(model, data, **options, share=True)
         every = game.graph.connected_coalitions()
-        rows = every[np.random.default_rng(0).permutation(len(every))[:150]]
+        rows = every[np.random.default_rng(0).permutation(len(every))[:100]]
         worths = game(rows)
     except ValueError as error:
         words = str(error)
