@@ -26,6 +26,7 @@ NAMES = (
     "ground_truth",
     "explain_overhead",
     "self_check_cost",
+    "sharing",
     "published_speed",
     "cost_growth",
     "ego_graphs",

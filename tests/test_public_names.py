@@ -67,7 +67,7 @@ PUBLIC = {
         "subgraph_sampled",
         "surplus",
     },
-    "gstarx.gnn": {"Contrast", "GNNGame", "ModelTask", "expected_output", "restored"},
+    "gstarx.gnn": {"Contrast", "GNNGame", "ModelTask", "Sharing", "expected_output", "restored"},
     "gstarx.metrics": {
         "BestSelection",
         "Difference",

@@ -13,6 +13,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+#: How many coalitions are evaluated where no budget is given: by an estimator, and for exact values
+#: where coalitions share embeddings, which makes one of them cost a tenth or less.
+SAMPLED_BUDGET, EXACT_BUDGET = 20_000, 1_000_000
+
 #: Other packages add explainers under this entry-point group: a name and a class or function.
 GROUP = "gstarx.explainers"
 
@@ -258,7 +262,7 @@ def _choice(name: str, about: str, default: str, *others: str) -> Option:
     return Option(name, about, "choice", default, (default, *others))
 
 
-_BUDGET = _count("budget", "The most parts of the graph to evaluate.", 20_000, 10, 1_000_000)
+_BUDGET = _count("budget", "The most parts of the graph to evaluate.", None, 10, 1_000_000)
 _PAYOFF = _choice(
     "payoff", "What a part of the graph is worth.", "auto", "norm_prob", "prob", "log_prob", "raw"
 )

@@ -102,6 +102,17 @@ def test_the_target_and_options_are_passed_on() -> None:
     assert record["exact"] is False
     assert any(node["std_error"] > 0 for node in record["nodes"])
     assert "Explained: class 0" in gstarx("explain", "nitro", "0", "--target", "0").stdout
+
+
+def test_embeddings_are_shared_or_not() -> None:
+    plain, shared = (
+        found("explain", "nitro", "0", "--share", share) for share in ("false", "true")
+    )
+    assert (plain["options"], shared["options"]) == ({"share": False}, {"share": True})
+    scores = [[node["score"] for node in record["nodes"]] for record in (plain, shared)]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-6)
+    # explainers that evaluate no coalitions take no notice
+    assert found("explain", "nitro", "0", "-e", "random", "--share", "true")["options"] == {}
     assert "0..1, or all (got '2')" in refused("explain", "nitro", "0", "--target", "2")
 
 

@@ -174,7 +174,7 @@ def test_as_published_is_this_configuration() -> None:
     assert vars(published.settings) == {
         "value": "hn",
         "estimator": "subgraphs",
-        "budget": 20_000,
+        "budget": None,
         "max_sample_size": 10,
         "num_samples": None,
         "sampling": "random",

@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch_geometric.data import Data
 
+from gstarx import explain
 from gstarx.explainers import ValueSettings
 from gstarx.games import random_game
 from gstarx.graphs import CommunicationGraph
+from gstarx.models import GCN
 from gstarx.values import (
     banzhaf_value,
     banzhaf_value_sampled,
@@ -141,6 +145,26 @@ def test_auto_on_graphs_with_more_coalitions_than_can_be_counted() -> None:
 
 
 def test_settings_are_values() -> None:
-    assert ValueSettings() == ValueSettings(value="hn", estimator="auto", budget=20_000)
+    assert ValueSettings() == ValueSettings(value="hn", estimator="auto", budget=None)
     with pytest.raises(AttributeError):
         ValueSettings().value = "shapley"  # type: ignore[misc]
+
+
+def test_more_is_exact_by_default_where_coalitions_share_embeddings() -> None:
+    torch.manual_seed(0)
+    leaves = torch.stack([torch.zeros(15, dtype=torch.long), torch.arange(1, 16)])
+    data = Data(
+        x=torch.eye(4)[[0] * 8 + [1] * 8], edge_index=torch.cat([leaves, leaves.flip(0)], 1)
+    )
+    model = GCN(4, 8, 2)
+    found = explain(model, data)
+    assert found.exact
+    assert found.evaluations == 2**15 + 15
+    assert found.sharing.used
+    again = explain(model, data, share=False, seed=0)
+    assert not again.exact
+    assert again.evaluations <= 20_000
+    torch.testing.assert_close(found.scores, again.scores, atol=0.01, rtol=0)
+    assert not explain(model, data, budget=20_000, seed=0).exact
+    exact = explain(model, data, estimator="exact", share=False)
+    torch.testing.assert_close(found.scores, exact.scores, atol=1e-6, rtol=0)

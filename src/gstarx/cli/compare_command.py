@@ -31,6 +31,7 @@ from gstarx.cli.options import (
     Explainers,
     JsonFile,
     Options,
+    Share,
     Sparsity,
     examples,
 )
@@ -55,6 +56,7 @@ def compare(
     option: Options = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
+    share: Share = None,
     draw: Draw = None,
     output: JsonFile = None,
     as_json: AsJson = False,
@@ -69,7 +71,7 @@ def compare(
 
     writable(output, ".json")
     writable(draw, ".svg", ".png")
-    options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}))
+    options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}), share)
     inputs.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
         subjects = inputs.subjects()

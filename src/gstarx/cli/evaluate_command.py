@@ -17,6 +17,7 @@ from gstarx.cli.options import (
     Engine,
     Explainers,
     Options,
+    Share,
     StoreOption,
     Workers,
     examples,
@@ -41,6 +42,7 @@ def evaluate(
     explainer: Explainers = ["gstarx"],  # noqa: B006
     option: Options = None,
     baseline: Baseline = None,
+    share: Share = None,
     references: Annotated[
         bool,
         typer.Option(
@@ -61,7 +63,7 @@ def evaluate(
     """
     from gstarx.cli.methods import parse_options
 
-    options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}))
+    options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}), share)
     inputs = _of_a_dataset(inputs)
     inputs.check()
     failed = 0

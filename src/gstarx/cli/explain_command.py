@@ -20,6 +20,7 @@ from gstarx.cli.options import (
     Explainer,
     Options,
     ResultsFile,
+    Share,
     Sparsity,
     examples,
 )
@@ -82,6 +83,7 @@ def explain(
     option: Options = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
+    share: Share = None,
     draw: Draw = None,
     output: ResultsFile = None,
     as_json: AsJson = False,
@@ -98,7 +100,7 @@ def explain(
 
     writable(output, *SUFFIXES)
     writable(draw, ".svg", ".png")
-    options = parse_options(option or (), [explainer], getattr(ctx.obj, "explainers", {}))
+    options = parse_options(option or (), [explainer], getattr(ctx.obj, "explainers", {}), share)
     inputs.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
         subjects = inputs.subjects()

@@ -18,7 +18,10 @@ OptionsOf = Mapping[str, Mapping[str, Any]]
 
 
 def parse_options(
-    arguments: Sequence[str], explainers: Sequence[str], settings: OptionsOf
+    arguments: Sequence[str],
+    explainers: Sequence[str],
+    settings: OptionsOf,
+    share: str | None = None,
 ) -> dict[str, dict[str, Any]]:
     """The options of every explainer: those of the settings file, then those of the command.
 
@@ -31,6 +34,8 @@ def parse_options(
         The explainers that are used.
     settings
         Options of the settings file.
+    share
+        Of explainers that take it: ``"auto"``, ``"true"`` or ``"false"``.
 
     Examples
     --------
@@ -52,6 +57,12 @@ def parse_options(
             value = written
         for explainer in [owner] if dot else explainers:
             parsed[explainer][option if dot else name] = value
+    if share is not None:
+        from gstarx.explainers import options_of
+
+        for explainer in explainers:
+            if "share" in options_of(explainer):
+                parsed[explainer]["share"] = {"true": True, "false": False}.get(share, share)
     return parsed
 
 

@@ -311,6 +311,16 @@ Baseline = Annotated[
         show_default=False,
     ),
 ]
+Share = Annotated[
+    Literal["auto", "true", "false"] | None,
+    typer.Option(
+        "--share",
+        help="Compute embeddings that parts of a graph have in common once: where it is worth it "
+        "([b]auto[/b], the default), wherever it is right, or never.",
+        rich_help_panel=_WORK,
+        show_default=False,
+    ),
+]
 Seed = Annotated[
     int,
     typer.Option(

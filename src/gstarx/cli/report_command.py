@@ -27,6 +27,7 @@ from gstarx.cli.options import (
     Baseline,
     Explainers,
     Options,
+    Share,
     Sparsity,
     examples,
 )
@@ -64,6 +65,7 @@ def report(
     option: Options = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
+    share: Share = None,
     title: Annotated[str | None, typer.Option(help="Of the page.", show_default=False)] = None,
     output: Annotated[Path, typer.Option(help="The page, .html.")] = Path("report.html"),
     as_json: AsJson = False,
@@ -83,7 +85,7 @@ def report(
             inputs, methods = stored_results(from_store, inputs)
         else:
             known = getattr(ctx.obj, "explainers", {})
-            options = parse_options(option or (), explainer, known)
+            options = parse_options(option or (), explainer, known, share)
             methods = create_explainers(inputs, options, baseline=baseline)
         report_data = gathered(inputs, methods, title=title, sparsity=sparsity)
         from gstarx.report import write_report

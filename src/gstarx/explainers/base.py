@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -194,7 +194,11 @@ def output_payoff(task: ModelTask) -> str:
 
 
 def game_attribution(
-    game: GNNGame, scores: NDArray[np.float64] | None, **fields: Any
+    game: GNNGame,
+    scores: NDArray[np.float64] | None,
+    *,
+    details: Mapping[str, Any] | None = None,
+    **fields: Any,
 ) -> Attribution:
     """An attribution with the fields that the game knows; ``fields`` are the others."""
     return Attribution(
@@ -203,6 +207,7 @@ def game_attribution(
         target=list(game.payoff.columns),
         prediction=game.model_output,
         evaluations=game.evaluations,
+        details={"sharing": game.sharing, **(details or {})},
         **fields,
     )
 

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from gstarx.explainers.base import NodeExplainer, Seed, game_attribution, one_target_game
 from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.rewards import Reward
-from gstarx.gnn import GNNGame, ModelTask, restored
+from gstarx.gnn import GNNGame, ModelTask, ShareLike, check_share, restored
 
 
 class RandomNodes(NodeExplainer):
@@ -37,10 +37,20 @@ class _OneNode(NodeExplainer):
     """Scores from coalitions that are one node, or all but one."""
 
     def __init__(
-        self, *, payoff: Any = "auto", baseline: Any = None, removal: Any = "remove"
+        self,
+        *,
+        payoff: Any = "auto",
+        baseline: Any = None,
+        removal: Any = "remove",
+        share: ShareLike = "auto",
     ) -> None:
         super().__init__()
-        self.game_options = {"payoff": payoff, "baseline": baseline, "removal": removal}
+        self.game_options = {
+            "payoff": payoff,
+            "baseline": baseline,
+            "removal": removal,
+            "share": check_share(share),
+        }
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """Scores from coalitions that are one node, or all but one."""
@@ -59,7 +69,7 @@ class LeaveOneOut(_OneNode):
 
     Parameters
     ----------
-    payoff, baseline, removal
+    payoff, baseline, removal, share
         As in :class:`gstarx.GNNGame`.
     """
 
@@ -74,7 +84,7 @@ class SingleNode(_OneNode):
 
     Parameters
     ----------
-    payoff, baseline, removal
+    payoff, baseline, removal, share
         As in :class:`gstarx.GNNGame`.
     """
 
@@ -94,7 +104,7 @@ class LocalShapley(NodeExplainer):
         The radius in hops; the paper suggests the number of layers.
     sample_num
         Random orders for every node.
-    payoff, baseline, removal
+    payoff, baseline, removal, share
         As in :class:`gstarx.GNNGame`.
     """
 
@@ -106,12 +116,18 @@ class LocalShapley(NodeExplainer):
         payoff: Any = "auto",
         baseline: Any = None,
         removal: Any = "remove",
+        share: ShareLike = "auto",
     ) -> None:
         super().__init__()
         if hops < 0:
             raise ValueError(f"hops must be at least 0 (got {hops!r})")
         self.hops, self.sample_num = hops, sample_num
-        self.game_options = {"payoff": payoff, "baseline": baseline, "removal": removal}
+        self.game_options = {
+            "payoff": payoff,
+            "baseline": baseline,
+            "removal": removal,
+            "share": check_share(share),
+        }
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """Shapley values among the nodes nearby."""

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain import Explanation as PyGExplanation
 
 from gstarx._internal.optional import require
-from gstarx.gnn import ModelTask, model_arguments
+from gstarx.gnn import ModelTask, Sharing, model_arguments
 from gstarx.graphs import CommunicationGraph
 from gstarx.metrics import above_noise, largest_gap, select_best, selection_size
 
@@ -119,6 +119,9 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         tensor as PyG has it; the node or edge explained.
     explained
         The classes or outputs that were explained, a list of integers.
+    sharing
+        Of methods that play the game: whether coalitions shared embeddings and how many, or why
+        not, a :class:`gstarx.gnn.Sharing`.
     worth, component_worth, baseline
         Of methods that play the game: the worth of the whole graph (what Shapley values sum to),
         the worths of its components (what HN and Myerson values sum to), and what was subtracted.
@@ -215,6 +218,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
     exact = property(lambda self: self._store.get("exact"))
     estimator = property(lambda self: self._store.get("estimator"))
     evaluations = property(lambda self: self._store.get("evaluations"))
+    sharing = property(lambda self: self._store.get("sharing"))
     worth = property(lambda self: self._store.get("worth"))
     component_worth = property(lambda self: self._store.get("component_worth"))
     baseline = property(lambda self: self._store.get("baseline"))
@@ -326,6 +330,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             *("method", "scores", "std_errors", "players", "node_scores", "sets", "edge_mask"),
             *("explained", "prediction", "index", "worth", "component_worth", "baseline"),
             *("value", "payoff", "exact", "estimator", "evaluations", "seconds", "check"),
+            "sharing",
         )
         return {name: _plain(self._store.get(name)) for name in names}
 
@@ -538,6 +543,8 @@ def _plain(value: Any) -> Any:
     """A value as plain JSON."""
     if isinstance(value, Tensor | np.ndarray):
         value = value.tolist()
+    if isinstance(value, Sharing):
+        value = value.as_dict()
     if isinstance(value, Mapping):
         return {str(name): _plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):

@@ -24,7 +24,7 @@ from gstarx.explainers.base import (
 )
 from gstarx.explainers.explanation import Attribution
 from gstarx.games import Game, evaluate
-from gstarx.gnn import ModelTask, restored
+from gstarx.gnn import ModelTask, ShareLike, check_share, restored
 from gstarx.graphs import Coalitions, unpack
 
 MASKS = ("Smarter", "SmarterSeparate")
@@ -55,6 +55,8 @@ class GraphSVX(NodeExplainer):
         on the full and the empty coalition. ``"none"``: these two are dropped.
     removal
         As in :class:`gstarx.GNNGame`. The published experiments used ``"split"``.
+    batch_nodes, share
+        As in :class:`gstarx.GNNGame`.
     seed
         Inside PyG's ``Explainer``: the seed; :meth:`explain` takes its own.
     """
@@ -68,6 +70,7 @@ class GraphSVX(NodeExplainer):
         efficiency: str = "hard",
         removal: Any = "remove",
         batch_nodes: int | None = None,
+        share: ShareLike = "auto",
         seed: int | None = None,
     ) -> None:
         super().__init__()
@@ -87,7 +90,7 @@ class GraphSVX(NodeExplainer):
         self.max_size = max_size
         self.efficiency = efficiency
         self.removal = removal
-        self.batch_nodes = batch_nodes
+        self.batch_nodes, self.share = batch_nodes, check_share(share)
         self.seed = seed
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
@@ -100,6 +103,7 @@ class GraphSVX(NodeExplainer):
                 payoff=output_payoff(task),
                 removal=self.removal,
                 batch_nodes=self.batch_nodes,
+                share=self.share,
             )
             scores = kernel_shapley(
                 game,

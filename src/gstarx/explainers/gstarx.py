@@ -13,7 +13,16 @@ from torch_geometric.data import Data
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.explanation import Attribution, Explanation
 from gstarx.explainers.settings import ValueSettings
-from gstarx.gnn import GNNGame, ModelTask, PayoffLike, RemovalLike, TargetLike, restored
+from gstarx.gnn import (
+    GNNGame,
+    ModelTask,
+    PayoffLike,
+    RemovalLike,
+    ShareLike,
+    TargetLike,
+    check_share,
+    restored,
+)
 from gstarx.values import SubgraphPlan
 
 
@@ -29,7 +38,7 @@ class GStarX(NodeExplainer):
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
     presence
         As in :class:`gstarx.explainers.ValueSettings`.
-    payoff, baseline, removal, num_hops, batch_nodes, fallback, check
+    payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share
         As in :class:`gstarx.GNNGame`.
     seed
         The same seed gives the same numbers.
@@ -67,7 +76,7 @@ class GStarX(NodeExplainer):
         *,
         value: str = "hn",
         estimator: str = "auto",
-        budget: int = 20_000,
+        budget: int | None = None,
         max_sample_size: int = 10,
         num_samples: int | None = None,
         sampling: str = "random",
@@ -82,6 +91,7 @@ class GStarX(NodeExplainer):
         batch_nodes: int | None = None,
         fallback: float | None = None,
         check: bool = True,
+        share: ShareLike = "auto",
         seed: int | None = None,
         progress: bool = False,
     ) -> None:
@@ -106,6 +116,7 @@ class GStarX(NodeExplainer):
             "batch_nodes": batch_nodes,
             "fallback": fallback,
             "check": check,
+            "share": check_share(share),
         }
         self.seed = seed
         self.progress = progress
@@ -124,6 +135,7 @@ class GStarX(NodeExplainer):
         batch_nodes: int | None = None,
         fallback: float | None = None,
         check: bool = True,
+        share: ShareLike = "auto",
         seed: int | None = None,
         progress: bool = False,
     ) -> GStarX:
@@ -153,6 +165,7 @@ class GStarX(NodeExplainer):
             batch_nodes=batch_nodes,
             fallback=fallback,
             check=check,
+            share=share,
             seed=seed,
             progress=progress,
         )
@@ -203,6 +216,7 @@ class GStarX(NodeExplainer):
                 "residual": allocation.residual,
                 "batch_nodes": game.batch_nodes,
                 "check": game.check.as_dict(),
+                "sharing": game.sharing,
             },
         )
 
@@ -219,7 +233,7 @@ def explain(
     keywords: Sequence[str] | None = None,
     value: str = "hn",
     estimator: str = "auto",
-    budget: int = 20_000,
+    budget: int | None = None,
     max_sample_size: int = 10,
     num_samples: int | None = None,
     sampling: str = "random",
@@ -234,6 +248,7 @@ def explain(
     batch_nodes: int | None = None,
     fallback: float | None = None,
     check: bool = True,
+    share: ShareLike = "auto",
     edge_mask: bool = False,
     seed: Seed = None,
     progress: bool = False,
@@ -257,7 +272,7 @@ def explain(
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
     presence
         Which value and how to compute it, as in :class:`gstarx.explainers.ValueSettings`.
-    payoff, baseline, removal, num_hops, batch_nodes, fallback, check
+    payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share
         The game, as in :class:`gstarx.GNNGame`.
     edge_mask
         Also score edges, by the mean of their two ends.
@@ -297,6 +312,7 @@ def explain(
         batch_nodes=batch_nodes,
         fallback=fallback,
         check=check,
+        share=share,
         progress=progress,
     )
     return explainer.explain(

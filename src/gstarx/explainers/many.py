@@ -23,9 +23,10 @@ from gstarx.gnn import (
     ModelTask,
     PayoffLike,
     RemovalLike,
+    ShareLike,
     TargetLike,
+    outputs_and_sharing,
     restored,
-    shared_outputs,
 )
 from gstarx.graphs import Coalitions, unpack
 from gstarx.values import SubgraphPlan
@@ -56,7 +57,7 @@ def explain_many(
     keywords: Sequence[str] | None = None,
     value: str = "hn",
     estimator: str = "auto",
-    budget: int = 20_000,
+    budget: int | None = None,
     max_sample_size: int = 10,
     num_samples: int | None = None,
     sampling: str = "random",
@@ -71,6 +72,7 @@ def explain_many(
     batch_nodes: int | None = None,
     fallback: float | None = None,
     check: bool = True,
+    share: ShareLike = "auto",
     edge_mask: bool = False,
     seed: int | None = None,
     progress: bool = True,
@@ -93,7 +95,7 @@ def explain_many(
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
     presence
         As for :func:`explain`.
-    payoff, baseline, removal, num_hops, batch_nodes, fallback, check, edge_mask
+    payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share, edge_mask
         As for :func:`explain`.
     seed
         Every graph gets its own random numbers from the seed and its position, the same as on the
@@ -123,6 +125,7 @@ def explain_many(
         batch_nodes=batch_nodes,
         fallback=fallback,
         check=check,
+        share=share,
     )
     task = ModelTask(mode, task_level, return_type, target, index, keywords)  # type: ignore[arg-type]
     graphs = _single_graphs(dataset)
@@ -238,11 +241,13 @@ def _run_together(model: Any, cases: list[_Case], explainer: GStarX, task: Model
             return
         parts = [case.coalitions() for case in cases]
         room = options["batch_nodes"]
-        outputs = shared_outputs(model, *sharing, parts, removal, room, check=check)
+        outputs, shared = outputs_and_sharing(
+            model, *sharing, parts, removal, room, check=check, share=options["share"]
+        )
         for case, coalitions, case_outputs in zip(
             cases, parts, torch.split(outputs, [len(p) for p in parts]), strict=True
         ):
             assert case.game is not None
-            case.game.learn(coalitions, case_outputs, compared=2 * check)
+            case.game.learn(coalitions, case_outputs, compared=2 * check, sharing=shared)
     except Exception as error:
         log.debug("no passes are shared, because of %r", error)

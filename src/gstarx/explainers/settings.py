@@ -8,7 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from gstarx.games import Game
+from gstarx.gnn import GNNGame
 from gstarx.graphs import CommunicationGraph, TooManyCoalitions, as_size
+from gstarx.registry import EXACT_BUDGET, SAMPLED_BUDGET
 from gstarx.values import (
     Allocation,
     SubgraphPlan,
@@ -55,7 +57,7 @@ class ValueSettings(SubgraphSampling):
     """
 
     estimator: str = "auto"
-    budget: int = 20_000
+    budget: int | None = None
     presence: float = 0.5
     _values: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
 
@@ -73,17 +75,29 @@ class ValueSettings(SubgraphSampling):
                 f"there is no estimator {self.estimator!r} for value={self.value!r}; valid are "
                 f"{pairs}"
             )
-        as_size(self.budget, name="budget")
+        if self.budget is not None:
+            as_size(self.budget, name="budget")
 
-    def chosen_estimator(self, graph: CommunicationGraph) -> str:
-        """The estimator for a graph: ``"auto"`` resolved by counting its coalitions."""
+    def chosen_estimator(self, graph: CommunicationGraph, game: Game | None = None) -> str:
+        """The estimator for a graph: ``"auto"`` resolved by counting its coalitions.
+
+        Without a budget, more of them are counted where those of the game share embeddings.
+        """
         if self.estimator != "auto":
             return self.estimator
-        if self.value in ("shapley", "banzhaf"):
-            fits = graph.num_nodes < 63 and 2**graph.num_nodes - 1 <= self.budget
-        else:
-            fits = graph.count_connected_coalitions(self.budget) <= self.budget
+        fits = self._coalitions_within(graph, self._sample_budget)
+        if not fits and self.budget is None and isinstance(game, GNNGame):
+            fits = self._coalitions_within(graph, EXACT_BUDGET) and game.shares()
         return "exact" if fits else ESTIMATORS[self.value][-1]
+
+    @property
+    def _sample_budget(self) -> int:
+        return SAMPLED_BUDGET if self.budget is None else self.budget
+
+    def _coalitions_within(self, graph: CommunicationGraph, limit: int) -> bool:
+        if self.value in ("shapley", "banzhaf"):
+            return graph.num_nodes < 63 and 2**graph.num_nodes - 1 <= limit
+        return graph.count_connected_coalitions(limit) <= limit
 
     def plan(
         self, graph: CommunicationGraph, *, seed: int | np.random.Generator | None
@@ -102,7 +116,7 @@ class ValueSettings(SubgraphSampling):
         """Compute the value of every node, following ``plan`` if given, and name the estimator."""
         if plan is not None:
             return plan.allocation(game), self.estimator
-        estimator = self.chosen_estimator(graph)
+        estimator = self.chosen_estimator(graph, game)
         try:
             return self._allocate(estimator, game, graph, seed), estimator
         except TooManyCoalitions as error:
@@ -123,19 +137,22 @@ class ValueSettings(SubgraphSampling):
         if estimator == "subgraphs":
             # a truncated iteration was requested by name, and the result records it: no warning
             return sample_subgraphs(game, graph, self, seed=seed)
+        most = EXACT_BUDGET if self.budget is None else self.budget
         if self.value == "banzhaf":
             known = {"presence": self.presence}
             if estimator == "exact":
-                return banzhaf_value(game, graph.num_nodes, max_coalitions=self.budget, **known)
+                return banzhaf_value(game, graph.num_nodes, max_coalitions=most, **known)
             return banzhaf_value_sampled(
-                game, graph.num_nodes, budget=self.budget, seed=seed, **known
+                game, graph.num_nodes, budget=self._sample_budget, seed=seed, **known
             )
         if self.value == "shapley":
             if estimator == "exact":
-                return shapley_value(game, graph.num_nodes, max_coalitions=self.budget)
-            return shapley_value_sampled(game, graph.num_nodes, budget=self.budget, seed=seed)
+                return shapley_value(game, graph.num_nodes, max_coalitions=most)
+            return shapley_value_sampled(
+                game, graph.num_nodes, budget=self._sample_budget, seed=seed
+            )
         if estimator == "exact":
             exact = hn_value if self.value == "hn" else myerson_value
-            return exact(game, graph, max_coalitions=self.budget)
+            return exact(game, graph, max_coalitions=most)
         sampled = hn_value_growth_sampled if self.value == "hn" else myerson_value_sampled
-        return sampled(game, graph, budget=self.budget, seed=seed)
+        return sampled(game, graph, budget=self._sample_budget, seed=seed)

@@ -24,7 +24,7 @@ from gstarx.explainers.base import (
 )
 from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.rewards import REWARDS, Reward
-from gstarx.gnn import ModelTask, restored
+from gstarx.gnn import ModelTask, ShareLike, check_share, restored
 from gstarx.graphs import Coalitions, CommunicationGraph
 
 #: Lower bound of the rewards that guide exploration, since Shapley values may be negative and a
@@ -54,6 +54,8 @@ class SubgraphX(NodeExplainer):
         Of the reward.
     removal
         As in :class:`gstarx.GNNGame`. The published experiments used ``"zero_filling"``.
+    batch_nodes, share
+        As in :class:`gstarx.GNNGame`.
     seed
         Inside PyG's ``Explainer``: the seed; :meth:`explain` takes its own.
 
@@ -75,6 +77,7 @@ class SubgraphX(NodeExplainer):
         sample_num: int = 100,
         removal: Any = "remove",
         batch_nodes: int | None = None,
+        share: ShareLike = "auto",
         seed: int | None = None,
     ) -> None:
         super().__init__()
@@ -86,7 +89,7 @@ class SubgraphX(NodeExplainer):
         self.sample_num = sample_num
         self.search = SearchSettings(rollouts, min_atoms, expand_atoms, c_puct, high2low)
         self.removal = removal
-        self.batch_nodes = batch_nodes
+        self.batch_nodes, self.share = batch_nodes, check_share(share)
         self.seed = seed
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
@@ -99,6 +102,7 @@ class SubgraphX(NodeExplainer):
                 payoff=output_payoff(task),
                 removal=self.removal,
                 batch_nodes=self.batch_nodes,
+                share=self.share,
             )
             anchor = None
             if task.task_level == "node":

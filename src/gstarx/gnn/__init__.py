@@ -10,6 +10,7 @@ from gstarx.gnn.model_state import untouched as untouched
 from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.model_task import model_arguments as model_arguments
 from gstarx.gnn.multi_graph import ManyGraphs as ManyGraphs
+from gstarx.gnn.multi_graph import outputs_and_sharing as outputs_and_sharing
 from gstarx.gnn.multi_graph import shared_outputs as shared_outputs
 from gstarx.gnn.payoff import Contrast
 from gstarx.gnn.payoff import PayoffLike as PayoffLike
@@ -22,6 +23,9 @@ from gstarx.gnn.payoff import outputs_matrix as outputs_matrix
 from gstarx.gnn.players import check_data as check_data
 from gstarx.gnn.removal import RemovalLike as RemovalLike
 from gstarx.gnn.self_check import BatchMixing as BatchMixing
+from gstarx.gnn.sharing import ShareLike as ShareLike
+from gstarx.gnn.sharing import Sharing
+from gstarx.gnn.sharing import check_share as check_share
 from gstarx.gnn.signature import GraphTensors as GraphTensors
 from gstarx.gnn.signature import Model as Model
 from gstarx.gnn.signature import Signature as Signature
@@ -29,4 +33,4 @@ from gstarx.gnn.signature import call_model as call_model
 from gstarx.gnn.signature import model_device as model_device
 from gstarx.gnn.signature import roles_of as roles_of
 
-__all__ = ["Contrast", "GNNGame", "ModelTask", "expected_output", "restored"]
+__all__ = ["Contrast", "GNNGame", "ModelTask", "Sharing", "expected_output", "restored"]

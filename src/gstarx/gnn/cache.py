@@ -31,6 +31,12 @@ class WorthCache:
         """Masks of some rows, filled by ``rows_of`` though not yet counted."""
         return self._masks[first:last]
 
+    def arrange(self, first: int, order: NDArray[np.int64]) -> None:
+        """Put the rows from ``first`` on, not yet counted, in another order."""
+        masks = self._masks[first : first + len(order)]
+        _move(self._masks, self._table, first, order)
+        self._masks[first : first + len(order)] = masks[order]
+
     def add(self, worths: NDArray[np.float64]) -> None:
         """Give the next rows their worths (k, q), which makes them known."""
         if not self.count:
@@ -76,3 +82,18 @@ def _find_or_add(known, table, count, masks, rows):  # type: ignore[no-untyped-d
             table[s] = count
             count += 1
         rows[k] = table[s]
+
+
+@compiled
+def _move(known, table, first, order):  # type: ignore[no-untyped-def]
+    """Let the table point to where rows will be: ``first + order[k]`` will be ``first + k``."""
+    slots = len(table)
+    at = np.empty(len(order), np.int64)
+    for k in range(len(order)):
+        row = first + order[k]
+        s = slot_of(known[row], slots)
+        while table[s] != row:
+            s = (s + 1) & (slots - 1)
+        at[k] = s
+    for k in range(len(order)):
+        table[at[k]] = first + k

@@ -81,7 +81,7 @@ class Evaluator:
         self.batch_nodes = batch_nodes
         nodes = removal.tensors.num_nodes
         self.players = np.arange(nodes) if players is None else players
-        self._all_play = len(self.players) == nodes
+        self.all_play = len(self.players) == nodes
         #: Whether several coalitions can go through the model at once.
         self.batched = task_level != "graph" or signature.takes_batch
         self.batched &= not takes_batch_statistics(model)
@@ -95,7 +95,7 @@ class Evaluator:
         """Consecutive coalitions with at most ``batch_nodes`` nodes together, at least one each."""
         sizes = np.concatenate(
             [
-                coalition_sizes(self._nodes_of(masks[i : i + _BLOCK]), self.removal.present)
+                coalition_sizes(self.nodes_of(masks[i : i + _BLOCK]), self.removal.present)
                 for i in range(0, len(masks), _BLOCK)
             ]
         )
@@ -126,7 +126,7 @@ class Evaluator:
 
     def _run(self, masks: Masks, change: Change | None) -> tuple[Any, Tensor, int]:
         """What the model returns for a batch, the places of the targets, the number of nodes."""
-        fields, places = self.removal.fields(self._nodes_of(masks))
+        fields, places = self.removal.fields(self.nodes_of(masks))
         anchors = torch.from_numpy(places.T.copy()).to(self.removal.tensors.device)
         if self.task_level == "edge":
             fields["edge_label_index"] = anchors
@@ -134,9 +134,9 @@ class Evaluator:
             fields = change(fields)
         return call_model(self.model, self.signature, fields), anchors, fields["num_nodes"]
 
-    def _nodes_of(self, masks: Masks) -> Masks:
+    def nodes_of(self, masks: Masks) -> Masks:
         """Packed coalitions of nodes from those of players: all who do not play are in them."""
-        if self._all_play:
+        if self.all_play:
             return masks
         nodes = np.ones((len(masks), self.removal.tensors.num_nodes), dtype=np.bool_)
         nodes[:, self.players] = unpack(masks, len(self.players))

@@ -20,6 +20,7 @@ from gstarx.games import Worths, describe
 from gstarx.gnn.batching import coalition_sizes
 from gstarx.gnn.cache import WorthCache
 from gstarx.gnn.evaluator import Evaluator, default_batch_nodes
+from gstarx.gnn.k_hop import watch_propagation
 from gstarx.gnn.model_state import masked_layers, untouched
 from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.payoff import (
@@ -30,6 +31,7 @@ from gstarx.gnn.payoff import (
     resolve_payoff,
 )
 from gstarx.gnn.players import check_data, choose_players
+from gstarx.gnn.readout import NotShareable
 from gstarx.gnn.removal import RemovalLike, resolve_removal
 from gstarx.gnn.self_check import (
     BatchMixing,
@@ -39,7 +41,9 @@ from gstarx.gnn.self_check import (
     say_one_by_one,
     size_of,
 )
+from gstarx.gnn.sharing import SharedPasses, ShareLike, Sharing, check_share
 from gstarx.gnn.signature import GraphTensors, Model, Signature, model_device, roles_of
+from gstarx.gnn.states import sharing_order
 from gstarx.graphs import (
     Coalitions,
     CommunicationGraph,
@@ -101,6 +105,10 @@ class GNNGame:
         Compare outputs of batches with those of the same coalitions alone, in a few places. A model
         that mixes the graphs of a batch is then evaluated one coalition at a time, and a random one
         is refused.
+    share
+        Compute an embedding that many coalitions have in common once for all of them. ``"auto"``
+        does so where it saves enough and outputs agree with those of the ordinary path, which is
+        compared; ``True`` wherever they agree, and raises where they do not; ``False`` never.
     lazy
         Run the model only when the game is first asked for worths, together with the coalitions.
         By default it is run on the whole graph at once, so that what is wrong is said here.
@@ -123,6 +131,8 @@ class GNNGame:
         Nodes per forward pass.
     check
         What the self-check compared and found, a :class:`SelfCheck`.
+    sharing
+        Whether coalitions shared embeddings and how many, or why not: a :class:`Sharing`.
     """
 
     def __init__(
@@ -143,6 +153,7 @@ class GNNGame:
         fallback: float | None = None,
         keywords: Iterable[str] | None = None,
         check: bool = True,
+        share: ShareLike = "auto",
         lazy: bool = False,
     ) -> None:
         if not callable(model):
@@ -186,6 +197,9 @@ class GNNGame:
         self.graph = self._communication()
         self._cache = WorthCache(words_for(self.n))
         self.check = SelfCheck(enabled=check)
+        self._shared = SharedPasses(self._evaluator, check_share(share), self.check)
+        self._shared.propagation = chosen.propagation
+        self._learned: Sharing | None = None
         #: Batches of several coalitions that went through the model, and whether worths of any
         #: of them have been given out.
         self._batches, self._answered = 0, False
@@ -215,6 +229,19 @@ class GNNGame:
     def evaluations(self) -> int:
         """Distinct coalitions that went through the model."""
         return self._cache.count
+
+    @property
+    def sharing(self) -> Sharing:
+        """Whether coalitions shared embeddings and how many, or why not."""
+        return self._learned or self._shared.sharing
+
+    def shares(self) -> bool:
+        """Whether coalitions share embeddings and that is worth it, tried on random ones.
+
+        Nothing of them is kept.
+        """
+        with untouched(self.model):
+            return self._shared.try_out(self.settle()[0][None])
 
     @property
     def settled(self) -> bool:
@@ -253,11 +280,13 @@ class GNNGame:
         """Worths of boolean coalitions (k, n): (k,), or (k, q) for several targets."""
         asked = as_coalitions(coalitions, self.n, name="coalitions")
         some = asked.any(axis=1)
-        rows = self._cache.rows_of(pack(asked[some]))
+        masks = pack(asked[some])
+        rows = self._cache.rows_of(masks)
         known, top = self._cache.count, int(rows.max(initial=-1)) + 1
         if top > known:
             try:
-                self._evaluate(self._cache.masks(known, top))
+                if self._evaluate(known, top):
+                    rows = self._cache.rows_of(masks)
             finally:
                 # whatever stopped us, Ctrl-C included: what was evaluated stays, the rest goes
                 if self._cache.count < top:
@@ -268,25 +297,35 @@ class GNNGame:
             worths[some] = self._cache.worths(rows)
         return worths[:, 0] if self.single else worths
 
-    def learn(self, coalitions: Coalitions, outputs: Tensor, *, compared: int = 0) -> None:
+    def learn(
+        self,
+        coalitions: Coalitions,
+        outputs: Tensor,
+        *,
+        compared: int = 0,
+        sharing: Sharing | None = None,
+    ) -> None:
         """Take outputs for distinct coalitions, everybody first, from passes shared with others.
 
         For a game that has not been asked yet. Where a worth is not finite nothing is kept: asking
         for it will say what is wrong. ``compared`` says how many outputs of these passes were
-        compared with those of the same graphs alone.
+        compared with those of the same graphs alone, and ``sharing`` whether embeddings were shared
+        in them, counted over all graphs.
         """
         worths = self.settle(outputs[:1])[1].worths(outputs)
         if np.isfinite(worths).all():
             self._cache.rows_of(pack(coalitions))
             self._cache.add(worths)
             self.check.comparisons += compared
+            self._learned = sharing
 
     def settle(self, whole: Tensor | None = None) -> tuple[Tensor, Payoff]:
         """What is explained, from the output (1, columns) for the whole graph; found out once."""
         if self._settled is None:
             if whole is None:
-                with untouched(self.model):
+                with untouched(self.model), watch_propagation(self.model) as seen:
                     whole = self._evaluator.outputs(self._evaluator.everybody)
+                self._shared.propagation = seen
             task = self._task
             payoff = resolve_payoff(
                 self._payoff,
@@ -322,29 +361,60 @@ class GNNGame:
         finally:
             self._show = before
 
-    def _evaluate(self, masks: Masks) -> None:
-        """Send packed coalitions through the model, batch by batch, into the cache."""
-        known = self._cache.count
-        bar = tqdm(total=len(masks), desc="coalitions") if self._show else nullcontext()
+    def _evaluate(self, known: int, top: int) -> bool:
+        """Send coalitions through the model into the cache; whether its rows got another order."""
+        bar = tqdm(total=top - known, desc="coalitions") if self._show else nullcontext()
         with untouched(self.model), bar:
             self.settle()
-            singly = not self._evaluator.batched or self.batch_nodes == 1
-            if self.check.enabled and singly and not self.check.comparisons:
-                self._compare_alone(self._evaluator.everybody, self.prediction[None])
-            # in front of the first batch the whole graph, to be compared with itself alone
-            first = self.check.enabled and self._evaluator.batched and not self._batches
-            asked = np.concatenate([self._evaluator.everybody, masks]) if first else masks
-            for batch in self._evaluator.batches(asked):
-                rows = asked[batch]
-                try:
-                    worths = self._batch_worths(rows)
-                except BatchMixing:
-                    self._start_over(known + len(masks))
-                    return
-                new = worths[1:] if first and batch.start == 0 else worths
-                self._cache.add(new)
+            arranged = self._shared.consider(self._cache.masks(known, top))
+            if arranged:
+                masks = self._cache.masks(known, top)
+                self._cache.arrange(known, sharing_order(masks, self.graph.edges.T, self.n))
+                self._evaluate_shared(known, top, bar)
+            if self._cache.count < top:
+                self._evaluate_batches(self._cache.masks(self._cache.count, top), bar)
+        return arranged
+
+    def _evaluate_shared(self, known: int, top: int, bar: Any) -> None:
+        """Worths of coalitions that share embeddings; none of them where they cannot."""
+        masks = self._cache.masks(known, top)
+        try:
+            for outputs in self._shared.outputs(masks, self.prediction[None]):
+                self._batches += not self._batches
+                rows = self._cache.masks(self._cache.count, self._cache.count + len(outputs))
+                self._cache.add(self._worths(rows, outputs))
                 if isinstance(bar, tqdm):
-                    bar.update(len(new))
+                    bar.update(len(outputs))
+        except NotShareable as error:
+            used = self._shared.sharing.used
+            if used:
+                # earlier ones are not to be trusted either
+                self._cache.count = self._batches = 0
+            self._shared.forget(str(error))
+            log.info("coalitions do not share embeddings: %s", error)
+            if used:
+                self._forget_answers(str(error))
+
+    def _evaluate_batches(self, masks: Masks, bar: Any) -> None:
+        """Send packed coalitions through the model, batch by batch, into the cache."""
+        known = self._cache.count
+        singly = not self._evaluator.batched or self.batch_nodes == 1
+        if self.check.enabled and singly and not self.check.comparisons:
+            self._compare_alone(self._evaluator.everybody, self.prediction[None])
+        # in front of the first batch the whole graph, to be compared with itself alone
+        first = self.check.enabled and self._evaluator.batched and not self._batches
+        asked = np.concatenate([self._evaluator.everybody, masks]) if first else masks
+        for batch in self._evaluator.batches(asked):
+            rows = asked[batch]
+            try:
+                worths = self._batch_worths(rows)
+            except BatchMixing:
+                self._start_over(known + len(masks))
+                return
+            new = worths[1:] if first and batch.start == 0 else worths
+            self._cache.add(new)
+            if isinstance(bar, tqdm):
+                bar.update(len(new))
 
     def _batch_worths(self, masks: Masks) -> NDArray[np.float64]:
         """Worths of one batch, compared with those of single coalitions now and then.
@@ -409,15 +479,23 @@ class GNNGame:
 
     def _start_over(self, top: int) -> None:
         """Evaluate everything again one by one, unless worths have been given out already."""
+        self._forget_answers(
+            "the model mixes the graphs of a batch", "one at a time", "batch_nodes=1"
+        )
+        for mask in self._cache.masks(0, top):
+            self._cache.add(self._worths(mask[None]))
+
+    def _forget_answers(
+        self, reason: str, how: str = "the ordinary way", option: str = "share=False"
+    ) -> None:
+        """Forget all worths, which are not to be trusted; raise if some were given out."""
         self._cache.count = 0
         if self._answered:
             raise BatchMixing(
-                "the model mixes the graphs of a batch, and this showed only after some worths had "
-                "been given out. Ask for everything again: coalitions are evaluated one at a time "
-                "from now on, as batch_nodes=1 does from the start"
+                f"{reason}, and this showed only after some worths had been given out. Ask for "
+                f"everything again: coalitions are evaluated {how} from now on, as {option} does "
+                "from the start"
             )
-        for mask in self._cache.masks(0, top):
-            self._cache.add(self._worths(mask[None]))
 
     def _worths(self, masks: Masks, outputs: Tensor | None = None) -> NDArray[np.float64]:
         try:

@@ -18,13 +18,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx.gnn.evaluator import default_batch_nodes, takes_batch_statistics
+from gstarx.gnn.evaluator import Evaluator, default_batch_nodes, takes_batch_statistics
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.payoff import outputs_matrix
-from gstarx.gnn.removal import REMOVALS, RemovalLike
+from gstarx.gnn.readout import NotShareable
+from gstarx.gnn.removal import REMOVALS, Removal, RemovalLike
 from gstarx.gnn.self_check import SelfCheck, require_apart
-from gstarx.gnn.signature import Model, Signature, call_model, model_device, roles_of
-from gstarx.graphs import Coalitions, compiled
+from gstarx.gnn.sharing import SharedPasses, ShareLike, Sharing
+from gstarx.gnn.signature import (
+    GraphTensors,
+    Model,
+    Signature,
+    call_model,
+    model_device,
+    roles_of,
+)
+from gstarx.gnn.states import sharing_order
+from gstarx.graphs import Coalitions, Masks, compiled, pack
 
 _FROM_THE_BATCH = frozenset({"edge_index", "batch", "batch_size", "num_nodes", "ptr"})
 
@@ -108,6 +118,21 @@ class ManyGraphs:
         found |= {"edge_index": self._tensor(ends), "batch": self._tensor(owner)}
         return found | {"batch_size": len(rows), "num_nodes": nodes}
 
+    def union(self) -> Data:
+        """All graphs as one, without an edge between them."""
+        moved = np.repeat(self.first_node[:-1], np.diff(self.first_edge))
+        ends = torch.from_numpy(self.edge_index + moved)
+        return Data(edge_index=ends, num_nodes=int(self.first_node[-1]), **self.fields)
+
+    def packed(self, parts: list[Coalitions]) -> Masks:
+        """Parts of every graph as packed coalitions of nodes of the union."""
+        found = np.zeros((sum(map(len, parts)), int(self.first_node[-1])), dtype=np.bool_)
+        row = 0
+        for part, first in zip(parts, self.first_node.tolist(), strict=False):
+            found[row : row + len(part), first : first + part.shape[1]] = part
+            row += len(part)
+        return pack(found)
+
     def _tensor(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array).to(self.device)
 
@@ -127,7 +152,28 @@ def shared_outputs(
     Some parts of the first batch are also evaluated in other company: a model that mixes the graphs
     of a batch raises :class:`BatchMixing`.
     """
+    return outputs_and_sharing(model, graphs, signature, parts, removal, batch_nodes, check=check)[
+        0
+    ]
+
+
+def outputs_and_sharing(
+    model: Model,
+    graphs: ManyGraphs,
+    signature: Signature,
+    parts: list[Coalitions],
+    removal: str,
+    batch_nodes: int | None = None,
+    *,
+    check: bool = True,
+    share: ShareLike = "auto",
+) -> tuple[Tensor, Sharing]:
+    """The same as :func:`shared_outputs`, and whether parts shared embeddings."""
     room = default_batch_nodes(model, graphs.device) if batch_nodes is None else batch_nodes
+    with untouched(model):
+        by_states, sharing = _by_states(model, graphs, signature, parts, removal, room, share)
+    if by_states is not None:
+        return by_states, sharing
 
     def outputs(rows: NDArray[np.int64]) -> Tensor:
         fields = graphs.inputs(rows, parts, removal)
@@ -143,7 +189,40 @@ def shared_outputs(
             if check and len(found) == 1:
                 sizes = np.array([parts[graph][part].sum() for graph, part in rows.tolist()])
                 require_apart(found[0], sizes, partial(again, rows), SelfCheck())
-    return torch.cat(found)
+    return torch.cat(found), sharing
+
+
+def _by_states(
+    model: Model,
+    graphs: ManyGraphs,
+    signature: Signature,
+    parts: list[Coalitions],
+    removal: str,
+    room: int,
+    share: ShareLike,
+) -> tuple[Tensor | None, Sharing]:
+    """Outputs of all parts from shared embeddings, or None; and what came of it."""
+    if removal != "remove" and share is not False:
+        return None, Sharing(reason=f"several graphs together share with 'remove', not {removal!r}")
+    union = graphs.union()
+    tensors = GraphTensors(union, graphs.device, graphs.roles)
+    taken = Removal("remove", union, tensors, np.zeros(0, dtype=np.int64))
+    evaluator = Evaluator(model, signature, taken, task_level="graph", batch_nodes=room)
+    shared = SharedPasses(evaluator, share, SelfCheck())
+    masks = graphs.packed(parts)
+    if not shared.consider(masks):
+        return None, shared.sharing
+    order = sharing_order(masks, tensors.edge_index, tensors.num_nodes)
+    try:
+        found = list(shared.outputs(masks[order]))
+    except NotShareable as error:
+        shared.forget(str(error))
+        return None, shared.sharing
+    if not found:
+        return None, shared.sharing
+    outputs = torch.cat(found)
+    back = torch.from_numpy(np.argsort(order)).to(outputs.device)
+    return outputs[back], shared.sharing
 
 
 def _batches(parts: list[Coalitions], removal: str, room: int) -> Iterator[NDArray[np.int64]]:

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from gstarx.gnn.evaluator import Change, Evaluator
-from gstarx.gnn.k_hop import grow_hops, induced, watch_propagation
+from gstarx.gnn.k_hop import Propagation, grow_hops, induced, watch_propagation
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.self_check import difference, refuse_random, rounding, size_of
 from gstarx.gnn.signature import Model, Roles
@@ -117,12 +117,15 @@ class Players:
         Output (1, columns) for the whole graph, where it had to be found out already.
     node_outputs
         Outputs (N, columns) for all nodes of the whole graph, for node tasks.
+    propagation
+        How messages went when the prediction was found out.
     """
 
     evaluator: Evaluator
     nodes: NDArray[np.int64]
     prediction: Tensor | None = None
     node_outputs: Tensor | None = None
+    propagation: Propagation | None = None
 
 
 def choose_players(
@@ -197,8 +200,8 @@ class _Surroundings:
                 np.searchsorted(inside, nodes),
             )
             if all(self._same(found.outputs(mask), expected) for mask, expected in known):
-                return Players(found, nodes, self.prediction, self.node_outputs)
-        return Players(on_all, nodes, self.prediction, self.node_outputs)
+                return Players(found, nodes, self.prediction, self.node_outputs, self.seen)
+        return Players(on_all, nodes, self.prediction, self.node_outputs, self.seen)
 
     def _contexts(self, start: NDArray[np.bool_]) -> Iterator[NDArray[np.bool_]]:
         """Parts of the graph that may decide the output: the start, and one and two hops more.

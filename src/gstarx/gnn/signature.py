@@ -266,17 +266,29 @@ class GraphTensors:
             self.named = np.unique(np.concatenate(listed)).astype(np.int64)
         # a field of ids, in positions of ``named``
         lookup = torch.from_numpy(self.named).to(device)
-        self._ids = {
+        self.ids = {
             key: torch.searchsorted(lookup, ids.reshape(1) if ids.dim() == 0 else ids.contiguous())
             for key, ids in fields["ids"].items()
         }
 
     def part(self, batch: UnionBatch, named: NDArray[np.int64]) -> dict[str, Any]:
         """All fields for a batch of coalitions by name, given the places (k, m) of named nodes."""
-        count = len(named)
-        nodes, edges, owner, ends = (
-            torch.from_numpy(array).to(self.device)
-            for array in (batch.nodes, batch.edges, batch.owner, batch.ends)
+        fields = self.chosen(batch.nodes, batch.edges, batch.ends, len(named))
+        if self.ids:
+            places = torch.from_numpy(np.ascontiguousarray(named)).to(self.device)
+            fields |= {key: _inside(value, places) for key, value in self.ids.items()}
+        return fields | {"batch": torch.from_numpy(batch.owner).to(self.device)}
+
+    def chosen(
+        self,
+        nodes: NDArray[np.int64],
+        edges: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        count: int,
+    ) -> dict[str, Any]:
+        """Fields of some nodes and edges by name, and those of a graph for ``count`` graphs."""
+        at_nodes, at_edges, edge_index = (
+            torch.from_numpy(array).to(self.device) for array in (nodes, edges, ends)
         )
         fields: dict[str, Any] = {
             key: value.expand(count, *value.shape[1:])
@@ -284,13 +296,9 @@ class GraphTensors:
             else value
             for key, value in self.rest.items()
         }
-        fields |= {key: value.index_select(0, nodes) for key, value in self.node.items()}
-        fields |= {key: value.index_select(0, edges) for key, value in self.edge.items()}
-        if self._ids:
-            places = torch.from_numpy(np.ascontiguousarray(named)).to(self.device)
-            fields |= {key: _inside(value, places) for key, value in self._ids.items()}
-        fields |= {"edge_index": ends, "batch": owner, "batch_size": count}
-        return fields | {"num_nodes": len(nodes)}
+        fields |= {key: value.index_select(0, at_nodes) for key, value in self.node.items()}
+        fields |= {key: value.index_select(0, at_edges) for key, value in self.edge.items()}
+        return fields | {"edge_index": edge_index, "batch_size": count, "num_nodes": len(nodes)}
 
 
 def _inside(ids: Tensor, places: Tensor) -> Tensor:
@@ -300,13 +308,22 @@ def _inside(ids: Tensor, places: Tensor) -> Tensor:
     return kept.reshape(*ids.shape[:-1], -1)
 
 
-def call_model(model: Model, signature: Signature, fields: dict[str, Any]) -> Any:
-    """Call the model with fields by name."""
+def call_model(
+    model: Model, signature: Signature, fields: dict[str, Any], ptr: Tensor | None = None
+) -> Any:
+    """Call the model with fields by name.
+
+    ``ptr`` says where the graphs of a batch begin. Where it is given, nodes belong to more than
+    one graph, and a batch cannot be taken apart.
+    """
+    apart = ptr is None
     if signature.takes_data or "ptr" in (*signature.positional, *signature.keywords):
-        sizes = torch.bincount(fields["batch"], minlength=fields["batch_size"])
-        fields = {**fields, "ptr": torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])}
+        if ptr is None:
+            sizes = torch.bincount(fields["batch"], minlength=fields["batch_size"])
+            ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        fields = {**fields, "ptr": ptr}
     if signature.takes_data:
-        return model(_as_batch(fields, dict(signature.roles)))
+        return model(_as_batch(fields, dict(signature.roles) if apart else None))
     missing = [name for name in signature.positional if name not in fields]
     if missing:
         raise ValueError(f"the model takes {missing[0]!r}, which the data does not carry")
@@ -314,9 +331,12 @@ def call_model(model: Model, signature: Signature, fields: dict[str, Any]) -> An
     return model(*positional, **{n: fields[n] for n in signature.keywords if n in fields})
 
 
-def _as_batch(fields: dict[str, Any], roles: Roles) -> Batch:
-    """A batch like those of PyG's loaders, which can be taken apart by ``to_data_list``."""
+def _as_batch(fields: dict[str, Any], roles: Roles | None) -> Batch:
+    """A batch like those of PyG's loaders, which ``to_data_list`` can take apart, given roles."""
     batch = Batch(_base_cls=Data, **{k: v for k, v in fields.items() if k != "batch_size"})
+    batch._num_graphs = fields["batch_size"]
+    if roles is None:
+        return batch
     owner, ptr, count = fields["batch"], fields["ptr"].cpu(), fields["batch_size"]
 
     def slices(owners: Tensor) -> Tensor:
@@ -337,7 +357,7 @@ def _as_batch(fields: dict[str, Any], roles: Roles) -> Batch:
             first[key] = ptr if role == "node" else edges
     nodes = {"edge_index", *(key for key, role in roles.items() if role == "ids")}
     none = torch.zeros(count, dtype=torch.long)
-    batch._num_graphs, batch._slice_dict = count, first
+    batch._slice_dict = first
     batch._inc_dict = {key: ptr[:-1] if key in nodes else none for key in first}
     batch.stores[0]._num_nodes = ptr.diff().tolist()
     return batch

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from gstarx._internal.suggestions import unknown
-from gstarx.registry import EXPLAINERS, ExplainerSpec, Option
+from gstarx.registry import EXPLAINERS, SAMPLED_BUDGET, ExplainerSpec, Option
 from gstarx.web.messages import Refused
 
 #: The metrics that the page shows.
@@ -50,7 +50,10 @@ def limited(option: Option, budget: int) -> Option:
     """The option, with the server's limit if it counts evaluations or samples."""
     if not option.counted or option.maximum is None:
         return option
-    default = option.default if option.default is None else min(option.default, budget)
+    default = option.default
+    if option.name == "budget" and default is None:
+        default = SAMPLED_BUDGET  # the same for every graph: time and memory of a job are limited
+    default = None if default is None else min(default, budget)
     return replace(option, maximum=min(option.maximum, budget), default=default)
 
 

@@ -1,0 +1,432 @@
+"""Evaluating coalitions by states: each distinct embedding is computed once for a block of them.
+
+Numbers from here are only given out after some of them were compared with those of the ordinary
+path, and comparisons go on at random places. Where anything speaks against sharing,
+:class:`NotShareable` says what, and the ordinary path has to compute all numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric import nn as pyg
+
+from gstarx.gnn.batching import coalition_sizes
+from gstarx.gnn.evaluator import Evaluator
+from gstarx.gnn.k_hop import Propagation, grow_hops, watch_propagation
+from gstarx.gnn.payoff import outputs_matrix
+from gstarx.gnn.readout import Members, NotShareable, StandIn, rows_for_aggregations
+from gstarx.gnn.self_check import SelfCheck, difference, rounding, size_of
+from gstarx.gnn.signature import call_model, submodules
+from gstarx.gnn.states import ALL_BITS, Block, StateRules, StateTable
+from gstarx.graphs import Masks, pack
+
+#: What can be asked for as ``share``.
+ShareLike = bool | str
+#: Worth it: at least so many nodes of coalitions, so many of them for every state of the first
+#: block, and, where that is the only one, so many that need no pass. A rule on counts, so that the
+#: same question is always answered the same way.
+_FEWEST_NODES = 2048
+_FEWEST_PER_STATE = 2.0
+_FEWEST_SAVED = 1024
+#: States of a block for every node of an ordinary batch; at most so many on a CPU, whose cache
+#: holds their table, and elsewhere; nodes of coalitions for every state.
+_STATES_PER_NODE = 4
+_MOST_STATES, _MOST_ELSEWHERE = 1 << 13, 1 << 16
+_MEMBERS_PER_STATE = 64
+#: Beyond this many nodes the tables of states would take more memory than they are worth.
+_MOST_NODES = 4096
+#: Coalitions of the first block, and of all later ones together, that also go the ordinary way.
+_COMPARED = 32
+#: Random coalitions that show whether sharing is possible.
+_TRIED = 1024
+#: Players that are some of the nodes only: coalitions turned into nodes at once.
+_CHUNK = 1 << 16
+#: Layers that scale a message by the degree of the node it comes from.
+_SCALING = (
+    pyg.GCNConv, pyg.GCN2Conv, pyg.SGConv, pyg.SSGConv, pyg.TAGConv, pyg.APPNP, pyg.ARMAConv,
+    pyg.LGConv, pyg.FAConv, pyg.MixHopConv, pyg.PDNConv, pyg.EGConv,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Whether coalitions shared embeddings, and how many, or why they did not.
+
+    Attributes
+    ----------
+    used
+        Whether any worth was computed from shared embeddings.
+    nodes
+        Nodes of the coalitions that shared: what the ordinary path sends through the model.
+    states
+        Nodes that went through the model instead.
+    reason
+        Why nothing was shared; empty where something was.
+    """
+
+    used: bool = False
+    nodes: int = 0
+    states: int = 0
+    reason: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """What an explanation records."""
+        return asdict(self)
+
+
+def check_share(share: Any) -> ShareLike:
+    """A value for ``share``, or an error that lists the valid ones."""
+    if share is True or share is False or share == "auto":
+        return share  # type: ignore[no-any-return]
+    raise ValueError(f"share must be 'auto', True or False (got {share!r})")
+
+
+class SharedPasses:
+    """The coalitions of one game, evaluated by states.
+
+    Attributes
+    ----------
+    reason
+        Why coalitions cannot share, or did not the last time they were asked for.
+    possible
+        Whether nothing is known that speaks against sharing.
+    """
+
+    def __init__(self, evaluator: Evaluator, share: ShareLike, check: SelfCheck) -> None:
+        self._evaluator, self._share, self._check = evaluator, share, check
+        self.reason = _reason_against(evaluator) if share is not False else "share=False"
+        self.possible = not self.reason
+        self.propagation: Propagation | None = None
+        self._rules: StateRules | None = None
+        self._table: StateTable | None = None
+        self._trusted = False
+        self._blocks = self._nodes = self._states = 0
+        self._random = np.random.default_rng(0)
+        self._waiting: list[tuple[Masks, Tensor]] = []
+        self._scale = (0.0, 0.0)
+        self._bits = ALL_BITS
+        if self.reason and share is True:
+            raise ValueError(f"share=True: coalitions cannot share embeddings: {self.reason}")
+
+    @property
+    def sharing(self) -> Sharing:
+        """What happened so far."""
+        used = self._nodes > 0
+        return Sharing(used, self._nodes, self._states, "" if used else self.reason)
+
+    def consider(self, masks: Masks) -> bool:
+        """Whether so many coalitions may be worth it, before anything is computed of them."""
+        if self.possible and not self._evaluator.batched:
+            self.possible, self.reason = False, self._check.one_by_one
+        if not self.possible:
+            return False
+        if self._share is not True:
+            present = self._evaluator.removal.present
+            some = self._evaluator.nodes_of(masks[:_FEWEST_NODES])
+            if int(coalition_sizes(some, present).sum()) < _FEWEST_NODES:
+                self.reason = "there are few coalitions"
+                return False
+        return True
+
+    def outputs(self, masks: Masks, whole: Tensor | None = None) -> Iterator[Tensor]:
+        """Outputs of packed coalitions, block by block, in order.
+
+        ``whole`` (1, columns) is that of all players, if it is known. Where it is not worth it,
+        nothing is yielded at all. After :class:`NotShareable` no output from here is to be trusted,
+        not even an earlier one.
+        """
+        first, before, self._table = 0, self._blocks, None
+        while first < len(masks):
+            rows = masks[first:]
+            try:
+                block = self._block(rows)
+                if first == 0 and not self._worth_it(block, len(masks)):
+                    break
+                if self._trusted:
+                    outputs = self._run(block)
+                else:
+                    block, outputs = self._first_outputs(rows, block, whole)
+                self._note(rows[: block.coalitions], outputs, whole)
+            except Exception as error:
+                raise _as_reason(error) from error
+            self._nodes += len(block.members)
+            self._states += len(block.nodes)
+            first += block.coalitions
+            # after calls of one block only now and then, as each costs a pass
+            often = self._blocks > before + 1 or not self._blocks & (self._blocks - 1)
+            if len(self._waiting) >= _COMPARED or (first == len(masks) and often):
+                self._compare_waiting()
+            yield outputs
+        self._table = None
+
+    def try_out(self, whole: Tensor) -> bool:
+        """Whether random coalitions can share and it is worth it; ``whole`` as for outputs."""
+        if not self.possible:
+            return False
+        if not self._trusted:
+            chosen = np.random.default_rng(0).random((_TRIED, len(self._evaluator.players))) < 0.5
+            masks = pack(chosen[chosen.any(axis=1)])
+            try:
+                block = self._block(masks)
+                if self._worth_it(block, len(masks)):
+                    self._first_outputs(masks, block, whole)
+            except Exception as error:
+                self.forget(str(_as_reason(error)))
+        return self._trusted
+
+    def forget(self, reason: str) -> None:
+        """Stop sharing for good."""
+        self.possible, self.reason = False, reason
+        self._nodes = self._states = 0
+        self._waiting.clear()
+        if self._share is True:
+            raise ValueError(f"share=True: coalitions cannot share embeddings: {reason}")
+        self._table = None
+
+    def _worth_it(self, block: Block, coalitions: int) -> bool:
+        nodes, states = len(block.members), len(block.nodes)
+        enough = nodes - states >= _FEWEST_SAVED or block.coalitions < coalitions
+        if self._share is True or (enough and nodes >= _FEWEST_PER_STATE * states):
+            return True
+        self.reason = f"little is shared: {nodes:,} nodes have {states:,} states"
+        return False
+
+    def _first_outputs(
+        self, masks: Masks, block: Block, whole: Tensor | None
+    ) -> tuple[Block, Tensor]:
+        """A first block, and outputs that agree with those of the ordinary path."""
+        while True:
+            try:
+                outputs = self._run(block)
+                self._scale = _spread(outputs), size_of(outputs)
+                self._compare_first(masks[: block.coalitions], outputs, whole)
+            except Exception:
+                if self._rules is None or self._rules.counted:
+                    raise
+            else:
+                self._trusted = True
+                return block, outputs
+            self._prepare(counted=True)
+            block = self._block(masks)
+
+    def _compare_first(self, rows: Masks, outputs: Tensor, whole: Tensor | None) -> None:
+        """Compare coalitions of many sizes, and the largest one alone."""
+        removal = self._evaluator.removal
+        sizes = coalition_sizes(self._evaluator.nodes_of(rows), np.zeros_like(removal.present))
+        largest, smallest = int(sizes.argmax()), int(sizes.argmin())
+        some = self._random.permutation(len(rows))[: _COMPARED - 2]
+        some = np.unique(np.append(some, [largest, smallest]))
+        # in another order than in the block, and the largest graph in company of none
+        some = self._random.permutation(some[some != largest])
+        alone = np.array([largest])
+        players = len(self._evaluator.players)
+        known = whole if sizes[largest] >= removal.tensors.num_nodes == players else None
+        self._require_same(rows[alone], outputs[alone], known)
+        if len(some):
+            self._require_same(rows[some], outputs[some])
+
+    def _note(self, rows: Masks, outputs: Tensor, whole: Tensor | None) -> None:
+        """Compare what is not finite, and remember a coalition of the block to be compared."""
+        if whole is not None and outputs.shape[1] != whole.shape[1]:
+            raise NotShareable("the number of outputs changes")
+        bad = (~outputs.isfinite().all(dim=1)).nonzero()[:_COMPARED, 0].cpu().numpy()
+        if len(bad):
+            self._require_same(rows[bad], outputs[bad])
+        self._blocks += 1
+        if self._blocks > 1:
+            chosen = self._random.integers(len(rows), size=1)
+            self._waiting.append((rows[chosen].copy(), outputs[chosen].clone()))
+
+    def _compare_waiting(self) -> None:
+        if not self._waiting:
+            return
+        masks = np.concatenate([mask for mask, _ in self._waiting])
+        outputs = torch.cat([output for _, output in self._waiting])
+        self._waiting.clear()
+        self._require_same(masks, outputs)
+
+    def _require_same(self, masks: Masks, shared: Tensor, known: Tensor | None = None) -> None:
+        """Raise unless the ordinary path gives the same outputs."""
+        if known is None:
+            try:
+                batches = self._evaluator.batches(masks)
+                known = torch.cat([self._evaluator.outputs(masks[at]) for at in batches])
+            except Exception as error:
+                raise NotShareable("the ordinary path fails where this one does not") from error
+        spread, size = self._scale
+        gap = difference(shared, known)
+        self._check.comparisons += len(masks)
+        if gap <= _share_of_spread(shared.dtype) * spread + _rounded(shared.dtype) * size:
+            relative = gap / max(size, torch.finfo(torch.float32).tiny)
+            self._check.largest_difference = max(self._check.largest_difference, relative)
+            return
+        raise NotShareable(
+            "the embedding of a node depends on more than the messages that reach it: outputs "
+            f"differ by {gap:.3g}, where they spread over {spread:.3g}"
+        )
+
+    def _block(self, masks: Masks) -> Block:
+        """The states of the first coalitions."""
+        evaluator, removal = self._evaluator, self._evaluator.removal
+        if self._rules is None:
+            self._prepare(counted=_scales(evaluator))
+        table = self._room_for(len(masks))
+        linked = np.zeros_like(removal.present) if removal.linked is None else removal.linked
+        nodes = masks if evaluator.all_play else evaluator.nodes_of(masks[:_CHUNK])
+        return table.block(nodes, removal.present, linked, removal.anchors, self._bits)
+
+    def _prepare(self, *, counted: bool) -> None:
+        """Find out what decides the state of a node."""
+        evaluator = self._evaluator
+        if self.propagation is None:
+            with watch_propagation(evaluator.model) as self.propagation:
+                evaluator.outputs(evaluator.everybody)
+        flow, tensors = self.propagation.flow, evaluator.removal.tensors
+        edges = tensors.edge_index
+        if flow == "both" and self.propagation.calls:
+            raise NotShareable("its layers pass messages both ways along an edge")
+        if flow == "target_to_source":
+            edges = np.ascontiguousarray(edges[::-1])
+        self._rules, self._table = None, None
+        self._rules = StateRules.of(
+            edges,
+            _kinds(tensors.node, evaluator, tensors.num_nodes),
+            _kinds(tensors.edge, evaluator, edges.shape[1]),
+            _levels(evaluator, self.propagation.calls, flow),
+            counted=counted,
+        )
+
+    def _room_for(self, coalitions: int) -> StateTable:
+        """A table for blocks of so many coalitions, or as many as a block may hold."""
+        assert self._rules is not None
+        tensors = self._evaluator.removal.tensors
+        most = _MOST_STATES if tensors.device.type == "cpu" else _MOST_ELSEWHERE
+        states = min(_STATES_PER_NODE * self._evaluator.batch_nodes, most)
+        members = min(_MEMBERS_PER_STATE * states, coalitions * tensors.num_nodes)
+        if self._table is None:
+            self._table = StateTable(self._rules, min(states, members), members)
+        return self._table
+
+    def _run(self, block: Block) -> Tensor:
+        """Outputs of the coalitions of a block, from one pass over its states."""
+        evaluator, removal = self._evaluator, self._evaluator.removal
+        assert self.propagation is not None
+        ends = block.ends[::-1] if self.propagation.flow == "target_to_source" else block.ends
+        fields = removal.tensors.chosen(
+            block.nodes, block.edges, np.ascontiguousarray(ends), block.coalitions
+        )
+        device = removal.tensors.device
+        members = Members(len(block.nodes), block.members, block.begins, device)
+        fields |= {"batch": StandIn.of(members), "batch_size": block.coalitions}
+        if removal.name == "zero_filling":
+            fields["x"] = _zeroed(fields["x"], block, removal.anchors)
+        places = torch.from_numpy(block.asked.T.copy()).to(device)
+        if evaluator.task_level == "edge":
+            fields["edge_label_index"] = places
+        ptr = StandIn.forbidden(block.coalitions + 1, device)
+        with rows_for_aggregations(evaluator.model):
+            found = call_model(evaluator.model, evaluator.signature, fields, ptr)
+        if evaluator.task_level == "node":
+            found = outputs_matrix(found, len(block.nodes))[places[0]]
+        if isinstance(found, StandIn):
+            raise NotShareable("the model returns batch")
+        return outputs_matrix(found, block.coalitions)
+
+
+def _reason_against(evaluator: Evaluator) -> str:
+    """Why coalitions cannot share embeddings, as far as it shows without running the model."""
+    removal, signature = evaluator.removal, evaluator.signature
+    if not evaluator.batched:
+        return "the model does not take batch, or normalizes by the batch"
+    if evaluator.batch_nodes == 1:
+        return "batch_nodes=1 asks for one coalition at a time"
+    if removal.function is not None:
+        return "what a removal of your own leaves of the graph is not known beforehand"
+    wanted = (*signature.positional, *signature.keywords)
+    if len(removal.tensors.named) and (
+        signature.takes_data or any(name in wanted for name in removal.tensors.ids)
+    ):
+        return "the model takes a field that names nodes"
+    if removal.tensors.num_nodes > _MOST_NODES:
+        return f"the graph has more than {_MOST_NODES:,} nodes"
+    if any(
+        hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
+        for module in submodules(evaluator.model)
+    ):
+        return "the model is compiled by torch.compile"
+    return ""
+
+
+def _scales(evaluator: Evaluator) -> bool:
+    """Whether a layer is known to look at the degree of the node that a message comes from."""
+    return any(isinstance(module, _SCALING) for module in submodules(evaluator.model))
+
+
+def _kinds(fields: dict[str, Tensor], evaluator: Evaluator, count: int) -> NDArray[np.int64]:
+    """A number for every node or edge, the same where all fields that the model takes are."""
+    signature = evaluator.signature
+    wanted = {*signature.positional, *signature.keywords}
+    rows = [
+        np.ascontiguousarray(value.detach().cpu().reshape(count, -1).numpy()).view(np.uint8)
+        for name, value in fields.items()
+        if (signature.takes_data or name in wanted) and value.numel()
+    ]
+    if not rows:
+        return np.zeros(count, dtype=np.int64)
+    joined = np.ascontiguousarray(np.concatenate(rows, axis=1))
+    whole = joined.view(np.dtype((np.void, joined.shape[1]))).reshape(-1)
+    return np.unique(whole, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _levels(evaluator: Evaluator, rounds: int, flow: str) -> NDArray[np.int64]:
+    """How many rounds of messages count for every node: fewer, the further from what is asked."""
+    tensors, anchors = evaluator.removal.tensors, evaluator.removal.anchors
+    if evaluator.task_level == "graph":
+        return np.full(tensors.num_nodes, rounds)
+    level = np.zeros(tensors.num_nodes, dtype=np.int64)
+    around = grow_hops(tensors.edge_index, tensors.num_nodes, anchors, flow)
+    for _, inside in zip(range(rounds), around, strict=False):
+        level += inside
+    return level
+
+
+def _zeroed(x: Tensor, block: Block, anchors: NDArray[np.int64]) -> Tensor:
+    """Features with those of absent nodes set to zero."""
+    gone = torch.from_numpy(block.absent & ~np.isin(block.nodes, anchors)).to(x.device)
+    return x.masked_fill(gone.reshape(-1, *[1] * (x.dim() - 1)), 0)
+
+
+def _spread(outputs: Tensor) -> float:
+    """The largest range of a column, of what is finite."""
+    finite = outputs.isfinite()
+    if not finite.any():
+        return 0.0
+    high = outputs.masked_fill(~finite, -torch.inf).amax(dim=0)
+    low = outputs.masked_fill(~finite, torch.inf).amin(dim=0)
+    found = (high - low).double()
+    return float(found[found.isfinite()].max()) if found.isfinite().any() else 0.0
+
+
+def _share_of_spread(dtype: torch.dtype) -> float:
+    known = {torch.float32: 1e-5, torch.float64: 1e-10}
+    return known.get(dtype) or rounding(dtype)
+
+
+def _rounded(dtype: torch.dtype) -> float:
+    """By how much of their size outputs may differ by rounding."""
+    return 32 * float(torch.finfo(dtype).eps)
+
+
+def _as_reason(error: Exception) -> NotShareable:
+    if isinstance(error, NotShareable):
+        return error
+    words = (str(error).strip() or repr(error)).splitlines()
+    told = next((line for line in words if "batch for more than" in line), words[0])
+    return NotShareable(f"the model fails on shared nodes: {type(error).__name__}: {told}")

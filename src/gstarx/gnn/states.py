@@ -1,0 +1,494 @@
+"""Nodes of coalitions that have the same embedding, found before the model is run.
+
+After ``L`` rounds of message passing the embedding of node ``v`` in coalition ``S`` depends on
+nothing but its *state*:
+
+    state_0(v, S) = what v is
+    state_l(v, S) = state_{l-1}(v, S) with every (edge u -> v inside S, state_{l-1}(u, S))
+
+What a node or an edge is are its fields. Thousands of coalitions hold nodes of the same state. A
+:class:`Block` is a graph with one node for every state of some coalitions, and the edges of the
+first coalition in which the state was met: message passing over it gives every state its embedding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gstarx.graphs import WORD, Masks, compiled, pack, renumber
+
+_ONE = np.uint64(1)
+_ZERO = np.uint64(0)
+#: Bits of a state that are compared; a test takes fewer, so that different states look the same.
+ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
+#: Graphs up to this many nodes get an order of coalitions that shares well.
+_MOST_ORDERED = 1024
+
+
+@dataclass(frozen=True)
+class StateRules:
+    """What decides the states of the nodes of one graph.
+
+    Attributes
+    ----------
+    start
+        Numbers that say what every node is, (n, 4): two for a node of the coalition, two for one
+        that is not in it but there all the same.
+    level
+        Rounds of messages that count for every node, (n,).
+    first, source, edge
+        Edges by the node that hears: those of node ``v`` are ``first[v] : first[v + 1]``, each with
+        the node it comes from and its number in the graph.
+    key
+        Two odd numbers that say what an edge is, (E, 2).
+    counted
+        Whether the kinds of the edges to a node are part of what it is from the start, as is needed
+        where messages are scaled by the degree of the node they come from.
+    """
+
+    start: NDArray[np.uint64]
+    level: NDArray[np.int64]
+    first: NDArray[np.int64]
+    source: NDArray[np.int64]
+    edge: NDArray[np.int64]
+    key: NDArray[np.uint64]
+    counted: bool
+
+    @classmethod
+    def of(
+        cls,
+        edge_index: NDArray[np.int64],
+        node_kind: NDArray[np.int64],
+        edge_kind: NDArray[np.int64],
+        level: NDArray[np.int64],
+        *,
+        counted: bool,
+    ) -> StateRules:
+        """Rules for edges (2, E) from where messages come to where they go."""
+        n = len(node_kind)
+        order = np.argsort(edge_index[1], kind="stable")
+        # neighbors never look the same: an edge of a block from a state to itself would be taken
+        # for a self-loop
+        kinds = 2 * (node_kind * n + _coloring(edge_index, n))
+        return cls(
+            _numbers(np.stack([kinds, kinds + 1], axis=1), 0).reshape(n, 4),
+            level.astype(np.int64),
+            np.searchsorted(edge_index[1][order], np.arange(n + 1)).astype(np.int64),
+            np.ascontiguousarray(edge_index[0][order]),
+            order.astype(np.int64),
+            _numbers(edge_kind[order], 1) | _ONE,
+            counted,
+        )
+
+    @cached_property
+    def region(self) -> Masks:
+        """The nodes that decide the state of every node, packed (n, words)."""
+        n = len(self.level)
+        found = pack(np.eye(n, dtype=np.bool_))
+        for step in range(int(self.level.max(initial=0)) + self.counted):
+            reach = self.level + self.counted > step
+            _grow(found.copy(), self.first, self.source, reach, found)
+        return found
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some consecutive coalitions, and the graph of their states.
+
+    Attributes
+    ----------
+    coalitions
+        How many they are.
+    members
+        State of every node of every coalition, coalition by coalition, (M,).
+    begins
+        The members of coalition ``c`` are ``begins[c] : begins[c + 1]``.
+    nodes
+        Node of the graph at which every state was first met, (S,).
+    absent
+        Whether that node is there without being in the coalition, (S,).
+    ends
+        Edges between states (2, E), from where messages come to where they go.
+    edges
+        Edge of the graph behind each, (E,).
+    asked
+        States of the nodes asked for in every coalition, (k, asked).
+    """
+
+    coalitions: int
+    members: NDArray[np.int32]
+    begins: NDArray[np.int64]
+    nodes: NDArray[np.int64]
+    absent: NDArray[np.bool_]
+    ends: NDArray[np.int64]
+    edges: NDArray[np.int64]
+    asked: NDArray[np.int64]
+
+
+class StateTable:
+    """Finds the states of coalitions, block by block, in memory that is used again."""
+
+    def __init__(self, rules: StateRules, states: int, members: int) -> None:
+        """Room for blocks of at most ``states`` states and ``members`` nodes of coalitions."""
+        n, words = rules.region.shape
+        self.rules, self.states, self.room = rules, max(states, n), max(members, n)
+        edge_room = 3 * self.states + len(rules.source)
+        slots = 1 << (2 * self.states - 1).bit_length()
+        self._known = (
+            np.zeros(slots, dtype=np.int64),
+            np.empty((self.states, 2), dtype=np.uint64),
+            # what was found for a node and the part of a coalition around it
+            np.zeros(slots, dtype=np.int64),
+            np.empty((slots, words), dtype=np.uint64),
+            np.empty(slots, dtype=np.int32),
+        )
+        self._members = np.empty(self.room, dtype=np.int32)
+        self._nodes = np.empty(self.states, dtype=np.int64)
+        self._absent = np.empty(self.states, dtype=np.bool_)
+        self._ends = np.empty((2, edge_room), dtype=np.int64)
+        self._edges = np.empty(edge_room, dtype=np.int64)
+        self._work = np.empty((2, n, 2), dtype=np.uint64)
+        self._blocks = 0
+
+    def block(
+        self,
+        masks: Masks,
+        present: Masks,
+        linked: Masks,
+        asked: NDArray[np.int64],
+        bits: np.uint64 = ALL_BITS,
+    ) -> Block:
+        """The first coalitions of packed ``masks`` (k, words) that fill a block, at least one.
+
+        A coalition's nodes are its own and those ``present`` (1, words); its edges those with both
+        ends among its own nodes and those ``linked`` (1, words). ``asked`` are nodes whose states
+        are wanted. The arrays of a block are overwritten by the next one.
+        """
+        rules = self.rules
+        most = min(len(masks), self.room)
+        begins = np.empty(most + 1, dtype=np.int64)
+        found = np.empty((most, len(asked)), dtype=np.int64)
+        self._blocks += 1
+        k, states, edges = _fill(
+            masks[:most],
+            (present[0], linked[0], rules.region),
+            (rules.start, rules.level, rules.first, rules.source, rules.edge, rules.key),
+            rules.counted,
+            (bits, np.int64(self._blocks)),
+            self._known,
+            (self._members, begins, self._nodes, self._absent, self._ends, self._edges),
+            (asked, found),
+            self._work,
+        )
+        return Block(
+            int(k),
+            self._members[: begins[k]],
+            begins[: k + 1],
+            self._nodes[:states],
+            self._absent[:states],
+            self._ends[:, :edges],
+            self._edges[:edges],
+            found[:k],
+        )
+
+
+def sharing_order(masks: Masks, edge_index: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """An order of packed coalitions in which neighbors hold many states together.
+
+    Those with a node in the middle of the graph come first, and so on with every next one of a walk
+    through it, depth first. Consecutive ones then agree everywhere but in one part. Everybody is at
+    the very front.
+    """
+    rank = np.empty(n, dtype=np.int64)
+    # the first node decides most: it becomes the highest bit
+    rank[_walk(edge_index, n)] = np.arange(n)[::-1]
+    keys = ~renumber(masks, rank, n)
+    return np.lexsort(keys.T) if keys.shape[1] > 1 else np.argsort(keys[:, 0], kind="stable")
+
+
+def _walk(edge_index: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """All nodes depth first, from the middle on, always to the neighbor nearest to all others."""
+    if n > _MOST_ORDERED:
+        return np.arange(n)
+    first, heads = _neighbors(edge_index, n)
+    near = _distances(first, heads)
+    total, furthest = near.sum(axis=1), near.max(axis=1)
+    seen = np.zeros(n, dtype=np.bool_)
+    found: list[int] = []
+    for start in np.lexsort((total, furthest)).tolist():
+        waiting = [start]
+        while waiting:
+            node = waiting.pop()
+            if not seen[node]:
+                seen[node] = True
+                found.append(node)
+                others = heads[first[node] : first[node + 1]]
+                waiting += others[np.argsort(-total[others], kind="stable")].tolist()
+    return np.array(found, dtype=np.int64)
+
+
+def _neighbors(
+    edge_index: NDArray[np.int64], n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the neighbors of every node begin, and the neighbors, edges read both ways."""
+    tails, heads = np.concatenate([edge_index, edge_index[::-1]], axis=1)
+    order = np.argsort(tails, kind="stable")
+    return np.searchsorted(tails[order], np.arange(n + 1)), heads[order]
+
+
+def _coloring(edge_index: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """A small number for every node, another one than those of its neighbors."""
+    color = np.full(n, -1, dtype=np.int64)
+    _color(*_neighbors(edge_index, n), color)
+    return color
+
+
+def _numbers(kinds: NDArray[np.int64], salt: int) -> NDArray[np.uint64]:
+    """Two numbers for every kind, (..., 2), as good as random but always the same."""
+    found = np.empty((kinds.size, 2), dtype=np.uint64)
+    _number(kinds.reshape(-1).astype(np.uint64), np.uint64(salt), found)
+    return found.reshape(*kinds.shape, 2)
+
+
+@compiled
+def _mix(x):  # type: ignore[no-untyped-def]
+    x ^= x >> np.uint64(30)
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@compiled
+def _number(kinds, salt, found):  # type: ignore[no-untyped-def]
+    for i in range(len(kinds)):
+        base = kinds[i] * np.uint64(2) + salt
+        found[i, 0] = _mix(_mix(base + np.uint64(0x9E3779B97F4A7C15)))
+        found[i, 1] = _mix(_mix(base + np.uint64(0xD1342543DE82EF95)))
+
+
+@compiled
+def _color(first, heads, color):  # type: ignore[no-untyped-def]
+    n = len(color)
+    waiting = np.empty(n, np.int64)
+    for root in range(n):
+        if color[root] >= 0:
+            continue
+        color[root] = 0
+        waiting[0] = root
+        here, top = 0, 1
+        # outwards from the root, so that two colors do where two are enough
+        while here < top:
+            node = waiting[here]
+            here += 1
+            for at in range(first[node], first[node + 1]):
+                other = heads[at]
+                if color[other] < 0:
+                    color[other] = _free_color(first, heads, color, other)
+                    waiting[top] = other
+                    top += 1
+
+
+@compiled
+def _free_color(first, heads, color, node):  # type: ignore[no-untyped-def]
+    found = 0
+    while True:
+        taken = False
+        for at in range(first[node], first[node + 1]):
+            taken |= color[heads[at]] == found and heads[at] != node
+        if not taken:
+            return found
+        found += 1
+
+
+@compiled
+def _distances(first, heads):  # type: ignore[no-untyped-def]
+    n = len(first) - 1
+    near = np.zeros((n, n), np.int64)
+    waiting = np.empty(n, np.int64)
+    for start in range(n):
+        near[start, :] = -1
+        near[start, start] = 0
+        waiting[0] = start
+        here, top = 0, 1
+        while here < top:
+            node = waiting[here]
+            here += 1
+            for at in range(first[node], first[node + 1]):
+                if near[start, heads[at]] < 0:
+                    near[start, heads[at]] = near[start, node] + 1
+                    waiting[top] = heads[at]
+                    top += 1
+        for node in range(n):
+            near[start, node] = max(near[start, node], 0)
+    return near
+
+
+@compiled
+def _grow(before, first, source, reach, found):  # type: ignore[no-untyped-def]
+    """Add to the nodes of every row those of the nodes it hears of."""
+    for v in range(len(found)):
+        if reach[v]:
+            for e in range(first[v], first[v + 1]):
+                for w in range(found.shape[1]):
+                    found[v, w] |= before[source[e], w]
+
+
+@compiled
+def _has(mask, node):  # type: ignore[no-untyped-def]
+    return (mask[node // WORD] >> np.uint64(node % WORD)) & _ONE != _ZERO
+
+
+@compiled
+def _fill(masks, around, rules, counted, marks, known, out, wanted, work):  # type: ignore[no-untyped-def]
+    present, linked, region = around
+    first, source, edge = rules[2:5]
+    bits, stamp = marks
+    members, begins, nodes, absent, ends, edges = out
+    asked, found = wanted
+    n = len(rules[0])
+    here, own, joined = np.empty(n, np.int64), np.empty(n, np.bool_), np.empty(n, np.bool_)
+    seen, slots = np.empty(n, np.int64), np.empty(n, np.int64)
+    total, states, count, row = 0, 0, 0, 0
+    begins[0] = 0
+    while row < len(masks):
+        m = 0
+        for v in range(n):
+            own[v] = _has(masks[row], v)
+            joined[v] = own[v] or _has(linked, v)
+            seen[v] = -1
+            if own[v] or _has(present, v):
+                here[m] = v
+                m += 1
+        full = states + m > len(nodes) or total + m > len(members)
+        if row and (full or count + len(edge) > len(edges)):
+            break
+        fresh = states
+        if not _remembered(masks[row], region, here[:m], stamp, known, slots, seen):
+            _settle(here[:m], own, joined, rules, counted, work)
+            for i in range(m):
+                v = here[i]
+                level = np.uint64(rules[1][v])
+                one, two = (work[0, v, 0] + level) & bits, (work[0, v, 1] ^ level) & bits
+                seen[v] = _find_or_add(one, two, stamp, known[0], known[1], states)
+                if seen[v] == states:
+                    nodes[states] = v
+                    absent[states] = not own[v]
+                    states += 1
+                _remember(masks[row], region, v, slots[v], stamp, known, seen[v])
+        for i in range(m):
+            members[total + i] = seen[here[i]]
+        for at in range(len(asked)):
+            found[row, at] = seen[asked[at]]
+        for target in range(fresh, states):
+            v = nodes[target]
+            for e in range(first[v], first[v + 1]):
+                if joined[v] and joined[source[e]]:
+                    ends[0, count] = seen[source[e]]
+                    ends[1, count] = target
+                    edges[count] = edge[e]
+                    count += 1
+        total += m
+        row += 1
+        begins[row] = total
+    return row, states, count
+
+
+@compiled
+def _remembered(mask, region, here, stamp, known, slots, seen):  # type: ignore[no-untyped-def]
+    """Look up every node by the coalition around it; whether all were found."""
+    marks, parts, owners = known[2:5]
+    last = np.uint64(len(marks) - 1)
+    complete = True
+    for i in range(len(here)):
+        v = here[i]
+        key = np.uint64(v)
+        for w in range(len(mask)):
+            key = (key ^ (mask[w] & region[v, w])) * np.uint64(0x9E3779B97F4A7C15)
+            key ^= key >> np.uint64(32)
+        s = (key * np.uint64(0xD6E8FEB86659FD93) >> np.uint64(20)) & last
+        tries = 0
+        hit = False
+        while marks[s] >> 32 == stamp and tries < 8:
+            hit = owners[s] == v
+            for w in range(len(mask)):
+                hit &= parts[s, w] == mask[w] & region[v, w]
+            if hit:
+                break
+            s = (s + _ONE) & last
+            tries += 1
+        slots[v] = np.int64(s)
+        if hit:
+            seen[v] = marks[s] & 0xFFFFFFFF
+        else:
+            complete = False
+    return complete
+
+
+@compiled
+def _remember(mask, region, v, slot, stamp, known, state):  # type: ignore[no-untyped-def]
+    """Note the state of a node by the coalition around it, in place of an older note if need be."""
+    marks, parts, owners = known[2:5]
+    marks[slot] = stamp << 32 | state
+    owners[slot] = v
+    for w in range(len(mask)):
+        parts[slot, w] = mask[w] & region[v, w]
+
+
+@compiled
+def _settle(here, own, joined, rules, counted, work):  # type: ignore[no-untyped-def]
+    """The states of the nodes of one coalition, into ``work[0]``."""
+    start, level, first, source, _, key = rules
+    state, sent = work[0], work[1]
+    sent[:] = _ZERO
+    rounds = 0
+    for i in range(len(here)):
+        v = here[i]
+        rounds = max(rounds, level[v])
+        at = 0 if own[v] else 2
+        state[v, 0], state[v, 1] = start[v, at], start[v, at + 1]
+        if counted and joined[v]:
+            one, two = _ZERO, _ZERO
+            for e in range(first[v], first[v + 1]):
+                if joined[source[e]]:
+                    one += key[e, 0]
+                    two += key[e, 1]
+            state[v, 0] = _mix(state[v, 0] + one * np.uint64(0x9E3779B97F4A7C15))
+            state[v, 1] = _mix(state[v, 1] + two * np.uint64(0xD6E8FEB86659FD93))
+    for r in range(1, rounds + 1):
+        for i in range(len(here)):
+            v = here[i]
+            if joined[v]:
+                sent[v, 0] = _mix(state[v, 0])
+                sent[v, 1] = _mix(state[v, 1] + np.uint64(0xA0761D6478BD642F))
+        for i in range(len(here)):
+            v = here[i]
+            if level[v] >= r:
+                one, two = _ZERO, _ZERO
+                if joined[v]:
+                    for e in range(first[v], first[v + 1]):
+                        one += sent[source[e], 0] * key[e, 0]
+                        two += sent[source[e], 1] * key[e, 1]
+                state[v, 0] = _mix(state[v, 0] * np.uint64(0x9E3779B97F4A7C15) + one)
+                state[v, 1] = _mix(state[v, 1] * np.uint64(0xD6E8FEB86659FD93) + two)
+
+
+@compiled
+def _find_or_add(one, two, stamp, slot, known, count):  # type: ignore[no-untyped-def]
+    """The number of a state of this block, ``count`` where it is new."""
+    last = np.uint64(len(slot) - 1)
+    s = one & last
+    # a slot holds the number of a state behind that of the block it was met in
+    while slot[s] >> 32 == stamp:
+        at = slot[s] & 0xFFFFFFFF
+        if known[at, 0] == one and known[at, 1] == two:
+            return at
+        s = (s + _ONE) & last
+    slot[s] = stamp << 32 | count
+    known[count, 0] = one
+    known[count, 1] = two
+    return count

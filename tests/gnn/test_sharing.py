@@ -1,0 +1,663 @@
+"""Worths from shared embeddings are those of the model, or are not given out."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch_geometric import nn as pyg
+from torch_geometric.data import Data
+from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_pool
+from torch_geometric.utils import degree, to_undirected
+
+from gstarx import GNNGame, explain, explain_many, explainers
+from gstarx.explainers import graph_generator
+from gstarx.gnn import BatchMixing, Sharing
+from gstarx.models import GAT, GCN, GIN
+from tests.gnn import one_by_one
+
+FEATURES, CLASSES = 4, 3
+#: Two rings, linked, with two nodes hanging on.
+EDGES = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (5, 6), (6, 7), (7, 8), (8, 9), (9, 10)]
+EDGES += [(10, 6), (2, 11), (9, 12)]
+RAW: dict[str, Any] = {"payoff": "raw", "target": "all"}
+
+
+def graph(*, seed: int = 0, distinct: bool = False, dtype: torch.dtype = torch.float32) -> Data:
+    """A molecule-like graph, whose nodes and edges are of few kinds unless they are distinct."""
+    draw = torch.Generator().manual_seed(seed)
+    ends = torch.tensor(EDGES).t()
+    both = torch.cat([ends, ends.flip(0)], dim=1)
+    kinds = torch.randint(FEATURES, (13,), generator=draw)
+    x = torch.randn(13, FEATURES, generator=draw) if distinct else torch.eye(FEATURES)[kinds]
+    bonds = torch.randint(3, (both.shape[1],), generator=draw)
+    return Data(
+        x=x.to(dtype),
+        edge_index=both,
+        edge_attr=torch.eye(3)[bonds].to(dtype),
+        edge_weight=(0.5 + bonds).to(dtype),
+    )
+
+
+def built(model: nn.Module, *, seed: int = 0) -> Any:
+    """The model with weights by seed, none of them zero."""
+    torch.manual_seed(seed)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return model.eval()
+
+
+class Layers(nn.Module):
+    """Layers with activations, a readout, a head; a step of one's own in between."""
+
+    def __init__(self, *layers: nn.Module, pool: Any = global_mean_pool, width: int = 8) -> None:
+        super().__init__()
+        self.first = nn.Linear(FEATURES, 8)
+        self.layers = nn.ModuleList(layers or [pyg.GCNConv(8, 8), pyg.SAGEConv(8, 8)])
+        self.head = nn.Linear(width, CLASSES)
+        self.pool = pool
+
+    def between(self, hidden: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return hidden
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        hidden = self.first(x).tanh()
+        for layer in self.layers:
+            hidden = layer(hidden, edge_index).tanh()
+            hidden = self.between(hidden, edge_index, batch)
+        return self.head(self.pool(hidden, batch))
+
+
+def both_ways(
+    model: Any, data: Data, rows: Any = None, *, share: Any = "auto", **options: Any
+) -> tuple[Any, Any, GNNGame]:
+    """Worths with sharing where it is worth it, and without; the game of the first."""
+    game = GNNGame(model, data, **RAW, **options, share=share)
+    plain = GNNGame(model, data, **RAW, **options, share=False)
+    rows = game.graph.connected_coalitions() if rows is None else rows
+    return game(rows), plain(rows), game
+
+
+def assert_same(shared: NDArray[Any], plain: NDArray[Any], share: float = 1e-5) -> None:
+    assert np.ptp(plain, axis=0).max() > 1e-4
+    assert np.abs(shared - plain).max() <= share * np.ptp(plain, axis=0).max()
+
+
+# -- what is shared --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("readout", ["mean", "max", "sum"])
+@pytest.mark.parametrize("network", [GCN, GIN, GAT])
+def test_networks_of_the_paper(network: Any, readout: str) -> None:
+    model = built(network(FEATURES, 8, CLASSES, readout=readout))
+    shared, plain, game = both_ways(model, graph())
+    assert_same(shared, plain)
+    assert game.sharing.used
+    assert game.sharing.reason == ""
+    assert game.sharing.nodes > 2 * game.sharing.states > 0
+    assert game.check.comparisons >= 32
+
+
+@pytest.mark.parametrize("network", [GCN, GIN])
+def test_double_precision_and_distinct_nodes(network: Any) -> None:
+    model = built(network(FEATURES, 8, CLASSES)).double()
+    shared, plain, game = both_ways(model, graph(distinct=True, dtype=torch.float64))
+    assert game.sharing.used
+    assert_same(shared, plain, 1e-10)
+
+
+def test_blocks_give_the_same_worths_whatever_else_is_asked_for() -> None:
+    model, data = built(GCN(FEATURES, 8, CLASSES)), graph()
+    small = GNNGame(model, data, **RAW, batch_nodes=40, share=True)
+    rows = small.graph.connected_coalitions()
+    expected = GNNGame(model, data, **RAW, share=False)(rows)
+    assert_same(small(rows), expected, 1e-6)
+    assert small._shared._blocks > 3
+    again = GNNGame(model, data, **RAW, share=True)
+    order = np.random.default_rng(0).permutation(len(rows))
+    for part in np.array_split(order, 7):
+        assert_same(again(rows[part]), expected[part], 1e-6)
+    np.testing.assert_array_equal(again(rows)[order], np.concatenate([again(rows[order])]))
+    assert again.evaluations == small.evaluations == len(rows)
+
+
+class Weighted(nn.Module):
+    """Degrees are sums of weights; the attributes of edges count too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = pyg.GCNConv(FEATURES, 8), pyg.GATConv(8, 8, edge_dim=3)
+        self.head = nn.Linear(8, CLASSES)
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, edge_attr: Tensor, batch: Tensor
+    ) -> Tensor:
+        hidden = self.first(x, edge_index, edge_weight).tanh()
+        return self.head(global_add_pool(self.second(hidden, edge_index, edge_attr), batch))
+
+
+@pytest.mark.parametrize("removal", ["remove", "split", "zero_filling"])
+@pytest.mark.parametrize("make", [Weighted, lambda: GIN(FEATURES, 8, CLASSES), Layers])
+def test_edge_fields_and_every_removal(make: Any, removal: str) -> None:
+    data = graph(seed=1)
+    rows = np.random.default_rng(0).random((600, 13)) < 0.6
+    shared, plain, game = both_ways(built(make()), data, rows, removal=removal)
+    assert_same(shared, plain)
+    assert game.sharing.used
+
+
+@pytest.mark.parametrize("flow", ["source_to_target", "target_to_source"])
+def test_directed_edges_either_way(flow: str) -> None:
+    data = graph()
+    data.edge_index = data.edge_index[:, :17]
+    del data.edge_attr, data.edge_weight
+    layers = [pyg.SAGEConv(8, 8, flow=flow), pyg.GraphConv(8, 8, flow=flow)]
+    rows = np.random.default_rng(0).random((800, 13)) < 0.6
+    shared, plain, game = both_ways(built(Layers(*layers)), data, rows)
+    assert_same(shared, plain)
+    assert game.sharing.used
+
+
+@pytest.mark.parametrize("messy", [False, True])
+@pytest.mark.parametrize("level", ["node", "edge"])
+def test_outputs_at_nodes_and_pairs(level: str, messy: bool) -> None:
+    class Pairs(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = GCN(FEATURES, 8, CLASSES, readout=None)
+
+        def forward(self, x: Tensor, edge_index: Tensor, edge_label_index: Tensor) -> Tensor:
+            found = self.net(x, edge_index)
+            return found[edge_label_index[0]] * found[edge_label_index[1]].sigmoid()
+
+    model = built(Pairs() if level == "edge" else GCN(FEATURES, 8, CLASSES, readout=None))
+    data = graph(distinct=messy)
+    if messy:
+        loops = torch.tensor([[3, 5, 5, 9, 9], [3, 6, 6, 9, 10]])
+        data.edge_index = torch.cat([data.edge_index[:, :20], loops], dim=1)
+    del data.edge_attr, data.edge_weight
+    data.edge_label_index = torch.tensor([[5, 2], [9, 6]])
+    options = {"task_level": level, "index": 1 if level == "edge" else 5}
+    game = GNNGame(model, data, **RAW, **options)
+    rows = np.random.default_rng(0).random((1_200, game.n)) < 0.6
+    shared, plain, game = both_ways(model, data, rows, **options, share=True)
+    assert_same(shared, plain)
+    assert game.sharing.used
+    # what is far from the target counts only as far as its messages reach
+    assert game.sharing.nodes > 2 * game.sharing.states
+
+
+def test_nodes_that_always_stay() -> None:
+    model = built(GCN(FEATURES, 8, CLASSES, readout=None))
+    options = {"task_level": "node", "index": 5, "num_hops": 2}
+    rows = np.random.default_rng(0).random((600, 8)) < 0.6
+    shared, plain, game = both_ways(model, graph(), rows, **options, share=True)
+    assert game.n == 8 < 13
+    assert game.sharing.used
+    assert_same(shared, plain)
+
+
+def test_more_nodes_than_a_word_has_bits() -> None:
+    ends = torch.tensor([(i, i + 1) for i in range(79)] + [(i, i + 6) for i in range(0, 70, 9)]).t()
+    data = Data(x=torch.eye(4)[torch.arange(80) % 4], edge_index=torch.cat([ends, ends.flip(0)], 1))
+    starts = np.random.default_rng(0).integers(0, 60, size=300)
+    rows = np.abs(np.arange(80) - starts[:, None] - 10) < 10
+    shared, plain, game = both_ways(built(GCN(4, 8, CLASSES)), data, rows, share=True)
+    assert game.sharing.used
+    assert_same(shared, plain)
+
+
+def test_aggregations_that_need_all_rows() -> None:
+    aggr = pyg.aggr
+    for pool, width in (
+        (aggr.Set2Set(8, 2), 16),
+        (aggr.SortAggregation(3), 24),
+        (aggr.MedianAggregation(), 8),
+        (aggr.AttentionalAggregation(nn.Linear(8, 1)), 8),
+        (aggr.MultiAggregation(["mean", "max", "min", "std"]), 32),
+    ):
+        shared, plain, game = both_ways(built(Layers(pool=pool, width=width)), graph())
+        assert game.sharing.used, (pool, game.sharing)
+        assert_same(shared, plain)
+        assert all(not module._forward_pre_hooks for module in game.model.modules())
+
+
+# -- what falls back -------------------------------------------------------------------------------
+
+
+class Normed(Layers):
+    def __init__(self, norm: nn.Module) -> None:
+        super().__init__(pool=global_max_pool)
+        self.norm = norm
+
+    def between(self, hidden: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return self.norm(hidden, batch)
+
+
+class VirtualNode(Layers):
+    def between(self, hidden: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return hidden + global_add_pool(hidden, batch)[batch]
+
+
+class Attention(Layers):
+    """Every node attends to all nodes of its graph."""
+
+    def between(self, hidden: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        scores = (hidden @ hidden.t()).masked_fill(batch[:, None] != batch, -torch.inf)
+        return scores.softmax(dim=1) @ hidden
+
+
+class Selecting(Layers):
+    def __init__(self, pooling: nn.Module) -> None:
+        super().__init__()
+        self.pooling = pooling
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        hidden, *_, batch, _, _ = self.pooling(self.first(x), edge_index, batch=batch)[:6]
+        return self.head(global_mean_pool(hidden, batch))
+
+
+class FromPositions(Layers):
+    """Draws its own edges between nodes that lie close."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        near = (torch.cdist(x, x) < 2) & (batch[:, None] == batch)
+        return super().forward(x, near.nonzero().t(), batch)
+
+
+class HiddenRound(Layers):
+    """One more round of messages than its layers show."""
+
+    def between(self, hidden: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return hidden.index_add(0, edge_index[1], hidden[edge_index[0]]).tanh()
+
+
+class OutDegrees(Layers):
+    def between(self, hidden: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return hidden * degree(edge_index[0], len(hidden))[:, None]
+
+
+class Undirected(Layers):
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return super().forward(x, to_undirected(edge_index, num_nodes=len(x)), batch)
+
+
+class Dense(Layers):
+    """Multiplies by the adjacency matrix of the whole batch, edges counted once."""
+
+    def between(self, hidden: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        matrix = hidden.new_zeros(len(hidden), len(hidden))
+        matrix[edge_index[0], edge_index[1]] = 1
+        return (matrix @ hidden).tanh()
+
+
+class Padded(Layers):
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        from torch_geometric.utils import to_dense_batch
+
+        dense, mask = to_dense_batch(self.first(x), batch)
+        return self.head(dense.sum(dim=1) / mask.sum(dim=1, keepdim=True))
+
+
+class Pointers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = GCN(FEATURES, 8, CLASSES)
+
+    def forward(self, data: Data) -> Tensor:
+        found = self.net(data.x, data.edge_index, data.batch)
+        return found + 0.1 * data.ptr.diff()[:, None]
+
+
+MORE = "depends on more than the messages"
+BATCH = "uses batch for more than a readout"
+FALLING_BACK: dict[str, tuple[Any, str]] = {
+    "GraphNorm": (lambda: Normed(pyg.GraphNorm(8)), BATCH),
+    "PairNorm": (lambda: Normed(pyg.PairNorm()), BATCH),
+    "LayerNorm over the graph": (lambda: Normed(pyg.LayerNorm(8)), BATCH),
+    "InstanceNorm": (lambda: Normed(pyg.InstanceNorm(8)), BATCH),
+    "GraphSizeNorm": (lambda: Normed(pyg.GraphSizeNorm()), BATCH),
+    "a virtual node": (VirtualNode, BATCH),
+    "global attention": (Attention, BATCH),
+    "TopKPooling": (lambda: Selecting(pyg.TopKPooling(8)), BATCH),
+    "edges from positions": (FromPositions, BATCH),
+    "a hidden round": (HiddenRound, MORE),
+    "degrees of sources": (OutDegrees, MORE),
+    "to_undirected": (Undirected, MORE),
+    "a dense adjacency": (Dense, MORE),
+    "ChebConv": (lambda: Layers(pyg.ChebConv(8, 8, 3)), MORE),
+    "DirGNNConv": (lambda: Layers(pyg.DirGNNConv(pyg.SAGEConv(8, 8))), MORE),
+    "flows of both kinds": (
+        lambda: Layers(pyg.SAGEConv(8, 8), pyg.SAGEConv(8, 8, flow="target_to_source")),
+        "both ways",
+    ),
+    "padding": (Padded, BATCH),
+    "ptr": (Pointers, BATCH),
+}
+
+
+@pytest.mark.parametrize("name", FALLING_BACK)
+def test_models_that_must_not_share(name: str) -> None:
+    make, reason = FALLING_BACK[name]
+    model = built(make())
+    data = Data(x=graph(distinct=True).x, edge_index=graph().edge_index)
+    shared, plain, game = both_ways(model, data)
+    assert not game.sharing.used
+    assert reason in game.sharing.reason
+    assert (game.sharing.nodes, game.sharing.states) == (0, 0)
+    assert_same(shared, plain, 1e-6)
+    # everything again for a second question, and no second attempt
+    assert_same(game(~np.eye(13, dtype=bool)), GNNGame(model, data, **RAW)(~np.eye(13, dtype=bool)))
+    with pytest.raises(ValueError, match="share=True: coalitions cannot share embeddings: "):
+        GNNGame(model, data, **RAW, share=True)(game.graph.connected_coalitions())
+
+
+def test_what_is_known_without_running_the_model() -> None:
+    data, model = graph(), built(GCN(FEATURES, 8, CLASSES))
+    named = one_by_one.graph("ring")
+
+    def alone(x: Tensor, edge_index: Tensor) -> Tensor:
+        return model(x, edge_index)
+
+    def pairs(x: Tensor, edge_index: Tensor, batch: Tensor, pair_index: Tensor) -> Tensor:
+        return model(x, edge_index, batch)
+
+    for arguments, options, reason in (
+        ((alone, data), {}, "does not take batch"),
+        ((model, data), {"batch_nodes": 1}, "batch_nodes=1"),
+        ((model, data), {"removal": lambda data, inside: data}, "removal of your own"),
+        ((pairs, named), {}, "names nodes"),
+        ((torch.compile(model, disable=True), data), {}, ""),
+        ((model, data), {"share": False}, "share=False"),
+    ):
+        game = GNNGame(*arguments, **options)
+        assert reason in game.sharing.reason
+        assert not game.sharing.used
+        if reason and "share" not in options:
+            with pytest.raises(ValueError, match="share=True: coalitions cannot share"):
+                GNNGame(*arguments, **options, share=True)
+    for wrong in ("yes", None, 1, "True"):
+        with pytest.raises(ValueError, match=r"share must be 'auto', True or False \(got"):
+            GNNGame(model, data, share=wrong)  # type: ignore[arg-type]
+
+
+def test_where_it_is_not_worth_it() -> None:
+    model, data = built(GCN(FEATURES, 8, CLASSES)), graph()
+    few = ~np.eye(13, dtype=bool)
+    game = GNNGame(model, data, **RAW)
+    expected = game(few)
+    assert game.sharing == Sharing(reason="there are few coalitions")
+    forced = GNNGame(model, data, **RAW, share=True)
+    assert_same(forced(few), expected)
+    assert forced.sharing.used
+    everybody = torch.combinations(torch.arange(13)).t()
+    dense = Data(
+        x=torch.randn(13, FEATURES), edge_index=torch.cat([everybody, everybody.flip(0)], 1)
+    )
+    rows = np.random.default_rng(0).random((700, 13)) < 0.5
+    shared, plain, game = both_ways(model, dense, rows)
+    assert "little is shared" in game.sharing.reason
+    assert_same(shared, plain, 1e-6)
+
+
+# -- what goes wrong later -------------------------------------------------------------------------
+
+
+class Late(Layers):
+    """A layer that is random, or looks at the size of what it is given, from some call on."""
+
+    def __init__(self, calls: int, *, drawn: bool) -> None:
+        super().__init__()
+        self.calls, self.drawn = calls, drawn
+
+    def between(self, hidden: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        self.calls -= 1
+        if self.calls > 0:
+            return hidden
+        if self.drawn:
+            return hidden + 0.1 * torch.randn_like(hidden)
+        return hidden * (1 + len(hidden) / 1000)
+
+
+def test_a_global_operation_that_shows_late_is_recomputed() -> None:
+    model, data = built(Late(12, drawn=False)), graph()
+    game = GNNGame(copy.deepcopy(model), data, **RAW, batch_nodes=40)
+    rows = game.graph.connected_coalitions()
+    # the ordinary path meets the operation as well, and turns to one coalition at a time
+    with pytest.warns(UserWarning, match="mixes the graphs"):
+        found = game(rows)
+    assert not game.sharing.used
+    assert MORE in game.sharing.reason
+    model.calls = 0
+    np.testing.assert_allclose(found, GNNGame(model, data, **RAW, batch_nodes=1)(rows), atol=1e-6)
+    assert game.evaluations == len(rows)
+
+
+def test_randomness_that_shows_late_is_refused() -> None:
+    game = GNNGame(built(Late(12, drawn=True)), graph(), **RAW, batch_nodes=40)
+    with pytest.raises(ValueError, match="different outputs for the same graph"):
+        game(game.graph.connected_coalitions())
+    assert not game.sharing.used
+
+
+def test_worths_that_were_given_out_are_taken_back_by_an_error() -> None:
+    game = GNNGame(built(Layers()), graph(), **RAW, batch_nodes=40)
+    rows = np.random.default_rng(0).random((1_500, 13)) < 0.6
+    expected = GNNGame(game.model, graph(), **RAW, share=False)(rows)
+    assert_same(game(rows[:700]), expected[:700])
+    assert game.sharing.used
+    game._shared._bits = np.uint64(1)  # from now on states are taken for each other
+    with pytest.raises(BatchMixing, match="only after some worths had been given out"):
+        game(rows)
+    assert game.evaluations == 0
+    assert not game.sharing.used
+    assert_same(game(rows), expected, 1e-6)
+
+
+@pytest.mark.parametrize("bits", [0, 1, 3, 7])
+def test_states_that_are_taken_for_each_other_are_found_out(bits: int) -> None:
+    game = GNNGame(built(GIN(FEATURES, 8, CLASSES)), graph(), **RAW)
+    game._shared._bits = np.uint64(bits)
+    rows = game.graph.connected_coalitions()
+    assert_same(game(rows), GNNGame(game.model, graph(), **RAW, share=False)(rows), 1e-6)
+    assert not game.sharing.used
+    assert game.sharing.reason
+
+
+class Undefined(Layers):
+    """Not a number for graphs without node 0, which alone has the first feature."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        found = super().forward(x, edge_index, batch)
+        has = global_max_pool(x[:, :1].double(), batch) > 0.5
+        return found.masked_fill(~has, float("nan"))
+
+
+def test_outputs_that_are_not_numbers() -> None:
+    data, model = graph(), built(Undefined())
+    data.x = torch.eye(FEATURES)[[0, *[1, 2, 3] * 4]]
+    rows = GNNGame(model, data, **RAW).graph.connected_coalitions()
+    for share in (False, "auto"):
+        game = GNNGame(model, data, **RAW, share=share)
+        with pytest.raises(ValueError, match=r"gives a worth of \[nan, nan, nan\]; fallback=..."):
+            game(rows)
+    shared, plain, game = both_ways(model, data, rows, fallback=-1.0)
+    assert game.sharing.used
+    assert (plain == -1).all(axis=1).sum() > 50
+    assert_same(shared, plain)
+
+
+@pytest.mark.parametrize("readout", ["sum", "max", "mean"])
+def test_a_node_that_is_not_a_number(readout: str) -> None:
+    data, model = graph(distinct=True), built(GCN(FEATURES, 8, CLASSES, readout=readout))
+    data.x[4] = float("nan")
+    rows = GNNGame(model, data, **RAW, lazy=True).graph.connected_coalitions()
+    shared, plain, game = both_ways(model, data, rows[:-1], fallback=0.25, lazy=True)
+    assert game.sharing.used
+    assert 0 < (plain == 0.25).all(axis=1).sum() < len(rows) - 1
+    assert_same(shared, plain)
+
+
+def test_an_interrupt_keeps_what_was_evaluated() -> None:
+    class Interrupted(Layers):
+        calls = 0
+
+        def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+            self.calls += 1
+            if self.calls == 25:
+                raise KeyboardInterrupt
+            return super().forward(x, edge_index, batch)
+
+    model, data = built(Interrupted()), graph()
+    game = GNNGame(model, data, **RAW, batch_nodes=20, share=True)
+    rows = game.graph.connected_coalitions()
+    with pytest.raises(KeyboardInterrupt):
+        game(rows)
+    assert 0 < game.evaluations < len(rows)
+    assert not model.training
+    found = game(rows)
+    assert game.sharing.used
+    assert_same(found, GNNGame(model, data, **RAW, share=False)(rows))
+
+
+# -- callers ---------------------------------------------------------------------------------------
+
+
+def test_explanations_say_what_was_shared() -> None:
+    model, data = built(GCN(FEATURES, 8, CLASSES)), graph()
+    found = explain(model, data)
+    assert isinstance(found.sharing, Sharing)
+    assert found.sharing.used
+    plain = explain(model, data, share=False)
+    assert plain.sharing == Sharing(reason="share=False")
+    torch.testing.assert_close(found.scores, plain.scores, atol=1e-6, rtol=0)
+    recorded = json.loads(json.dumps(found.to_dict()))["sharing"]
+    assert recorded == found.sharing.as_dict()
+    assert recorded["nodes"] > recorded["states"] > 0
+    (many,) = explain_many(model, [data], share=True, progress=False)
+    assert many.sharing == found.sharing
+    with pytest.raises(ValueError, match="share must be"):
+        explain(model, data, share="sometimes")  # type: ignore[arg-type]
+
+
+def test_a_share_of_the_methods_that_play_the_game() -> None:
+    model, data = built(GCN(FEATURES, 8, CLASSES)), graph()
+    for name, options in (
+        ("shapley", {"budget": 2_000}),
+        ("banzhaf", {"budget": 2_000}),
+        ("myerson", {}),
+        ("leave_one_out", {}),
+        ("single_node", {}),
+        ("local_shapley", {}),
+        ("graphsvx", {"num_samples": 2_000}),
+        ("subgraphx", {"rollouts": 3}),
+        ("gstarx", {"estimator": "subgraphs", "max_sample_size": 7}),
+    ):
+        shared = explainers.create(name, share=True, **options).explain(model, data, seed=0)
+        plain = explainers.create(name, share=False, **options).explain(model, data, seed=0)
+        assert shared.sharing.used, name
+        assert plain.sharing.reason == "share=False"
+        if shared.scores is not None:
+            torch.testing.assert_close(shared.scores, plain.scores, atol=1e-5, rtol=0)
+        else:
+            assert [one.tolist() for one in shared.sets] == [one.tolist() for one in plain.sets]
+
+
+def test_a_wrong_option_is_refused_before_anything_is_computed() -> None:
+    for name in ("gstarx", "shapley", "subgraphx", "graphsvx", "leave_one_out", "local_shapley"):
+        with pytest.raises(ValueError, match=r"share must be 'auto', True or False \(got 'no'\)"):
+            explainers.create(name, share="no")
+
+
+def test_parts_of_many_graphs_share() -> None:
+    model, graphs = built(GIN(FEATURES, 8, CLASSES)), [graph(seed=seed) for seed in range(16)]
+    for data in graphs:
+        del data.edge_weight
+    options: dict[str, Any] = {"estimator": "subgraphs", "max_sample_size": 8, "seed": 0}
+    many = explain_many(model, graphs, progress=False, **options)
+    plain = explain_many(model, graphs, progress=False, **options, share=False)
+    apart = [
+        explain(model, data, **{**options, "seed": graph_generator(0, at)}, share=False)
+        for at, data in enumerate(graphs)
+    ]
+    for shared, one, alone in zip(many, plain, apart, strict=True):
+        assert shared.sharing.used
+        assert shared.sharing.nodes > 2 * shared.sharing.states
+        assert one.sharing.reason == "share=False"
+        torch.testing.assert_close(shared.scores, one.scores, atol=1e-6, rtol=0)
+        torch.testing.assert_close(shared.scores, alone.scores, atol=1e-6, rtol=0)
+    mixing = built(Normed(pyg.GraphNorm(8)))
+    mixing.layers = nn.ModuleList([pyg.SAGEConv(8, 8)])
+    for shared in explain_many(mixing, graphs, progress=False, **options):
+        assert BATCH in shared.sharing.reason
+    split = explain_many(model, graphs, progress=False, **options, removal="split")
+    assert "share with 'remove'" in split[0].sharing.reason
+
+
+# -- any network -----------------------------------------------------------------------------------
+
+LAYERS: dict[str, Any] = {
+    "gcn": lambda: pyg.GCNConv(8, 8),
+    "gcn, no loops": lambda: pyg.GCNConv(8, 8, add_self_loops=False),
+    "gin": lambda: pyg.GINConv(nn.Linear(8, 8), train_eps=True),
+    "sage": lambda: pyg.SAGEConv(8, 8, normalize=True),
+    "gat": lambda: pyg.GATConv(8, 4, heads=2),
+    "graph": lambda: pyg.GraphConv(8, 8, aggr="max"),
+    "appnp": lambda: pyg.APPNP(2, 0.2),
+    "tag": lambda: pyg.TAGConv(8, 8, 2),
+    "cheb": lambda: pyg.ChebConv(8, 8, 2),
+    "edge": lambda: pyg.EdgeConv(nn.Linear(16, 8)),
+    "transformer": lambda: pyg.TransformerConv(8, 8),
+    "cluster": lambda: pyg.ClusterGCNConv(8, 8),
+}
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Any, Data, NDArray[np.bool_], str]:
+    """A network of some layers, a graph with loops and repeated edges, coalitions, a removal."""
+    n = draw(st.integers(2, 8))
+    node = st.integers(0, n - 1)
+    edges = draw(st.lists(st.tuples(node, node), max_size=16))
+    if draw(st.booleans()):
+        edges += [(b, a) for a, b in edges]
+    kinds = draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
+    layers = draw(st.lists(st.sampled_from(sorted(LAYERS)), min_size=0, max_size=3))
+    pool = draw(st.sampled_from([global_mean_pool, global_add_pool, global_max_pool]))
+    model = built(Layers(*[LAYERS[name]() for name in layers], pool=pool))
+    ends = torch.tensor(edges, dtype=torch.long).reshape(-1, 2).t()
+    data = Data(x=torch.eye(FEATURES, dtype=torch.float64)[kinds], edge_index=ends)
+    masks = draw(st.lists(st.integers(1, 2**n - 1), min_size=1, max_size=40))
+    rows = np.array([[mask >> i & 1 for i in range(n)] for mask in masks], dtype=np.bool_)
+    removal = draw(st.sampled_from(["remove", "split", "zero_filling"]))
+    return model.double(), data, rows, removal
+
+
+@settings(max_examples=40)
+@given(cases())
+def test_any_network_gives_the_numbers_of_single_coalitions(
+    case: tuple[Any, Data, NDArray[np.bool_], str],
+) -> None:
+    model, data, rows, removal = case
+    take = one_by_one.REMOVALS[removal]
+    with torch.no_grad():
+        expected = []
+        for row in rows:
+            part = take(data, torch.from_numpy(row.copy()))
+            zeros = torch.zeros(len(part.x), dtype=torch.long)
+            expected.append(model(part.x, part.edge_index, zeros)[0].numpy())
+    # small blocks, so that states are met in several of them
+    game = GNNGame(model, data, **RAW, removal=removal, share=True, batch_nodes=2)
+    try:
+        found = game(rows)
+    except ValueError as error:
+        assert "cannot share" in str(error)  # noqa: PT017
+        found = GNNGame(model, data, **RAW, removal=removal)(rows)
+    np.testing.assert_allclose(found, np.array(expected), atol=1e-9)

@@ -1,0 +1,137 @@
+"""States of nodes by a compiled loop are those of the definition, and blocks hold their graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from gstarx.gnn.cache import WorthCache
+from gstarx.gnn.states import Block, StateRules, StateTable, _coloring, sharing_order
+from gstarx.graphs import pack
+
+
+def by_definition(
+    edges: NDArray[np.int64],
+    node_kind: Any,
+    edge_kind: Any,
+    inside: NDArray[np.bool_],
+    rounds: int,
+    *,
+    counted: bool,
+) -> dict[int, Any]:
+    """The states of a coalition's nodes as nested tuples."""
+    nodes = np.flatnonzero(inside).tolist()
+    heard: dict[int, list[tuple[int, int]]] = {v: [] for v in nodes}
+    for number, (u, v) in enumerate(edges.T.tolist()):
+        if inside[u] and inside[v]:
+            heard[v].append((u, int(edge_kind[number])))
+    state: dict[int, Any] = {v: (int(node_kind[v]),) for v in nodes}
+    if counted:
+        state = {v: (state[v], tuple(sorted(kind for _, kind in heard[v]))) for v in nodes}
+    for _ in range(rounds):
+        state = {
+            v: (state[v], tuple(sorted(((kind, state[u]) for u, kind in heard[v]), key=repr)))
+            for v in nodes
+        }
+    return state
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> tuple[Any, ...]:
+    n = draw(st.integers(1, 7))
+    node = st.integers(0, n - 1)
+    pairs = draw(st.lists(st.tuples(node, node), max_size=14))
+    edges = np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()
+    kinds = draw(st.lists(st.integers(0, 1), min_size=n, max_size=n))
+    bonds = draw(st.lists(st.integers(0, 1), min_size=len(pairs), max_size=len(pairs)))
+    masks = draw(st.lists(st.integers(1, 2**n - 1), min_size=1, max_size=30))
+    rows = np.array([[mask >> i & 1 for i in range(n)] for mask in masks], dtype=np.bool_)
+    return edges, np.array(kinds), np.array(bonds, dtype=np.int64), rows
+
+
+def blocks(table: StateTable, rows: NDArray[np.bool_]) -> list[tuple[NDArray[np.bool_], Block]]:
+    masks = pack(rows)
+    nobody, asked, found, first = np.zeros_like(masks[:1]), np.zeros(0, dtype=np.int64), [], 0
+    while first < len(rows):
+        block = table.block(masks[first:], nobody, nobody, asked)
+        copied = Block(
+            block.coalitions, *[array.copy() for array in list(vars(block).values())[1:]]
+        )
+        found.append((rows[first : first + block.coalitions], copied))
+        first += block.coalitions
+    return found
+
+
+@given(questions(), st.integers(0, 3), st.booleans(), st.sampled_from([1, 8, 1000]))
+def test_states_are_those_of_the_definition(
+    question: tuple[Any, ...], rounds: int, counted: bool, room: int
+) -> None:
+    edges, kinds, bonds, rows = question
+    n = len(kinds)
+    colored = kinds * n + _coloring(edges, n)
+    rules = StateRules.of(edges, kinds, bonds, np.full(n, rounds), counted=counted)
+    for some, block in blocks(StateTable(rules, room, 10 * room), rows):
+        numbers: dict[int, Any] = {}
+        for c, row in enumerate(some):
+            states = by_definition(edges, colored, bonds, row, rounds, counted=counted)
+            members = block.members[block.begins[c] : block.begins[c + 1]]
+            assert len(members) == row.sum()
+            for v, number in zip(np.flatnonzero(row).tolist(), members.tolist(), strict=True):
+                # one number, one state, and the other way around
+                assert numbers.setdefault(number, states[v]) == states[v]
+                assert kinds[block.nodes[number]] == kinds[v]
+        assert len(numbers) == len(set(map(repr, numbers.values()))) == len(block.nodes)
+        # rounds of messages over the block end in the same states
+        there = by_definition(
+            block.ends,
+            colored[block.nodes],
+            bonds[block.edges],
+            np.ones(len(block.nodes), dtype=np.bool_),
+            rounds,
+            counted=counted,
+        )
+        assert {k: repr(v) for k, v in there.items()} == {k: repr(v) for k, v in numbers.items()}
+        loops = block.ends[0] == block.ends[1]
+        assert (edges[0, block.edges] == edges[1, block.edges])[loops].all()
+
+
+@given(questions())
+def test_neighbors_have_different_colors(question: tuple[Any, ...]) -> None:
+    edges, kinds, _, _ = question
+    color = _coloring(edges, len(kinds))
+    apart = edges[0] != edges[1]
+    assert (color[edges[0]] != color[edges[1]])[apart].all()
+
+
+@pytest.mark.parametrize("n", [5, 70])
+def test_the_order_holds_everybody_first_and_nobody_twice(n: int) -> None:
+    path = np.array([(i, i + 1) for i in range(n - 1)]).T
+    rows = np.random.default_rng(0).random((200, n)) < 0.5
+    rows[17] = True
+    order = sharing_order(pack(rows), path, n)
+    assert sorted(order.tolist()) == list(range(200))
+    assert rows[order[0]].all()
+    # the node in the middle decides most
+    held = rows[order][:, (n - 1) // 2]
+    assert (held[:-1] >= held[1:]).all()
+
+
+@given(st.lists(st.integers(0, 2**62), min_size=1, max_size=200, unique=True), st.randoms())
+def test_rows_of_the_cache_in_another_order(numbers: list[int], random: Any) -> None:
+    masks = np.array(numbers, dtype=np.uint64)[:, None]
+    known = len(masks) // 3
+    cache = WorthCache(1)
+    cache.rows_of(masks[:known])
+    cache.add(np.arange(known, dtype=float)[:, None])
+    cache.rows_of(masks)
+    order = list(range(len(masks) - known))
+    random.shuffle(order)
+    cache.arrange(known, np.array(order, dtype=np.int64))
+    expected = np.concatenate([np.arange(known), known + np.argsort(order)]).astype(np.int64)
+    np.testing.assert_array_equal(cache.rows_of(masks), expected)
+    np.testing.assert_array_equal(cache.masks(0, len(masks))[expected], masks)
