@@ -190,8 +190,10 @@ PUBLIC = {
     "gstarx.datasets": {
         "GraphDataset",
         "Statistics",
-        "from_csv",
+        "from_graphs",
+        "from_table",
         "load",
+        "load_source",
         "names",
         "smiles_graph",
     },

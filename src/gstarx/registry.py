@@ -163,6 +163,10 @@ class DatasetSource:
         ``"keep"`` all parts of a molecule, keep the ``"largest"`` part, or keep all and ``"warn"``.
     features
         What is read of a molecule, one of :data:`gstarx.datasets.MOLECULE_FEATURES`.
+    class_names
+        The classes of the network that is to read the graphs, in order; empty if it has none.
+        Labels are then read as these classes, or as numbers, and one that does not fit is left
+        out. ``None`` to train on the labels, which therefore have to be right.
     """
 
     name: str | None = None
@@ -179,8 +183,11 @@ class DatasetSource:
     seed: int = 0
     salts: str = "warn"
     features: str = "molecule"
+    class_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        if self.class_names is not None:  # a list, where it comes from JSON
+            object.__setattr__(self, "class_names", tuple(self.class_names))
         sources = [self.name, self.file, self.graphs]
         if sum(source is not None for source in sources) != 1:
             raise ValueError(

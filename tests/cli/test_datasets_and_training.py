@@ -257,6 +257,6 @@ def test_bad_input_is_said_in_a_line() -> None:
     assert "are a classification of 2" in refused("train", "nitro", "--task", "regression", code=2)
     assert "is a directory" in refused("train", "--file", ".")
     Path("mine.xlsx").touch()
-    assert "tables are read from" in refused("train", "mine.xlsx")
+    assert "graphs are read from" in refused("train", "mine.xlsx")
     assert "must end in .safetensors" in refused("train", "nitro", "--output", "a.pt", code=2)
     assert "nowhere.csv" in refused("train", "nowhere.csv")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -148,9 +148,9 @@ def _dataset_fields(source: DatasetSource) -> dict[str, Any]:
         return {"name": source.name, "root": source.root}
     default = DatasetSource(file=source.file, graphs=source.graphs)
     changed = {
-        field.name: getattr(source, field.name)
-        for field in fields(DatasetSource)
-        if getattr(source, field.name) != getattr(default, field.name)
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asdict(source).items()
+        if value != getattr(default, name)
     }
     return {"file": source.file, "graphs": source.graphs, "options": changed}
 

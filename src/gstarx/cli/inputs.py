@@ -145,14 +145,25 @@ class InputSelection:
             graphs=self.graphs,
             smiles_column=self.smiles_column,
             name_column=self.name_column,
-            label=self.label,
-            task=self.task,
+            label=self.label or self._target_columns,
+            task=self.network.task,
+            class_names=self.network.class_names,
             limit=self.limit,
             sample=self.sample,
             seed=self.seed,
             salts=self.salts,
             features=self._features,
         )
+
+    @property
+    def _target_columns(self) -> str | None:
+        """The columns of a table that are called like the targets of the network."""
+        from gstarx.datasets import open_table
+
+        names, path = self.network.target_names, self.file[0] if self.file else None
+        if path is None or not names or path.suffix.lower() not in TABLES or not path.is_file():
+            return None
+        return ",".join(names) if set(names) <= set(open_table(path).header) else None
 
     @property
     def _features(self) -> str:

@@ -38,8 +38,11 @@ def averages(
         return 0, []
     points = []
     for at, sparsity in enumerate(rows[0]["sparsities"]):
-        means = {name: float(np.mean([row[name][at] for row in rows])) for name in METRICS}
-        points.append({"asked_sparsity": sparsity, **means})
+        # graphs whose output is the mean of a regression have no metrics
+        defined = [row for row in rows if not np.isnan(row["harmonic_fidelity"][at])]
+        if defined:
+            means = {name: float(np.mean([row[name][at] for row in defined])) for name in METRICS}
+            points.append({"asked_sparsity": sparsity, **means})
     return len(rows), points
 
 

@@ -13,6 +13,7 @@ from gstarx.datasets.molecules import smiles_graph
 from gstarx.datasets.raw_files import archive as archive
 from gstarx.datasets.sources import from_graphs, load, load_source, names
 from gstarx.datasets.tables import UnreadableRow as UnreadableRow
+from gstarx.datasets.tables import open_table as open_table
 
 __all__ = [
     "GraphDataset",

@@ -78,6 +78,31 @@ def read_labels(
     return Labels(kind, values, target_names=tuple(columns))
 
 
+def read_known_labels(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    task: str | None,
+    class_names: Sequence[str],
+) -> Labels:
+    """The labels of graphs that a network reads, as its classes or numbers.
+
+    A cell that is no such label is none at all: the graph can be explained without it.
+    """
+    kind = task or ("classification" if class_names else _looks_like(rows))
+    if kind not in ("classification", "binary"):
+        values: list[Tensor | str] = [_numbers(row, kind) for row in rows]
+        return Labels(kind, values, target_names=tuple(columns))
+    known = {normal_label(name): at for at, name in enumerate(class_names)}
+    values = []
+    for row in rows:
+        label = normal_label(row[0])
+        if not known and label.isdigit():
+            values.append(torch.tensor([int(label)]))
+        else:
+            values.append(torch.tensor([known[label]]) if label in known else "no such class")
+    return Labels(kind, values, class_names=tuple(class_names))
+
+
 def _looks_like(rows: Sequence[Sequence[str]]) -> str:
     known = [cell for row in rows for cell in row if not _is_missing(cell)]
     numbers = [_number(cell) for cell in known]

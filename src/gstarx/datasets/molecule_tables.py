@@ -16,7 +16,7 @@ from gstarx._internal.optional import require
 from gstarx._internal.quoting import quoted
 from gstarx.datasets.cache import cached_graphs
 from gstarx.datasets.dataset import GraphDataset
-from gstarx.datasets.labels import Labels, read_labels
+from gstarx.datasets.labels import Labels, read_known_labels, read_labels
 from gstarx.datasets.molecules import MOLECULE_FEATURES, graph_or_reason, largest_part
 from gstarx.datasets.splits import split_molecules
 from gstarx.datasets.tables import Columns, TableRow, UnreadableRow, open_table, selected_rows
@@ -156,12 +156,16 @@ def read_table(
     labels = None
     if columns.labels and rows:
         cells = [[row.cells[column] for column in columns.labels] for row in rows]
-        labels = read_labels(path, columns.labels, cells, source.task)
+        if source.class_names is None:
+            labels = read_labels(path, columns.labels, cells, source.task)
+        else:
+            labels = read_known_labels(columns.labels, cells, source.task, source.class_names)
     graphs, problems = labeled_graphs(
         name or path.stem,
         rows,
         columns,
         labels,
+        optional=source.class_names is not None,
         largest=source.salts == "largest",
         features=source.features,
         progress=progress,
@@ -193,11 +197,15 @@ def labeled_graphs(
     columns: Columns,
     labels: Labels | None,
     *,
+    optional: bool = False,
     largest: bool = False,
     features: str,
     progress: bool = False,
 ) -> tuple[list[Data], list[UnreadableRow]]:
-    """The graphs of rows, with their labels and names, and the rows that gave none."""
+    """The graphs of rows, with their labels and names, and the rows that gave none.
+
+    A row without a proper label is such a row unless labels are ``optional``.
+    """
     written = [row.cells[columns.smiles] for row in rows]
     smiles = [largest_part(text) for text in written] if largest else written
     made = iter(_graphs(name, smiles, features=features, progress=progress))
@@ -206,7 +214,7 @@ def labeled_graphs(
     following = next(made, None)
     for row, text, value in zip(rows, smiles, values, strict=True):
         own_name = row.cells[columns.name] if columns.name else ""
-        reason = value if isinstance(value, str) else ""
+        reason = value if isinstance(value, str) and not optional else ""
         # equal SMILES are read alike, so what is missing shows where the two lists part
         if following is not None and following.smiles == text:
             graph, following = following, next(made, None)

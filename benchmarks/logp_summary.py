@@ -1,0 +1,88 @@
+"""Do summaries find what is known: a network that learns Crippen's logP, against his contributions.
+
+``python -m benchmarks.logp_summary [table.csv]`` trains a network on the logP that RDKit computes
+for the molecules of a table (by default those of the shipped ``nitro`` dataset), explains test
+molecules, and compares the scores of functional groups and of atoms with Crippen's contributions.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from rdkit import Chem
+from rdkit.Chem import Crippen, rdMolDescriptors
+
+from gstarx import explain
+from gstarx.datasets import from_table, load
+from gstarx.evaluation import summarize
+from gstarx.models import TrainingSettings, train
+
+
+def table_of(path: str | None, folder: Path) -> Path:
+    """A table of molecules and their logP."""
+    if path is None:
+        smiles = [graph.smiles for graph in load("nitro")]
+    else:
+        smiles = [graph.smiles for graph in from_table(path, label=None)]
+    made = folder / "logp.csv"
+    with made.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["smiles", "logP"])
+        for text in smiles:
+            writer.writerow([text, Crippen.MolLogP(Chem.MolFromSmiles(text))])
+    return made
+
+
+def contributions(smiles: str) -> np.ndarray:
+    """Crippen's contribution of every heavy atom, its hydrogens included."""
+    molecule = Chem.AddHs(Chem.MolFromSmiles(smiles))
+    of_atoms = np.array([pair[0] for pair in rdMolDescriptors._CalcCrippenContribs(molecule)])
+    heavy = Chem.MolFromSmiles(smiles).GetNumAtoms()
+    total = of_atoms[:heavy].copy()
+    for atom in list(molecule.GetAtoms())[heavy:]:
+        total[atom.GetNeighbors()[0].GetIdx()] += of_atoms[atom.GetIdx()]
+    return total
+
+
+def main() -> None:
+    """Print how well scores agree with Crippen's contributions."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = table_of(sys.argv[1] if len(sys.argv) > 1 else None, Path(folder))
+        dataset = from_table(path, label="logP", task="regression")
+    settings = TrainingSettings(epochs=150, learning_rate=3e-3, patience=30)
+    result = train("gin", dataset, settings=settings, progress=True)
+    print("R2 by split:", {part: round(own["r2"], 3) for part, own in result.metrics.items()})
+    graphs = dataset.split("test")[:100]
+    for value in ("hn", "shapley", "banzhaf"):
+        found = [
+            explain(result.model, graph, mode="regression", value=value, budget=3_000, seed=0)
+            for graph in graphs
+        ]
+        truth = [contributions(graph.smiles) for graph in graphs]
+        of_atoms = [
+            np.corrcoef(own.node_scores, true)[0, 1]
+            for own, true in zip(found, truth, strict=True)
+            if np.std(true) > 0
+        ]
+        options = {"by": "functional_groups", "mode": "regression"}
+        rows = {row.name: row for row in summarize(graphs, found, **options)}
+        true_rows = summarize(graphs, truth, **options)
+        both = [(rows[row.name].mean, row.mean, row.name) for row in true_rows if row.graphs > 5]
+        ours, theirs = np.array([pair[0] for pair in both]), np.array([pair[1] for pair in both])
+        signs = np.mean(np.sign(ours) == np.sign(theirs))
+        of_groups = np.corrcoef(ours, theirs)[0, 1]
+        print(
+            f"{value}: correlation with the contributions of atoms, mean over molecules "
+            f"{np.mean(of_atoms):.3f}; of {len(both)} groups {of_groups:.3f}, "
+            f"{signs:.0%} of their signs agree"
+        )
+        for mine, crippen, name in both:
+            print(f"    {name:24} {mine:+.3f}   Crippen {crippen:+.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""A new user's path: an own table or model, from the file to the report."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gstarx import runs
+from gstarx.datasets import load
+from tests.cli.commands import environment, found, gstarx, refused
+
+Crippen = pytest.importorskip("rdkit.Chem.Crippen", reason="needs the molecules extra")
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "own_data.md"
+#: Rows that cannot be read, by their place in the table.
+BAD = {3: ("open ring", "C1CC"), 9: ("valence", "CN(C)(C)C"), 20: ("nothing", "")}
+
+
+@pytest.fixture(autouse=True)
+def _own_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``molecules.csv`` in the working directory: 60 molecules with names, three of them bad."""
+    from rdkit import Chem
+
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    monkeypatch.delitem(sys.modules, "my_project", raising=False)
+    with open("molecules.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["name", "smiles", "toxic", "logP", "oxygen", "chlorine"])
+        for at, graph in enumerate(load("nitro")[:57]):
+            if at in BAD:
+                writer.writerow([*BAD[at], 1, 0.5, 0, 1])
+            value = Crippen.MolLogP(Chem.MolFromSmiles(graph.smiles))
+            chlorine = "" if at % 7 == 0 else int("Cl" in graph.atoms)
+            row = [f"molecule {at}", graph.smiles, int(graph.y), round(value, 4)]
+            writer.writerow([*row, int("O" in graph.atoms), chlorine])
+
+
+def commands(text: str) -> list[list[str]]:
+    blocks = re.findall(r"^```bash\n(.*?)^```", text, re.M | re.S)
+    return [shlex.split(line)[1:] for block in blocks for line in block.splitlines()]
+
+
+def test_from_a_table_to_a_report() -> None:
+    weights = ("--weights", "own.safetensors")
+    limit = ("--file", "molecules.csv", "--limit", "5", "-e", "single_node")
+    done = gstarx(
+        "train", "molecules.csv", "--label", "logP", "--epochs", "1", "--output", weights[1]
+    )
+    assert "3 of 60 molecules were skipped" in done.stderr
+    assert "line 5 (open ring): unclosed ring: 'C1CC'" in done.stderr
+    (_, first, *_) = found("explain", *limit, *weights)
+    assert first["graph"] == "molecule 0"
+    assert first["target_name"] == "logP"
+    with open("molecules.csv", newline="") as file:
+        assert first["label"] == pytest.approx(float(next(csv.DictReader(file))["logP"]))
+    content = found("evaluate", *limit, *weights, "--workers", "1", "--store", "mine")
+    assert content["skipped"] == 1
+    assert content["runs"][0]["explained"] == 4
+    assert [run["explainer"] for run in content["references"]] == ["random", "best_found"]
+    found("report", "--store", "mine", "--output", "mine.html")
+    assert "molecule 3" in Path("mine.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_commands_on_the_page_run() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    (project,) = re.findall(r"^```python\n(# my_project.py\n.*?)^```", text, re.M | re.S)
+    Path("my_project.py").write_text(project)
+    for arguments in commands(text):
+        done = gstarx(*arguments)
+        assert done.stdout, arguments
+        if "molecules.csv" in arguments and "--limit" not in arguments:
+            assert "3 of 60 molecules were skipped" in done.stderr
+            assert "line 5 (open ring): unclosed ring: 'C1CC'" in done.stderr
+    with open("scores.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["graph"] for row in rows} == {"molecule 0", "molecule 1", "molecule 2"}
+    assert all(row["score"] for row in rows)
+    page = Path("mine.html").read_text(encoding="utf-8")
+    assert "molecule 3" in page
+    rows = runs.read("mine").to_pylist()
+    assert {row["name"] for row in rows} == {f"molecule {at}" for at in (0, 1, 2, 3)}
+    assert all(row["smiles"] for row in rows)
+
+
+def test_strict_says_that_rows_were_skipped_and_does_the_rest() -> None:
+    arguments = ("explain", "--file", "molecules.csv", "--limit", "5", "-e", "single_node")
+    records = json.loads(gstarx(*arguments, "--strict", "--json", code=3).stdout)
+    assert [record.get("error") for record in records] == ["skipped: unclosed ring", *[None] * 4]
+    assert records[0]["line"] == 5
+    assert records[0]["graph"] == "open ring"
+
+
+def test_a_million_rows_are_not_read_for_ten() -> None:
+    with open("long.csv", "w") as file:
+        file.write("smiles,label\n" + "CCO,1\n" * 10**6)
+    start = time.process_time()
+    records = found("explain", "--file", "long.csv", "--limit", "10", "-e", "single_node")
+    taken = time.process_time() - start
+    assert len(records) == 10
+    Path("short.csv").write_text("smiles,label\n" + "CCO,1\n" * 10)
+    start = time.process_time()
+    found("explain", "--file", "short.csv", "--head", "10", "-e", "single_node")
+    assert taken < 3 * (time.process_time() - start) + 1
+
+
+def test_a_sample_depends_on_the_seed() -> None:
+    common = ("explain", "--file", "molecules.csv", "--sample", "4", "-e", "random")
+
+    def names(seed: int) -> list[str]:
+        return [record["graph"] for record in found(*common, "--seed", seed)]
+
+    assert names(1) == names(1) != names(2)
+    assert len(names(1)) == 4
+    assert "--limit or --sample" in refused(*common, "--limit", "3", code=2)
+
+
+def test_labels_that_the_network_does_not_know_cost_no_row() -> None:
+    Path("some.csv").write_text("smiles,label\nCCO,1\nCC,perhaps\nCCC,\nCCCC,0\n")
+    records = found("explain", "--file", "some.csv", "-e", "single_node")
+    assert [record["label"] for record in records] == [1, None, None, 0]
+
+
+def test_classes_are_numbered_as_the_network_numbers_them() -> None:
+    """Two of three classes in the rows that are read do not become the classes 0 and 1."""
+    lines = ["smiles,label"]
+    for at in range(1, 13):
+        lines += [f"{'C' * at}O,a", f"{'C' * at}N,b", f"{'C' * at}Cl,c"]
+    Path("three.csv").write_text("\n".join(lines))
+    gstarx("train", "three.csv", "--epochs", "1", "--output", "three.safetensors")
+    Path("rest.csv").write_text("smiles,label\nCCN,b\nCCCl,c\nCCC,d\n")
+    arguments = ("--file", "rest.csv", "--weights", "three.safetensors", "-e", "single_node")
+    records = found("explain", *arguments)
+    assert [record["label"] for record in records] == [1, 2, None]
+    assert records[0]["prediction"]["name"] in ("a", "b", "c")
+
+
+def test_salts() -> None:
+    Path("salts.csv").write_text("smiles,name\nCC(=O)[O-].[NH4+],salt\nCCO,ethanol\n")
+    arguments = ("explain", "--file", "salts.csv", "-e", "leave_one_out")
+    done = gstarx(*arguments)
+    assert "1 molecule has several parts (salts or mixtures), such as 'salt'" in done.stderr
+    assert gstarx(*arguments, "--salts", "keep").stderr == ""
+    kept = found(*arguments, "--salts", "largest")
+    assert kept[0]["smiles"] == "CC(=O)[O-]"
+    hn = gstarx("explain", "--file", "salts.csv", "--limit", "1").stdout
+    assert "the scores sum to" in " ".join(hn.split())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty"),
+        ("a,b\n1,2\n", "has no column 'smiles'"),
+        ("smiles\nC1CC\nxx\n", "holds no molecule that can be read: line 2: unclosed ring"),
+        ("smiles\n", "holds no molecules"),
+    ],
+)
+def test_a_table_that_cannot_be_used(content: str, message: str) -> None:
+    Path("bad.csv").write_text(content)
+    for command in ("explain", "compare", "evaluate", "report", "summarize"):
+        assert message in refused(command, "--file", "bad.csv")
+
+
+def test_weights_for_other_features() -> None:
+    said = refused("evaluate", "--file", "molecules.csv", "--weights", "none.safetensors")
+    assert "no file of weights" in said
+    said = refused("explain", "--file", "molecules.csv", "--model", "motifs", "--limit", "2")
+    assert "takes 10 features a node" in said
+
+
+@pytest.mark.slow
+def test_an_evaluation_that_is_killed_goes_on() -> None:
+    gstarx(
+        "train", "molecules.csv", "--label", "toxic", "--epochs", "2", "--output", "t.safetensors"
+    )
+    arguments = [
+        *("evaluate", "--file", "molecules.csv", "--weights", "t.safetensors", "-e", "shapley"),
+        *("-o", "budget=3000", "--no-references", "--workers", "2", "--store", "kept"),
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gstarx", *arguments], env=environment(), start_new_session=True
+    )
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        if any(path.stat().st_size for path in Path("kept").rglob("journal-*.jsonl")):
+            break
+        time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    content = found(*arguments)
+    (run,) = content["runs"]
+    assert run["graphs"] == 57
+    assert run["found"] + run["done"] == 57
+    assert run["found"] > 0
+    alone = found(*arguments[:-1], "alone")
+    best, other = run["best"], alone["runs"][0]["best"]
+    assert best == pytest.approx(other)
