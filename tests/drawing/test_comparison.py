@@ -111,6 +111,7 @@ def test_a_name_is_shown_as_text() -> None:
         ({}, {}, ValueError, "at least one explainer"),
         ({"a": [1]}, {}, ValueError, r"shape \(2,\)"),
         ({"a": [1, 2]}, {"scale": "mine"}, ValueError, "'picture', 'common', or a number"),
+        ({"a": [1, 2]}, {"colums": 2}, TypeError, r"for metrics \(got 'colums'\)"),
         ({"a": [1, 2]}, {"columns": 0}, ValueError, "columns must be at least 1"),
         ({"a": [1, 2]}, {"model": torch.nn.Identity()}, TypeError, "not a SMILES"),
     ],

@@ -19,6 +19,8 @@ from gstarx.drawing.svg import INK, MUTED, WARNING, element, fitted, group, labe
 from gstarx.metrics import Faithfulness, evaluate_many, selection_size
 
 SCALES = ("picture", "common")
+#: What metrics may be told.
+_TASK = ("target", "removal", "mode", "return_type", "keywords", "reference")
 #: What is said about an explanation that does worse than no explanation.
 WORSE = "worse than a random selection: do not use this"
 _ROOM = 1180.0
@@ -83,7 +85,7 @@ def compare(
     seed
         Of the layout of a graph, and of random selections.
     **task
-        ``target``, ``removal``, ``mode``, ``return_type``, ``keywords`` and the like, for the
+        ``target``, ``removal``, ``mode``, ``return_type``, ``keywords`` and ``reference``, for the
         metrics, as for :func:`gstarx.metrics.evaluate`.
 
     Examples
@@ -95,6 +97,9 @@ def compare(
     if isinstance(scale, str) and scale not in SCALES:
         valid = ", ".join(map(repr, SCALES))
         raise ValueError(f"scale must be one of {valid}, or a number (got {scale!r})")
+    unknown = sorted(set(task) - set(_TASK))
+    if unknown:  # also where no model is given and nothing is done with them
+        raise TypeError(f"compare() takes {', '.join(_TASK)} for metrics (got {unknown[0]!r})")
     if not results:
         raise ValueError("results must name at least one explainer (got none)")
     if columns is not None and columns < 1:

@@ -15,6 +15,8 @@ LINE = "#d5dae0"
 CARD = "#ffffff"
 #: For what the reader must not overlook; neither of the colors of scores.
 WARNING = "#8f1d5b"
+#: Light enough for letters above it.
+_HATCH = "#98a2ac"
 
 #: Widths of letters as shares of the font size, for a sans-serif of ordinary width.
 _NARROW = dict.fromkeys("ijl|!.,;:'`", 0.3) | dict.fromkeys('ftrI()[]{}"-/\\ *', 0.38)
@@ -160,4 +162,4 @@ def hatched_box(left: float, top: float, width: float, height: float, *, step: f
 
 def _hatching(lines: list[tuple[float, float, float, float]]) -> str:
     path = "".join(f"M{number(a)} {number(b)}L{number(c)} {number(d)}" for a, b, c, d in lines)
-    return element("path", d=path, stroke=MUTED, stroke_width=0.9, pointer_events="none")
+    return element("path", d=path, stroke=_HATCH, stroke_width=0.9, pointer_events="none")
