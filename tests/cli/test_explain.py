@@ -23,6 +23,7 @@ FIELDS = {
     "target": (int, type(None)),
     "label": (int, type(None)),
     "nodes": list,
+    "groups": list,
     "smiles": (str, type(None)),
     "target_name": (str, type(None)),
     "worth": (float, type(None)),

@@ -68,6 +68,7 @@ class Record:
             "target_name": self.output_name(kept["target"]),
             "label": self._label(),
             "nodes": self._nodes(),
+            "groups": self._groups(),
             "metrics": None if self.metrics is None else asdict(self.metrics),
             "worth": self._worth("worth"),
             "component_worth": self._worth("component_worth"),
@@ -123,6 +124,18 @@ class Record:
             for node in range(len(labels))
         ]
 
+    def _groups(self) -> list[dict[str, Any]]:
+        """Functional groups of a molecule with the sums of their atoms' scores."""
+        from gstarx.drawing import group_scores
+
+        scores = self.explanation.node_scores
+        if scores is None or not isinstance(self.subject.data.get("smiles"), str):
+            return []
+        return [
+            {"name": group.name, "atoms": list(group.atoms), "score": group.score}
+            for group in group_scores(scores.numpy(), self.subject.data)
+        ]
+
     def show(self) -> None:
         """Print the explanation for the terminal."""
         console, explanation = out(), self.explanation
@@ -146,6 +159,9 @@ class Record:
                 )
             )
             console.print(f"* {kept} kept at sparsity {self.sparsity:g}: {shown}")
+        if groups := self._groups():
+            shown = ", ".join(f"{group['name']} {group['score']:+.4f}" for group in groups)
+            console.print(f"Functional groups, as sums of their atoms' scores: {shown}")
         worth, parts = self._worth("worth"), self._worth("component_worth")
         scores = self.explanation.node_scores
         total = 0.0 if scores is None else float(scores.sum())
