@@ -187,12 +187,13 @@ def _add_run(api: APIRouter, service: ExplorerService) -> None:
             "graph", "nodes", "fidelity", "inverse_fidelity", "harmonic_fidelity"
         ] = "graph",
         order: Literal["asc", "desc"] = "asc",
+        search: Annotated[str, Query(max_length=200)] = "",
         offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
         limit: Annotated[int, Query(ge=1, le=max_limit)] = min(50, max_limit),
     ) -> Response:
         """The graphs of the run with the metrics of every explainer, page by page."""
         view = {"sparsity": sparsity, "run": run, "filter": filter, "sort": sort}
-        page = {"order": order, "offset": offset, "limit": limit}
+        page = {"order": order, "search": search, "offset": offset, "limit": limit}
         return _json(await service.query_client.ask("rows", **view, **page))
 
 
