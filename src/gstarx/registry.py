@@ -118,11 +118,15 @@ class ModelSource:
         ``.pth``, or the state dictionary of a custom model; or ``None``.
     dataset
         For a custom model: the dataset whose features it reads.
+    task
+        What the model does, one of :data:`TASKS`; by default what its file says, or else
+        ``"classification"``.
     """
 
     model: str | None = None
     weights: Path | None = None
     dataset: str | None = None
+    task: str | None = None
 
 
 @dataclass(frozen=True)

@@ -80,9 +80,9 @@ def _write_sdf(path: Path, records: list[Mapping[str, Any]]) -> None:
     depict = require("rdkit.Chem.rdDepictor", extra="molecules")
     blocks = []
     for record in records:
-        molecule = chem.MolFromSmiles(record.get("smiles") or "")
-        if record.get("error") is not None or molecule is None or not molecule.GetNumAtoms():
+        if record.get("error") is not None or not record["smiles"]:
             continue
+        molecule = chem.MolFromSmiles(record["smiles"])
         depict.Compute2DCoords(molecule)
         molecule.SetProp("_Name", str(record["graph"]))
         for name, value in _molecule_tags(record).items():
@@ -104,9 +104,10 @@ def _write_sdf(path: Path, records: list[Mapping[str, Any]]) -> None:
 
 def _molecule_tags(record: Mapping[str, Any]) -> dict[str, str]:
     """The data items of a molecule; the highlights are what drawing programs take."""
-    from gstarx.drawing import score_colors
+    from gstarx.drawing import score_color
 
     scores = [node["score"] or 0.0 for node in record["nodes"]]
+    limit = max(map(abs, scores), default=0.0) or 1.0
     selected = [str(node["index"]) for node in record["nodes"] if node["selected"]]
     tags = {
         "smiles": str(record["smiles"]),
@@ -114,7 +115,7 @@ def _molecule_tags(record: Mapping[str, Any]) -> dict[str, str]:
         "target": str(record["target_name"] or record["target"]),
         "prediction": str(explained_output(record)),
         "highlight_atoms": " ".join(selected),
-        "highlight_colors": " ".join(score_colors(scores)),
+        "highlight_colors": " ".join(score_color(score, limit) for score in scores),
     }
     if record["metrics"] is not None:
         tags["H-fidelity"] = f"{record['metrics']['harmonic_fidelity']:.4f}"

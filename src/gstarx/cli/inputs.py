@@ -193,19 +193,19 @@ class InputSelection:
         own = self.source is not None and self.source.name is None
         return list(self.loaded.unreadable) if own and self.loaded is not None else []
 
-    @property
+    @cached_property
     def output_names(self) -> tuple[str, ...]:
         """What the classes or targets are called, where that is known."""
         network = self.network
         names = network.target_names or network.class_names
-        if names or self.network.task in ("multilabel", "regression"):
+        if names or network.task in ("multilabel", "regression"):
             return names
+        if self.dataset is not None:
+            return () if self.loaded is None else self.loaded.class_names
         trained_on = DATASETS.get(network.dataset or "")
-        if self.dataset is None and trained_on is not None and trained_on.classes:
-            return trained_on.classes
-        if self.dataset is None and (trained_on is None or not trained_on.shipped):
-            return ()
-        return () if self.loaded is None else self.loaded.class_names
+        if trained_on is None or trained_on.classes or not trained_on.shipped:
+            return () if trained_on is None else trained_on.classes
+        return load_dataset(DatasetSource(name=trained_on.name)).class_names
 
     def subjects(self) -> list[Subject]:
         """The graphs; what could not be read is said on stderr."""

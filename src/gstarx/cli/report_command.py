@@ -132,7 +132,7 @@ def gathered(
         target=targets[0],
         mode=inputs.mode,
         return_type=inputs.return_type,
-        reference=inputs.reference,
+        **({} if inputs.reference is None else {"reference": inputs.reference}),
         progress=show_progress(),
     )
 

@@ -15,7 +15,10 @@ from gstarx.metrics import METRICS
 
 #: The metrics that printed tables show.
 SHOWN = ("fidelity", "inverse_fidelity", "harmonic_fidelity", "sparsity")
-_PLAIN = ("run", "dataset", "split", "graph", "explainer", "num_nodes", "target", "exact")
+_PLAIN = (
+    *("run", "dataset", "split", "graph", "name", "smiles", "explainer", "num_nodes", "target"),
+    "exact",
+)
 _TIMES = ("evaluations", "cpu_seconds")
 
 
@@ -58,12 +61,12 @@ def as_text(rows: list[Mapping[str, Any]], suffix: str) -> str:
     """Rows of a store as the text of a file.
 
     JSON holds everything, a row per graph. CSV has a line for every graph and sparsity, with all
-    metrics, and a line with the error for a graph that failed.
+    scores and metrics, and a line with the error for a graph that failed.
     """
     if suffix == ".json":
         return as_json(rows) + "\n"
     text = io.StringIO()
-    names = [*_PLAIN, *_TIMES, "asked_sparsity", *METRICS, "selected", "error"]
+    names = [*_PLAIN, *_TIMES, "scores", "asked_sparsity", *METRICS, "selected", "error"]
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     for row in rows:
@@ -71,6 +74,7 @@ def as_text(rows: list[Mapping[str, Any]], suffix: str) -> str:
         if row["error"] is not None:
             writer.writerow(plain)
             continue
+        plain["scores"] = " ".join(map(str, row["scores"] or ()))
         for at, sparsity in enumerate(row["sparsities"]):
             metrics = {name: row[name][at] for name in METRICS}
             nodes = " ".join(map(str, row["selected"][at]))

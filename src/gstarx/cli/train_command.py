@@ -20,7 +20,7 @@ from gstarx.cli.console import (
     writable,
 )
 from gstarx.cli.options import AsJson, Data, Seed, complete_dataset, examples
-from gstarx.registry import DATASETS
+from gstarx.registry import DATASETS, DatasetSource
 
 if TYPE_CHECKING:
     from gstarx.datasets import GraphDataset
@@ -87,11 +87,11 @@ def train(
 
 def _loaded(name: str, root: Path | None, smiles: str, label: str) -> GraphDataset:
     from gstarx import datasets
-    from gstarx.cli.graphs import load_dataset
+    from gstarx.cli.inputs import load_dataset
 
     if name.endswith(".csv"):
         return datasets.from_table(name, smiles=smiles, label=label)
-    return load_dataset(name, root)
+    return load_dataset(DatasetSource(name=name, root=None if root is None else str(root)))
 
 
 def _trained(

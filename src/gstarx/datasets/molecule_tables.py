@@ -20,6 +20,7 @@ from gstarx.datasets.labels import Labels, read_labels
 from gstarx.datasets.molecules import MOLECULE_FEATURES, graph_or_reason, largest_part
 from gstarx.datasets.splits import split_molecules
 from gstarx.datasets.tables import Columns, TableRow, UnreadableRow, open_table, selected_rows
+from gstarx.registry import DatasetSource
 
 _LOG = logging.getLogger(__name__)
 
@@ -99,42 +100,80 @@ def from_table(
     Needs RDKit: ``pip install 'gstarx[molecules]'``. Graphs are kept on disk, see
     :func:`gstarx.datasets.cache.cached_graphs`.
     """
-    path = Path(path)
-    if salts not in ("keep", "largest", "warn"):
-        raise ValueError(f"salts must be one of 'keep', 'largest', 'warn' (got {salts!r})")
-    if features not in MOLECULE_FEATURES:
+    dataset = read_table(
+        DatasetSource(
+            file=os.fspath(path),
+            smiles_column=smiles,
+            name_column=name_column,
+            label=label,
+            task=task,
+            split=split,
+            limit=limit,
+            sample=sample,
+            seed=seed,
+            salts=salts,
+            features=features,
+        ),
+        name=name,
+        delimiter=delimiter,
+        progress=progress,
+    )
+    if dataset.unreadable:
+        lines = ", ".join(str(row.line) for row in dataset.unreadable[:20])
+        _LOG.warning("%s: %d unreadable molecules, lines %s", path, len(dataset.unreadable), lines)
+    return dataset
+
+
+def read_table(
+    source: DatasetSource,
+    *,
+    name: str | None = None,
+    delimiter: str | None = None,
+    progress: bool = False,
+) -> GraphDataset:
+    """The dataset of a table; nothing is logged about rows that cannot be read."""
+    assert source.file is not None
+    path = Path(source.file)
+    if source.salts not in ("keep", "largest", "warn"):
+        raise ValueError(f"salts must be one of 'keep', 'largest', 'warn' (got {source.salts!r})")
+    if source.features not in MOLECULE_FEATURES:
         valid = ", ".join(map(repr, MOLECULE_FEATURES))
-        raise ValueError(f"features must be one of {valid} (got {features!r})")
-    by_column = split not in ("random", "scaffold")
+        raise ValueError(f"features must be one of {valid} (got {source.features!r})")
+    by_column = source.split not in ("random", "scaffold")
     table = open_table(path, delimiter=delimiter)
     columns = table.columns(
-        smiles=smiles, name=name_column, label=label, split=split if by_column else None
+        smiles=source.smiles_column,
+        name=source.name_column,
+        label=source.label,
+        split=source.split if by_column else None,
     )
-    chosen = selected_rows(path, table, limit=limit, sample=sample, seed=seed)
-    rows = list(tqdm(chosen, desc="reading", unit="row", disable=not progress))
+    selection = selected_rows(
+        path, table, limit=source.limit, sample=source.sample, seed=source.seed
+    )
+    rows = list(tqdm(selection, desc="reading", unit="row", disable=not progress))
     if not rows and not table.problems:
         raise ValueError(f"{path} holds no molecules")
     labels = None
     if columns.labels and rows:
         cells = [[row.cells[column] for column in columns.labels] for row in rows]
-        labels = read_labels(path, columns.labels, cells, task)
+        labels = read_labels(path, columns.labels, cells, source.task)
     graphs, problems = labeled_graphs(
         name or path.stem,
         rows,
         columns,
         labels,
-        largest=salts == "largest",
-        features=features,
+        largest=source.salts == "largest",
+        features=source.features,
         progress=progress,
     )
     problems = sorted([*table.problems, *problems], key=lambda row: row.line)
     if not graphs:
         raise ValueError(f"{path} holds no molecule that can be read: {problems[0]}")
-    _warn(path, problems)
     if by_column:
-        split_indices = _named_splits(path, split, [str(graph.pop("split")) for graph in graphs])
+        cells_of_split = [str(graph.pop("split")) for graph in graphs]
+        split_indices = _named_splits(path, source.split, cells_of_split)
     else:
-        split_indices = split_molecules([graph.smiles for graph in graphs], split)
+        split_indices = split_molecules([graph.smiles for graph in graphs], source.split)
     return GraphDataset(
         name or path.stem,
         graphs,
@@ -212,9 +251,3 @@ def _named_splits(path: Path, column: str, cells: Sequence[str]) -> dict[str, li
             )
         splits[side].append(at)
     return splits
-
-
-def _warn(path: Path, problems: Sequence[UnreadableRow]) -> None:
-    if problems:
-        lines = ", ".join(str(row.line) for row in problems[:20])
-        _LOG.warning("%s: %d unreadable molecules, lines %s", path, len(problems), lines)

@@ -16,7 +16,7 @@ from gstarx._internal.quoting import quoted
 from gstarx.datasets.dataset import GraphDataset
 from gstarx.datasets.graph_files import SUFFIXES as GRAPH_FILES
 from gstarx.datasets.graph_files import read_graphs
-from gstarx.datasets.molecule_tables import from_table
+from gstarx.datasets.molecule_tables import read_table
 from gstarx.datasets.splits import random_split_indices, split_molecules
 from gstarx.registry import DATASETS, DatasetSource, resolve
 
@@ -80,20 +80,7 @@ def load_source(source: DatasetSource, *, progress: bool = False) -> GraphDatase
     if source.file is not None and Path(source.file).suffix in GRAPH_FILES:
         made: Any = read_graphs(Path(source.file))
     elif source.file is not None:
-        return from_table(
-            source.file,
-            smiles=source.smiles_column,
-            label=source.label,
-            name_column=source.name_column,
-            task=source.task,
-            split=source.split,
-            limit=source.limit,
-            sample=source.sample,
-            seed=source.seed,
-            salts=source.salts,
-            features=source.features,
-            progress=progress,
-        )
+        return read_table(source, progress=progress)
     else:
         assert source.graphs is not None
         made = call_factory(source.graphs, "--graphs")

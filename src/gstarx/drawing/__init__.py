@@ -1,5 +1,6 @@
 """Drawings of explanations: molecules, sentences, graphs, curves and intervals."""
 
+from gstarx.drawing.colors import score_color as score_color
 from gstarx.drawing.comparison import compare
 from gstarx.drawing.comparison import scored as scored
 from gstarx.drawing.dispatch import Subject as Subject

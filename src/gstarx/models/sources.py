@@ -6,7 +6,7 @@ source is plain data, and nothing is unpickled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from gstarx._internal.expanded_size import check_expanded_size
 from gstarx._internal.factories import FactoryError, call_factory, in_one_line
 from gstarx._internal.quoting import quoted
 from gstarx._internal.suggestions import unknown
+from gstarx.metrics import Reference
 from gstarx.models.checkpoints import load_published_checkpoint
 from gstarx.models.network import Network
 from gstarx.models.weights import ModelFacts, digest, load_model
@@ -50,6 +51,14 @@ class LoadedNetwork:
         What else is known: network, digest, accuracy ...
     path
         The file of its weights, if runs can load it from there.
+    task
+        What it does, one of :data:`gstarx.registry.TASKS`.
+    class_names, target_names
+        What its classes or its targets are called, if known.
+    reference
+        Of a regression: the range and mean of its outputs on the training graphs.
+    features
+        What it reads of a molecule, one of :data:`gstarx.datasets.MOLECULE_FEATURES`, if known.
     """
 
     model: Any
@@ -57,6 +66,11 @@ class LoadedNetwork:
     dataset: str | None
     facts: dict[str, str]
     path: Path | None = None
+    task: str = "classification"
+    class_names: tuple[str, ...] = ()
+    target_names: tuple[str, ...] = ()
+    reference: Reference | None = None
+    features: str | None = None
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -74,7 +88,8 @@ def load_source(source: ModelSource) -> LoadedNetwork:
         If there is no such model, or it cannot be loaded.
     """
     if source.model is not None and ":" in source.model:
-        return _from_factory(source.model, source.weights, source.dataset)
+        own = _from_factory(source.model, source.weights, source.dataset)
+        return own if source.task is None else replace(own, task=source.task)
     if source.weights is not None:
         if source.model is not None:
             raise ModelSourceError(
