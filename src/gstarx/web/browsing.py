@@ -20,9 +20,10 @@ from gstarx.datasets import label_of, title_of
 from gstarx.registry import DatasetSource, ModelSource
 from gstarx.runs import OF_A_RESULT, Store, check_format, explanation_of
 from gstarx.web.catalog import METRICS, OFFERED
+from gstarx.web.drawings import matches, thumbnail
 from gstarx.web.messages import Refused, public_message
 from gstarx.web.settings import LoadedModel, ServedModel, ServedRun
-from gstarx.web.subjects import Subject, matches, outputs_of, thumbnail
+from gstarx.web.subjects import Subject, outputs_of
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from gstarx._internal.suggestions import unknown
 from gstarx.datasets import title_of
 from gstarx.web.catalog import model_entry
+from gstarx.web.drawings import matches, thumbnail
 from gstarx.web.explaining import explained_target, score_selection
 from gstarx.web.library import Library
 from gstarx.web.memory import check_memory
 from gstarx.web.messages import Refused
 from gstarx.web.settings import LoadedModel, Settings
-from gstarx.web.subjects import SubjectCache, matches, outputs_of, thumbnail
+from gstarx.web.subjects import SubjectCache, outputs_of
 
 if TYPE_CHECKING:
     from gstarx.web.browsing import StoreView

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from torch_geometric.data import Data
 
-from gstarx.drawing import geometry
 from gstarx.evaluation import class_probabilities
 from gstarx.gnn import ModelTask
+from gstarx.web.drawings import picture_entry
 from gstarx.web.library import Library, num_features
 from gstarx.web.memory import is_out_of_memory
 from gstarx.web.messages import Refused, public_message
@@ -22,8 +21,6 @@ from gstarx.web.settings import Limits, LoadedModel
 _QUOTED = 50
 #: Graphs that are kept.
 _MAX_SUBJECTS = 32
-#: The largest graph that has a thumbnail.
-_MAX_NODES = 150
 
 
 @dataclass(frozen=True)
@@ -188,64 +185,6 @@ def subject_entry(
     }
 
 
-def picture_entry(data: Data) -> dict[str, Any]:
-    """The drawing of a graph, without colors."""
-    picture = geometry(data)
-    return {
-        "kind": picture.kind,
-        "width": _round(picture.width),
-        "height": _round(picture.height),
-        "nodes": [
-            {
-                "label": node.label,
-                "name": node.name,
-                "x": _round(node.x),
-                "y": _round(node.y),
-                **({"r": _round(node.radius)} if node.radius is not None else {}),
-                **({"w": _round(node.width)} if node.width is not None else {}),
-                **({"h": _round(node.height)} if node.height is not None else {}),
-            }
-            for node in picture.nodes
-        ],
-        "edges": [list(edge) for edge in picture.edges],
-        "shapes": [
-            {"d": mark.d, "fill": mark.fill, "stroke": mark.stroke, "width": mark.width}
-            for mark in picture.marks
-        ],
-        "text": picture.written,
-    }
-
-
-@lru_cache(maxsize=512)
-def thumbnail(data: Data) -> dict[str, Any] | None:
-    """The drawing of a graph for a list; ``None`` for sentences and for large graphs."""
-    if data.get("words") or (data.num_nodes or 0) > _MAX_NODES:
-        return None
-    try:
-        return picture_entry(data)
-    except ValueError:
-        return None
-
-
-def matches(search: str, position: int, entry: Mapping[str, Any]) -> bool:
-    """Whether the name, the SMILES or the number of a graph is what a user looks for.
-
-    >>> matches("ETH", 3, {"title": "ethanol", "smiles": "CCO"})
-    True
-    >>> matches("4", 3, {"title": "ethanol", "smiles": "CCO"})
-    False
-    """
-    text = search.strip()
-    if text == str(position) or text.lower() in str(entry["title"]).lower():
-        return True
-    # upper and lower case are different atoms
-    return text in (entry["smiles"] or "")
-
-
 def _name_of(data: Data, otherwise: str) -> str:
     name = data.get("name")
     return name if isinstance(name, str) and name else otherwise
-
-
-def _round(value: float) -> float:
-    return round(value, 2)  # finer than a screen shows

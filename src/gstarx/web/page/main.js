@@ -4,13 +4,15 @@ import { byId, h } from './dom.js';
 import { ServerGone, get } from './api.js';
 import { Ask } from './ask.js';
 import { Browse } from './browse.js';
-import { readLink } from './link.js';
+import { Gallery } from './gallery.js';
+import { browseLink, readLink } from './link.js';
 
 const POLL = 300;
 const AGAIN = 3;
 
 let ask = null;
 let browse = null;
+let gallery = null;
 
 async function begin() {
   const about = await ready();
@@ -20,14 +22,15 @@ async function begin() {
     neighbors: (graph) =>
       browse?.neighbors(graph) ?? { table: '#browse', before: null, after: null },
   });
-  const runs = Boolean(about.run ?? about.run_problem);
-  byId('tabs').hidden = !runs;
-  if (runs)
-    browse = new Browse(about, {
-      onError: (error) => {
-        if (error instanceof ServerGone) gone();
-      },
-    });
+  const calls = {
+    onError: (error) => {
+      if (error instanceof ServerGone) gone();
+    },
+  };
+  if (about.run ?? about.run_problem) browse = new Browse(about, calls);
+  if (about.models.some((model) => model.graphs && !model.problem))
+    gallery = new Gallery(about, calls);
+  byId('tabs').hidden = !browse && !gallery;
   byId('loading').hidden = true;
   show();
   addEventListener('hashchange', show);
@@ -46,21 +49,44 @@ async function ready() {
   }
 }
 
+/** The links to the run and to the graphs of every model, where there are several. */
+function listSources(current) {
+  const sources = [
+    ...(browse ? [[null, 'Run']] : []),
+    ...(gallery?.models ?? []).map(({ name, title }) => [name, `Graphs of ${title}`]),
+  ];
+  byId('sources').replaceChildren(
+    ...sources.map(([name, words]) =>
+      h(
+        'a',
+        { href: browseLink({ model: name }), 'aria-current': name === current ? 'page' : null },
+        words,
+      ),
+    ),
+  );
+  byId('sources').hidden = current === undefined || sources.length < 2;
+}
+
 /** Show the view of the address. */
 function show() {
   const wanted = readLink(location.hash);
-  const view = wanted.view === 'browse' && browse ? 'browse' : 'ask';
-  byId('ask').hidden = view !== 'ask';
-  byId('browse').hidden = view !== 'browse';
-  const tab = wanted.question?.input && 'run_graph' in wanted.question.input ? 'browse' : view;
+  const ofModel = !browse || (gallery && wanted.table?.model);
+  const view =
+    wanted.view !== 'browse' || !(browse ?? gallery) ? 'ask' : ofModel ? 'gallery' : 'browse';
+  for (const name of ['ask', 'browse', 'gallery']) byId(name).hidden = view !== name;
+  const fromRun = wanted.question?.input && 'run_graph' in wanted.question.input;
+  const tab = fromRun || view === 'gallery' ? 'browse' : view;
   for (const name of ['ask', 'browse']) {
     if (name === tab) byId(`tab-${name}`).setAttribute('aria-current', 'page');
     else byId(`tab-${name}`).removeAttribute('aria-current');
   }
-  if (view === 'browse') {
+  document.title = view === 'ask' ? 'GStarX explorer' : 'Browse · GStarX explorer';
+  if (view !== 'ask') {
     ask.hide();
-    browse.open(wanted.table);
+    (view === 'gallery' ? gallery : browse).open(wanted.table);
+    listSources(view === 'gallery' ? gallery.model.name : null);
   } else {
+    listSources(undefined);
     ask.open(wanted.view === 'ask' ? wanted : readLink(''));
   }
 }

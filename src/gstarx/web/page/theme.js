@@ -19,9 +19,7 @@
     else document.documentElement.dataset.theme = current;
   };
   const name = () => {
-    const setting = current === 'auto' ? 'system setting' : current;
     document.getElementById('theme-name').textContent = NAMES[current];
-    document.getElementById('theme').setAttribute('aria-label', `Colors: ${setting}`);
   };
 
   paint();
