@@ -33,7 +33,6 @@ def main():
         found,
         model=network,
         sparsity=2 / 3,
-        scale="own",
         title="Is there an aromatic nitro group? One network, two values",
     )
     path = sys.argv[1] if len(sys.argv) > 1 else "molecule.svg"

@@ -18,6 +18,7 @@ COMMANDS = [
     ("compare",),
     ("evaluate",),
     ("report",),
+    ("summarize",),
     ("serve",),
     ("train",),
     ("version",),

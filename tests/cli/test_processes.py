@@ -51,7 +51,7 @@ def test_results_go_to_stdout() -> None:
 def test_errors_go_to_stderr_without_a_traceback() -> None:
     done = carried_out("explain", "--smiles", "C1CC")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "error: this is no molecule to RDKit: 'C1CC'\n"
+    assert done.stderr == "error: no molecule can be read: unclosed ring: 'C1CC'\n"
     done = carried_out("explian")
     assert (done.returncode, done.stdout) == (2, "")
     assert "Did you mean 'explain'?" in done.stderr

@@ -10,10 +10,9 @@ import pytest
 
 from gstarx import runs
 from gstarx.metrics import METRICS, SPARSITIES
-from gstarx.models import GCN, save_model
 from tests.cli.commands import found, gstarx, refused
 
-SHORT = ("--limit", "2", "--workers", "1")
+SHORT = ("--limit", "2", "--workers", "1", "--no-references")
 
 
 def test_a_split_is_evaluated_and_kept() -> None:
@@ -66,11 +65,30 @@ def test_a_store_is_listed_shown_resumed_and_exported() -> None:
     assert "wrote 4 rows" in gstarx("runs", "export", "here", "all.parquet").stdout
 
 
-def test_graphs_that_fail_are_shown_and_tried_again() -> None:
-    # a network of seven features cannot read molecules of eight
-    save_model("seven.safetensors", GCN(7, 4, 2), dataset="mutag")
+FAILING = """
+from gstarx.models import pretrained
+
+
+def make():
+    network, _ = pretrained("nitro")
+
+    def model(x, edge_index, batch):
+        if len(x) > 3 and x.shape[1] == 8:
+            raise ArithmeticError("too many atoms")
+        return network(x, edge_index, batch)
+
+    return model
+"""
+
+
+def test_graphs_that_fail_are_shown_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("failing_model.py").write_text(FAILING)
+    monkeypatch.syspath_prepend(str(Path.cwd()))
     done = gstarx(
-        "evaluate", "nitro", "-e", "leave_one_out", *SHORT, "--weights", "seven.safetensors", code=1
+        *("evaluate", "nitro", "-e", "leave_one_out", *SHORT, "--model", "failing_model:make"),
+        code=1,
     )
     assert "2 graphs failed" in done.stderr
     (shown,) = found("runs", "show", "gstarx-runs")
@@ -136,7 +154,7 @@ def test_damaged_rows_do_not_hide_the_other_runs() -> None:
         (["runs", "export", "nowhere", "a.csv"], "there is no store at nowhere", 1),
         (["runs", "export", "nowhere", "a.xlsx"], "must end in .csv or .json or .parquet", 2),
         (["evaluate", "nitro", "--store", "file"], "a store is a directory", 1),
-        (["evaluate", "nitro", "--model", "a:b"], "use gstarx compare for a model of your own", 1),
+        (["evaluate", "nitro", "--model", "a:b"], "importing 'a' failed", 1),
         (["evaluate", "nitro", "--engine", "rya"], "'local', 'ray'", 2),
         (["evaluate", "nitro", "--workers", "0"], "--workers", 2),
         (["evaluate", "nitro", "-o", "bugdet=3"], "did you mean 'budget'", 1),

@@ -16,15 +16,41 @@ from gstarx.models import pretrained
 from tests.drawing.parsed import elements, parsed, texts, tips
 
 
-def test_the_scale_is_common_unless_each_has_its_own() -> None:
+def test_each_picture_has_its_own_scale_unless_one_is_common() -> None:
     results = {"small": [0.1, 0.0], "large": [0.4, 0.2]}
-    common = tips(compare("CO", results))
-    assert common["C0 +0.1"].attrib["fill"] == score_color(0.1, 0.4)
-    assert common["C0 +0.4"].attrib["fill"] == POSITIVE
-    own = compare("CO", results, scale="own")
+    own = compare("CO", results)
     assert tips(own)["C0 +0.1"].attrib["fill"] == POSITIVE
-    assert {"−max", "+max"} <= set(texts(own))
-    assert {"−0.4", "+0.4"} <= set(texts(compare("CO", results)))
+    assert {"−max", "+max", "±0.1", "±0.4"} <= set(texts(own))
+    common = compare("CO", results, scale="common")
+    assert tips(common)["C0 +0.1"].attrib["fill"] == score_color(0.1, 0.4)
+    assert tips(common)["C0 +0.4"].attrib["fill"] == POSITIVE
+    assert {"−0.4", "+0.4"} <= set(texts(common))
+    assert "scale" not in texts(common)
+    given = compare("CO", results, scale=2.0)
+    assert tips(given)["C0 +0.4"].attrib["fill"] == score_color(0.4, 2.0)
+    assert {"−2", "+2"} <= set(texts(given))
+
+
+def test_what_is_worse_than_random_is_pointed_out() -> None:
+    bad, good = (Faithfulness.of(1.0, without, 1.0, 0.5) for without in (0.99, 0.1))
+    random = (bad.harmonic_fidelity + good.harmonic_fidelity) / 2
+    results = {"bad": [1, 0], "good": [0, 1]}
+    metrics = {"bad": bad, "good": good}
+    picture = compare("CO", results, metrics=metrics, random=random)
+    warning = "worse than a random selection: do not use this"
+    assert texts(picture).count(warning) == 1
+    assert warning in parsed(picture).attrib["aria-label"]
+    assert warning not in texts(compare("CO", results, metrics=metrics))
+    equal = compare("CO", results, metrics=metrics, random=bad.harmonic_fidelity + 1e-6)
+    assert warning not in texts(equal)
+
+
+def test_a_model_gives_the_random_selections() -> None:
+    model, _ = pretrained("nitro")
+    graph = load("nitro")[0]
+    truth = graph.truth.double()
+    picture = compare(graph, {"truth": truth, "opposite": -truth}, model=model)
+    assert texts(picture).count("worse than a random selection: do not use this") == 1
 
 
 def test_metrics_of_a_model_are_those_of_evaluate() -> None:
@@ -35,10 +61,10 @@ def test_metrics_of_a_model_are_those_of_evaluate() -> None:
     found = evaluate(model, graph, nodes, removal="split")
     picture = compare(graph, {"a": scores}, model=model, sparsity=0.5, removal="split")
     shown = texts(picture)
-    assert shown[shown.index("H-fidelity") + 1] == f"{found.harmonic_fidelity:.3f}"
-    assert shown[shown.index("fidelity") + 1] == f"{found.fidelity:.3f}".replace("-", "−")
-    assert shown[shown.index("inverse") + 1] == f"{found.inverse_fidelity:.3f}".replace("-", "−")
-    assert f"H-fidelity {found.harmonic_fidelity:.3f}" in parsed(picture).attrib["aria-label"]
+    assert shown[shown.index("H-fidelity") + 1] == f"{found.harmonic_fidelity:.4f}"
+    assert shown[shown.index("fidelity") + 1] == f"{found.fidelity:.4f}".replace("-", "−")
+    assert shown[shown.index("inverse") + 1] == f"{found.inverse_fidelity:.4f}".replace("-", "−")
+    assert f"H-fidelity {found.harmonic_fidelity:.4f}" in parsed(picture).attrib["aria-label"]
 
 
 def test_the_best_is_marked() -> None:
@@ -46,7 +72,7 @@ def test_the_best_is_marked() -> None:
     results = {"first": [1, 0], "second": [0, 1]}
     picture = compare("CO", results, metrics={"first": low, "second": high})
     bold = [part.text for part in elements(picture, "text") if part.get("font-weight") == "700"]
-    assert bold == [f"{high.harmonic_fidelity:.3f}"]
+    assert bold == [f"{high.harmonic_fidelity:.4f}"]
 
 
 def test_sets_of_nodes_are_drawn_where_there_are_no_scores() -> None:
@@ -84,7 +110,7 @@ def test_a_name_is_shown_as_text() -> None:
     [
         ({}, {}, ValueError, "at least one explainer"),
         ({"a": [1]}, {}, ValueError, r"shape \(2,\)"),
-        ({"a": [1, 2]}, {"scale": "mine"}, ValueError, "'common', 'own'"),
+        ({"a": [1, 2]}, {"scale": "mine"}, ValueError, "'picture', 'common', or a number"),
         ({"a": [1, 2]}, {"columns": 0}, ValueError, "columns must be at least 1"),
         ({"a": [1, 2]}, {"model": torch.nn.Identity()}, TypeError, "not a SMILES"),
     ],

@@ -7,8 +7,13 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gstarx.datasets import load
+from gstarx.datasets import load, smiles_graph
 from gstarx.drawing import draw, draw_graph, draw_molecule, draw_sentence
+from gstarx.drawing.colors import contrast, score_color
+from gstarx.drawing.svg import INK, MUTED, WARNING
+from gstarx.explainers import Explanation, create
+from gstarx.models import pretrained
+from tests.drawing.parsed import elements, parsed, texts, tips
 from tests.shared import mutag
 
 EDGE = torch.tensor([[0, 1], [1, 0]])
@@ -58,3 +63,70 @@ def test_bad_input_is_refused(data: Data | str, scores: list[float], message: st
 def test_what_is_no_graph_is_refused() -> None:
     with pytest.raises(TypeError, match=r"a PyG Data or a SMILES \(got list\)"):
         draw([1, 2], [1, 2])  # type: ignore[arg-type]
+
+
+def test_an_explanation_is_drawn_with_all_it_knows() -> None:
+    model, _ = pretrained("nitro")
+    dataset = load("nitro")
+    graph = dataset[0]
+    explanation = create("gstarx", budget=300).explain(model, graph, seed=0)
+    picture = draw(graph, explanation, class_names=dataset.class_names, sparsity=0.5)
+    probability = float(explanation.prediction.softmax(dim=1).max())
+    name = dataset.class_names[explanation.target_class]
+    caption = f"predicted: {name}, probability {probability:.3f}"
+    assert caption in " ".join(texts(picture))
+    assert caption in parsed(picture).attrib["aria-label"]
+    same = explanation.draw(sparsity=0.5, class_names=dataset.class_names)
+    assert same.svg == picture.svg
+
+
+def test_standard_errors_are_hatched_and_ties_dashed() -> None:
+    result = Explanation.from_scores(
+        np.array([0.9, 0.1, 0.5, 0.5]), num_nodes=4, std_errors=np.array([0.0, 0.2, 0.0, 0.0])
+    )
+    for data in (
+        "CCOO",
+        Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=4),
+        Data(edge_index=torch.tensor([[0], [1]]), num_nodes=4, words=list("abcd")),
+    ):
+        picture = draw(data, result, sparsity=0.5)
+        outlines = [
+            part
+            for tag in ("circle", "rect")
+            for part in elements(picture, tag)
+            if part.get("stroke-dasharray")
+        ]
+        assert len(outlines) == 2 + 1  # both tied nodes, and the legend
+        assert {"selected", "tie at the cut", "interval includes 0"} <= set(texts(picture))
+        marked = " ".join(tips(picture))
+        assert "+0.1, interval includes 0" in marked
+
+
+def test_a_selection_of_ones_own_is_outlined_as_it_is() -> None:
+    result = Explanation.from_scores(np.array([0.9, 0.0]), num_nodes=2)
+    assert "Selected: O1." in parsed(draw("CO", result, [1])).attrib["aria-label"]
+
+
+def test_a_graph_made_from_a_mol_is_drawn() -> None:
+    from rdkit import Chem
+
+    molecule = Chem.AddHs(Chem.MolFromSmiles("OC(=O)c1ccccc1[N+](=O)[O-]"))
+    graph = smiles_graph(molecule, "nitro")
+    model, _ = pretrained("nitro")
+    explanation = create("leave_one_out").explain(model, graph)
+    picture = draw(graph, explanation)
+    assert {name.split()[0] for name in tips(picture)} == {
+        f"{symbol}{node}" for node, symbol in enumerate(graph.atoms)
+    }
+
+
+def test_an_explanation_of_another_graph_is_refused() -> None:
+    result = Explanation.from_scores(np.array([0.9, 0.0]), num_nodes=2)
+    with pytest.raises(ValueError, match=r"scores must have shape \(3,\) \(got \(2,\)\)"):
+        draw("CCO", result)
+
+
+def test_no_mark_has_a_color_of_scores() -> None:
+    scale = {score_color(step / 50, 1.0) for step in range(-50, 51)}
+    assert {INK, WARNING, MUTED}.isdisjoint(scale)
+    assert all(contrast(color, INK) > 3 for color in scale)

@@ -45,3 +45,42 @@ def test_scores_too_small_to_divide_by_are_taken_for_zero() -> None:
 def test_a_selection_must_fit(selected: list[int]) -> None:
     with pytest.raises(ValueError, match=r"node|mask"):
         painted([0.0, 1.0, 2.0], selected)
+
+
+def by_score(scores: list[float], selected: list[int], errors: object = None) -> Painted:
+    names = [f"n{i}" for i in range(len(scores))]
+    return Painted.of(scores, selected, None, names, std_errors=errors, by_score=True)
+
+
+def test_what_is_not_above_noise_has_no_outline() -> None:
+    drawn = by_score([0.5, 0.4, 0.0, -0.1], [0, 1, 2], [0.1, 0.3, 0.0, 0.0])
+    assert drawn.selected.tolist() == [True, False, False, False]
+    assert drawn.uncertain.tolist() == [False, True, False, False]
+    assert drawn.marks == ("selected", "uncertain")
+    said = drawn.described("atom")
+    assert "n1 +0.4, interval includes 0" in said
+    assert "2 more selected atoms without an outline: not above noise." in said
+    # a selection of one's own is drawn as it is
+    assert painted([0.5, 0.4, 0.0, -0.1], [0, 1, 2]).selected.tolist() == [True, True, True, False]
+
+
+def test_ties_at_the_cut_are_shown_as_ties() -> None:
+    drawn = by_score([0.9, 0.4, 0.4, 0.4], [0, 1])
+    assert drawn.selected.tolist() == [True, False, False, False]
+    assert drawn.tied.tolist() == [False, True, True, True]
+    assert drawn.marks == ("selected", "tie")
+    assert "Tied at the cut: n1, n2, n3." in drawn.described()
+    assert not by_score([0.9, 0.4, 0.4], [0, 1, 2]).tied.any()
+
+
+def test_zeros_are_not_tied_but_noise() -> None:
+    drawn = by_score([0.9, 0.0, 0.0], [0, 1])
+    assert not drawn.tied.any()
+    assert drawn.unmarked == 1
+
+
+def test_the_largest_gap_is_suggested_where_it_differs() -> None:
+    assert by_score([0.9, 0.8, 0.1, 0.0], [0]).notes() == [
+        "Suggested cut, the largest gap of the scores: 2 nodes."
+    ]
+    assert by_score([0.9, 0.8, 0.1, 0.0], [0, 1]).notes() == []

@@ -220,6 +220,22 @@ def test_a_copy_is_independent() -> None:
     assert found.scores[1] != 7
 
 
+def test_the_gap_selects_what_is_above_noise() -> None:
+    scores, errors = np.array([0.1, 0.9, 0.0, 0.8]), np.array([0.0, 0.5, 0.0, 0.1])
+    exact = Explanation.from_scores(scores, num_nodes=4)
+    assert exact.select(rule="gap").tolist() == [1, 3]
+    sampled = Explanation.from_scores(scores, num_nodes=4, std_errors=errors)
+    assert sampled.select(rule="gap").tolist() == [3]
+    assert Explanation.from_scores(-scores, num_nodes=4).select(rule="gap").tolist() == []
+    sets = [np.array([2, 0]), np.array([1])]
+    assert Explanation.from_scores(None, num_nodes=4, sets=sets).select(rule="gap").tolist() == [
+        0,
+        2,
+    ]
+    with pytest.raises(TypeError, match=r"give neither sparsity nor size \(got sparsity=0.5"):
+        exact.select(sparsity=0.5, rule="gap")
+
+
 def test_selections_along_the_edges() -> None:
     found = explain(network(), plain("path"))
     chosen = found.select(size=3, rule="connected")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -14,8 +15,16 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from gstarx.graphs import CommunicationGraph
-from gstarx.metrics import SPARSITIES, node_scores_from_edges, select_nodes
-from gstarx.metrics.selection import as_mask, as_scores, selection_size
+from gstarx.metrics import SPARSITIES, largest_gap, node_scores_from_edges, select_nodes
+from gstarx.metrics.selection import (
+    above_noise,
+    as_mask,
+    as_scores,
+    select_best,
+    selection_size,
+    ties_at_cut,
+    uncertain,
+)
 from tests.oracles import as_networkx
 from tests.strategies import edge_lists, graphs
 
@@ -199,3 +208,56 @@ def test_scores_of_no_edges() -> None:
 def test_bad_scores_of_edges(values: Any, edges: Any, options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         node_scores_from_edges(values, edges, 3, **options)
+
+
+@given(st.lists(SCORE, min_size=1, max_size=12))
+def test_the_largest_gap_is_the_largest_drop_of_positive_scores(scores: list[float]) -> None:
+    size = largest_gap(scores)
+    positive = [*sorted((s for s in scores if s > 1e-6 * max(map(abs, scores))), reverse=True), 0.0]
+    drops = [a - b for a, b in itertools.pairwise(positive)]
+    if not drops:
+        assert size == 0
+    else:
+        assert drops[size - 1] == pytest.approx(max(drops), abs=2e-6 * positive[0])
+        earlier = max(drops[: size - 1], default=-1.0)
+        assert earlier < max(drops)
+
+
+def test_a_negative_score_makes_no_gap() -> None:
+    assert largest_gap([0.5, 0.2, -9.0]) == 1
+    assert largest_gap([0.3, 0.3, 0.3]) == 3
+    assert largest_gap([]) == 0
+
+
+@given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=8), st.data())
+def test_a_tie_is_cut_where_the_choice_is_arbitrary(
+    scores: list[float], data: st.DataObject
+) -> None:
+    size = data.draw(st.integers(0, len(scores)))
+    selected = select_best(np.array(scores), size)
+    tied = ties_at_cut(scores, selected)
+    lowest = min((scores[i] for i in selected), default=None)
+    outside = [s for i, s in enumerate(scores) if i not in set(selected.tolist())]
+    if lowest in outside:
+        assert tied.tolist() == [s == lowest for s in scores]
+    else:
+        assert not tied.any()
+
+
+def test_noise_is_within_the_interval() -> None:
+    errors = [0.1, 0.3, float("nan"), 0.0, 0.1]
+    scores = [0.2, 0.5, 0.5, 1e-9, -0.1]
+    assert above_noise(scores, errors).tolist() == [True, False, True, False, False]
+    assert uncertain(scores, errors).tolist() == [False, True, False, False, True]
+    assert not uncertain(scores, None).any()
+    with pytest.raises(ValueError, match=r"one for each of 5 scores \(got shape \(1,\)\)"):
+        above_noise(scores, [0.1])
+    with pytest.raises(ValueError, match="must not be negative"):
+        uncertain([1.0], [-0.1])
+
+
+def test_estimated_scores_tie_within_their_intervals() -> None:
+    scores, selected = [0.9, 0.5, 0.45, 0.1], [0, 1]
+    assert not ties_at_cut(scores, selected).any()
+    assert ties_at_cut(scores, selected, [0.01] * 4).tolist() == [False] * 4
+    assert ties_at_cut(scores, selected, [0.02] * 4).tolist() == [False, True, True, False]

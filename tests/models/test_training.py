@@ -82,7 +82,7 @@ def test_it_is_adam_on_the_clipped_cross_entropy() -> None:
         best.append(accuracy(other, dataset.split("val")))
     assert clipped
     assert [e.train_loss for e in result.history] == pytest.approx(losses, rel=1e-4)
-    assert [e.val_accuracy for e in result.history] == best
+    assert [e.val_score for e in result.history] == best
     for name, tensor in result.model.state_dict().items():
         torch.testing.assert_close(tensor, weights[result.best_epoch][name], rtol=1e-3, atol=1e-5)
 
@@ -204,7 +204,7 @@ def test_the_best_epoch(accuracies: list[float], losses: list[float], best: int)
     model = Scripted(accuracies, losses)
     settings = TrainingSettings(batch_size=100, epochs=4)
     result = quiet(model, rings(), settings=settings)
-    assert [e.val_accuracy for e in result.history] == accuracies
+    assert [e.val_score for e in result.history] == accuracies
     assert result.best_epoch == best
     assert int(result.model.epoch) == best  # type: ignore[arg-type]
     assert result.accuracy["val"] == accuracies[best]

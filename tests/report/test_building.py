@@ -11,9 +11,9 @@ from torch_geometric.data import Data
 
 from gstarx.datasets import load
 from gstarx.explainers import Attribution, Explanation, create
-from gstarx.metrics import SPARSITIES, best_selection, evaluate, fidelity_curve
+from gstarx.metrics import SPARSITIES, Reference, best_selection, evaluate, fidelity_curve
 from gstarx.models import accuracy, pretrained
-from gstarx.report import ReportData, build_report
+from gstarx.report import ReportData, build_report, report_page
 
 COUNT = 4
 
@@ -148,6 +148,88 @@ def test_another_class_can_be_explained(model: torch.nn.Module, graphs: list[Dat
     assert [g.predicted for g in zero.graphs] == [g.predicted for g in one.graphs]
     scores = zip(zero.graphs, one.graphs, strict=True)
     assert all(np.allclose(a.scores["a"], -b.scores["a"], atol=1e-5) for a, b in scores)
+
+
+class Outputs(torch.nn.Module):
+    """Several numbers for a graph: sums of features of its nodes."""
+
+    def __init__(self, columns: int) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        self.weight = torch.nn.Parameter(torch.randn(8, columns, generator=generator))
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, batch: Any = None) -> torch.Tensor:
+        batch = torch.zeros(len(x), dtype=torch.long) if batch is None else batch
+        count = int(batch.max()) + 1 if len(batch) else 1
+        zero = torch.zeros(count, self.weight.shape[1])
+        return zero.index_add(0, batch, x @ self.weight)
+
+
+def test_a_report_on_a_regression(graphs: list[Data]) -> None:
+    model = Outputs(1)
+    values = [float(model(g.x, g.edge_index).detach()) for g in graphs]
+    labeled = [g.clone() for g in graphs]
+    for graph, value in zip(labeled, values, strict=True):
+        graph.y = torch.tensor([[value + 0.5]])
+    labeled[0].y = torch.tensor([[float("nan")]])
+    report = build_report(
+        model,
+        labeled,
+        {"loo": create("leave_one_out")},
+        title="T",
+        mode="regression",
+        reference=Reference(range=3.0, mean=0.0),
+        target_names=("logP",),
+        progress=False,
+    )
+    assert (report.task, report.explained, report.accuracy) == ("regression", "logP", None)
+    assert report.error == pytest.approx(0.5)
+    assert [g.value for g in report.graphs] == pytest.approx(values, rel=1e-5)
+    assert report.graphs[0].measured is None
+    assert report.graphs[1].measured == pytest.approx(values[1] + 0.5)
+    assert report.graphs[0].predicted is None
+    assert {row.explained for row in report.summaries["loo"]} == {"logP"}
+    assert "logP" in report_page(report)
+
+
+def test_a_report_on_one_of_several_labels(graphs: list[Data]) -> None:
+    model = Outputs(2)
+    for graph, y in zip(graphs, ([0, 1], [1, float("nan")], [0, 0], [1, 1]), strict=True):
+        graph.tasks = torch.tensor([y], dtype=torch.float)
+    labeled = [Data(**{**g.to_dict(), "y": g.tasks}) for g in graphs]
+    options = {"mode": "multilabel", "target_names": ("a", "b"), "progress": False}
+    explainers = {"loo": create("leave_one_out")}
+    report = build_report(model, labeled, explainers, title="T", target=1, **options)
+    assert (report.task, report.explained) == ("multilabel", "b")
+    expected = [float(model(g.x, g.edge_index).detach().sigmoid()[0, 1]) for g in graphs]
+    assert [g.probability for g in report.graphs] == pytest.approx(expected, rel=1e-5)
+    assert [g.label for g in report.graphs] == [1, None, 0, 1]
+    assert {row.explained for row in report.summaries["loo"]} == {"b"}
+    with pytest.raises(ValueError, match=r"2 outputs: say which the report is about"):
+        build_report(model, labeled, explainers, title="T", **options)
+
+
+def test_the_summary_is_that_of_all_graphs(report: ReportData) -> None:
+    assert set(report.summaries) == {"loo", "given"}
+    names = {row.name for row in report.summaries["loo"]}
+    assert "nitro" in names
+
+
+def test_what_cannot_be_summarized_is_said(model: torch.nn.Module, graphs: list[Data]) -> None:
+    plain = [Data(x=g.x + 0.5, edge_index=g.edge_index, num_nodes=g.num_nodes) for g in graphs]
+    options = {"optimum": False, "progress": False, "random_draws": 0}
+    report = build_report(model, plain, {"a": create("leave_one_out")}, title="T", **options)
+    assert not report.summaries
+    assert "needs nodes that say what they are" in report.settings["summary"]
+
+
+def test_random_selections_and_errors_are_kept_for_every_graph(
+    model: torch.nn.Module, graphs: list[Data]
+) -> None:
+    explainers = {"gstarx": create("gstarx", budget=20)}
+    report = build_report(model, graphs, explainers, title="T", optimum=False, progress=False)
+    random = report.rows[1]
+    assert [g.random for g in report.graphs] == [m.harmonic_fidelity for m in random.graphs]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def names(page: Any) -> list[str]:
     return [cell.inner_text().partition("\n")[0] for cell in cells]
 
 
-ALL = ["methanol", SCRIPT, "a graph", "methylamine"]
+ALL = ["methanol\nCO", SCRIPT, "a graph", "methylamine\nCN"]
 
 
 def test_a_script_as_a_name_is_shown_as_text(page: Any) -> None:
@@ -80,7 +80,7 @@ def test_the_table_sorts_by_any_column(page: Any) -> None:
 
 def test_cards_are_found_by_text(page: Any) -> None:
     page.fill("#search", "METH")
-    assert shown(page) == ["methanol", "methylamine"]
+    assert shown(page) == [ALL[0], ALL[3]]
     assert page.locator("#count").inner_text() == "2 of 4 graphs"
     page.fill("#search", "<script>")
     assert shown(page) == [SCRIPT]
@@ -92,12 +92,12 @@ def test_cards_are_found_by_prediction_class_and_metric(page: Any) -> None:
     page.select_option("#verdict", "wrong")
     assert shown(page) == ["a graph"]
     page.select_option("#verdict", "right")
-    assert shown(page) == ["methanol", SCRIPT, "methylamine"]
+    assert shown(page) == [ALL[0], SCRIPT, ALL[3]]
     page.select_option("#class", "1")
-    assert shown(page) == [SCRIPT, "methylamine"]
+    assert shown(page) == [SCRIPT, ALL[3]]
     page.select_option("#metric", "fidelity")
     page.fill("#least", "0.6")
-    assert shown(page) == ["methylamine"]
+    assert shown(page) == [ALL[3]]
     page.select_option("#explainer", "second & co")
     assert shown(page) == []
     page.click("#reset")
@@ -107,11 +107,11 @@ def test_cards_are_found_by_prediction_class_and_metric(page: Any) -> None:
 
 def test_cards_are_sorted(page: Any) -> None:
     page.select_option("#order", "high")
-    assert shown(page) == ["methylamine", SCRIPT, "a graph", "methanol"]
+    assert shown(page) == [ALL[3], SCRIPT, "a graph", ALL[0]]
     page.select_option("#explainer", "second & co")
-    assert shown(page) == ["methanol", "methylamine", SCRIPT, "a graph"]
+    assert shown(page) == [ALL[0], ALL[3], SCRIPT, "a graph"]
     page.select_option("#order", "low")
-    assert shown(page) == ["a graph", SCRIPT, "methylamine", "methanol"]
+    assert shown(page) == ["a graph", SCRIPT, ALL[3], ALL[0]]
     page.select_option("#order", "sure")
     assert shown(page) == ALL[::-1]
     page.select_option("#order", "given")
@@ -125,9 +125,30 @@ def test_a_picture_is_enlarged_with_the_keyboard(page: Any) -> None:
     assert page.locator("#large").is_visible()
     assert page.locator("#large-name").inner_text() == "first: methanol"
     assert page.locator("#large-picture svg").count() == 1
+    for text in ("H-fidelity", "inverse", "hydroxyl −0.25"):
+        assert text in page.locator("#large-caption").inner_text()
+    assert page.locator("#large .legend svg").is_visible()
     page.keyboard.press("Escape")
     assert not page.locator("#large").is_visible()
     assert page.evaluate("document.activeElement.className") == "open picture"
+
+
+def test_a_functional_group_finds_its_molecules(page: Any) -> None:
+    page.get_by_role("button", name="hydroxyl").click()
+    assert page.locator("#search").input_value() == "hydroxyl"
+    assert shown(page) == [ALL[0]]
+
+
+def test_a_wide_table_says_that_it_scrolls(page: Any) -> None:
+    hint = page.locator(".sideways")
+    assert not hint.is_visible()
+    page.set_viewport_size({"width": 390, "height": 800})
+    hint.wait_for(state="visible")
+    table = page.get_by_role("region", name="Table of explainers")
+    assert table.evaluate("panel => panel.scrollWidth > panel.clientWidth")
+    table.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.querySelector('.scroll').scrollLeft > 0")
 
 
 def test_controls_can_be_reached_by_the_keyboard(page: Any) -> None:
@@ -140,7 +161,7 @@ def test_controls_can_be_reached_by_the_keyboard(page: Any) -> None:
     page.locator("#search").focus()
     page.keyboard.type("amine")
     page.keyboard.press("Enter")
-    assert shown(page) == ["methylamine"]
+    assert shown(page) == [ALL[3]]
 
 
 @pytest.mark.parametrize("width", [360, 768, 1280])

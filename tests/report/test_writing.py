@@ -13,7 +13,16 @@ from typing import Any
 import pytest
 
 from gstarx import __version__
-from gstarx.report import ExplainerRow, ReportData, report_page, write_report
+from gstarx.evaluation import SummaryRow
+from gstarx.metrics import Faithfulness
+from gstarx.report import (
+    Explained,
+    ExplainerRow,
+    ReportData,
+    report_page,
+    summary_page,
+    write_report,
+)
 from tests.report.made import SCRIPT, faithfulness, report_data, row
 
 VOID = {"meta", "link", "input", "br", "img"}
@@ -149,15 +158,15 @@ def test_everything_is_there(page: Page) -> None:
     ):
         assert words in text, words
     pictures = [attrs for tag, attrs in page.tags if tag == "svg" and attrs.get("role") == "img"]
-    # two of each graph, intervals, three curves, the legend
-    assert len(pictures) == 2 * 4 + 1 + 3 + 1
+    # two of each graph, intervals, three curves, the legend here and beside a large picture
+    assert len(pictures) == 2 * 4 + 1 + 3 + 2
     assert all(attrs["aria-label"] for attrs in pictures)
     assert "7" in page.texts  # the seed
 
 
 def test_the_highest_explainer_is_named_not_the_optimum(page: Page) -> None:
     best = report_data().rows[0]
-    assert f"{best.mean.harmonic_fidelity:.3f}" in page.texts
+    assert f"{best.mean.harmonic_fidelity:.4f}" in page.texts
     place = page.texts.index("first")
     assert page.texts[place + 1].startswith(" has the highest H-fidelity")
 
@@ -214,3 +223,104 @@ def test_rows_must_fit_together() -> None:
         ExplainerRow("a", (faithfulness(0.1),), "best")
     with pytest.raises(ValueError, match="must not be empty"):
         ExplainerRow("a", ())
+
+
+def test_cards_have_names_smiles_and_functional_groups(page: Page) -> None:
+    cards = [attrs for _, attrs in page.tags if "data-metrics" in attrs]
+    assert "methanol" in page.texts
+    assert "CO" in page.texts
+    assert "predicted: " in page.texts
+    assert "inactive, probability 0.600" in page.texts
+    assert "hydroxyl" in (cards[0]["data-text"] or "")
+    assert "amine" in (cards[3]["data-text"] or "")
+    tags = [attrs for tag, attrs in page.tags if attrs.get("class") == "tag"]
+    assert len(tags) == 2
+    assert any("It does not search for substructures." in " ".join(t.split()) for t in page.texts)
+    assert "hydroxyl −0.25" in " ".join(page.texts)
+
+
+def test_worse_than_random_is_said() -> None:
+    data = report_data()
+    rows = (row("bad", [0.0] * 4), *data.rows[1:])
+    graphs = [
+        replace(graph, random=0.9, metrics={"second & co": graph.metrics["second & co"]})
+        for graph in data.graphs
+    ]
+    text = report_page(replace(data, rows=rows, graphs=tuple(graphs)))
+    # once in the table, and below the pictures of one explainer
+    assert text.count("worse than a random selection: do not use this") == 1 + 4
+    assert "worse than a random" not in report_page(data)
+
+
+def test_the_gap_is_blank_where_random_and_best_do_not_differ() -> None:
+    data = report_data()
+    first, second, random, _ = data.rows
+    same = replace(random, name="best", kind="optimum", curve=None)
+    page = Page(report_page(replace(data, rows=(first, second, random, same))))
+    assert "Gap closed" in page.texts
+    assert not [text for text in page.texts if re.fullmatch(r"−?\d+%", text) and text != "75%"]
+    assert any("is blank" in text for text in page.texts)
+    assert "100%" in Page(report_page(data)).texts
+
+
+def test_metrics_that_are_undefined_are_dashes_and_valid_json() -> None:
+    data = report_data()
+    nan = float("nan")
+    undefined = Faithfulness(nan, nan, 0.5, nan, nan, nan, 0.0, 1.0)
+    rows = tuple(replace(r, graphs=(undefined, *r.graphs[1:])) for r in data.rows)
+    graphs = (replace(data.graphs[0], metrics={"first": undefined}), *data.graphs[1:])
+    page = Page(report_page(replace(data, rows=rows, graphs=graphs)))
+    metrics = [json.loads(a["data-metrics"] or "") for _, a in page.tags if "data-metrics" in a]
+    assert metrics[0]["first"]["fidelity"] is None
+    assert "nan" not in page.texts
+
+
+def test_values_of_a_regression_take_the_place_of_classes() -> None:
+    data = report_data()
+    graphs = tuple(
+        Explained(g.name, g.data, value=1.5 - i, measured=2.0, scores=g.scores, metrics=g.metrics)
+        for i, g in enumerate(data.graphs)
+    )
+    changes = {"task": "regression", "explained": "logP", "accuracy": None, "error": 0.5}
+    text = report_page(replace(data, graphs=graphs, class_names=(), **changes))
+    page = Page(text)
+    assert "logP 1.5" in page.texts
+    assert "logP −1.5" in page.texts
+    assert "measured: 2" in page.texts
+    shown = " ".join(page.texts)
+    assert "Error of the model" in shown
+    assert "highest value first" in shown
+    for absent in ("most confident", "probability of the prediction", "predicts", 'id="class"'):
+        assert absent not in text, absent
+
+
+def test_labels_of_several_tasks_are_yes_or_no() -> None:
+    data = replace(report_data(), task="multilabel", explained="liver", class_names=())
+    page = Page(report_page(data))
+    assert "liver no, probability 0.600" in page.texts
+    assert "label: yes" in page.texts
+    assert "liver" in page.texts
+
+
+def test_summaries_are_shown_with_the_best_explainer_first() -> None:
+    rows = [SummaryRow("<nitro>", 1, "active", 0.5, 0.4, 0.6, 20, 21, "for", ("a", "b"))]
+    data = replace(report_data(), summaries={"second & co": rows, "first": rows})
+    page = Page(report_page(data))
+    assert page.open == []
+    opened = [attrs for tag, attrs in page.tags if tag == "details"]
+    assert [("open" in attrs) for attrs in opened] == [True, False]
+    assert page.texts.index("What drives the model") < page.texts.index("Individual graphs")
+    for text in ("<nitro>", "0.4000 to 0.6000", "for", "a, b"):
+        assert page.texts.count(text) >= 2, text
+    assert "The score of a group is the sum" in " ".join(page.texts)
+
+
+def test_a_summary_is_a_page_of_its_own() -> None:
+    rows = [SummaryRow(SCRIPT, 1, "active", 0.5, 0.4, 0.6, 20, 21, "for", ("a",))]
+    text = summary_page("What & why", {"gstarx": rows, "none": []}, facts={"graphs": "20"})
+    page = Page(text)
+    assert page.open == []
+    assert [tag for tag, _ in page.tags].count("script") == 1
+    assert "What & why" in page.texts
+    assert SCRIPT in page.texts
+    assert "No group was found in these graphs." in page.texts

@@ -19,6 +19,7 @@ from gstarx.cli import (
     report_command,
     runs_command,
     serve_command,
+    summarize_command,
     train_command,
     version_command,
 )
@@ -70,6 +71,7 @@ _add("explain", explain_command.explain, explain_command.EXAMPLES)
 _add("compare", compare_command.compare, compare_command.EXAMPLES)
 _add("evaluate", evaluate_command.evaluate, evaluate_command.EXAMPLES)
 _add("report", report_command.report, report_command.EXAMPLES)
+_add("summarize", summarize_command.summarize, summarize_command.EXAMPLES)
 _add("serve", serve_command.serve, serve_command.EXAMPLES)
 _add("train", train_command.train, train_command.EXAMPLES)
 _add("version", version_command.version, version_command.EXAMPLES)

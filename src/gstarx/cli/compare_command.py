@@ -76,7 +76,7 @@ def compare(
         methods = create_explainers(inputs, options, baseline=baseline)
         inputs.check_reference()
         judge = Judge(inputs, sparsity)
-        tasks = [(s, target) for target in inputs.targets(subjects[0].data) for s in subjects]
+        tasks = [(s, target) for target in inputs.targets(subjects) for s in subjects]
         done: list[dict[str, Record]] = []
         try:
             for records in _records(judge, methods, tasks, options):
@@ -198,5 +198,7 @@ def _draw(path: Path | None, records: Mapping[str, Record], *, several: bool) ->
         metrics={name: r.metrics for name, r in records.items() if r.metrics is not None},
         sparsity=first.sparsity,
         title=first.subject.name,
+        class_names=first.inputs.output_names,
+        target_names=first.inputs.output_names,
     ).save(target)
     note(f"drew {target}")

@@ -122,7 +122,7 @@ def _specifications(
     weights = inputs.weights if own else network.path
     chosen = any((inputs.positions, inputs.sample and inputs.dataset, inputs.limit))
     methods = {**options, **({"random": {}, "best_found": {}} if references else {})}
-    for target in inputs.targets(subjects[0].data):
+    for target in inputs.targets(subjects):
         for name, explainer_options in methods.items():
             spec = RunSpec(
                 dataset=_dataset_fields(source),

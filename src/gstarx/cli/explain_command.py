@@ -104,7 +104,7 @@ def explain(
         subjects = inputs.subjects()
         (method,) = create_explainers(inputs, options, baseline=baseline).values()
         judge = Judge(inputs, sparsity)
-        targets = inputs.targets(subjects[0].data)
+        targets = inputs.targets(subjects)
         tasks = [(subject, target) for subject in subjects for target in targets]
         several = len(tasks) + len(inputs.skipped) > 1
         printer = Printer(stream if as_json else None, draw=draw, several=several)
@@ -147,7 +147,7 @@ def _explain_all(
                     printer.add(record.as_dict(), record)
                 step()
     except KeyboardInterrupt:
-        note(f"stopped: {len(printer.printed)} of {len(tasks)} explanations are finished")
+        note(f"stopped: {len(printer.printed)} of {len(tasks)} graphs are finished")
         raise
     return errors
 
@@ -165,6 +165,13 @@ def picture_path(path: Path, subject: Subject, *, several: bool) -> Path:
 def _draw(record: Record, path: Path) -> None:
     from gstarx import drawing
 
-    title = f"{record.explainer}: {record.subject.name}"
-    drawing.draw(record.subject.data, record.drawn_scores, record.selected, title=title).save(path)
+    names = record.inputs.output_names
+    drawing.draw(
+        record.subject.data,
+        record.explanation,
+        sparsity=record.sparsity,
+        title=f"{record.explainer}: {record.subject.name}",
+        class_names=names,
+        target_names=names,
+    ).save(path)
     note(f"drew {path}")

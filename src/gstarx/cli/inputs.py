@@ -99,20 +99,14 @@ class InputSelection:
             )
         if self.limit is not None and self.sample is not None:
             raise WrongUse("say --limit or --sample, not both")
-        if self.smiles and len(self._bad_smiles) == len(self.smiles):
-            raise CommandError(f"no molecule can be read: {self._bad_smiles[0][1]}")
+        if self.smiles:
+            from gstarx._internal.molecules import read_molecule
 
-    @cached_property
-    def _bad_smiles(self) -> list[tuple[int, str]]:
-        """The molecules of ``--smiles`` that RDKit refuses, and why, found without torch."""
-        from gstarx._internal.molecules import read_molecule
-
-        bad = []
-        for at, text in enumerate(self.smiles or ()):
-            molecule, reason = read_molecule(text)
-            if molecule is None:
-                bad.append((at, f"{reason}: {quoted(text)}"))
-        return bad
+            reasons = [reason for _, reason in map(read_molecule, self.smiles)]
+            if all(reasons):
+                raise CommandError(
+                    f"no molecule can be read: {reasons[0]}: {quoted(self.smiles[0])}"
+                )
 
     @cached_property
     def network(self) -> LoadedNetwork:
@@ -182,14 +176,8 @@ class InputSelection:
     @property
     def skipped(self) -> list[UnreadableRow]:
         """The rows and molecules that could not be read; complete after :meth:`subjects`."""
-        from gstarx.datasets import UnreadableRow
-
         if self.smiles:
-            listed = self.smiles
-            return [
-                UnreadableRow(at + 1, listed[at], reason.rpartition(": ")[0])
-                for at, reason in self._bad_smiles
-            ]
+            return self._molecules[1]
         own = self.source is not None and self.source.name is None
         return list(self.loaded.unreadable) if own and self.loaded is not None else []
 
@@ -212,7 +200,7 @@ class InputSelection:
         self.check()
         network = self.network
         if self.smiles:
-            subjects = self._molecules(network)
+            subjects = self._molecules[0]
         elif self.sentence:
             graphs = _sentences(self.sentence)
             subjects = [
@@ -225,22 +213,22 @@ class InputSelection:
         self._warn(subjects)
         return subjects
 
-    def _molecules(self, network: LoadedNetwork) -> list[Subject]:
-        from gstarx.datasets import largest_part, smiles_graph
+    @cached_property
+    def _molecules(self) -> tuple[list[Subject], list[UnreadableRow]]:
+        """The molecules of ``--smiles``, and those that RDKit or the network cannot read."""
+        from gstarx.datasets import UnreadableRow, graph_or_reason, largest_part
 
-        bad = {at for at, _ in self._bad_smiles}
-        subjects = []
+        subjects, problems = [], []
         for at, text in enumerate(self.smiles or ()):
-            if at in bad:
-                continue
             smiles = largest_part(text) if self.salts == "largest" else text
-            features = self._features
-            try:
-                graph = smiles_graph(smiles, features, bond_features=features == "molecule+bonds")
-            except ValueError as error:
-                raise CommandError(str(error)) from error
-            subjects.append(Subject(text, graph, at))
-        return subjects
+            graph, reason = graph_or_reason(smiles.strip(), self._features)
+            if graph is None:
+                problems.append(UnreadableRow(at + 1, text, reason))
+            else:
+                subjects.append(Subject(text, graph, at))
+        if not subjects:
+            raise CommandError(f"no molecule can be read: {problems[0].in_words}")
+        return subjects, problems
 
     def _of_the_dataset(self) -> list[Subject]:
         loaded = self.loaded
@@ -266,14 +254,7 @@ class InputSelection:
         return [Subject(name, loaded[at], at) for name, at in zip(names, selected, strict=True)]
 
     def _warn(self, subjects: Sequence[Subject]) -> None:
-        skipped = self.skipped
-        if skipped:
-            total = len(skipped) + len(subjects)
-            note(f"warning: {len(skipped)} of {total} molecules were skipped")
-            for row in skipped[:_SHOWN]:
-                note(f"  {row}")
-            if len(skipped) > _SHOWN:
-                note(f"  ... and {len(skipped) - _SHOWN} more")
+        warn_of_skipped(self.skipped, len(subjects))
         parts = [s.name for s in subjects if "." in str(s.data.get("smiles") or "")]
         if parts and self.salts == "warn":
             have = "molecule has" if len(parts) == 1 else "molecules have"
@@ -289,22 +270,17 @@ class InputSelection:
         if self.strict and self.skipped:
             raise typer.Exit(3)
 
-    def targets(self, data: Data) -> list[int | None]:
+    def targets(self, subjects: Sequence[Subject]) -> list[int | None]:
         """The classes or outputs to explain; ``None`` stands for the predicted class."""
-        from gstarx.gnn import ModelTask
-
-        output = ModelTask(self.mode, return_type=self.return_type).output(self.network.model, data)
-        count = output.shape[1]
-        if self.mode == "binary_classification" and count == 1:
-            count = 2
+        if self.target is None and self.network.task in ("classification", "binary"):
+            return [None]
+        columns = self._num_outputs(subjects)
+        count = 2 if self.mode == "binary_classification" and columns == 1 else columns
         names = self.output_names
         shown = ", ".join(names) or f"0..{count - 1}"
         if self.target is None:
-            several = self.mode != "multiclass_classification" and output.shape[1] > 1
-            if several:
-                raise WrongUse(
-                    f"the network has {count} outputs: say --target (one of {shown}, all)"
-                )
+            if columns > 1:
+                raise WrongUse(f"the network has {count} outputs: say --target {shown} or all")
             return [0 if self.mode == "regression" else None]
         if self.target == "all":
             return list(range(count))
@@ -317,6 +293,19 @@ class InputSelection:
             f"--target must be one of {shown}, a number in 0..{count - 1}, or all "
             f"(got {quoted(self.target)})"
         )
+
+    def _num_outputs(self, subjects: Sequence[Subject]) -> int:
+        """Columns of the network's output, from the first graph that it can read."""
+        from gstarx.gnn import ModelTask
+
+        task = ModelTask(self.mode, return_type=self.return_type)
+        problem: Exception | None = None
+        for subject in subjects[:10]:
+            try:
+                return int(task.output(self.network.model, subject.data).shape[1])
+            except Exception as error:
+                problem = error
+        raise CommandError(f"{self.network.name} cannot read these graphs: {problem}")
 
     def pipeline(self, target: int | None) -> Pipeline:
         """How the graphs are explained and evaluated."""
@@ -386,6 +375,16 @@ def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
     with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_options.__annotations__ = {one.name: one.annotation for one in parameters}
     return with_options
+
+
+def warn_of_skipped(skipped: Sequence[UnreadableRow], kept: int) -> None:
+    """Say on stderr which rows could not be read: how many, and the first of them."""
+    if skipped:
+        note(f"warning: {len(skipped)} of {len(skipped) + kept} molecules were skipped")
+        for row in skipped[:_SHOWN]:
+            note(f"  {row}")
+        if len(skipped) > _SHOWN:
+            note(f"  ... and {len(skipped) - _SHOWN} more")
 
 
 def load_dataset(source: DatasetSource) -> GraphDataset:

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.table import Table
 from rich.text import Text
 
@@ -42,16 +41,6 @@ class Record:
     outputs: list[float]
     sparsity: float
     options: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def drawn_scores(self) -> NDArray[np.float64]:
-        """The scores; for a search, which has none, ones for the nodes it selects."""
-        if self.explanation.node_scores is not None:
-            scores: NDArray[np.float64] = self.explanation.node_scores.numpy()
-            return scores
-        marked = np.zeros(int(self.subject.data.num_nodes or 0))
-        marked[self.selected] = 1.0
-        return marked
 
     @property
     def target(self) -> int:

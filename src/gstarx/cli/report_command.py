@@ -32,6 +32,9 @@ from gstarx.cli.options import (
 )
 from gstarx.cli.runs_command import runs_of
 
+#: Explainers that evaluate runs as references.
+_REFERENCES = ("random", "best_found")
+
 if TYPE_CHECKING:
     from gstarx.explainers import Explanation
     from gstarx.report import ReportData
@@ -70,7 +73,6 @@ def report(
     The page needs no network and can be sent to others as it is.
     """
     from gstarx.cli.methods import create_explainers, parse_options
-    from gstarx.report import write_report
 
     writable(output, ".html")
     if from_store is None:
@@ -84,6 +86,8 @@ def report(
             options = parse_options(option or (), explainer, known)
             methods = create_explainers(inputs, options, baseline=baseline)
         report_data = gathered(inputs, methods, title=title, sparsity=sparsity)
+        from gstarx.report import write_report
+
         write_report(output, report_data)
     if as_json:
         print_json(summary(report_data, output), stream)
@@ -114,7 +118,7 @@ def gathered(
 
     subjects = inputs.subjects()
     inputs.check_reference()
-    targets = inputs.targets(subjects[0].data)
+    targets = inputs.targets(subjects)
     if len(targets) > 1:
         raise WrongUse(f"a report is about one target (got --target {inputs.target})")
     return build_report(
@@ -123,6 +127,7 @@ def gathered(
         methods,
         title=title or f"{inputs.network.name} explained",
         class_names=inputs.output_names,
+        target_names=inputs.output_names,
         names=[subject.name for subject in subjects],
         positions=[subject.position for subject in subjects],
         model_facts={"name": inputs.network.name, **inputs.network.facts},
@@ -187,6 +192,8 @@ def stored_results(
     from gstarx.runs import StoreError, explanation_of
 
     runs = runs_of(store)
+    # the report has rows of its own for random and best selections
+    runs = [run for run in runs if run["explainer"] not in _REFERENCES] or runs
     for field in ("dataset", "model", "target"):
         several = sorted({str(run[field]) for run in runs})
         if len(several) > 1:

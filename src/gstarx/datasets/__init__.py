@@ -7,6 +7,7 @@ from gstarx.datasets.dataset import label_of as label_of
 from gstarx.datasets.dataset import title_of as title_of
 from gstarx.datasets.molecule_tables import from_table
 from gstarx.datasets.molecules import MOLECULE_FEATURES as MOLECULE_FEATURES
+from gstarx.datasets.molecules import graph_or_reason as graph_or_reason
 from gstarx.datasets.molecules import largest_part as largest_part
 from gstarx.datasets.molecules import smiles_graph
 from gstarx.datasets.raw_files import archive as archive

@@ -14,10 +14,10 @@ from torch_geometric.data import Data
 from gstarx._internal.factories import call_factory
 from gstarx._internal.quoting import quoted
 from gstarx.datasets.dataset import GraphDataset
-from gstarx.datasets.graph_files import SUFFIXES as GRAPH_FILES
 from gstarx.datasets.graph_files import read_graphs
 from gstarx.datasets.molecule_tables import read_table
 from gstarx.datasets.splits import random_split_indices, split_molecules
+from gstarx.datasets.tables import SUFFIXES as TABLES
 from gstarx.registry import DATASETS, DatasetSource, resolve
 
 
@@ -77,7 +77,7 @@ def load_source(source: DatasetSource, *, progress: bool = False) -> GraphDatase
     if source.name is not None:
         options = {"progress": progress} if source.name in ("sst2", "tweets") else {}
         return load(source.name, source.root, **options)
-    if source.file is not None and Path(source.file).suffix in GRAPH_FILES:
+    if source.file is not None and Path(source.file).suffix.lower() not in TABLES:
         made: Any = read_graphs(Path(source.file))
     elif source.file is not None:
         return read_table(source, progress=progress)

@@ -59,9 +59,14 @@ class UnreadableRow:
     reason: str = ""
     name: str | None = None
 
+    @property
+    def in_words(self) -> str:
+        """The reason, and what could not be read."""
+        return f"{self.reason or 'not readable'}: {quoted(self.text)}"
+
     def __str__(self) -> str:
         named = f" ({self.name})" if self.name else ""
-        return f"line {self.line}{named}: {self.reason or 'not readable'}: {quoted(self.text)}"
+        return f"line {self.line}{named}: {self.in_words}"
 
 
 @dataclass(frozen=True)

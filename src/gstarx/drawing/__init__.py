@@ -1,23 +1,32 @@
 """Drawings of explanations: molecules, sentences, graphs, curves and intervals."""
 
+from gstarx.drawing.caption import class_name as class_name
+from gstarx.drawing.caption import output_name as output_name
+from gstarx.drawing.caption import prediction_caption
 from gstarx.drawing.colors import score_color as score_color
+from gstarx.drawing.comparison import WORSE as WORSE
 from gstarx.drawing.comparison import compare
-from gstarx.drawing.comparison import scored as scored
 from gstarx.drawing.dispatch import Subject as Subject
 from gstarx.drawing.dispatch import draw
+from gstarx.drawing.dispatch import scored as scored
+from gstarx.drawing.frame import MARKS as MARKS
 from gstarx.drawing.frame import card as card
 from gstarx.drawing.frame import color_bar as color_bar
 from gstarx.drawing.geometry import Geometry, geometry
 from gstarx.drawing.graph import draw_graph
+from gstarx.drawing.groups import KINDS as KINDS
+from gstarx.drawing.groups import GroupScore, aggregate, group_scores
+from gstarx.drawing.groups import default_kind as default_kind
+from gstarx.drawing.groups import groups_of as groups_of
 from gstarx.drawing.matplotlib_plots import curves_ax, intervals_ax, scores_ax
-from gstarx.drawing.molecule import GroupScore, aggregate, draw_molecule
+from gstarx.drawing.molecule import draw_molecule
 from gstarx.drawing.painted import Painted as Painted
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.picture import write_file as write_file
 from gstarx.drawing.plots import NAMES as NAMES
 from gstarx.drawing.plots import plot_curves, plot_intervals
 from gstarx.drawing.sentence import draw_sentence
-from gstarx.drawing.svg import decimal as decimal
+from gstarx.drawing.summary import summary_chart
 from gstarx.drawing.svg import signed as signed
 
 __all__ = [
@@ -32,8 +41,11 @@ __all__ = [
     "draw_molecule",
     "draw_sentence",
     "geometry",
+    "group_scores",
     "intervals_ax",
     "plot_curves",
     "plot_intervals",
+    "prediction_caption",
     "scores_ax",
+    "summary_chart",
 ]

@@ -7,22 +7,29 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.drawing.dispatch import Subject
-from gstarx.drawing.frame import Scene, card, color_bar
+from gstarx._internal import rounding
+from gstarx.drawing.caption import caption_of
+from gstarx.drawing.dispatch import Scored, Subject, scored
+from gstarx.drawing.frame import MARKS, Scene, card, color_bar
 from gstarx.drawing.painted import Painted, color_limit
 from gstarx.drawing.picture import Picture
-from gstarx.drawing.svg import INK, MUTED, decimal, element, fitted, group, label, moved, number
-from gstarx.metrics import Faithfulness, as_scores, evaluate_many, select_best, selection_size
+from gstarx.drawing.svg import INK, MUTED, WARNING, element, fitted, group, label, moved, number
+from gstarx.metrics import Faithfulness, evaluate_many, selection_size
 
-SCALES = ("common", "own")
+SCALES = ("picture", "common")
+#: What is said about an explanation that does worse than no explanation.
+WORSE = "worse than a random selection: do not use this"
 _ROOM = 1180.0
 _GAP = 24.0
 _NAME = 14.0
 _SMALL = 12.0
-_LEAST = 210.0
+_LEAST = 250.0
+#: Random selections that an explanation is compared with.
+_DRAWS = 20
+#: Between two numbers below a picture.
+_FIGURE = 64.0
 
 
 def compare(
@@ -31,22 +38,22 @@ def compare(
     *,
     model: Any = None,
     metrics: Mapping[str, Faithfulness] | None = None,
+    random: float | None = None,
     sparsity: float = 0.7,
-    scale: str = "common",
+    scale: str | float = "picture",
     columns: int | None = None,
     title: str | None = None,
+    caption: str | None = None,
+    class_names: Sequence[str] = (),
+    target_names: Sequence[str] = (),
     legend: bool = True,
     seed: int = 0,
-    target: int | None = None,
-    removal: Any = "remove",
-    mode: str = "multiclass_classification",
-    return_type: str = "raw",
-    keywords: Sequence[str] | None = None,
+    **task: Any,
 ) -> Picture:
     """Several explanations of one graph side by side.
 
     Below each are the fidelity, inverse fidelity and H-fidelity of its selected nodes. The highest
-    H-fidelity is bold and underlined.
+    H-fidelity is bold and underlined; one below that of a random selection is pointed out.
 
     Parameters
     ----------
@@ -56,22 +63,28 @@ def compare(
         By name, a score per node or a :class:`gstarx.Explanation`. An explanation that only
         has sets of nodes is drawn as 1 on the set it selects, else 0.
     model
-        If given, metrics are computed with it.
+        If given, metrics are computed with it, and those of random selections.
     metrics
         By name, metrics that are already known.
+    random
+        The H-fidelity of random selections of the same size, if it is known.
     sparsity
         The share of nodes that a selection leaves out.
     scale
-        ``"common"``: colors mean the same number everywhere. ``"own"``: colors end at the largest
-        score of each, which suits explainers whose scores have different units.
+        ``"picture"``: colors end at the largest score of each picture, which is printed below it,
+        because explainers have scores of different units. ``"common"``: colors mean the same number
+        everywhere, and end at the largest of all. A number: they end there.
     columns
         Pictures in a row; by default as many as fit, and one for sentences.
     title, legend
         As for :func:`draw_molecule`.
+    caption, class_names, target_names
+        As for :func:`draw`: by default the prediction that the first explanation knows.
     seed
-        Of the layout of a graph.
-    target, removal, mode, return_type, keywords
-        For the metrics, as for :func:`gstarx.metrics.evaluate`.
+        Of the layout of a graph, and of random selections.
+    **task
+        ``target``, ``removal``, ``mode``, ``return_type``, ``keywords`` and the like, for the
+        metrics, as for :func:`gstarx.metrics.evaluate`.
 
     Examples
     --------
@@ -79,9 +92,9 @@ def compare(
     >>> picture.title
     'Molecule CC=O: first, second'
     """
-    if scale not in SCALES:
+    if isinstance(scale, str) and scale not in SCALES:
         valid = ", ".join(map(repr, SCALES))
-        raise ValueError(f"scale must be one of {valid} (got {scale!r})")
+        raise ValueError(f"scale must be one of {valid}, or a number (got {scale!r})")
     if not results:
         raise ValueError("results must name at least one explainer (got none)")
     if columns is not None and columns < 1:
@@ -92,58 +105,64 @@ def compare(
     }
     known = dict(metrics or {})
     if model is not None:
-        if isinstance(data, str):
-            raise TypeError("metrics need the graph that the model reads, not a SMILES")
-        (evaluated,) = evaluate_many(
-            model,
-            [data],
-            [[result_drawn.selected for result_drawn in drawn.values()]],
-            target=target,
-            removal=removal,
-            mode=mode,
-            return_type=return_type,
-            keywords=keywords,
+        computed, at_random = _evaluated(model, data, drawn, sparsity, seed, task)
+        known |= computed
+        random = at_random if random is None else random
+    if caption is None:
+        captions = (
+            caption_of(result, class_names=class_names, target_names=target_names)
+            for result in results.values()
+            if hasattr(result, "node_scores")
         )
-        known |= dict(zip(drawn, evaluated, strict=True))
-    common = color_limit([result_drawn.scores for result_drawn in drawn.values()], None)
+        caption = next(captions, None)
+    limit = None if scale == "picture" else color_limit([r.scores for r in drawn.values()], None)
+    if not isinstance(scale, str):
+        limit = color_limit([], scale)
     cells = [
-        _Cell(
-            name,
-            Painted.of(result_drawn.scores, result_drawn.selected, limit, subject.names),
-            known.get(name),
-        )
-        for name, result_drawn in drawn.items()
-        for limit in [common if scale == "common" else None]
+        _Cell(name, _painted(result, limit, subject), known.get(name), random, limit is None)
+        for name, result in drawn.items()
     ]
+    marks = [mark for mark in MARKS if any(mark in cell.painted.marks for cell in cells)]
     return card(
         _grid(subject, cells, columns),
         title=title,
+        caption=caption,
         alternative=f"{subject.title}: {', '.join(drawn)}",
-        description=" ".join(cell.described() for cell in cells) + subject.remark,
-        legend=color_bar(common, selected=True, numbers=scale == "common") if legend else None,
+        description=" ".join(cell.described(subject.noun) for cell in cells) + subject.remark,
+        legend=color_bar(limit or 1.0, marks=marks, numbers=limit is not None) if legend else None,
     )
 
 
-@dataclass(frozen=True)
-class Scored:
-    """Scores to draw and the nodes selected, of any kind of result."""
+def _painted(result: Scored, limit: float | None, subject: Subject) -> Painted:
+    return Painted.of(
+        result.scores,
+        result.selected,
+        limit,
+        subject.names,
+        std_errors=result.std_errors,
+        by_score=True,
+    )
 
-    scores: NDArray[np.float64]
-    selected: NDArray[np.int64]
 
-
-def scored(result: Any, count: int, sparsity: float) -> Scored:
-    """The scores and selected nodes of a result; sets of nodes become scores of 1 and 0."""
+def _evaluated(
+    model: Any,
+    data: Data | str,
+    drawn: Mapping[str, Scored],
+    sparsity: float,
+    seed: int,
+    task: Mapping[str, Any],
+) -> tuple[dict[str, Faithfulness], float]:
+    """The metrics of all results, and the mean H-fidelity of random selections."""
+    if isinstance(data, str):
+        raise TypeError("metrics need the graph that the model reads, not a SMILES")
+    count = int(data.num_nodes or 0)
+    generator = np.random.default_rng(seed)
     size = selection_size(count, sparsity)
-    if not hasattr(result, "select"):
-        plain = as_scores(getattr(result, "node_mask", result), count)
-        return Scored(plain, np.sort(select_best(plain, size)))
-    selected = result.select(size=size)
-    if result.node_scores is not None:
-        return Scored(as_scores(result.node_scores, count), selected)
-    scores = np.zeros(count)
-    scores[selected] = 1.0
-    return Scored(scores, selected)
+    draws = [generator.permutation(count)[:size] for _ in range(_DRAWS)]
+    selections = [result.selected for result in drawn.values()]
+    (evaluated,) = evaluate_many(model, [data], [[*selections, *draws]], **task)
+    at_random = float(np.mean([one.harmonic_fidelity for one in evaluated[len(drawn) :]]))
+    return dict(zip(drawn, evaluated[: len(drawn)], strict=True)), at_random
 
 
 @dataclass(frozen=True)
@@ -151,19 +170,38 @@ class _Cell:
     name: str
     painted: Painted
     metrics: Faithfulness | None
+    random: float | None
+    own_scale: bool
 
-    def described(self) -> str:
-        text = f"{self.name}: {self.painted.described()}"
-        if self.metrics is None:
-            return text
-        return f"{text} {', '.join(f'{name} {value}' for name, value in _figures(self.metrics))}."
+    @property
+    def worse(self) -> bool:
+        """Whether it is, as printed, worse than a random selection."""
+        if self.metrics is None or self.random is None:
+            return False
+        own = self.metrics.harmonic_fidelity
+        return own < self.random and rounding.metric(own) != rounding.metric(self.random)
+
+    @property
+    def notes(self) -> list[str]:
+        return [WORSE] if self.worse else []
+
+    def figures(self) -> list[tuple[str, str]]:
+        """What is printed below the picture, by name."""
+        figures = [] if self.metrics is None else _figures(self.metrics)
+        scale = rounding.scale(self.painted.limit)
+        return [*figures, *([("scale", scale)] if self.own_scale else [])]
+
+    def described(self, noun: str) -> str:
+        text = f"{self.name}: {self.painted.described(noun)}"
+        figures = ", ".join(f"{name} {value}" for name, value in self.figures())
+        return " ".join([text, *([f"{figures}."] if figures else []), *self.notes])
 
 
 def _figures(metrics: Faithfulness) -> list[tuple[str, str]]:
     return [
-        ("fidelity", decimal(metrics.fidelity)),
-        ("inverse", decimal(metrics.inverse_fidelity)),
-        ("H-fidelity", decimal(metrics.harmonic_fidelity)),
+        ("fidelity", rounding.metric(metrics.fidelity)),
+        ("inverse", rounding.metric(metrics.inverse_fidelity)),
+        ("H-fidelity", rounding.metric(metrics.harmonic_fidelity)),
     ]
 
 
@@ -172,13 +210,15 @@ def _grid(subject: Subject, cells: list[_Cell], columns: int | None) -> Scene:
     scenes = [subject.scene(cell.painted, width=widths.get(subject.kind)) for cell in cells]
     width = max(_LEAST, *(scene.width for scene in scenes))
     height = max(scene.height for scene in scenes)
-    printed = [decimal(cell.metrics.harmonic_fidelity) for cell in cells if cell.metrics]
+    printed = [rounding.metric(cell.metrics.harmonic_fidelity) for cell in cells if cell.metrics]
     # compared as printed: if several look equal, none is the best
     best = max(printed) if len(printed) > 1 and printed.count(max(printed)) == 1 else None
     if columns is None:
         fitting = 1 if subject.kind == "sentence" else int((_ROOM + _GAP) // (width + _GAP))
         columns = min(len(cells), max(1, fitting))
-    below = 34.0 if printed else 0.0
+    below = 34.0 if any(cell.figures() for cell in cells) else 0.0
+    if any(cell.notes for cell in cells):
+        below += 18.0
     step = height + _NAME + 10 + below + _GAP
     parts = [
         moved(
@@ -200,12 +240,16 @@ def _drawn(cell: _Cell, scene: Scene, width: float, height: float, best: str | N
         label(middle, _NAME, name, size=_NAME, font_weight=600, text_anchor="middle"),
         moved(scene.body, (width - scene.width) / 2, _NAME + 10 + (height - scene.height) / 2),
     ]
-    if cell.metrics is not None:
-        y = _NAME + 10 + height + 22
-        heavy = decimal(cell.metrics.harmonic_fidelity) == best
-        for (metric, value), place in zip(_figures(cell.metrics), (-70, 0, 74), strict=True):
-            strong = heavy and metric == "H-fidelity"
-            parts.append(_figure(middle + place, y, metric, value, strong))
+    y = _NAME + 10 + height + 22
+    figures = cell.figures()
+    for place, (metric, value) in enumerate(figures):
+        strong = metric == "H-fidelity" and value == best
+        x = middle + _FIGURE * (place - (len(figures) - 1) / 2)
+        parts.append(_figure(x, y, metric, value, strong))
+    parts += [
+        label(middle, y + 26, note, size=10.5, fill=WARNING, text_anchor="middle")
+        for note in cell.notes
+    ]
     return group(*parts)
 
 

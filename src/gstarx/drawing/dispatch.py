@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
 from gstarx.drawing.atoms import as_molecule, atom_names, is_molecule
+from gstarx.drawing.caption import caption_of
 from gstarx.drawing.frame import Scene, card, color_bar
 from gstarx.drawing.graph import graph_name, graph_scene
 from gstarx.drawing.molecule import molecule_name, molecule_scene, unknown_bonds
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.sentence import as_pairs, sentence_scene
+from gstarx.metrics import as_scores, select_nodes
 
 
 def draw(
     data: Data | str,
-    scores: ArrayLike,
+    scores: ArrayLike | Any,
     selected: ArrayLike | None = None,
     *,
+    std_errors: ArrayLike | None = None,
+    sparsity: float = 0.7,
     limit: float | None = None,
     title: str | None = None,
+    caption: str | None = None,
+    class_names: Sequence[str] = (),
+    target_names: Sequence[str] = (),
     legend: bool = True,
     seed: int = 0,
 ) -> Picture:
@@ -35,11 +44,17 @@ def draw(
         With ``words`` it is drawn as a sentence, with ``smiles`` or ``atoms`` as a molecule, else
         as a graph. A string is a SMILES.
     scores
-        A score per node.
+        A :class:`gstarx.Explanation` of the graph, or a score per node. An explanation brings its
+        standard errors, its selection at ``sparsity``, and the prediction as the caption. Of its
+        selection only what is above noise is outlined, and ties at the cut are dashed.
     selected
         Nodes to outline: ids, or a boolean mask.
-    limit, title, legend
+    std_errors, limit, title, caption, legend
         As for :func:`draw_molecule`.
+    sparsity
+        The share of nodes that the selection of an explanation leaves out.
+    class_names, target_names
+        Names of classes, or of the outputs of a multilabel or regression model, for the caption.
     seed
         Of the layout of a graph.
 
@@ -51,14 +66,57 @@ def draw(
     'Molecule C1CCCN1Cc1cccc([N+](=O)[O-])c1'
     """
     subject = Subject.of(data, seed=seed)
-    painted = Painted.of(scores, selected, limit, subject.names)
+    by_score = selected is None and hasattr(scores, "node_scores")
+    if hasattr(scores, "node_scores"):
+        result = scored(scores, len(subject.names), sparsity)
+        if caption is None:
+            caption = caption_of(scores, class_names=class_names, target_names=target_names)
+        scores, selected = result.scores, result.selected if selected is None else selected
+        std_errors = result.std_errors if std_errors is None else std_errors
+    painted = Painted.of(
+        scores, selected, limit, subject.names, std_errors=std_errors, by_score=by_score
+    )
     return card(
         subject.scene(painted),
         title=title,
+        caption=caption,
         alternative=subject.title,
         description=subject.described(painted),
-        legend=color_bar(painted.limit, selected=bool(painted.selected.any())) if legend else None,
+        notes=painted.notes(subject.noun),
+        legend=color_bar(painted.limit, marks=painted.marks) if legend else None,
     )
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores to draw, the nodes that follow from them, and standard errors where known."""
+
+    scores: NDArray[np.float64]
+    selected: NDArray[np.int64]
+    std_errors: NDArray[np.float64] | None = None
+
+
+def scored(result: Any, count: int, sparsity: float) -> Scored:
+    """The scores and selected nodes of a result; sets of nodes become scores of 1 and 0."""
+    if not hasattr(result, "node_scores"):
+        plain = as_scores(getattr(result, "node_mask", result), count)
+        return Scored(plain, np.sort(select_nodes(plain, sparsity)))
+    selected = result.select(sparsity=sparsity)
+    if result.node_scores is not None:
+        return Scored(as_scores(result.node_scores, count), selected, _node_errors(result, count))
+    scores = np.zeros(count)
+    scores[selected] = 1.0
+    return Scored(scores, selected)
+
+
+def _node_errors(result: Any, count: int) -> NDArray[np.float64] | None:
+    """Standard errors of all nodes: 0 for those that do not play, None if none is known."""
+    own = result.std_errors
+    if own is None or bool(own.isnan().all()):
+        return None
+    errors = np.zeros(count)
+    errors[result.players.numpy()] = own.numpy()
+    return errors
 
 
 @dataclass(frozen=True)
@@ -108,10 +166,14 @@ class Subject:
         names = tuple(str(node) for node in range(count))
         return cls("graph", graph_name(count, len(pairs)), names, pairs, seed=seed)
 
+    @property
+    def noun(self) -> str:
+        """What a node is."""
+        return {"molecule": "atom", "sentence": "word"}.get(self.kind, "node")
+
     def described(self, painted: Painted) -> str:
         """The picture in words."""
-        nouns = {"molecule": "atom", "sentence": "word"}
-        return painted.described(nouns.get(self.kind, "node")) + self.remark
+        return painted.described(self.noun) + self.remark
 
     def scene(self, painted: Painted, *, width: float | None = None) -> Scene:
         """The drawing without its frame; ``width`` does not apply to molecules."""

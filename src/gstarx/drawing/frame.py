@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gstarx.drawing.colors import score_color
@@ -15,17 +16,25 @@ from gstarx.drawing.svg import (
     escaped,
     fitted,
     group,
+    hatched_disc,
     label,
     moved,
     number,
     signed,
     text_width,
+    wrapped,
 )
 
 _PADDING = 16.0
 _TITLE = 15.0
 _BAR_WIDTH, _BAR_HEIGHT, _BAR_STEPS = 132.0, 10.0, 33
 _SMALL = 11.0
+_CAPTION = 13.0
+#: What the marks of nodes mean.
+MARKS = {"selected": "selected", "tie": "tie at the cut", "uncertain": "interval includes 0"}
+_LINE_WIDTH = 260.0
+#: Of the outlines of nodes that are tied at the cut.
+TIE_DASHES = "3.5 2.5"
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,8 @@ def card(
     title: str | None,
     alternative: str,
     description: str,
+    caption: str | None = None,
+    notes: Sequence[str] = (),
     legend: Scene | None = None,
     paper: bool = True,
 ) -> Picture:
@@ -58,42 +69,67 @@ def card(
         The name of the picture if there is no title.
     description
         The picture in words.
+    caption
+        Printed below the title, in as many lines as it needs: what was predicted.
+    notes
+        Printed below the legend, each on a line of its own.
     legend
         What goes below.
     paper
         Whether it has its own background.
     """
-    inner = max(scene.width, legend.width if legend else 0.0, 120.0)
+    least = _LINE_WIDTH if caption or notes else 120.0
+    inner = max(scene.width, legend.width if legend else 0.0, least)
     width, top = inner + 2 * _PADDING, _PADDING
-    parts = [
-        element(
-            "rect",
-            x=0.5,
-            y=0.5,
-            width=width - 1,
-            height="HEIGHT",
-            rx=10,
-            fill=CARD,
-            stroke=LINE,
-        )
-    ]
+    parts = []
     if title:
         shown = fitted(title, _TITLE, inner)
         parts.append(label(_PADDING, top + _TITLE - 2, shown, size=_TITLE, font_weight=600))
-        top += _TITLE + 10
+        top += _TITLE + (6 if caption else 10)
+    if caption:
+        lines = wrapped(caption, _CAPTION, inner)
+        parts += _lines(lines, top, size=_CAPTION)
+        top += len(lines) * _CAPTION * 1.35 + 8
     parts.append(moved(scene.body, _PADDING + (inner - scene.width) / 2, top))
     top += scene.height
     if legend:
         top += 12
         parts.append(moved(legend.body, _PADDING + (inner - legend.width) / 2, top))
         top += legend.height
-    height = top + _PADDING
-    parts[0] = parts[0].replace("HEIGHT", number(height - 1)) if paper else ""
-    name = title or alternative
+    remarks = [line for note in notes for line in wrapped(note, _SMALL, inner)]
+    if remarks:
+        parts += _lines(remarks, top + 8, size=_SMALL, fill=MUTED)
+        top += 8 + len(remarks) * _SMALL * 1.35
+    said = f"{caption}. {description}" if caption else description
+    background = _paper(width, top + _PADDING) if paper else ""
+    return _document(background + "".join(parts), width, top + _PADDING, title or alternative, said)
+
+
+def _lines(lines: Sequence[str], top: float, *, size: float, **attributes: object) -> list[str]:
+    return [
+        label(_PADDING, top + size * (0.85 + 1.35 * i), line, size=size, **attributes)
+        for i, line in enumerate(lines)
+    ]
+
+
+def _paper(width: float, height: float) -> str:
+    return element(
+        "rect",
+        x=0.5,
+        y=0.5,
+        width=width - 1,
+        height=height - 1,
+        rx=10,
+        fill=CARD,
+        stroke=LINE,
+    )
+
+
+def _document(body: str, width: float, height: float, name: str, description: str) -> Picture:
     content = element("title", escaped(name)) + element("desc", escaped(description))
     svg = element(
         "svg",
-        content + "".join(parts),
+        content + body,
         xmlns="http://www.w3.org/2000/svg",
         width=width,
         height=height,
@@ -104,15 +140,15 @@ def card(
     return Picture(svg, name)
 
 
-def color_bar(limit: float, *, selected: bool, numbers: bool = True) -> Scene:
-    """The legend: the meaning and range of colors, and the outline of selected nodes.
+def color_bar(limit: float, *, marks: Sequence[str] = (), numbers: bool = True) -> Scene:
+    """The legend: the meaning and range of colors, and what marks nodes.
 
     Parameters
     ----------
     limit
         The score at which colors end.
-    selected
-        Whether anything is outlined.
+    marks
+        Which of ``"selected"``, ``"tie"`` and ``"uncertain"`` to explain.
     numbers
         Whether the ends carry numbers, rather than ``max``.
     """
@@ -153,13 +189,36 @@ def color_bar(limit: float, *, selected: bool, numbers: bool = True) -> Scene:
         _small(right, 25, "for", text_anchor="end"),
     ]
     width = right + margin
-    if selected:
-        parts.append(
-            element("circle", cx=width + 16, cy=7.0, r=6.0, fill=CARD, stroke=INK, stroke_width=2.2)
-        )
-        parts.append(_small(width + 28, 11, "selected"))
-        width += 28 + text_width("selected", _SMALL)
-    return Scene(width, 28, group(*parts))
+    explained = [_mark(mark) for mark in marks]
+    if len(explained) == 1:
+        parts.append(moved(explained[0].body, width + 8, 0))
+        return Scene(width + 8 + explained[0].width, 28, group(*parts))
+    row = sum(mark.width + 16 for mark in explained) - 16
+    bar = moved(group(*parts), max(0.0, (row - width) / 2), 0)
+    x, below = max(0.0, (width - row) / 2), []
+    for mark in explained:
+        below.append(moved(mark.body, x, 34))
+        x += mark.width + 16
+    return Scene(max(width, row), 50 if explained else 28, group(bar, *below))
+
+
+def _mark(name: str) -> Scene:
+    """A sample of a mark, and what it means."""
+    dashes = {"tie": TIE_DASHES}.get(name)
+    outlined = name != "uncertain"
+    sample = element(
+        "circle",
+        cx=8.0,
+        cy=7.0,
+        r=6.0,
+        fill=CARD,
+        stroke=INK if outlined else MUTED,
+        stroke_width=2.2 if outlined else 0.8,
+        stroke_dasharray=dashes,
+    )
+    hatching = "" if outlined else hatched_disc(8.0, 7.0, 6.0, step=4.0)
+    text = MARKS[name]
+    return Scene(20 + text_width(text, _SMALL), 14, sample + hatching + _small(20, 11, text))
 
 
 def _small(x: float, y: float, text: str, **attributes: object) -> str:

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
 from gstarx._internal.optional import require
-from gstarx.drawing.frame import Scene, card, color_bar
+from gstarx.drawing.frame import TIE_DASHES, Scene, card, color_bar
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.sentence import as_pairs
-from gstarx.drawing.svg import INK, element, group, label, text_width, tip
+from gstarx.drawing.svg import INK, element, group, hatched_disc, label, text_width, tip
 
 _EDGE = "#a7b0ba"
 _RIM = "#7b858f"
@@ -31,8 +31,10 @@ def draw_graph(
     selected: ArrayLike | None = None,
     *,
     seed: int = 0,
+    std_errors: ArrayLike | None = None,
     limit: float | None = None,
     title: str | None = None,
+    caption: str | None = None,
     legend: bool = True,
     labels: Sequence[str] | None = None,
     width: float = 460,
@@ -51,7 +53,7 @@ def draw_graph(
         Nodes to outline: ids, or a boolean mask.
     seed
         Of the layout: the same seed gives the same picture.
-    limit, title, legend
+    std_errors, limit, title, caption, legend
         As for :func:`draw_molecule`.
     labels
         Names of the nodes; by default their numbers. They are written on the nodes if there is
@@ -70,14 +72,15 @@ def draw_graph(
     names = [str(i) for i in range(count)] if labels is None else [str(name) for name in labels]
     if len(names) != count:
         raise ValueError(f"labels must be one for each of {count} nodes (got {len(names)})")
-    painted = Painted.of(scores, selected, limit, names)
+    painted = Painted.of(scores, selected, limit, names, std_errors=std_errors)
     pairs = as_pairs(data.edge_index, count)
     return card(
         graph_scene(painted, pairs, seed=seed, width=width),
         title=title,
+        caption=caption,
         alternative=graph_name(count, len(pairs)),
         description=painted.described(),
-        legend=color_bar(painted.limit, selected=bool(painted.selected.any())) if legend else None,
+        legend=color_bar(painted.limit, marks=painted.marks) if legend else None,
     )
 
 
@@ -108,7 +111,7 @@ def graph_scene(
             if bool(selected[a] and selected[b]) == heavy
         ]
     # strong scores and selected nodes lie on top where nodes are close
-    order = np.lexsort((np.abs(painted.scores), selected))
+    order = np.lexsort((np.abs(painted.scores), selected | painted.tied))
     parts += [_drawn_node(int(i), places[i], radius, painted) for i in order]
     return Scene(width, size, group(*parts))
 
@@ -151,7 +154,8 @@ def _nearest(places: NDArray[np.float64]) -> float:
 
 def _drawn_node(node: int, place: NDArray[np.float64], radius: float, painted: Painted) -> str:
     x, y = (float(c) for c in place)
-    selected = bool(painted.selected[node])
+    tied = bool(painted.tied[node])
+    outlined = bool(painted.selected[node]) or tied
     parts = [
         tip(painted.caption(node)),
         element(
@@ -160,10 +164,13 @@ def _drawn_node(node: int, place: NDArray[np.float64], radius: float, painted: P
             cy=y,
             r=radius,
             fill=painted.color(node),
-            stroke=INK if selected else _RIM,
-            stroke_width=max(1.4, min(2.4, radius / 3.2)) if selected else 0.8,
+            stroke=INK if outlined else _RIM,
+            stroke_width=max(1.4, min(2.4, radius / 3.2)) if outlined else 0.8,
+            stroke_dasharray=TIE_DASHES if tied else None,
         ),
     ]
+    if painted.uncertain[node]:
+        parts.append(hatched_disc(x, y, radius, step=max(2.5, radius / 2.5)))
     name, size = painted.names[node], min(10.0, radius * 0.95)
     if radius >= TEXT_FROM and text_width(name, size) <= 2 * radius:
         parts.append(label(x, y + size * 0.35, name, size=size, text_anchor="middle"))

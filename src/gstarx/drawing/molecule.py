@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
@@ -14,11 +13,10 @@ from torch_geometric.data import Data
 
 from gstarx._internal.optional import require
 from gstarx.drawing.atoms import as_molecule, atom_names
-from gstarx.drawing.frame import Scene, card, color_bar
+from gstarx.drawing.frame import TIE_DASHES, Scene, card, color_bar
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
-from gstarx.drawing.svg import CARD, INK, element, group, number, tip
-from gstarx.metrics import as_scores
+from gstarx.drawing.svg import CARD, INK, element, group, hatched_disc, number, tip
 
 #: Units of the SVG for one of RDKit's, in which a bond is 1.5 long.
 _SCALE = 26.0
@@ -40,8 +38,10 @@ def draw_molecule(
     scores: ArrayLike,
     selected: ArrayLike | None = None,
     *,
+    std_errors: ArrayLike | None = None,
     limit: float | None = None,
     title: str | None = None,
+    caption: str | None = None,
     legend: bool = True,
     numbers: bool = False,
 ) -> Picture:
@@ -58,11 +58,15 @@ def draw_molecule(
         A score per atom: an array, a tensor, or a PyG explanation's ``node_mask``.
     selected
         Atoms to outline: ids, or a boolean mask.
+    std_errors
+        Standard errors of the scores: atoms whose 95% interval includes 0 are hatched.
     limit
         The absolute score at which colors saturate; by default the largest one. Give pictures the
         same limit to compare them.
     title
         What to print above.
+    caption
+        What to print below the title, such as the prediction.
     legend
         Whether to draw the color bar.
     numbers
@@ -82,13 +86,15 @@ def draw_molecule(
     'Molecule c1ccccc1[N+](=O)[O-]'
     """
     rdkit_molecule = as_molecule(molecule)
-    painted = Painted.of(scores, selected, limit, atom_names(rdkit_molecule))
+    names = atom_names(rdkit_molecule)
+    painted = Painted.of(scores, selected, limit, names, std_errors=std_errors)
     return card(
         molecule_scene(rdkit_molecule, painted, numbers=numbers),
         title=title,
+        caption=caption,
         alternative=f"Molecule {molecule_name(molecule)}",
         description=painted.described("atom") + unknown_bonds(molecule),
-        legend=color_bar(painted.limit, selected=bool(painted.selected.any())) if legend else None,
+        legend=color_bar(painted.limit, marks=painted.marks) if legend else None,
     )
 
 
@@ -126,6 +132,8 @@ def molecule_scene(molecule: Any, painted: Painted, *, numbers: bool = False) ->
         )
         for atom, (x, y) in enumerate(places)
     ]
+    parts += [_tie(*places[atom]) for atom in np.flatnonzero(painted.tied)]
+    parts += [hatched_disc(float(x), float(y), RADIUS) for x, y in places[painted.uncertain]]
     # the pointer must reach the circles below the lines
     lines = [element(shape.tag, **shape.attributes) for shape in shapes]
     parts.append(group(*lines, pointer_events="none"))
@@ -191,6 +199,21 @@ def _outline(
             for a in atoms
         ]
     return group(*parts) if parts else ""
+
+
+def _tie(x: float, y: float) -> str:
+    """A dashed line around an atom that the cut tears from others with its score."""
+    return element(
+        "circle",
+        cx=float(x),
+        cy=float(y),
+        r=RADIUS + _GAP + _OUTLINE / 2,
+        fill="none",
+        stroke=INK,
+        stroke_width=_OUTLINE,
+        stroke_dasharray=TIE_DASHES,
+        pointer_events="none",
+    )
 
 
 def _rdkit_drawing(
@@ -269,82 +292,3 @@ def _plain(part: ElementTree.Element) -> Shape:
         attributes["fill"] = part.attrib["fill"]
     short = {n: _NUMBER.sub(lambda m: f"{float(m[0]):.1f}", v) for n, v in attributes.items()}
     return Shape(part.tag.rpartition("}")[2], short)
-
-
-@dataclass(frozen=True)
-class GroupScore:
-    """One functional group of a molecule.
-
-    Attributes
-    ----------
-    name
-        What the group is called.
-    atoms
-        Its atoms, ascending.
-    score
-        The sum of their scores.
-    """
-
-    name: str
-    atoms: tuple[int, ...]
-    score: float
-
-
-def aggregate(
-    scores: ArrayLike, smarts: str | Sequence[str] | Mapping[str, str], molecule: Data | str
-) -> list[GroupScore]:
-    """Scores of atoms summed over every functional group that is found.
-
-    Parameters
-    ----------
-    scores
-        A score per atom.
-    smarts
-        The groups: one SMARTS, several, or a dictionary from names to SMARTS. Without names, a
-        group is called by its SMARTS.
-    molecule
-        A SMILES, or a graph with ``smiles`` or ``atoms``; see :func:`draw_molecule`. A group of
-        aromatic atoms is only found where the molecule has a SMILES or states its ``bonds``.
-
-    Returns
-    -------
-    list of GroupScore
-        An entry for each match, highest score first. Matches of one SMARTS over the same atoms
-        count once. Where matches overlap, an atom counts in each of them: the entries of a list
-        need not sum to the sum of the scores.
-
-    Raises
-    ------
-    ValueError
-        For an invalid SMARTS, a wrong number of scores, or a molecule that cannot be read.
-
-    Examples
-    --------
-    >>> scores = [0.1, 0.0, 0.0, 0.0, 0.0, 0.2, 0.5, 0.4, 0.3]
-    >>> aggregate(scores, {"nitro": "[N+](=O)[O-]", "amine": "[NX3;H2]"}, "c1ccccc1[N+](=O)[O-]")
-    [GroupScore(name='nitro', atoms=(6, 7, 8), score=1.2)]
-    """
-    chem = require("rdkit.Chem", extra="drawing")
-    rdkit_molecule = as_molecule(molecule)
-    values = as_scores(scores, rdkit_molecule.GetNumAtoms())
-    groups: list[GroupScore] = []
-    for name, pattern in _named(smarts).items():
-        with require("rdkit.rdBase", extra="drawing").BlockLogs():
-            query = chem.MolFromSmarts(str(pattern))
-        if query is None or not query.GetNumAtoms():
-            raise ValueError(f"smarts must be patterns that RDKit can read (got {pattern!r})")
-        # RDKit stops at a thousand matches by default
-        matches = rdkit_molecule.GetSubstructMatches(query, uniquify=True, maxMatches=1 << 20)
-        groups += [
-            GroupScore(name, atoms, float(values[list(atoms)].sum()))
-            for atoms in sorted({tuple(sorted(match)) for match in matches})
-        ]
-    return sorted(groups, key=lambda group: -group.score)
-
-
-def _named(smarts: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
-    if isinstance(smarts, str):
-        return {smarts: smarts}
-    if isinstance(smarts, Mapping):
-        return dict(smarts)
-    return {pattern: pattern for pattern in smarts}

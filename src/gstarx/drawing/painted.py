@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gstarx.drawing.colors import score_color
 from gstarx.drawing.svg import signed
-from gstarx.metrics import as_mask, as_scores
+from gstarx.metrics import above_noise, as_mask, as_scores, largest_gap, ties_at_cut, uncertain
 
 _NAMED = 5
 
@@ -31,37 +31,84 @@ class Painted:
         The score at which colors saturate.
     names
         The name of each node.
+    tied
+        Nodes with the score at the cut, of which the selection takes some and leaves others, (n,).
+    uncertain
+        Nodes whose 95% interval includes 0, (n,): they are hatched.
+    unmarked
+        How many selected nodes are not outlined because their scores are not above noise.
+    gap
+        How many nodes lie above the largest gap of the scores, if the selection follows them.
     """
 
     scores: NDArray[np.float64]
     selected: NDArray[np.bool_]
     limit: float
     names: tuple[str, ...]
+    tied: NDArray[np.bool_]
+    uncertain: NDArray[np.bool_]
+    unmarked: int = 0
+    gap: int | None = None
 
     @classmethod
-    def of(cls, scores: Any, selected: Any, limit: float | None, names: Sequence[str]) -> Painted:
-        """Validate scores, selection and limit for nodes with these names."""
+    def of(
+        cls,
+        scores: Any,
+        selected: Any,
+        limit: float | None,
+        names: Sequence[str],
+        *,
+        std_errors: Any = None,
+        by_score: bool = False,
+    ) -> Painted:
+        """Validate scores, selection and limit for nodes with these names.
+
+        With ``by_score`` the selection is made of the highest scores: what is not above noise is
+        not outlined, and ties at the cut are told apart. Otherwise it is the caller's own.
+        """
         count = len(names)
         if not count:
             raise ValueError("there is nothing to draw: the graph has no nodes")
         values = as_scores(scores, count)
         mask = np.zeros(count, dtype=np.bool_) if selected is None else as_mask(selected, count)
-        return cls(values, mask, color_limit([values], limit), tuple(map(str, names)))
+        wanted = int(mask.sum())
+        tied, gap = np.zeros(count, dtype=np.bool_), None
+        if by_score:
+            clear = above_noise(values, std_errors)
+            gap = largest_gap(values[clear])
+            tied = ties_at_cut(values, mask, std_errors) & clear
+            mask = mask & clear
+        return cls(
+            values,
+            mask & ~tied,
+            color_limit([values], limit),
+            tuple(map(str, names)),
+            tied,
+            uncertain(values, std_errors),
+            wanted - int(mask.sum()),
+            gap,
+        )
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What the legend must explain besides colors."""
+        present = {"selected": self.selected, "tie": self.tied, "uncertain": self.uncertain}
+        return tuple(name for name, nodes in present.items() if nodes.any())
 
     def color(self, node: int) -> str:
         """The color of a node."""
         return score_color(float(self.scores[node]), self.limit)
 
     def caption(self, node: int) -> str:
-        """A node and its score in words."""
-        return f"{self.names[node]} {signed(float(self.scores[node]))}"
+        """A node and its score, in words."""
+        unsure = ", interval includes 0" if self.uncertain[node] else ""
+        return f"{self.names[node]} {signed(float(self.scores[node]))}{unsure}"
 
     def described(self, noun: str = "node") -> str:
         """The picture in words: the highest and lowest scores, and what is selected."""
         order = np.argsort(-self.scores, kind="stable")
         high = [self.caption(i) for i in order[:_NAMED] if self.scores[i] > 0]
         low = [self.caption(i) for i in order[::-1][:_NAMED] if self.scores[i] < 0]
-        outlined = [self.names[i] for i in np.flatnonzero(self.selected)]
         count = len(self.scores)
         sentences = [f"{count} {noun}{'s' * (count != 1)}."]
         if high:
@@ -70,10 +117,31 @@ class Painted:
             sentences.append(f"Lowest scores: {', '.join(low)}.")
         if not high and not low:
             sentences.append("All scores are 0.")
-        if outlined:
-            more = f" and {len(outlined) - 20} more" if len(outlined) > 20 else ""
-            sentences.append(f"Selected: {', '.join(outlined[:20])}{more}.")
-        return " ".join(sentences)
+        for what, nodes in (("Selected", self.selected), ("Tied at the cut", self.tied)):
+            if nodes.any():
+                sentences.append(f"{what}: {self._listed(nodes)}.")
+        return " ".join([*sentences, *self.notes(noun)])
+
+    def notes(self, noun: str = "node") -> list[str]:
+        """What the reader of the outlines must know: what has none, and where scores drop."""
+        notes = []
+        if self.unmarked:
+            notes.append(
+                f"{self.unmarked} more selected {noun}{'s' * (self.unmarked != 1)} without an "
+                "outline: not above noise."
+            )
+        marked = int(self.selected.sum() + self.tied.sum())
+        if self.gap is not None and self.gap != marked:
+            notes.append(
+                f"Suggested cut, the largest gap of the scores: {self.gap} "
+                f"{noun}{'s' * (self.gap != 1)}."
+            )
+        return notes
+
+    def _listed(self, nodes: NDArray[np.bool_]) -> str:
+        names = [self.names[i] for i in np.flatnonzero(nodes)]
+        more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+        return f"{', '.join(names[:20])}{more}"
 
 
 def color_limit(scores: Sequence[NDArray[np.float64]], limit: float | None) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gstarx._internal import rounding
 from gstarx.drawing.axes import Axis, horizontal, vertical, wide_enough
 from gstarx.drawing.colors import LINES
 from gstarx.drawing.frame import Scene, card
@@ -17,7 +18,6 @@ from gstarx.drawing.svg import (
     CARD,
     INK,
     MUTED,
-    decimal,
     element,
     fitted,
     group,
@@ -82,7 +82,7 @@ def plot_curves(
     """
     lines = curve_lines(curves, metric)
     described = "; ".join(
-        f"{name} from {ys[0]:.3f} at {xs[0]:.2f} to {ys[-1]:.3f} at {xs[-1]:.2f}"
+        f"{name} from {ys[0]:.4f} at {xs[0]:.2f} to {ys[-1]:.4f} at {xs[-1]:.2f}"
         for name, (xs, ys) in lines.items()
     )
     return card(
@@ -131,9 +131,9 @@ def plot_intervals(
     rows = mean_intervals(values, confidence=confidence, seed=seed)
     lines = {str(name): float(value) for name, value in (references or {}).items()}
     descriptions = [
-        f"{n} {mean:.3f} ({low:.3f} to {high:.3f})" for n, (mean, low, high) in rows.items()
+        f"{n} {mean:.4f} ({low:.4f} to {high:.4f})" for n, (mean, low, high) in rows.items()
     ]
-    descriptions += [f"{name} {value:.3f}" for name, value in lines.items()]
+    descriptions += [f"{name} {value:.4f}" for name, value in lines.items()]
     heading = f"{quantity}: means and {confidence:.0%} intervals"
     return card(
         _intervals_scene(rows, lines, quantity, width, height),
@@ -321,7 +321,7 @@ def _intervals_scene(
     height: float | None,
 ) -> Scene:
     side = min(0.4 * width, max(text_width(row, _SMALL) for row in rows) + 12)
-    figures = 52.0
+    figures = 58.0
     left, right = side, width - figures
     numbers = np.array([*(n for row in rows.values() for n in row), *references.values()])
     axis = Axis(*wide_enough(numbers), left, right)
@@ -350,6 +350,6 @@ def _intervals_scene(
                 ),
                 _marker("circle", axis(mean), y, color),
             ),
-            label(right + 12, y + 4, decimal(mean), size=_SMALL, fill=MUTED),
+            label(right + 12, y + 4, rounding.metric(mean), size=_SMALL, fill=MUTED),
         ]
     return Scene(width, bottom + _BELOW, group(*parts))

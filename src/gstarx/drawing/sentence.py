@@ -9,10 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gstarx.drawing.frame import Scene, card, color_bar
+from gstarx.drawing.frame import TIE_DASHES, Scene, card, color_bar
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
-from gstarx.drawing.svg import INK, LINE, element, fitted, group, label, number, text_width, tip
+from gstarx.drawing.svg import (
+    INK,
+    LINE,
+    element,
+    fitted,
+    group,
+    hatched_box,
+    label,
+    number,
+    text_width,
+    tip,
+)
 
 _FONT = 15.0
 #: Height of the box around a word.
@@ -33,8 +44,10 @@ def draw_sentence(
     scores: ArrayLike,
     selected: ArrayLike | None = None,
     *,
+    std_errors: ArrayLike | None = None,
     limit: float | None = None,
     title: str | None = None,
+    caption: str | None = None,
     legend: bool = True,
     width: float = 760,
 ) -> Picture:
@@ -54,7 +67,7 @@ def draw_sentence(
         A score per word.
     selected
         Words to outline: ids, or a boolean mask.
-    limit, title, legend
+    std_errors, limit, title, caption, legend
         As for :func:`draw_molecule`.
     width
         The largest width of a line.
@@ -68,13 +81,14 @@ def draw_sentence(
     if isinstance(words, str):
         raise TypeError("words must be a list of words (got one string)")
     listed = [str(word) for word in words]
-    painted = Painted.of(scores, selected, limit, listed)
+    painted = Painted.of(scores, selected, limit, listed, std_errors=std_errors)
     return card(
         sentence_scene(painted, as_pairs(edges, len(listed)), width=width),
         title=title,
+        caption=caption,
         alternative=f"Sentence: {' '.join(listed)}",
         description=painted.described("word"),
-        legend=color_bar(painted.limit, selected=bool(painted.selected.any())) if legend else None,
+        legend=color_bar(painted.limit, marks=painted.marks) if legend else None,
     )
 
 
@@ -276,7 +290,8 @@ def _drawn_arc(path: str, ends: tuple[int, int], painted: Painted) -> str:
 
 
 def _drawn_word(place: int, word: Box, painted: Painted) -> str:
-    selected = bool(painted.selected[place])
+    tied = bool(painted.tied[place])
+    outlined = bool(painted.selected[place]) or tied
     box = element(
         "rect",
         x=word.left,
@@ -285,9 +300,12 @@ def _drawn_word(place: int, word: Box, painted: Painted) -> str:
         height=BOX,
         rx=5,
         fill=painted.color(place),
-        stroke=INK if selected else LINE,
-        stroke_width=2.0 if selected else 0.7,
+        stroke=INK if outlined else LINE,
+        stroke_width=2.0 if outlined else 0.7,
+        stroke_dasharray=TIE_DASHES if tied else None,
     )
+    if painted.uncertain[place]:
+        box += hatched_box(word.left, word.top, word.width, BOX)
     x, y = word.left + word.width / 2, word.top + BOX / 2 + _FONT * 0.35
     text = label(x, y, word.shown, size=_FONT, text_anchor="middle")
     return group(tip(painted.caption(place)), box, text)

@@ -13,6 +13,8 @@ INK = "#1b1f24"
 MUTED = "#5c6670"
 LINE = "#d5dae0"
 CARD = "#ffffff"
+#: For what the reader must not overlook; neither of the colors of scores.
+WARNING = "#8f1d5b"
 
 #: Widths of letters as shares of the font size, for a sans-serif of ordinary width.
 _NARROW = dict.fromkeys("ijl|!.,;:'`", 0.3) | dict.fromkeys('ftrI()[]{}"-/\\ *', 0.38)
@@ -48,15 +50,6 @@ def signed(value: float) -> str:
     if value == 0:
         return "0"
     return f"{value:+.3g}".replace("-", "−", 1) if value < 0 else f"{value:+.3g}"
-
-
-def decimal(value: float, digits: int = 3) -> str:
-    """A number with a fixed number of decimals, and no sign if it rounds to 0.
-
-    >>> decimal(-0.25, 2), decimal(-0.0001)
-    ('−0.25', '0.000')
-    """
-    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
 def element(tag: str, content: str = "", **attributes: object) -> str:
@@ -126,3 +119,45 @@ def fitted(text: str, size: float, width: float) -> str:
     while kept and text_width(kept + "…", size) > width:
         kept = kept[:-1]
     return kept.rstrip() + "…"
+
+
+def wrapped(text: str, size: float, width: float) -> list[str]:
+    """A text in lines of at most ``width``; a word that is wider is truncated.
+
+    >>> wrapped("predicted: a nitro compound", 10, 90)
+    ['predicted: a nitro', 'compound']
+    """
+    lines: list[str] = []
+    for word in text.split():
+        if lines and text_width(f"{lines[-1]} {word}", size) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(fitted(word, size, width))
+    return lines
+
+
+def hatched_disc(x: float, y: float, radius: float, *, step: float = 5.0) -> str:
+    """Slanted lines across a disc."""
+    lines = []
+    for at in range(-int(radius // step), int(radius // step) + 1):
+        shift = at * step / 2**0.5
+        half = (max(radius**2 - (at * step) ** 2, 0.0) / 2) ** 0.5
+        if half > 1:
+            a, b = x + shift, y + shift
+            lines.append((a - half, b + half, a + half, b - half))
+    return _hatching(lines)
+
+
+def hatched_box(left: float, top: float, width: float, height: float, *, step: float = 8.0) -> str:
+    """Slanted lines across a box."""
+    lines = []
+    for at in range(1, int((width + height) // step) + 1):
+        reach = at * step
+        down, across = min(reach, height), min(reach, width)
+        lines.append((left + reach - down, top + down, left + across, top + reach - across))
+    return _hatching(lines)
+
+
+def _hatching(lines: list[tuple[float, float, float, float]]) -> str:
+    path = "".join(f"M{number(a)} {number(b)}L{number(c)} {number(d)}" for a, b, c, d in lines)
+    return element("path", d=path, stroke=MUTED, stroke_width=0.9, pointer_events="none")

@@ -19,7 +19,7 @@ from torch_geometric.explain import Explanation as PyGExplanation
 from gstarx._internal.optional import require
 from gstarx.gnn import ModelTask, model_arguments
 from gstarx.graphs import CommunicationGraph
-from gstarx.metrics import select_best, selection_size
+from gstarx.metrics import above_noise, largest_gap, select_best, selection_size
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gstarx.drawing import Picture
 
 #: How :meth:`Explanation.select` chooses players.
-RULES = ("top", "positive", "connected")
+RULES = ("top", "positive", "connected", "gap")
 #: Fields that hold one row per player, which are rows of nodes where all nodes play.
 _PER_PLAYER = frozenset({"scores", "std_errors", "players"})
 _PER_NODE = frozenset({"node_mask", "node_scores"})
@@ -154,6 +154,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             explained=explained,
             method=method,
             seconds=seconds,
+            mode=task.mode,
+            return_type=task.return_type,
         )
         made.exact, made.estimator = attribution.exact, attribution.estimator
         made.evaluations = attribution.evaluations
@@ -280,18 +282,27 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         rule
             ``"top"``: those with the highest scores, ties go to the smaller id (Algorithm 1).
             ``"positive"``: the same, but never a player without a positive score, as the published
-            code does. ``"connected"``: grown along the edges from the best player.
+            code does. ``"connected"``: grown along the edges from the best player. ``"gap"``,
+            without sparsity and size: those above the largest gap of the sorted scores, see
+            :func:`gstarx.metrics.largest_gap`, and only scores whose 95% interval lies above 0.
 
         Returns
         -------
         ndarray
             Ids of nodes. Of a method that finds sets, the best set of at most that size; if all
-            are larger, the first nodes of the smallest.
+            are larger, the first nodes of the smallest. By ``"gap"``, its best set.
         """
-        if (sparsity is None) == (size is None):
-            raise TypeError(f"give sparsity or size (got sparsity={sparsity!r}, size={size!r})")
         if rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))} (got {rule!r})")
+        if rule == "gap":
+            if sparsity is not None or size is not None:
+                raise TypeError(
+                    "rule='gap' finds the size from the scores: give neither sparsity nor size "
+                    f"(got sparsity={sparsity!r}, size={size!r})"
+                )
+            return self._above_gap()
+        if (sparsity is None) == (size is None):
+            raise TypeError(f"give sparsity or size (got sparsity={sparsity!r}, size={size!r})")
         if size is None:
             assert sparsity is not None
             size = selection_size(len(self.players), sparsity)
@@ -348,15 +359,30 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             graph.add_edge(a, b, **({} if mask is None else {"score": _plain(mask[at])}))
         return graph
 
-    def draw(self, *, sparsity: float = 0.7, title: str | None = None) -> Picture:
+    def draw(
+        self,
+        *,
+        sparsity: float = 0.7,
+        title: str | None = None,
+        class_names: Sequence[str] = (),
+        target_names: Sequence[str] = (),
+    ) -> Picture:
         """A picture of the graph with its scores: a molecule, a sentence, or nodes and edges.
 
-        The nodes that :meth:`select` keeps at the sparsity are outlined.
+        Its caption is the prediction: the class and its probability, or the value. The nodes that
+        :meth:`select` keeps at the sparsity are outlined if their scores are above noise; see
+        :func:`gstarx.drawing.draw`.
         """
         from gstarx.drawing import draw
 
-        selected = self.select(sparsity=sparsity)
-        return draw(self, self._drawn_scores(selected), selected=selected, title=title)
+        return draw(
+            self,
+            self,
+            sparsity=sparsity,
+            title=title,
+            class_names=class_names,
+            target_names=target_names,
+        )
 
     def _repr_html_(self) -> str:
         """The picture for notebooks, or only a table if something it needs is not installed."""
@@ -406,6 +432,15 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         game = _PER_PLAYER | _PER_NODE | _PER_EXPLANATION
         return key not in game and super().is_edge_attr(key)
 
+    def _above_gap(self) -> NDArray[np.int64]:
+        if self.scores is None:
+            return np.sort(self.sets[0]) if self.sets else np.zeros(0, dtype=np.int64)
+        scores = self._one_column()
+        # only what is above noise may be selected, whatever the gaps are
+        clear = np.flatnonzero(above_noise(scores, self.std_errors))
+        best = clear[select_best(scores[clear], largest_gap(scores[clear]))]
+        return np.sort(self.players.numpy()[best])
+
     def _one_column(self) -> NDArray[np.float64]:
         if self.scores.dim() == 2:
             raise ValueError(
@@ -419,15 +454,6 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         count = int(self.num_nodes or 0)
         graph = CommunicationGraph.from_edge_index(self.edge_index, count)
         return graph.subgraph(self.players.numpy())
-
-    def _drawn_scores(self, selected: NDArray[np.int64]) -> NDArray[np.float64]:
-        if self.node_scores is not None:
-            self._one_column()
-            drawn: NDArray[np.float64] = self.node_scores.numpy()
-            return drawn
-        marked = np.zeros(int(self.num_nodes or 0))
-        marked[selected] = 1.0
-        return marked
 
     def _score_of(self, node: int) -> float | None:
         return None if self.node_scores is None else float(self.node_scores[int(node)])

@@ -36,11 +36,19 @@ from gstarx.metrics.robustness import (
     robust_fidelity,
     seed_stability,
 )
-from gstarx.metrics.selection import SPARSITIES, node_scores_from_edges, select_nodes
+from gstarx.metrics.selection import (
+    SPARSITIES,
+    largest_gap,
+    node_scores_from_edges,
+    select_nodes,
+)
+from gstarx.metrics.selection import above_noise as above_noise
 from gstarx.metrics.selection import as_mask as as_mask
 from gstarx.metrics.selection import as_scores as as_scores
 from gstarx.metrics.selection import select_best as select_best
 from gstarx.metrics.selection import selection_size as selection_size
+from gstarx.metrics.selection import ties_at_cut as ties_at_cut
+from gstarx.metrics.selection import uncertain as uncertain
 
 __all__ = [
     "METRICS",
@@ -66,6 +74,7 @@ __all__ = [
     "harmonic_fidelity",
     "iou",
     "label_fidelity",
+    "largest_gap",
     "node_scores_from_edges",
     "paired_bootstrap",
     "poisson_entropy",

@@ -181,18 +181,8 @@ def evaluate(
     >>> round(metrics.fidelity, 6), round(metrics.inverse_fidelity, 6), metrics.sparsity
     (0.25, -0.25, 0.5)
     """
-    task = PartTask(
-        mode,
-        task_level,
-        return_type,
-        None,
-        index,
-        keywords,
-        removal,
-        num_hops,
-        batch_nodes,
-        reference,
-    )
+    how = (removal, num_hops, batch_nodes, reference)
+    task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
     return _evaluated(model, [data], [[nodes]], [target], task)[0][0]
 
 
@@ -238,18 +228,8 @@ def evaluate_many(
     targets = _one_for_each(target, len(listed))
     several = [_are_sets(entry) for entry in entries]
     sets = [list(e) if many else [e] for e, many in zip(entries, several, strict=True)]
-    task = PartTask(
-        mode,
-        task_level,
-        return_type,
-        None,
-        index,
-        keywords,
-        removal,
-        num_hops,
-        batch_nodes,
-        reference,
-    )
+    how = (removal, num_hops, batch_nodes, reference)
+    task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
     evaluated = _evaluated(model, listed, sets, targets, task)
     return [
         metrics if many else metrics[0] for metrics, many in zip(evaluated, several, strict=True)

@@ -124,23 +124,9 @@ def best_selection(
     >>> best_selection(GCN(5, 8, 2), ring, 2).status
     'optimal'
     """
-    judge = _Judge(
-        model,
-        data,
-        target,
-        PartTask(
-            mode,
-            task_level,
-            return_type,
-            None,
-            index,
-            keywords,
-            removal,
-            num_hops,
-            batch_nodes,
-            reference,
-        ),
-    )
+    how = (removal, num_hops, batch_nodes, reference)
+    task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
+    judge = _Judge(model, data, target, task)
     n = judge.game.n
     if isinstance(size, bool) or not isinstance(size, int | np.integer):
         raise TypeError(f"size must be an integer (got {size!r})")
@@ -242,23 +228,9 @@ def best_selections_in_turn(
 
     For callers that may have to stop before the last size.
     """
-    judge = _Judge(
-        model,
-        data,
-        target,
-        PartTask(
-            mode,
-            task_level,
-            return_type,
-            None,
-            index,
-            keywords,
-            removal,
-            num_hops,
-            batch_nodes,
-            reference,
-        ),
-    )
+    how = (removal, num_hops, batch_nodes, reference)
+    task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
+    judge = _Judge(model, data, target, task)
     generator = np.random.default_rng(seed)
     best = np.zeros(judge.game.n, dtype=np.bool_)
     score = float(judge.scores(best[None])[0])
@@ -315,24 +287,9 @@ def refine(
         raise ValueError(
             f"budget must be at least 3: the graph, the nodes and the rest (got {budget!r})"
         )
-    judge = _Judge(
-        model,
-        data,
-        target,
-        PartTask(
-            mode,
-            task_level,
-            return_type,
-            None,
-            index,
-            keywords,
-            removal,
-            num_hops,
-            batch_nodes,
-            reference,
-        ),
-        budget,
-    )
+    how = (removal, num_hops, batch_nodes, reference)
+    task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
+    judge = _Judge(model, data, target, task, budget)
     start = as_mask(nodes, int(data.num_nodes or 0))[judge.game.nodes]
     best, _ = _climb(judge, start, int(start.sum()), exact_size=True)
     return RefinedSelection(

@@ -51,6 +51,23 @@ class Reference:
         if min(np.atleast_1d(self.range)) < 0:
             raise ValueError(f"range must be at least 0 (got {self.range!r})")
 
+    @classmethod
+    def of(cls, outputs: torch.Tensor) -> Reference:
+        """The reference from a model's outputs (graphs, outputs).
+
+        >>> Reference.of(torch.arange(21.0)[:, None])
+        Reference(range=18.0, mean=10.0)
+        """
+        rows = outputs.detach().double().cpu().numpy()
+        if not np.isfinite(rows).all():
+            at = int(np.argmin(np.isfinite(rows).all(axis=1)))
+            raise ValueError(
+                f"the model's outputs for graph {at} are {rows[at].tolist()}: they must be finite"
+            )
+        low, high = np.quantile(rows, [0.05, 0.95], axis=0)
+        ranges, means = (high - low).tolist(), rows.mean(axis=0).tolist()
+        return cls(ranges[0], means[0]) if len(means) == 1 else cls(tuple(ranges), tuple(means))
+
     @property
     def _parts(self) -> tuple[Numbers, Numbers]:
         return self.range, self.mean
@@ -116,20 +133,10 @@ def reference_of(
     """
     if check_task(mode, return_type)[0] != "regression":
         raise ValueError(f"only regression needs a reference: probabilities do not (got {mode!r})")
-    found = [outputs.double().cpu() for outputs in graph_outputs(model, graphs, keywords=keywords)]
+    found = [outputs.cpu() for outputs in graph_outputs(model, graphs, keywords=keywords)]
     if not found:
         raise ValueError("there are no graphs to take a reference from")
-    outputs = torch.cat(found).numpy()
-    if not np.isfinite(outputs).all():
-        row = int(np.argmin(np.isfinite(outputs).all(axis=1)))
-        raise ValueError(
-            f"the model's outputs for graph {row} are {outputs[row].tolist()}: they must be finite"
-        )
-    low, high = np.quantile(outputs, [0.05, 0.95], axis=0)
-    ranges, means = (high - low).tolist(), outputs.mean(axis=0).tolist()
-    if len(means) == 1:
-        return Reference(ranges[0], means[0])
-    return Reference(tuple(ranges), tuple(means))
+    return Reference.of(torch.cat(found))
 
 
 def _numbers(given: Any, name: str) -> Numbers:

@@ -91,18 +91,8 @@ def robust_fidelity(
     shape = (samples, len(inside))
     without = ~(inside & (generator.random(shape) < delete_inside))
     alone = inside | (generator.random(shape) >= delete_outside)
-    task = PartTask(
-        mode,
-        task_level,
-        return_type,
-        None,
-        index,
-        keywords,
-        removal,
-        num_hops,
-        batch_nodes,
-        reference,
-    )
+    how = (removal, num_hops, batch_nodes, reference)
+    task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
     parts = np.concatenate([without, alone])
     (probabilities,) = part_probabilities(model, [data], [parts], [target], task)
     target_class = probabilities.target

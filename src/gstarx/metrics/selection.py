@@ -13,6 +13,11 @@ from gstarx.graphs import CommunicationGraph, as_nodes
 SPARSITIES = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85)
 #: Tolerance for floating-point errors: 20 nodes at sparsity 0.8 leave 4, not 3.
 _ROUNDING = 1e-9
+#: Scores this close, as a share of the largest, are the same number: models compute in single
+#: precision.
+_SAME = 1e-6
+#: Standard errors on either side of a score that make its 95% interval.
+_INTERVAL = 1.96
 _REDUCTIONS = ("max", "mean", "sum")
 
 
@@ -85,6 +90,93 @@ def select_best(
         size = min(size, int((scores > 0).sum()))
     order = np.argsort(-scores, kind="stable")
     return order[:size] if graph is None else _grown(graph, order, size)
+
+
+def largest_gap(scores: ArrayLike) -> int:
+    """How many nodes to keep if the cut is where sorted scores drop the most.
+
+    Only positive scores count, and the last of them is compared with 0: a set without a positive
+    score is empty. Of equal gaps, the first one is taken, which gives the smaller set.
+
+    >>> largest_gap([0.1, 0.9, 0.8, 0.2, -3.0]), largest_gap([0.5, 0.5]), largest_gap([-1.0, 0.0])
+    (2, 2, 0)
+    """
+    values = as_scores(scores)
+    kept = np.sort(values[above_noise(values)])[::-1]
+    if not len(kept):
+        return 0
+    drops = kept - np.append(kept[1:], 0.0)
+    # equal up to rounding: the first one
+    return int(np.argmax(drops >= drops.max() - _SAME * kept[0])) + 1
+
+
+def above_noise(scores: ArrayLike, std_errors: ArrayLike | None = None) -> NDArray[np.bool_]:
+    """Which scores are positive, and larger than 1.96 standard errors where these are known.
+
+    >>> above_noise([0.5, 0.5, 0.5, -0.5], [0.0, 0.3, np.nan, 0.0]).tolist()
+    [True, False, True, False]
+    """
+    values = as_scores(scores)
+    least = _SAME * np.abs(values).max(initial=0.0)
+    result: NDArray[np.bool_] = values > np.maximum(_half_interval(std_errors, values), least)
+    return result
+
+
+def uncertain(scores: ArrayLike, std_errors: ArrayLike | None) -> NDArray[np.bool_]:
+    """Which scores have a known standard error and a 95% interval that includes 0.
+
+    >>> uncertain([0.5, 0.5, 0.0, -0.1], [0.0, 0.3, 0.0, 0.2]).tolist()
+    [False, True, False, True]
+    """
+    values = as_scores(scores)
+    half = _half_interval(std_errors, values)
+    result: NDArray[np.bool_] = (half > 0) & (np.abs(values) <= half)
+    return result
+
+
+def ties_at_cut(
+    scores: ArrayLike, selected: Any, std_errors: ArrayLike | None = None
+) -> NDArray[np.bool_]:
+    """The nodes with the lowest selected score, if not all nodes with that score are selected.
+
+    Which of them are selected is then arbitrary. Estimated scores are the same if the 95% interval
+    of their difference includes 0. A selection that is not the top of the scores has no such ties.
+
+    >>> ties_at_cut([0.9, 0.4, 0.4, 0.1], [0, 1]).tolist()
+    [False, True, True, False]
+    >>> ties_at_cut([0.9, 0.4, 0.4, 0.1], [0, 1, 2]).any(), ties_at_cut([0.4, 0.9], [0]).any()
+    (np.False_, np.False_)
+    """
+    values = as_scores(scores)
+    chosen = as_mask(selected, len(values))
+    none = np.zeros(len(values), dtype=np.bool_)
+    if not chosen.any():
+        return none
+    inside = np.flatnonzero(chosen)
+    lowest = inside[np.argmin(values[inside])]
+    half = _half_interval(std_errors, values)
+    close = np.maximum(np.hypot(half, half[lowest]), _SAME * np.abs(values).max())
+    apart = values - values[lowest]
+    if (apart > close)[~chosen].any():
+        return none
+    equal: NDArray[np.bool_] = np.abs(apart) <= close
+    return equal if (equal & ~chosen).any() else none
+
+
+def _half_interval(
+    std_errors: ArrayLike | None, scores: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Half the width of the 95% interval of every score: 0 where it is exact or unknown."""
+    if std_errors is None:
+        return np.zeros_like(scores)
+    errors = np.asarray(_detached(std_errors), dtype=np.float64)
+    if errors.shape != scores.shape:
+        raise ValueError(
+            f"std_errors must be one for each of {len(scores)} scores (got shape {errors.shape})"
+        )
+    if (errors < 0).any():
+        raise ValueError(f"std_errors must not be negative (got {np.nanmin(errors)})")
+    return np.where(np.isfinite(errors), _INTERVAL * errors, 0.0)
 
 
 def node_scores_from_edges(

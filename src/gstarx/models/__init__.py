@@ -9,6 +9,7 @@ from gstarx.models.network import Network
 from gstarx.models.recipes import Recipe, TrainingSettings, recipe
 from gstarx.models.sources import LoadedNetwork as LoadedNetwork
 from gstarx.models.sources import ModelSourceError as ModelSourceError
+from gstarx.models.sources import features_of as features_of
 from gstarx.models.sources import load_source as load_source
 from gstarx.models.sources import load_weights as load_weights
 from gstarx.models.sources import pretrained, pretrained_names

@@ -21,7 +21,7 @@ class GraphBatch:
     x, edge_index, batch
         Features, edges, and the graph of every node, as in PyG batches.
     y
-        Labels of the graphs, or of the nodes that count.
+        Labels of the graphs, or of the nodes that count; a row of numbers for several targets.
     rows
         The nodes that count, for labels of nodes; ``None`` for labels of graphs.
     """
@@ -58,8 +58,11 @@ class CollatedGraphs:
     masks: dict[str, Tensor]
 
     @classmethod
-    def of(cls, graphs: Sequence[Data]) -> CollatedGraphs:
-        """Concatenate graphs; every one needs ``x``, ``edge_index`` and ``y``."""
+    def of(cls, graphs: Sequence[Data], *, targets: int | None = None) -> CollatedGraphs:
+        """Concatenate graphs; every one needs ``x``, ``edge_index`` and ``y``.
+
+        Labels are classes, or with ``targets`` so many numbers for every graph.
+        """
         if not len(graphs):
             raise ValueError("there must be at least one graph (got none)")
         xs, edges, ys = [], [], []
@@ -71,14 +74,20 @@ class CollatedGraphs:
             xs.append(graph.x.cpu())
             edges.append(graph.edge_index.cpu())
             ys.append(graph.y.reshape(-1).cpu())
+            if targets is not None and len(ys[-1]) != targets:
+                raise ValueError(
+                    f"graph {position} of {len(graphs)} must have {targets} labels, one for each "
+                    f"target (got {len(ys[-1])})"
+                )
         sizes = [len(x) for x in xs]
-        if any(len(y) != 1 for y in ys) and [len(y) for y in ys] != sizes:
+        one_each = targets is not None or all(len(y) == 1 for y in ys)
+        if not one_each and [len(y) for y in ys] != sizes:
             raise ValueError("every graph must have one label, or every graph one for each node")
         named = [name for name in _MASKS if all(name in graph for graph in graphs)]
         return cls(
             x=torch.cat(xs),
             edge_index=torch.cat(edges, dim=1),
-            y=torch.cat(ys).long(),
+            y=torch.cat(ys).long() if targets is None else torch.stack(ys).float(),
             node_offsets=_offsets(sizes),
             edge_offsets=_offsets([e.shape[1] for e in edges]),
             masks={name: torch.cat([g[name].cpu() for g in graphs]).bool() for name in named},

@@ -56,23 +56,49 @@ def evaluate(
     model: nn.Module, data: CollatedGraphs, ids: Tensor, mask: Tensor | None = None
 ) -> tuple[float, float]:
     """Cross-entropy and accuracy over some of the graphs, every label with the same weight."""
-    device, dtype = model_device(model, torch.device("cpu")), float_type(model)
     loss = correct = count = 0.0
-    with untouched(model):
-        for chunk in torch.split(ids, _BATCH):
-            batch = data.batch(chunk, device=device, dtype=dtype, mask=mask)
-            logits = predict(model, batch)
-            loss += float(functional.cross_entropy(logits, batch.y, reduction="sum"))
-            correct += int((logits.argmax(dim=1) == batch.y).sum())
-            count += len(batch.y)
+    for logits, y in _chunks(model, data, ids, mask):
+        loss += float(functional.cross_entropy(logits, y, reduction="sum"))
+        correct += int((logits.argmax(dim=1) == y).sum())
+        count += len(y)
     if not count:
         raise ValueError("there must be at least one label to predict (got none)")
     return loss / count, correct / count
 
 
+def outputs_of(
+    model: nn.Module, data: CollatedGraphs, ids: Tensor, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Outputs and labels of some of the graphs, a row for each label."""
+    outputs, labels = zip(*_chunks(model, data, ids, mask), strict=True)
+    return torch.cat(outputs), torch.cat(labels)
+
+
+def _chunks(
+    model: nn.Module, data: CollatedGraphs, ids: Tensor, mask: Tensor | None
+) -> list[tuple[Tensor, Tensor]]:
+    device, dtype = model_device(model, torch.device("cpu")), float_type(model)
+    found = []
+    with untouched(model):
+        for chunk in torch.split(ids, _BATCH):
+            batch = data.batch(chunk, device=device, dtype=dtype, mask=mask)
+            found.append((predict(model, batch), batch.y))
+    return found
+
+
 def predict(model: nn.Module, batch: GraphBatch) -> Tensor:
     """Outputs (labels, classes) for a batch; raises if they have another shape."""
     outputs: Any = model(batch.x, batch.edge_index, batch.batch)
+    if batch.y.dim() == 2:
+        if isinstance(outputs, Tensor) and outputs.dim() == 1:
+            outputs = outputs[:, None]
+        if not isinstance(outputs, Tensor) or outputs.shape != batch.y.shape:
+            got = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
+            raise ValueError(
+                f"the model must return an output for each target of {len(batch.y)} graphs, "
+                f"{tuple(batch.y.shape)} (got {got})"
+            )
+        return outputs
     expected = len(batch.y) if batch.rows is None else len(batch.x)
     if not isinstance(outputs, Tensor) or outputs.dim() != 2 or len(outputs) != expected:
         got = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__

@@ -30,21 +30,24 @@ class Epoch:
     number
         Its number, from 0.
     train_loss
-        Mean cross-entropy over the training labels, each computed when its mini-batch was used.
-    val_loss, val_accuracy
-        Cross-entropy and accuracy on the validation labels afterwards.
+        Mean loss over the training labels, each computed when its mini-batch was used: the
+        cross-entropy, or for regression the squared error of standardized targets.
+    val_loss, val_score
+        Loss and score on the validation labels afterwards. The score is the accuracy of a
+        classification, the AUROC of a binary or multilabel task (nan where no target has labels of
+        both kinds), and minus the RMSE of the standardized targets of a regression.
     """
 
     number: int
     train_loss: float
     val_loss: float
-    val_accuracy: float
+    val_score: float
 
     def better_than(self, other: Epoch | None) -> bool:
-        """Whether its accuracy is higher, or the same with a lower loss."""
-        if other is None or self.val_accuracy != other.val_accuracy:
-            return other is None or self.val_accuracy > other.val_accuracy
-        return self.val_loss < other.val_loss
+        """Whether its score is higher, or the same (or nan) with a lower loss."""
+        if other is None or self.val_score > other.val_score:
+            return True
+        return not self.val_score < other.val_score and self.val_loss < other.val_loss
 
 
 @dataclass

@@ -24,7 +24,7 @@ from gstarx.metrics import Reference
 from gstarx.models.checkpoints import load_published_checkpoint
 from gstarx.models.network import Network
 from gstarx.models.weights import ModelFacts, digest, load_model
-from gstarx.registry import DATASETS, NETWORKS, ModelSource
+from gstarx.registry import DATASETS, NETWORKS, TASKS, ModelSource
 
 
 class ModelSourceError(ValueError):
@@ -52,11 +52,11 @@ class LoadedNetwork:
     path
         The file of its weights, if runs can load it from there.
     task
-        What it does, one of :data:`gstarx.registry.TASKS`.
+        What it predicts, one of :data:`gstarx.registry.TASKS`.
     class_names, target_names
-        What its classes or its targets are called, if known.
+        What its classes or its targets are called, if known without the data.
     reference
-        Of a regression: the range and mean of its outputs on the training graphs.
+        Of a regression, for its metrics: range and mean of its outputs on the training graphs.
     features
         What it reads of a molecule, one of :data:`gstarx.datasets.MOLECULE_FEATURES`, if known.
     """
@@ -75,8 +75,7 @@ class LoadedNetwork:
     @property
     def classes(self) -> tuple[str, ...]:
         """Names of its classes, if they are known without the data."""
-        trained_on = DATASETS.get(self.dataset or "")
-        return () if trained_on is None else trained_on.classes
+        return self.class_names
 
 
 def load_source(source: ModelSource) -> LoadedNetwork:
@@ -87,9 +86,15 @@ def load_source(source: ModelSource) -> LoadedNetwork:
     ModelSourceError
         If there is no such model, or it cannot be loaded.
     """
+    if source.task is not None and source.task not in TASKS:
+        raise ModelSourceError(unknown("task", source.task, TASKS), usage=True)
+    found = _loaded(source)
+    return found if source.task is None else replace(found, task=source.task)
+
+
+def _loaded(source: ModelSource) -> LoadedNetwork:
     if source.model is not None and ":" in source.model:
-        own = _from_factory(source.model, source.weights, source.dataset)
-        return own if source.task is None else replace(own, task=source.task)
+        return _from_factory(source.model, source.weights, source.dataset)
     if source.weights is not None:
         if source.model is not None:
             raise ModelSourceError(
@@ -119,7 +124,21 @@ def load_weights(path: Path, **options: Any) -> LoadedNetwork:
         facts = {"network": known.network.upper(), "weights": known.digest[:16]}
         if known.accuracy:
             facts |= {f"{part} accuracy": f"{got:.3f}" for part, got in known.accuracy.items()}
-        return LoadedNetwork(network, path.stem, known.dataset, facts, path)
+        for part, scores in (known.metrics or {}).items():
+            if not known.accuracy and scores.get("rmse") is not None:
+                facts[f"{part} RMSE"] = f"{scores['rmse']:.4g}"
+        return LoadedNetwork(
+            network,
+            path.stem,
+            known.dataset,
+            facts,
+            path,
+            task=known.task,
+            class_names=known.class_names or _classes_of(known.dataset),
+            target_names=known.target_names,
+            features=known.features or features_of(known.dataset),
+            reference=known.reference,
+        )
     if path.suffix != ".pth":
         raise ModelSourceError(
             f"weights alone must be a .safetensors of 'gstarx train' or a published .pth (got "
@@ -131,7 +150,30 @@ def load_weights(path: Path, **options: Any) -> LoadedNetwork:
     folder = path.absolute().parent.name
     dataset = folder if folder in DATASETS else None
     name = path.stem if dataset is None else f"{dataset} {path.stem}"
-    return LoadedNetwork(published, name, dataset, facts, path)
+    return LoadedNetwork(
+        published,
+        name,
+        dataset,
+        facts,
+        path,
+        task="classification",
+        class_names=_classes_of(dataset),
+        features=features_of(dataset),
+    )
+
+
+def features_of(dataset: str | None) -> str | None:
+    """Which features molecules need for a network trained on a dataset of that name.
+
+    >>> features_of("nitro"), features_of("bbbp"), features_of("sst2")
+    ('nitro', 'molecule', None)
+    """
+    known = {"nitro": "nitro", "mutag": "mutag", "bbbp": "molecule", "bace": "molecule"}
+    return known.get(dataset or "")
+
+
+def _classes_of(dataset: str | None) -> tuple[str, ...]:
+    return DATASETS[dataset].classes if dataset in DATASETS else ()
 
 
 def _from_factory(reference: str, weights: Path | None, dataset: str | None) -> LoadedNetwork:
@@ -150,7 +192,8 @@ def _from_factory(reference: str, weights: Path | None, dataset: str | None) -> 
     facts = {"network": type(model).__name__, "from": reference}
     if weights is not None:
         facts["weights"] = weights.name
-    return LoadedNetwork(model, reference, dataset, facts)
+    classes, features = _classes_of(dataset), features_of(dataset)
+    return LoadedNetwork(model, reference, dataset, facts, class_names=classes, features=features)
 
 
 def _fill(model: nn.Module, weights: Path) -> None:

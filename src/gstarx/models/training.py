@@ -16,17 +16,19 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.utils import clip_grad_value_
 from torch_geometric.data import Data
 from tqdm import tqdm
 
 from gstarx.gnn import model_device
+from gstarx.metrics import Reference
 from gstarx.models.collation import CollatedGraphs
-from gstarx.models.evaluation import evaluate, float_type, predict
+from gstarx.models.evaluation import float_type, outputs_of, predict
 from gstarx.models.network import Network
+from gstarx.models.objectives import Objective
 from gstarx.models.recipes import TrainingSettings, recipe
 from gstarx.models.resuming import Epoch, Run, identity_of, random_state, set_random_state
+from gstarx.models.scores import scores_of
 from gstarx.models.weights import NETWORKS, digest
 
 
@@ -39,11 +41,19 @@ class LabeledGraphs(Protocol):
 
     @property
     def graphs(self) -> Sequence[Data]:
-        """The graphs, with one label each or a label per node."""
+        """The graphs, with one label each, a label per node, or a label per target."""
 
     @property
-    def num_classes(self) -> int:
-        """Number of classes."""
+    def num_outputs(self) -> int:
+        """Outputs of a network: one for each class or target, or one for two classes."""
+
+    @property
+    def task(self) -> str:
+        """``"classification"``, ``"binary"``, ``"multilabel"`` or ``"regression"``."""
+
+    @property
+    def target_names(self) -> Sequence[str]:
+        """Names of the targets."""
 
     @property
     def split_indices(self) -> Mapping[str, Sequence[int]]:
@@ -63,7 +73,12 @@ class TrainingResult:
     model
         The model with the weights of its best epoch, in evaluation mode.
     accuracy
-        Accuracy by split, ``"train"``, ``"val"`` and, if it has any labels, ``"test"``.
+        Accuracy by split, ``"train"``, ``"val"`` and, if it has any labels, ``"test"``; empty for a
+        regression.
+    metrics
+        Every score by split and name: ``accuracy``, ``auroc`` and ``average_precision``, or
+        ``rmse`` and ``r2``. Of several targets the means, and for each ``"auroc NAME"`` and so on.
+        Where labels do not define a score, it is nan.
     best_epoch
         Number of that epoch, from 0.
     history
@@ -74,15 +89,19 @@ class TrainingResult:
         The seed.
     settings
         The settings.
+    reference
+        Of a regression: range and mean of its outputs for the training graphs, which metrics need.
     """
 
     model: nn.Module
     accuracy: dict[str, float]
+    metrics: dict[str, dict[str, float]]
     best_epoch: int
     history: tuple[Epoch, ...]
     seconds: float
     seed: int
     settings: TrainingSettings
+    reference: Reference | None = None
 
 
 @dataclass(frozen=True)
@@ -106,9 +125,15 @@ def train(
 ) -> TrainingResult:
     """Train a network on the training graphs and keep the epoch that validates best.
 
-    Adam on the cross-entropy, every component of the gradient clipped. An epoch is better than
-    another if its validation accuracy is higher, or the same with a lower loss. Labels of nodes
+    Adam on the cross-entropy (of every target for a binary or multilabel task, squared error for a
+    regression), every component of the gradient clipped. An epoch is better than another if its
+    validation accuracy (AUROC, RMSE) is better, or the same with a lower loss. Labels of nodes
     are split by the masks ``train_mask``, ``val_mask`` and ``test_mask`` of the graphs.
+
+    The task is that of the dataset. Labels that are nan do not count. A regression learns
+    standardized targets, and in the end the last linear layer gets their mean and scale, so that
+    outputs are in the units of the targets; a model of your own without a linear layer at its end
+    learns the targets as they are.
 
     The same seed gives the same weights, with pauses or without, on the CPU with the same number
     of threads. The random state of torch is restored. A remainder of one graph joins the previous
@@ -158,12 +183,14 @@ def train(
     >>> result.accuracy
     {'train': 1.0, 'val': 1.0}
     """
-    data = CollatedGraphs.of(dataset.graphs)
+    several = None if dataset.task == "classification" else dataset.num_outputs
+    data = CollatedGraphs.of(dataset.graphs, targets=several)
     network, settings = _prepared(model, dataset, data, seed, settings)
     network = network.to(device)
     where = model_device(network, torch.device("cpu"))
-    _check_fit(network, data, dataset.num_classes)
+    _check_fit(network, data, dataset)
     parts = _parts(data, dataset)
+    objective = _objective(network, data, dataset, parts["train"])
     with _seeded_generators(seed, where):
         run = Run.start(network, settings, seed)
         path = _checked_path(checkpoint)
@@ -171,26 +198,37 @@ def train(
         if path is not None and path.exists():
             run.restore(path, identity, where)
         saved = time.monotonic()
-        for _ in _epochs(run, data, parts, progress=progress):
+        for _ in _epochs(run, data, parts, objective, progress=progress):
             late = time.monotonic() - saved >= checkpoint_seconds
             if path is not None and (late or run.finished):
                 run.save(path, identity, where)
                 saved = time.monotonic()
     assert run.best is not None
     network.load_state_dict(run.best_weights)
+    objective.fold(network)
+    found = {name: outputs_of(network, data, p.ids, p.mask) for name, p in parts.items()}
+    names = dataset.target_names
+    metrics = {name: scores_of(dataset.task, *pair, names) for name, pair in found.items()}
     return TrainingResult(
         model=network.eval(),
-        accuracy={name: evaluate(network, data, p.ids, p.mask)[1] for name, p in parts.items()},
+        accuracy={name: one["accuracy"] for name, one in metrics.items() if "accuracy" in one},
+        metrics=metrics,
         best_epoch=run.best.number,
         history=tuple(run.history),
         seconds=run.seconds,
         seed=seed,
         settings=settings,
+        reference=Reference.of(found["train"][0]) if dataset.task == "regression" else None,
     )
 
 
 def _epochs(
-    run: Run, data: CollatedGraphs, parts: Mapping[str, _Part], *, progress: bool
+    run: Run,
+    data: CollatedGraphs,
+    parts: Mapping[str, _Part],
+    objective: Objective,
+    *,
+    progress: bool,
 ) -> Iterator[None]:
     """Train epoch by epoch, yielding after each."""
     size = run.settings.batch_size
@@ -204,16 +242,19 @@ def _epochs(
     ) as bar:
         while not run.finished:
             started = time.monotonic()
-            loss = _pass(run, data, parts["train"], bar)
-            val_loss, val_accuracy = evaluate(run.model, data, parts["val"].ids, parts["val"].mask)
-            epoch = Epoch(len(run.history), loss, val_loss, val_accuracy)
+            loss = _pass(run, data, parts["train"], objective, bar)
+            val = parts["val"]
+            val_loss, val_score = objective.validate(run.model, data, val.ids, val.mask)
+            epoch = Epoch(len(run.history), loss, val_loss, val_score)
             run.record(epoch)
             run.seconds += time.monotonic() - started
-            bar.set_postfix(epoch=epoch.number, loss=f"{loss:.3f}", val=f"{val_accuracy:.3f}")
+            bar.set_postfix(epoch=epoch.number, loss=f"{loss:.3f}", val=f"{val_score:.3f}")
             yield
 
 
-def _pass(run: Run, data: CollatedGraphs, part: _Part, bar: tqdm[None]) -> float:
+def _pass(
+    run: Run, data: CollatedGraphs, part: _Part, objective: Objective, bar: tqdm[None]
+) -> float:
     """Train on every graph once; return the mean loss per label."""
     device, dtype = model_device(run.model, torch.device("cpu")), float_type(run.model)
     run.model.train()
@@ -222,15 +263,16 @@ def _pass(run: Run, data: CollatedGraphs, part: _Part, bar: tqdm[None]) -> float
     for ids in _batches(order, run.settings.batch_size):
         batch = data.batch(ids, device=device, dtype=dtype, mask=part.mask)
         bar.update()
-        if not len(batch.y):
+        labels = objective.count(batch.y)
+        if not labels:
             continue
-        loss = functional.cross_entropy(predict(run.model, batch), batch.y)
+        loss = objective.loss(predict(run.model, batch), batch.y)
         run.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         clip_grad_value_(run.model.parameters(), run.settings.clip)
         run.optimizer.step()
-        total += float(loss.detach()) * len(batch.y)
-        count += len(batch.y)
+        total += float(loss.detach()) * labels
+        count += labels
     if not math.isfinite(total):
         raise FloatingPointError(
             f"the loss is not finite in epoch {len(run.history)}: lower learning_rate "
@@ -266,7 +308,7 @@ def _prepared(
     options = {
         **network_recipe.options,
         "in_channels": data.x.shape[1],
-        "out_channels": dataset.num_classes,
+        "out_channels": dataset.num_outputs,
     }
     if data.node_level:
         options["readout"] = None
@@ -275,11 +317,19 @@ def _prepared(
     return network, settings or network_recipe.settings
 
 
-def _check_fit(model: nn.Module, data: CollatedGraphs, classes: int) -> None:
-    """Check that labels are classes, and that a network of the package fits the data."""
-    low, high = (int(bound) for bound in data.y.aminmax())
-    if low < 0 or high >= classes:
-        raise ValueError(f"labels must be in 0..{classes - 1} (got {low if low < 0 else high})")
+def _check_fit(model: nn.Module, data: CollatedGraphs, dataset: LabeledGraphs) -> None:
+    """Check that labels are those of the task, and that a network of the package fits the data."""
+    classes, task = dataset.num_outputs, dataset.task
+    if task == "classification":
+        low, high = (int(bound) for bound in data.y.aminmax())
+        if low < 0 or high >= classes:
+            raise ValueError(f"labels must be in 0..{classes - 1} (got {low if low < 0 else high})")
+    elif task == "regression":
+        if data.y.isinf().any():
+            raise ValueError("targets must be finite, or nan where they are missing (got inf)")
+    elif not ((data.y == 0) | (data.y == 1) | data.y.isnan()).all():
+        wrong = data.y[~((data.y == 0) | (data.y == 1) | data.y.isnan())][0].item()
+        raise ValueError(f"labels of a {task} task must be 0 or 1, or nan (got {wrong:g})")
     if isinstance(model, Network):
         width, sizes = data.x.shape[1], model.config
         if sizes["in_channels"] != width:
@@ -292,6 +342,16 @@ def _check_fit(model: nn.Module, data: CollatedGraphs, classes: int) -> None:
                 f"out_channels of the model must be at least {classes}, the number of classes "
                 f"(got {sizes['out_channels']})"
             )
+
+
+def _objective(
+    model: nn.Module, data: CollatedGraphs, dataset: LabeledGraphs, part: _Part
+) -> Objective:
+    """What to learn, from the labels of the training graphs."""
+    if data.node_level:
+        return Objective()
+    objective = Objective.of(dataset.task, data.y[part.ids], dataset.target_names)
+    return objective.fitting(model, data, part.ids)
 
 
 def _checked_path(checkpoint: str | os.PathLike[str] | None) -> Path | None:
@@ -313,7 +373,9 @@ def _parts(data: CollatedGraphs, dataset: LabeledGraphs) -> dict[str, _Part]:
             part, count = _Part(everything, mask), 0 if mask is None else int(mask.sum())
         else:
             ids = torch.tensor(list(dataset.split_indices.get(name, ())), dtype=torch.long)
-            part, count = _Part(ids, None), len(ids)
+            part = _Part(ids, None)
+            # targets that are nan were not measured
+            count = len(ids) if data.y.dim() == 1 else int((~data.y[ids].isnan()).sum())
         if count:
             parts[name] = part
         elif name != "test":
@@ -340,6 +402,7 @@ def _identity(
         settings,
         network=type(model).__name__,
         **(model.config if isinstance(model, Network) else {}),
+        **({} if dataset.task == "classification" else {"task": dataset.task}),
         dataset=dataset.name,
         dataset_digest=dataset.digest,
         split_digest=split.hexdigest(),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,12 @@ from torch import nn
 
 from gstarx._internal.atomic_write import write_whole
 from gstarx._internal.quoting import quoted
+from gstarx.metrics import Reference, as_reference
 from gstarx.models.gat import GAT
 from gstarx.models.gcn import GCN
 from gstarx.models.gin import GIN
 from gstarx.models.network import Network
+from gstarx.registry import TASKS
 
 #: Networks by the name under which they are stored and trained.
 NETWORKS: dict[str, type[Network]] = {"gcn": GCN, "gin": GIN, "gat": GAT}
@@ -50,6 +53,17 @@ class ModelFacts:
         Accuracies by split.
     notes
         Anything else that JSON can hold.
+    task
+        What it predicts: ``"classification"``, ``"binary"``, ``"multilabel"`` or ``"regression"``.
+    class_names, target_names
+        What its classes or targets are called, in order.
+    features
+        Which node features it reads: ``"molecule"`` or ``"molecule+bonds"`` for those of tables of
+        molecules, a dataset whose features are its own, or ``None``.
+    reference
+        Of a regression: range and mean of its outputs for the training graphs.
+    metrics
+        All scores by split and name; ``None`` where one is not defined.
     """
 
     network: str
@@ -60,6 +74,27 @@ class ModelFacts:
     seed: int | None = None
     accuracy: dict[str, float] | None = None
     notes: dict[str, Any] = field(default_factory=dict)
+    task: str = "classification"
+    class_names: tuple[str, ...] = ()
+    target_names: tuple[str, ...] = ()
+    features: str | None = None
+    reference: Reference | None = None
+    metrics: dict[str, dict[str, float | None]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.task not in list(TASKS):
+            valid = ", ".join(map(repr, TASKS))
+            raise ValueError(f"task must be one of {valid} (got {quoted(self.task)})")
+        for name in ("class_names", "target_names"):
+            listed: Any = getattr(self, name)
+            names = isinstance(listed, list | tuple) and all(isinstance(n, str) for n in listed)
+            if not names:
+                raise ValueError(f"{name} must be a list of names (got {quoted(listed)})")
+            object.__setattr__(self, name, tuple(listed))
+        object.__setattr__(self, "reference", as_reference(self.reference))
+        splits: Any = {} if self.metrics is None else self.metrics
+        if not isinstance(splits, dict) or not all(isinstance(s, dict) for s in splits.values()):
+            raise ValueError(f"metrics must be scores by split and name (got {quoted(splits)})")
 
 
 def digest(model: nn.Module) -> str:
@@ -93,6 +128,12 @@ def save_model(
     seed: int | None = None,
     accuracy: Mapping[str, float] | None = None,
     notes: Mapping[str, Any] | None = None,
+    task: str = "classification",
+    class_names: Sequence[str] = (),
+    target_names: Sequence[str] = (),
+    features: str | None = None,
+    reference: Reference | None = None,
+    metrics: Mapping[str, Mapping[str, float]] | None = None,
 ) -> ModelFacts:
     """Store a network: ``<name>.safetensors`` for the weights, ``<name>.json`` for the facts.
 
@@ -104,7 +145,8 @@ def save_model(
         The file; its name must end in ``.safetensors``.
     model
         A :class:`GCN`, :class:`GIN` or :class:`GAT`.
-    dataset, dataset_digest, seed, accuracy, notes
+    dataset, dataset_digest, seed, accuracy, notes,
+    task, class_names, target_names, features, reference, metrics
         What else to remember, see :class:`ModelFacts`.
 
     Returns
@@ -126,6 +168,12 @@ def save_model(
         seed=seed,
         accuracy=None if accuracy is None else dict(accuracy),
         notes=dict(notes or {}),
+        task=task,
+        class_names=tuple(class_names),
+        target_names=tuple(target_names),
+        features=features,
+        reference=reference,
+        metrics=None if metrics is None else _without_nan(metrics),
     )
     text = json.dumps({"format": _FORMAT, **asdict(facts)}, indent=2, allow_nan=False)
     tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
@@ -182,6 +230,15 @@ def load_model(path: str | os.PathLike[str]) -> tuple[Network, ModelFacts]:
             f"the weights must be {facts.digest} (got {got})"
         )
     return model.eval(), facts
+
+
+def _without_nan(
+    metrics: Mapping[str, Mapping[str, float]],
+) -> dict[str, dict[str, float | None]]:
+    return {
+        part: {name: value if math.isfinite(value) else None for name, value in scores.items()}
+        for part, scores in metrics.items()
+    }
 
 
 def _checked_path(path: str | os.PathLike[str]) -> Path:
@@ -248,4 +305,7 @@ def _read_facts(path: Path) -> ModelFacts:
         raise ValueError(
             f"the network in {path} must be one of {valid}: {quoted(content['network'])}"
         )
-    return ModelFacts(**content)
+    try:
+        return ModelFacts(**content)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} does not describe a model: {error}") from error

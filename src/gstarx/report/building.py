@@ -10,25 +10,24 @@ import numpy as np
 from torch_geometric.data import Data
 from tqdm import tqdm
 
-from gstarx.datasets import label_of, title_of
-from gstarx.drawing import scored
-from gstarx.evaluation import Pipeline
+from gstarx.datasets import title_of
+from gstarx.drawing import class_name, scored
+from gstarx.evaluation import Pipeline, SummaryRow, summarize
 from gstarx.explainers import Explanation, NodeExplainer, graph_generator
 from gstarx.gnn import check_data
 from gstarx.metrics import (
     SPARSITIES,
     Faithfulness,
     FidelityCurve,
-    Parts,
-    PartTask,
+    Reference,
     as_scores,
     auroc,
     average,
     best_selection,
-    part_probabilities,
     selection_size,
 )
 from gstarx.report.data import Explained, ExplainerRow, ReportData
+from gstarx.report.predictions import predictions_of
 
 _RANDOM, _OPTIMUM = "random selection", "best selection found"
 #: Effort of the search for the best selection: less than for a reference in a paper.
@@ -41,8 +40,9 @@ def build_report(
     explainers: Mapping[str, Any],
     *,
     title: str,
-    labels: Sequence[int] | None = None,
+    labels: Sequence[float] | None = None,
     class_names: Sequence[str] = (),
+    target_names: Sequence[str] = (),
     names: Sequence[str] | None = None,
     model_facts: Mapping[str, str] | None = None,
     dataset_facts: Mapping[str, str] | None = None,
@@ -58,6 +58,8 @@ def build_report(
     mode: str = "multiclass_classification",
     return_type: str = "raw",
     keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
+    by: str | Mapping[str, str] | None = None,
     progress: bool = True,
 ) -> ReportData:
     """Explain every graph with every explainer, evaluate all alike, and return the report's data.
@@ -65,7 +67,8 @@ def build_report(
     Parameters
     ----------
     model
-        Any PyG model or callable that classifies graphs; left exactly as it was.
+        Any PyG model or callable that classifies graphs or predicts numbers; left exactly as it
+        was.
     graphs
         The graphs.
     explainers
@@ -74,9 +77,10 @@ def build_report(
     title
         The title of the report.
     labels
-        True classes; by default the ``y`` of the graphs that have one.
-    class_names
-        Names of the classes.
+        True classes, or true values of a regression; by default the ``y`` of the graphs that have
+        one.
+    class_names, target_names
+        Names of the classes, or of the outputs of a multilabel or regression model.
     names
         Names of the graphs; by default their SMILES, their words, or their numbers.
     model_facts, dataset_facts
@@ -95,8 +99,11 @@ def build_report(
         Every graph gets random numbers from the seed and its position in the dataset, by default
         its index among the graphs; the same for all explainers, see
         :func:`gstarx.explainers.graph_generator`.
-    target, removal, mode, return_type, keywords
-        As for :func:`gstarx.metrics.evaluate`.
+    target, removal, mode, return_type, keywords, reference
+        As for :func:`gstarx.metrics.evaluate`. A model with several labels or outputs needs a
+        target, and a regression a reference.
+    by
+        What the summary over all graphs is about, as for :func:`gstarx.evaluation.summarize`.
     progress
         Show progress bars.
 
@@ -118,29 +125,33 @@ def build_report(
     levels = tuple(
         sorted({*map(float, SPARSITIES if sparsities is None else sparsities), sparsity})
     )
-    pipeline = Pipeline(model, seed, target, removal, mode, return_type, keywords)
+    pipeline = Pipeline(model, seed, target, removal, mode, return_type, keywords, reference)
     positions = list(range(len(listed)) if positions is None else positions)
     builder = _Builder(pipeline, listed, positions, levels, sparsity, progress)
-    predictions = builder.predictions()
+    predictions = predictions_of(pipeline, listed, labels, target_names or class_names)
     results = {str(name): builder.results(str(name), each) for name, each in explainers.items()}
     rows = [builder.row(name, explanations) for name, explanations in results.items()]
     if random_draws:
         rows.append(builder.random_row(random_draws))
     if optimum:
         rows.append(builder.optimum_row())
-    classes = list(labels) if labels is not None else [label_of(graph) for graph in listed]
-    correct = [p.target == y for p, y in zip(predictions, classes, strict=True) if y is not None]
     shown = [
-        builder.explained(i, results, rows, predictions[i], classes[i], names)
+        builder.explained(i, results, rows, predictions.graphs[i], names)
         for i in range(min(gallery, len(listed)))
     ]
+    names_of_targets = {"class_names": class_names, "target_names": target_names or class_names}
+    options = {"by": by, "mode": mode, "names": names, "seed": seed, **names_of_targets}
+    summaries, no_summary = _summaries(listed, results, options)
+    explained = predictions.explained
+    if target is not None and predictions.task == "classification":
+        explained = class_name(target, class_names)
     return ReportData(
         title,
         tuple(rows),
         tuple(shown),
         sparsity,
         class_names=tuple(class_names),
-        accuracy=float(np.mean(correct)) if correct and target is None else None,
+        accuracy=predictions.accuracy,
         model=dict(model_facts or {}),
         dataset=dict(dataset_facts or {}),
         settings={
@@ -148,9 +159,31 @@ def build_report(
             "removal of nodes": str(removal),
             "sparsities of the curves": ", ".join(f"{level:g}" for level in levels),
             "random selections per graph": str(random_draws),
+            **({"summary": f"none, because {no_summary}"} if no_summary else {}),
         },
         seed=seed,
+        task=predictions.task,
+        explained=explained,
+        error=predictions.error,
+        summaries=summaries,
     )
+
+
+def _summaries(
+    graphs: list[Data], results: Mapping[str, Sequence[Explanation]], options: Mapping[str, Any]
+) -> tuple[dict[str, list[SummaryRow]], str]:
+    """What drives the model, by each explainer with scores; or why that cannot be said."""
+    summaries = {}
+    for name, explanations in results.items():
+        if any(one.node_scores is None for one in explanations):
+            continue
+        try:
+            summaries[name] = summarize(graphs, explanations, **options)
+        except ValueError as error:
+            if options["by"] is not None:
+                raise
+            return {}, str(error)
+    return {name: rows for name, rows in summaries.items() if rows}, ""
 
 
 def _check(
@@ -158,7 +191,7 @@ def _check(
     explainers: Mapping[str, Any],
     *,
     names: Sequence[str] | None,
-    labels: Sequence[int] | None,
+    labels: Sequence[float] | None,
     positions: Sequence[int] | None,
 ) -> None:
     if not graphs:
@@ -201,15 +234,8 @@ class _Builder:
     @property
     def task(self) -> dict[str, Any]:
         """The removal and the task of the model, as arguments of metrics."""
-        names = ("removal", "mode", "return_type", "keywords")
+        names = ("removal", "mode", "return_type", "keywords", "reference")
         return {name: getattr(self.pipeline, name) for name in names}
-
-    def predictions(self) -> list[Parts]:
-        """What the model predicts for every full graph."""
-        no_coalitions = [np.zeros((0, size), dtype=np.bool_) for size in self.sizes]
-        targets = [None] * len(self.graphs)
-        task = PartTask(**self.task)
-        return part_probabilities(self.pipeline.model, self.graphs, no_coalitions, targets, task)
 
     def results(self, name: str, explainer: Any) -> list[Explanation]:
         """The explanations of one explainer, or those that were given."""
@@ -320,20 +346,22 @@ class _Builder:
         index: int,
         results: Mapping[str, Sequence[Explanation]],
         rows: Sequence[ExplainerRow],
-        predicted: Parts,
-        label: int | None,
+        predicted: Mapping[str, Any],
         names: Sequence[str] | None,
     ) -> Explained:
         """One graph of the gallery."""
         graph, size = self.graphs[index], self.sizes[index]
         drawn = {name: scored(each[index], size, self.sparsity) for name, each in results.items()}
+        random = [row.graphs[index].harmonic_fidelity for row in rows if row.kind == "random"]
         return Explained(
             title_of(graph, f"graph {index}") if names is None else str(names[index]),
             graph,
-            predicted.target,
-            float(predicted.whole[predicted.target]),
-            label,
             scores={name: each.scores for name, each in drawn.items()},
             selected={name: each.selected for name, each in drawn.items()},
             metrics={row.name: row.graphs[index] for row in rows if row.name in drawn},
+            std_errors={
+                name: each.std_errors for name, each in drawn.items() if each.std_errors is not None
+            },
+            random=random[0] if random else None,
+            **predicted,
         )

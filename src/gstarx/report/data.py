@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gstarx._version import __version__
+from gstarx.drawing import class_name
+from gstarx.evaluation import SummaryRow
 from gstarx.metrics import Faithfulness, FidelityCurve, average
 
 KINDS = ("explainer", "random", "optimum")
+TASKS = ("classification", "multilabel", "regression")
 _PACKAGES = ("numpy", "torch", "torch_geometric", "rdkit")
 
 
@@ -88,9 +91,9 @@ class Explained:
     data
         The graph, drawn as by :func:`gstarx.drawing.draw`.
     predicted
-        The class that the model predicts.
+        The class that the model predicts; of several labels, 1 if it predicts the one explained.
     probability
-        The probability of this class.
+        The probability of this class, or of this label.
     label
         The true class, if known.
     scores
@@ -99,21 +102,32 @@ class Explained:
         By explainer, the nodes it selects.
     metrics
         By explainer, the metrics of these nodes.
+    std_errors
+        By explainer, the standard errors of the scores, if they are known.
+    random
+        The H-fidelity of a random selection.
+    value, measured
+        Of a regression, instead of class and probability: the predicted and the true value.
     """
 
     name: str
     data: Data
-    predicted: int
-    probability: float
+    predicted: int | None = None
+    probability: float | None = None
     label: int | None = None
     scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     selected: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     metrics: Mapping[str, Faithfulness] = field(default_factory=dict)
+    std_errors: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    random: float | None = None
+    value: float | None = None
+    measured: float | None = None
 
     @property
     def right(self) -> bool | None:
         """Whether the prediction is correct; None if there is no label."""
-        return None if self.label is None else self.label == self.predicted
+        known = self.label is not None and self.predicted is not None
+        return self.label == self.predicted if known else None
 
 
 @dataclass(frozen=True)
@@ -140,6 +154,16 @@ class ReportData:
         Versions of packages, by name; by default those that are installed.
     seed
         The seed of everything random.
+    task
+        ``"classification"``, ``"multilabel"`` or ``"regression"``.
+    explained
+        The name of the label or output that a multilabel or regression report is about, or of the
+        one class that is explained in all graphs.
+    error
+        Of a regression: the root mean squared error of the graphs with a true value.
+    summaries
+        By explainer, what drives the model over all graphs, from
+        :func:`gstarx.evaluation.summarize`.
     """
 
     title: str
@@ -153,8 +177,15 @@ class ReportData:
     settings: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=versions)
     seed: int | None = None
+    task: str = "classification"
+    explained: str = ""
+    error: float | None = None
+    summaries: Mapping[str, Sequence[SummaryRow]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.task not in TASKS:
+            valid = ", ".join(map(repr, TASKS))
+            raise ValueError(f"task must be one of {valid} (got {self.task!r})")
         if not self.rows:
             raise ValueError("rows must hold at least one explainer (got none)")
         names = [row.name for row in self.rows]
@@ -165,8 +196,10 @@ class ReportData:
             raise ValueError(f"rows must be about the same graphs (got {sorted(sizes)} of them)")
 
     def class_name(self, number: int) -> str:
-        """The name of a class."""
-        return self.class_names[number] if number < len(self.class_names) else f"class {number}"
+        """The name of a class; of several labels, whether the explained one is predicted."""
+        if self.task == "multilabel":
+            return ("no", "yes")[number]
+        return class_name(number, self.class_names)
 
     def of_kind(self, kind: str) -> list[ExplainerRow]:
         """The rows of one kind, the highest H-fidelity first."""

@@ -1,4 +1,3 @@
-'use strict';
 {
   const $ = (id) => document.getElementById(id);
 
@@ -34,8 +33,12 @@
       text: card.dataset.text.toLowerCase(),
       metrics: JSON.parse(card.dataset.metrics),
     }));
-    const controls = ['search', 'verdict', 'class', 'explainer', 'metric', 'least', 'order'].map($);
-    const [search, verdict, kind, explainer, metric, least, order] = controls;
+    // a regression has neither classes nor wrong predictions
+    const names = ['search', 'verdict', 'class', 'explainer', 'metric', 'least', 'order'];
+    const found = names.map($);
+    const controls = found.filter((control) => control);
+    const [search, verdict, kind, explainer, metric, least, order] = found;
+    const chosen = (control) => control ? control.value : '';
     const measured = (item) => {
       const own = item.metrics[explainer.value];
       return own ? own[metric.value] : undefined;
@@ -55,8 +58,8 @@
       for (const item of cards) {
         const data = item.card.dataset;
         const fits = item.text.includes(wanted)
-          && (verdict.value === '' || data.verdict === verdict.value)
-          && (kind.value === '' || data.predicted === kind.value || data.label === kind.value)
+          && (chosen(verdict) === '' || data.verdict === verdict.value)
+          && (chosen(kind) === '' || data.predicted === kind.value || data.label === kind.value)
           && (floor === -Infinity || (measured(item) ?? -Infinity) >= floor);
         item.card.hidden = !fits;
         shown += fits;
@@ -82,10 +85,19 @@
     // A picture in large; Escape closes it, and the focus goes back.
     const dialog = $('large');
     gallery.addEventListener('click', (event) => {
+      const tag = event.target.closest('.tag');
+      if (tag) {
+        search.value = tag.textContent;
+        update();
+        search.scrollIntoView({ block: 'center' });
+        search.focus();
+      }
       const button = event.target.closest('.open');
       if (!button) return;
       $('large-name').textContent = button.dataset.name;
       $('large-picture').replaceChildren(button.querySelector('svg').cloneNode(true));
+      const caption = button.closest('figure').querySelector('figcaption');
+      $('large-caption').replaceChildren(...[...caption.children].map((part) => part.cloneNode(true)));
       dialog.showModal();
     });
     dialog.addEventListener('click', (event) => { if (event.target === dialog) dialog.close(); });

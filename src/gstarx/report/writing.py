@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import math
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
-from importlib.resources import files
 from pathlib import Path
 
 from markupsafe import Markup
 
+from gstarx._internal import rounding
 from gstarx._internal.markup import render
 from gstarx.drawing import (
+    MARKS,
     NAMES,
-    Painted,
+    WORSE,
     Picture,
-    Subject,
-    card,
     color_bar,
-    decimal,
     plot_curves,
     plot_intervals,
-    signed,
     write_file,
 )
+from gstarx.evaluation import SummaryRow
 from gstarx.metrics import share_of_gap
-from gstarx.report.data import Explained, ExplainerRow, ReportData
+from gstarx.report.assets import assets
+from gstarx.report.cards import graph_card
+from gstarx.report.data import ExplainerRow, ReportData
+from gstarx.report.summaries import summary_part
 
 _SUFFIXES = (".html", ".htm")
 _CURVES = {
@@ -41,12 +38,7 @@ _CURVES = {
 _METRICS = ("harmonic_fidelity", "fidelity", "inverse_fidelity", "sparsity")
 #: Columns of the table whose best number is marked.
 _BEST = {"H-fidelity": max, "Fidelity": max, "Inverse": min, "Gap closed": max, "AUROC": max}
-_FORMATS = {
-    "Gap closed": "{:.0%}",
-    "Evaluations": "{:,.0f}",
-    "Seconds": "{:.2g}",
-    "Sparsity": "{:.2f}",
-}
+_FORMATS = {"Gap closed": "{:.0%}", "Evaluations": "{:,.0f}", "Seconds": "{:.2g}"}
 
 
 def write_report(path: str | os.PathLike[str], data: ReportData) -> Path:
@@ -78,28 +70,19 @@ def report_page(data: ReportData) -> str:
     The same data gives the same text. Names, words and SMILES are always shown as plain text, and
     the page does not allow the browser to run or load anything else.
     """
-    assets = {
-        part: files("gstarx.report").joinpath(name).read_text(encoding="utf-8")
-        for part, name in {"style": "report.css", "script": "report.js"}.items()
-    }
     return render(
         "report/report.html.jinja",
-        **{part: Markup(text) for part, text in assets.items()},
-        digests={part: _digest(text) for part, text in assets.items()},
+        **assets("report.js"),
         **_summary(data),
         **_table(data),
         plots=[Markup(picture.svg) for picture in _plots(data)],
+        summaries=[summary_part(name, rows) for name, rows in _ordered_summaries(data)],
         choices=_choices(data),
         bar=_legend(),
-        graphs=[_graph(data, place, graph) for place, graph in enumerate(data.graphs)],
+        graphs=[graph_card(data, place, graph) for place, graph in enumerate(data.graphs)],
         lists=_facts(data),
         version=data.versions.get("gstarx", ""),
     )
-
-
-def _digest(text: str) -> str:
-    """The digest of a script or style for the content security policy."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def _summary(data: ReportData) -> dict[str, object]:
@@ -110,6 +93,8 @@ def _summary(data: ReportData) -> dict[str, object]:
     tiles = [("Graphs", str(count), "")]
     if data.accuracy is not None:
         tiles.append(("Accuracy of the model", f"{data.accuracy:.1%}", ""))
+    if data.error is not None:
+        tiles.append(("Error of the model", rounding.output(data.error), "root mean square"))
     if sizes:
         tiles.append(("Nodes per graph", f"{sum(sizes) / len(sizes):.1f}", "on average"))
     tiles.append(("Nodes left out", f"{data.sparsity:.0%}", "sparsity"))
@@ -123,6 +108,9 @@ def _summary(data: ReportData) -> dict[str, object]:
             f"{count} graph{'s' * (count != 1)}."
         ),
         "accuracy": None if data.accuracy is None else f"{data.accuracy:.0%}",
+        "task": data.task,
+        "explained": data.explained,
+        "worse": [row.name for row in explainers if _worse(data, row)],
         "sparsity": f"{data.sparsity:g}",
         "kept": f"{1 - data.sparsity:.0%}",
         "highest": highest[0] if highest else None,
@@ -132,7 +120,14 @@ def _summary(data: ReportData) -> dict[str, object]:
 
 
 def _named(row: ExplainerRow) -> dict[str, str]:
-    return {"name": row.name, "value": decimal(row.mean.harmonic_fidelity)}
+    return {"name": row.name, "value": rounding.metric(row.mean.harmonic_fidelity)}
+
+
+def _worse(data: ReportData, row: ExplainerRow) -> bool:
+    """Whether an explainer is, as printed, worse than the random selection."""
+    references = [each.mean.harmonic_fidelity for each in data.of_kind("random")]
+    own = row.mean.harmonic_fidelity
+    return any(own < one and rounding.metric(own) != rounding.metric(one) for one in references)
 
 
 def _of_kinds(data: ReportData, *kinds: str) -> list[ExplainerRow]:
@@ -146,10 +141,12 @@ def _table(data: ReportData) -> dict[str, object]:
     cells = [_cells(name, column, rows) for name, column in columns.items()]
     return {
         "headings": ["Explainer", *columns],
+        "no_gap": "Gap closed" in columns and not any(map(_known, columns["Gap closed"])),
         "rows": [
             {
                 "name": row.name,
                 "note": row.note,
+                "warning": WORSE if row.kind == "explainer" and _worse(data, row) else "",
                 "reference": row.kind != "explainer",
                 "cells": [column[place] for column in cells],
             }
@@ -171,7 +168,7 @@ def _columns(data: ReportData, rows: Sequence[ExplainerRow]) -> dict[str, list[f
         "Sparsity": [row.mean.sparsity for row in rows],
         "Gap closed": [
             share_of_gap(row.mean.harmonic_fidelity, random, best)
-            if random is not None and best is not None and best > random
+            if random is not None and best is not None and _differ(random, best)
             else None
             for row in rows
         ],
@@ -179,7 +176,20 @@ def _columns(data: ReportData, rows: Sequence[ExplainerRow]) -> dict[str, list[f
         "Evaluations": [row.evaluations for row in rows],
         "Seconds": [row.seconds for row in rows],
     }
-    return {name: column for name, column in columns.items() if any(v is not None for v in column)}
+    # without both references there is no gap; where they do not differ, the column is blank
+    kept = {"Gap closed"} if random is not None and best is not None else set()
+    return {
+        name: column for name, column in columns.items() if name in kept or any(map(_known, column))
+    }
+
+
+def _known(value: float | None) -> bool:
+    return value is not None and not math.isnan(value)
+
+
+def _differ(random: float, best: float) -> bool:
+    """Whether there is a gap to close, as printed."""
+    return best > random and rounding.metric(best) != rounding.metric(random)
 
 
 def _cells(
@@ -187,20 +197,21 @@ def _cells(
 ) -> list[dict[str, object]]:
     """A column of the table: the text of each cell, and the value it is sorted by."""
     values = [
-        v for v, row in zip(column, rows, strict=True) if row.kind == "explainer" and v is not None
+        value
+        for value, row in zip(column, rows, strict=True)
+        if row.kind == "explainer" and value is not None and _known(value)
     ]
     best = _BEST[name](values) if name in _BEST and len(values) > 1 else None
-    known = [value for value in column if value is not None]
-    low, high = min(known), max(known)
+    known = [value for value in column if value is not None and _known(value)]
     cells = []
     for value, row in zip(column, rows, strict=True):
-        text = _FORMATS.get(name, "{:.3f}").format(value) if value is not None else "–"
         share = None
-        if name == "H-fidelity" and value is not None:
+        if name == "H-fidelity" and value is not None and _known(value):
+            low, high = min(known), max(known)
             share = (value - low) / (high - low) if high > low else 1.0
         cells.append(
             {
-                "text": re.sub(r"^-(?=[0.]*%?$)", "", text).replace("-", "−"),
+                "text": _cell_text(name, value),
                 "value": f"{math.nan if value is None else value:.10g}",
                 "best": row.kind == "explainer" and value is not None and value == best,
                 "meter": share,
@@ -209,16 +220,31 @@ def _cells(
     return cells
 
 
+def _cell_text(name: str, value: float | None) -> str:
+    if value is None or not _known(value):
+        return "" if name == "Gap closed" else "–"
+    if name not in _FORMATS:
+        return rounding.metric(value)
+    return re.sub(r"^-(?=[0.]*%?$)", "", _FORMATS[name].format(value)).replace("-", "−")
+
+
 def _plots(data: ReportData) -> list[Picture]:
     """Intervals at the sparsity of the table, and the curves of the metrics."""
     explainers = data.of_kind("explainer")
     pictures = []
-    if len(data.rows[0].graphs) > 1 and explainers:
+    heights = {row.name: [g.harmonic_fidelity for g in row.graphs] for row in explainers}
+    # of a regression, graphs that are predicted like the mean have no metrics
+    heights = {name: [h for h in own if _known(h)] for name, own in heights.items()}
+    if heights and min(map(len, heights.values())) > 1:
         references = _of_kinds(data, "random", "optimum")
         pictures.append(
             plot_intervals(
-                {row.name: [g.harmonic_fidelity for g in row.graphs] for row in explainers},
-                references={row.name: row.mean.harmonic_fidelity for row in references},
+                heights,
+                references={
+                    row.name: row.mean.harmonic_fidelity
+                    for row in references
+                    if _known(row.mean.harmonic_fidelity)
+                },
                 title=f"H-fidelity at sparsity {data.sparsity:g}, with 95% intervals",
                 width=480,
                 height=320,
@@ -227,7 +253,7 @@ def _plots(data: ReportData) -> list[Picture]:
     curves = {
         row.name: row.curve
         for row in _of_kinds(data, "explainer", "random")
-        if row.curve is not None
+        if row.curve is not None and all(map(_known, row.curve["harmonic_fidelity"]))
     }
     muted = [row.name for row in data.of_kind("random")]
     if curves:
@@ -238,76 +264,38 @@ def _plots(data: ReportData) -> list[Picture]:
     return pictures
 
 
+def _ordered_summaries(data: ReportData) -> list[tuple[str, Sequence[SummaryRow]]]:
+    """The summaries, that of the explainer with the highest H-fidelity first."""
+    order = [row.name for row in data.of_kind("explainer")]
+    named = [name for name in order if name in data.summaries]
+    return [(name, data.summaries[name]) for name in named]
+
+
 def _choices(data: ReportData) -> dict[str, dict[str, str]]:
-    """The choices of the gallery's filters, by value."""
+    """The choices of the gallery's filters, by value; none for classes of a regression."""
     classes = sorted({c for g in data.graphs for c in (g.predicted, g.label) if c is not None})
+    judged = any(graph.right is not None for graph in data.graphs)
+    sure = {"sure": "most confident first", "unsure": "least confident first"}
+    if data.task == "regression":
+        sure = {"sure": "highest value first", "unsure": "lowest value first"}
     return {
-        "classes": {"": "any", **{str(c): data.class_name(c) for c in classes}},
+        "verdicts": {"": "any", "right": "right", "wrong": "wrong"} if judged else {},
+        "classes": {"": "any", **{str(c): data.class_name(c) for c in classes}} if classes else {},
         "explainers": {row.name: row.name for row in data.rows if row.kind == "explainer"},
         "metrics": {metric: NAMES[metric] for metric in _METRICS},
+        "orders": {
+            "given": "as given",
+            "high": "metric, highest first",
+            "low": "metric, lowest first",
+            **sure,
+            "large": "largest graph first",
+        },
     }
 
 
 def _legend() -> dict[str, object]:
-    bar = color_bar(1.0, selected=True, numbers=False)
-    return {"width": bar.width, "body": Markup(bar.body)}
-
-
-def _graph(data: ReportData, place: int, graph: Explained) -> dict[str, object]:
-    """A card of the gallery: one graph, explained by each explainer."""
-    subject = Subject.of(graph.data, seed=data.seed or 0)
-    predicted = data.class_name(graph.predicted)
-    verdict = {True: "right", False: "wrong", None: ""}[graph.right]
-    known = "" if graph.label is None else f"label: {data.class_name(graph.label)}"
-    words = subject.names if subject.kind == "sentence" else (subject.title,)
-    metrics = {
-        name: {metric: round(value, 6) for metric, value in asdict(faithfulness).items()}
-        for name, faithfulness in graph.metrics.items()
-    }
-    return {
-        "name": graph.name,
-        "kind": subject.kind,
-        "predicted": f"{predicted} · {graph.probability:.0%}",
-        "known": known,
-        "verdict": verdict,
-        "attributes": {
-            "place": place,
-            "text": " ".join([graph.name, predicted, known, *words]),
-            "verdict": verdict,
-            "predicted": graph.predicted,
-            "label": "" if graph.label is None else graph.label,
-            "probability": f"{graph.probability:.6f}",
-            "nodes": len(subject.names),
-            "metrics": json.dumps(metrics),
-        },
-        "figures": [_figure(graph, subject, name) for name in graph.scores],
-    }
-
-
-def _figure(graph: Explained, subject: Subject, name: str) -> dict[str, object]:
-    """The picture of one explainer, and its metrics."""
-    painted = Painted.of(graph.scores[name], graph.selected.get(name), None, subject.names)
-    picture = card(
-        subject.scene(painted, width={"graph": 380.0, "sentence": 540.0}.get(subject.kind)),
-        title=None,
-        alternative=f"{name}: {subject.title}",
-        description=subject.described(painted),
-        paper=False,
-    )
-    numbers, best = {}, False
-    metrics = graph.metrics.get(name)
-    if metrics is not None:
-        numbers = {
-            "H-fidelity": decimal(metrics.harmonic_fidelity),
-            "fidelity": decimal(metrics.fidelity),
-            "inverse": decimal(metrics.inverse_fidelity),
-            "scale": signed(painted.limit).replace("+", "±"),
-        }
-        # compared as printed: equal numbers are not marked
-        printed = [decimal(each.harmonic_fidelity) for each in graph.metrics.values()]
-        value = numbers["H-fidelity"]
-        best = value == max(printed) and printed.count(value) == 1 and len(printed) > 1
-    return {"explainer": name, "picture": Markup(picture.svg), "numbers": numbers, "best": best}
+    bar = color_bar(1.0, marks=tuple(MARKS), numbers=False)
+    return {"width": bar.width, "height": bar.height, "body": Markup(bar.body)}
 
 
 def _facts(data: ReportData) -> dict[str, dict[str, str]]:

@@ -1,0 +1,52 @@
+"""How numbers are rounded wherever they are printed: one place for pictures, pages and commands."""
+
+from __future__ import annotations
+
+import math
+
+
+def decimal(value: float, digits: int) -> str:
+    """A number with a fixed number of decimals, no sign if it rounds to 0, a dash if undefined.
+
+    >>> decimal(-0.25, 2), decimal(-0.0001, 3), decimal(float("nan"), 3)
+    ('−0.25', '0.000', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
+
+
+def metric(value: float) -> str:
+    """A metric, such as fidelity: four decimals.
+
+    >>> metric(0.66666)
+    '0.6667'
+    """
+    return decimal(value, 4)
+
+
+def probability(value: float) -> str:
+    """A probability: three decimals.
+
+    >>> probability(0.98765)
+    '0.988'
+    """
+    return decimal(value, 3)
+
+
+def output(value: float) -> str:
+    """What a regression model predicts, in a unit of its own: four digits.
+
+    >>> output(-2.34567), output(1234.5)
+    ('−2.346', '1234')
+    """
+    return f"{value:.4g}".replace("-", "−")
+
+
+def scale(limit: float) -> str:
+    """The score at which a color scale ends, on both sides.
+
+    >>> scale(0.41234)
+    '±0.412'
+    """
+    return f"±{limit:.3g}"

@@ -1,0 +1,236 @@
+"""Which parts of graphs drive each class over a whole dataset."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from torch_geometric.data import Data
+
+from gstarx.datasets import title_of
+from gstarx.drawing import class_name, groups_of, output_name
+from gstarx.explainers import Explanation
+from gstarx.metrics import as_scores, paired_bootstrap
+from gstarx.registry import TASKS
+
+#: Fewer graphs than this cannot show a sign: six coins fall alike with a probability of 3%.
+LEAST = 6
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One group over all explanations of one class, or of one output.
+
+    Attributes
+    ----------
+    name
+        The functional group, ring system, fragment, word or node type.
+    target
+        The class or output that was explained; ``None`` if the explanations do not say.
+    explained
+        Its name.
+    mean
+        The score of the group: the sum over its atoms, averaged over its occurrences in a graph,
+        and then over the graphs that contain it.
+    low, high
+        The 95% interval of the mean, from resampled graphs. Of a single graph it is the mean.
+    graphs, occurrences
+        How many graphs contain it, and how often they do in all.
+    sign
+        ``"for"`` or ``"against"`` what was explained; ``"unclear"`` if the interval includes 0, or
+        fewer than six graphs contain the group.
+    examples
+        Names of graphs that contain it, those with the strongest scores of its sign first.
+    """
+
+    name: str
+    target: int | None
+    explained: str
+    mean: float
+    low: float
+    high: float
+    graphs: int
+    occurrences: int
+    sign: str
+    examples: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row for JSON and tables."""
+        return {**asdict(self), "examples": list(self.examples)}
+
+
+def summarize(
+    graphs: Iterable[Data],
+    explanations: Iterable[Explanation | ArrayLike],
+    *,
+    by: str | Mapping[str, str] | None = None,
+    target: int | None = None,
+    mode: str = "multiclass_classification",
+    class_names: Sequence[str] = (),
+    target_names: Sequence[str] = (),
+    names: Sequence[str] | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> list[SummaryRow]:
+    """Which functional groups, rings, fragments, words or node types drive each class.
+
+    The score of a group is the sum of the scores of its atoms. Explanations of different classes
+    are kept apart: what speaks for one class speaks against another.
+
+    Parameters
+    ----------
+    graphs
+        The graphs, molecules or other.
+    explanations
+        An explanation of every graph, in order. Scores alone will do; their class is unknown.
+    by
+        What graphs are divided into, as for :func:`gstarx.drawing.group_scores`:
+        ``"functional_groups"``, ``"rings"``, ``"brics"``, ``"words"``, ``"node_types"``, or names
+        with SMARTS. By default what suits the first graph.
+    target
+        Only explanations of this class or output.
+    mode
+        What the model does: with several binary outputs, or for a regression, targets are outputs
+        with ``target_names``, else classes with ``class_names``. An explanation that knows its mode
+        goes before this.
+    class_names, target_names
+        Names of classes or outputs.
+    names
+        Names of the graphs, for the examples; by default their own.
+    confidence
+        Of the intervals.
+    seed
+        Of the resampling.
+
+    Returns
+    -------
+    list of SummaryRow
+        By explained class; within it, groups that speak for it first, highest mean first, then
+        those that are unclear, then those that speak against it.
+
+    Examples
+    --------
+    >>> graphs = [Data(smiles="CO", num_nodes=2), Data(smiles="CCO", num_nodes=3)]
+    >>> for row in summarize(graphs, [[0.1, 0.4], [0.0, 0.1, 0.6]], by="node_types"):
+    ...     print(row.name, round(row.mean, 3), row.graphs, row.sign)
+    O 0.5 2 unclear
+    C 0.075 2 unclear
+    """
+    listed, results = list(graphs), list(explanations)
+    if len(listed) != len(results):
+        raise ValueError(
+            f"there must be one explanation for each graph (got {len(results)} for {len(listed)})"
+        )
+    if names is not None and len(names) != len(listed):
+        raise ValueError(f"names must have {len(listed)} entries, one per graph (got {len(names)})")
+    found: dict[tuple[int | None, str, str], _Found] = defaultdict(_Found)
+    for at, (graph, result) in enumerate(zip(listed, results, strict=True)):
+        title = title_of(graph, f"graph {at}") if names is None else str(names[at])
+        divided: dict[str, list[tuple[int, ...]]] = defaultdict(list)
+        for name, nodes in groups_of(graph, by):
+            divided[name].append(nodes)
+        for column, explained, scores in _columns(
+            result, graph, target, mode, class_names, target_names
+        ):
+            for name, occurrences in divided.items():
+                sums = [float(scores[list(nodes)].sum()) for nodes in occurrences]
+                found[column, explained, name].add(title, sums)
+    rows = [
+        group.row(name, column, explained, confidence, seed)
+        for (column, explained, name), group in found.items()
+    ]
+    order = {"for": 0, "unclear": 1, "against": 2}
+    return sorted(
+        rows,
+        key=lambda row: (
+            -1 if row.target is None else row.target,
+            row.explained,
+            order[row.sign],
+            -row.mean,
+            row.name,
+        ),
+    )
+
+
+class _Found:
+    """Where a group was found, and its score in every graph."""
+
+    def __init__(self) -> None:
+        self.titles: list[str] = []
+        self.scores: list[float] = []
+        self.occurrences = 0
+
+    def add(self, title: str, sums: Sequence[float]) -> None:
+        self.titles.append(title)
+        self.scores.append(float(np.mean(sums)))
+        self.occurrences += len(sums)
+
+    def row(
+        self, name: str, target: int | None, explained: str, confidence: float, seed: int
+    ) -> SummaryRow:
+        scores = np.array(self.scores)
+        interval = paired_bootstrap(
+            scores, np.zeros_like(scores), confidence=confidence, resamples=2_000, seed=seed
+        )
+        sign = "unclear"
+        if len(scores) >= LEAST:
+            sign = "for" if interval.low > 0 else "against" if interval.high < 0 else sign
+        strongest = np.argsort(-scores * (-1 if interval.mean < 0 else 1), kind="stable")
+        examples = dict.fromkeys(self.titles[i] for i in strongest)
+        return SummaryRow(
+            name,
+            target,
+            explained,
+            interval.mean,
+            interval.low,
+            interval.high,
+            len(scores),
+            self.occurrences,
+            sign,
+            tuple(examples)[:_EXAMPLES],
+        )
+
+
+def _columns(
+    result: Explanation | ArrayLike,
+    graph: Data,
+    target: int | None,
+    mode: str,
+    class_names: Sequence[str],
+    target_names: Sequence[str],
+) -> Iterator[tuple[int | None, str, NDArray[np.float64]]]:
+    """By explained class or output, its name and the scores of all nodes."""
+    count = int(graph.num_nodes or 0)
+    if not isinstance(result, Explanation):
+        name = "explained class" if target is None else class_name(target, class_names)
+        yield target, name, as_scores(result, count)
+        return
+    if result.node_scores is None:
+        raise ValueError(
+            f"a summary needs scores of nodes, and {result.method or 'the explanation'} finds sets "
+            "of nodes: use an explainer with scores"
+        )
+    scores = result.node_scores.reshape(count, -1).numpy()
+    output = result.get("prediction")
+    outputs = 1 if output is None else int(output.shape[1])
+    own = result.get("mode") or mode
+    own = TASKS.get(own, own)
+    # several binary outputs are several labels
+    labels = mode == "multilabel" or (own == "binary_classification" and outputs > 1)
+    by_output = labels or own == "regression"
+    explained = result.explained or [target]
+    for column, one in enumerate(explained):
+        if target is not None and one != target:
+            continue
+        if one is None:
+            name = "explained class"
+        elif by_output:
+            name = output_name(one, target_names, outputs)
+        else:
+            name = class_name(one, class_names)
+        yield one, name, as_scores(scores[:, column], count)

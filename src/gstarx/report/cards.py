@@ -1,0 +1,120 @@
+"""The gallery: a card for every graph, with the picture and the metrics of each explainer."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+
+from markupsafe import Markup
+
+from gstarx._internal import rounding
+from gstarx.drawing import WORSE, Painted, Subject, card, group_scores, groups_of, signed
+from gstarx.metrics import Faithfulness
+from gstarx.report.data import Explained, ReportData
+
+#: Groups that are listed below a picture.
+_GROUPS = 4
+
+
+def graph_card(data: ReportData, place: int, graph: Explained) -> dict[str, object]:
+    """What the template shows of one graph."""
+    subject = Subject.of(graph.data, seed=data.seed or 0)
+    predicted, known = _prediction(data, graph)
+    verdict = {True: "right", False: "wrong", None: ""}[graph.right]
+    words = subject.names if subject.kind == "sentence" else (subject.title,)
+    smiles = str(graph.data.get("smiles") or "")
+    tags = sorted({name for name, _ in groups_of(graph.data)}) if subject.kind == "molecule" else []
+    metrics = {name: _plain(faithfulness) for name, faithfulness in graph.metrics.items()}
+    sureness = graph.value if graph.probability is None else graph.probability
+    return {
+        "name": graph.name,
+        "smiles": smiles if smiles != graph.name else "",
+        "kind": subject.kind,
+        "predicted": predicted,
+        "known": known,
+        "verdict": verdict,
+        "tags": tags,
+        "attributes": {
+            "place": place,
+            "text": " ".join([graph.name, predicted, known, smiles, *tags, *words]),
+            "verdict": verdict,
+            "predicted": "" if graph.predicted is None else graph.predicted,
+            "label": "" if graph.label is None else graph.label,
+            "probability": f"{0.0 if sureness is None else sureness:.6f}",
+            "nodes": len(subject.names),
+            "metrics": json.dumps(metrics),
+        },
+        "figures": [_figure(graph, subject, name) for name in graph.scores],
+    }
+
+
+def _prediction(data: ReportData, graph: Explained) -> tuple[str, str]:
+    """What was predicted, and what is true, in words."""
+    if data.task == "regression":
+        value = "–" if graph.value is None else rounding.output(graph.value)
+        known = "" if graph.measured is None else f"measured: {rounding.output(graph.measured)}"
+        return f"{data.explained or 'value'} {value}", known
+    if graph.predicted is None or graph.probability is None:
+        return "–", ""
+    predicted = data.class_name(graph.predicted)
+    if data.task == "multilabel":
+        predicted = f"{data.explained} {predicted}"
+    known = "" if graph.label is None else f"label: {data.class_name(graph.label)}"
+    return f"{predicted}, probability {rounding.probability(graph.probability)}", known
+
+
+def _plain(faithfulness: Faithfulness) -> dict[str, float | None]:
+    """Metrics for JSON, which has no nan."""
+    return {
+        name: None if math.isnan(value) else round(value, 6)
+        for name, value in asdict(faithfulness).items()
+    }
+
+
+def _figure(graph: Explained, subject: Subject, name: str) -> dict[str, object]:
+    """The picture of one explainer, its metrics, and the scores of functional groups."""
+    painted = Painted.of(
+        graph.scores[name],
+        graph.selected.get(name),
+        None,
+        subject.names,
+        std_errors=graph.std_errors.get(name),
+        by_score=True,
+    )
+    picture = card(
+        subject.scene(painted, width={"graph": 380.0, "sentence": 540.0}.get(subject.kind)),
+        title=None,
+        alternative=f"{name}: {subject.title}",
+        description=subject.described(painted),
+        paper=False,
+    )
+    numbers, best, worse = {}, False, False
+    metrics = graph.metrics.get(name)
+    if metrics is not None:
+        numbers = {
+            "H-fidelity": rounding.metric(metrics.harmonic_fidelity),
+            "fidelity": rounding.metric(metrics.fidelity),
+            "inverse": rounding.metric(metrics.inverse_fidelity),
+            "scale": rounding.scale(painted.limit),
+        }
+        # compared as printed: equal numbers are not marked
+        printed = [rounding.metric(each.harmonic_fidelity) for each in graph.metrics.values()]
+        value = numbers["H-fidelity"]
+        best = value == max(printed) and printed.count(value) == 1 and len(printed) > 1
+        random = math.nan if graph.random is None else graph.random
+        worse = metrics.harmonic_fidelity < random and value != rounding.metric(random)
+    groups = []
+    if subject.kind == "molecule":
+        strongest = group_scores(painted.scores, graph.data)
+        strongest = sorted(strongest, key=lambda group: -abs(group.score))[:_GROUPS]
+        groups = [f"{group.name} {signed(group.score)}" for group in strongest]
+    return {
+        "explainer": name,
+        "picture": Markup(picture.svg),
+        "numbers": numbers,
+        "best": best,
+        "groups": groups,
+        "notes": painted.notes(subject.noun),
+        "warning": WORSE if worse else "",
+    }
