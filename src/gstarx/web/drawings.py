@@ -7,7 +7,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from gstarx.drawing import geometry
+from gstarx.drawing import geometry, groups_of
 
 #: Thumbnails that are kept, and the nodes of the largest graph that has one.
 _MAX_KEPT, _MAX_NODES = 512, 150
@@ -40,6 +40,19 @@ def picture_entry(data: Data) -> dict[str, Any]:
         ],
         "text": picture.written,
     }
+
+
+def group_entries(data: Data) -> list[dict[str, Any]]:
+    """The functional groups of a molecule with their atoms; none for other graphs."""
+    if not isinstance(data.get("smiles"), str):
+        return []
+    try:
+        return [
+            {"name": name, "nodes": list(nodes)}
+            for name, nodes in groups_of(data, "functional_groups")
+        ]
+    except ValueError:
+        return []  # it is drawn as a graph as well
 
 
 def thumbnail(data: Data) -> dict[str, Any] | None:

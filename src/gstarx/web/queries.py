@@ -194,8 +194,16 @@ def _examples(model: LoadedModel, inputs: list[str], data: Any) -> list[dict[str
         examples += [{"title": text, "input": {"sentence": text}} for text in _SENTENCES]
     if "graph" in inputs and not examples:
         positions = (data.split_indices.get("test") or range(len(data)))[:4]
-        for at in positions:
-            name = data[int(at)].get("name")
-            title = name if isinstance(name, str) and name else f"{data.name} {at}"
-            examples.append({"title": title[:_MAX_TITLE], "input": {"graph": int(at)}})
+        examples += [_example(data, int(at), "smiles" in inputs) for at in positions]
     return examples
+
+
+def _example(data: Any, position: int, as_smiles: bool) -> dict[str, Any]:
+    graph = data[position]
+    name, smiles = graph.get("name"), graph.get("smiles")
+    title = name if isinstance(name, str) and name else f"{data.name} {position}"
+    by_smiles = as_smiles and isinstance(smiles, str)
+    return {
+        "title": title[:_MAX_TITLE],
+        "input": {"smiles": smiles} if by_smiles else {"graph": position},
+    }

@@ -325,6 +325,13 @@ class Prediction(BaseModel):
     values: list[float]
 
 
+class GroupEntry(BaseModel):
+    """A functional group; its score is the sum over its nodes."""
+
+    name: str
+    nodes: list[int]
+
+
 class SubjectEntry(Drawing):
     """The graph of a job and its drawing.
 
@@ -341,6 +348,7 @@ class SubjectEntry(Drawing):
     label: int | None
     measured: list[float | None]
     remark: str | None
+    groups: list[GroupEntry]
     truth: list[bool] | None
     input: dict[str, Any]
 

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from gstarx.evaluation import class_probabilities
 from gstarx.gnn import ModelTask
-from gstarx.web.drawings import picture_entry
+from gstarx.web.drawings import group_entries, picture_entry
 from gstarx.web.library import Library, num_features
 from gstarx.web.memory import is_out_of_memory
 from gstarx.web.messages import Refused, public_message
@@ -180,6 +180,7 @@ def subject_entry(
         "label": library.label(model, subject.data),
         "measured": library.measured(model, subject.data),
         "remark": library.reference(model)[1],
+        "groups": group_entries(subject.data),
         "truth": None if truth is None else [bool(mark) for mark in truth],
         "input": subject.input,
     }

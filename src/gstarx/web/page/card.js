@@ -114,6 +114,9 @@ export class ExplainerCard extends Card {
     this.metrics.show(this.figures);
     this.bars?.show(axis, this.selected);
     this.note.textContent = this.#notes().join(' ');
+    this.foot.textContent = [this.#cost(), scores ? `colors up to ±${signed(limit).slice(1)}` : '']
+      .filter(Boolean)
+      .join(' · ');
   }
 
   /** What a reader should know about the scores: those that may be 0, and a tie at the cut. */

@@ -39,7 +39,7 @@ export class Results {
       sparsity: options.sparsity ?? 0.7,
       options,
       subject: null,
-      common: true,
+      common: false, // methods differ in scale
       truth: false,
       metric: 'harmonic_fidelity',
     });
@@ -229,8 +229,8 @@ export class Results {
     const scale = h(
       'select',
       { id: 'scale', 'aria-label': 'Scale of colors' },
-      h('option', { value: 'common' }, 'one scale'),
       h('option', { value: 'own' }, 'own scales'),
+      h('option', { value: 'common' }, 'one scale'),
     );
     scale.addEventListener('change', () => {
       this.common = scale.value === 'common';

@@ -6,7 +6,7 @@ import { Picture } from './picture.js';
 
 /** The drawing without scores; an empty box for a graph without a drawing. */
 export function thumbnail(drawing) {
-  const box = h('span', { class: 'thumb', 'aria-hidden': 'true' });
+  const box = h('span', { class: `thumb ${drawing?.kind ?? ''}`, 'aria-hidden': 'true' });
   if (!drawing) return box;
   const picture = new Picture(drawing, PAGE, { label: '' });
   const scores = drawing.nodes.map(() => 0);
