@@ -196,6 +196,14 @@ def _add_run(api: APIRouter, service: ExplorerService) -> None:
         page = {"order": order, "search": search, "offset": offset, "limit": limit}
         return _json(await service.query_client.ask("rows", **view, **page))
 
+    @api.get("/run/groups", response_model=schemas.GroupSummary, responses=_errors(404))
+    async def groups(
+        run: Annotated[str | None, Query(max_length=100)] = None,
+        by: Annotated[str | None, Query(max_length=100)] = None,
+    ) -> Response:
+        """Which groups of atoms, words or node types drive each class, by one run."""
+        return _json(await service.query_client.ask("groups", run=run, by=by))
+
 
 def _add_page(app: FastAPI) -> None:
     folder = files("gstarx.web") / "page"

@@ -207,7 +207,8 @@ class StoreView:
             return None
 
     @property
-    def _task(self) -> str:
+    def task(self) -> str:
+        """What the network predicts."""
         if self._model is not None:
             return self._model.task
         return self.subject.model.task or "classification"
@@ -218,7 +219,7 @@ class StoreView:
         entries: dict[int, dict[str, Any]] = {}
         for run in self.runs.values():
             # without a target, a run explains the predicted class
-            predicts = run.target is None and self._task in ("classification", "binary")
+            predicts = run.target is None and self.task in ("classification", "binary")
             for graph, row in run.rows.items():
                 if graph not in entries:
                     entries[graph] = self._graph_entry(graph, row)
@@ -292,15 +293,16 @@ class StoreView:
             "sparsities": self.sparsities,
             "curves": {run.id: self._curves(run) for run in self.runs.values()},
             "accuracy": sum(correct) / len(correct) if correct else None,
-            "task": self._task,
-            "classes": list(self._names()),
+            "task": self.task,
+            "classes": list(self.names),
             "target": self.target,
             "remark": self.remark,
         }
 
-    def _names(self) -> tuple[str, ...]:
+    @property
+    def names(self) -> tuple[str, ...]:
         """The names of the classes or targets."""
-        by_class = self._task in ("classification", "binary")
+        by_class = self.task in ("classification", "binary")
         if self._model is not None:
             named = self.library.classes if by_class else self.library.targets
             if names := named(self._model):
@@ -360,7 +362,7 @@ class StoreView:
         except Refused:
             return entry  # opening the graph says why
         entry["picture"] = thumbnail(data)
-        if self._model is not None and self._task in ("multilabel", "regression"):
+        if self._model is not None and self.task in ("multilabel", "regression"):
             with suppress(Refused):
                 subject = Subject(data, "", graph, {})
                 entry["outputs"] = outputs_of(self._model, subject)

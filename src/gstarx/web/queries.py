@@ -51,6 +51,7 @@ class QueryWorker:
         self._library = Library(settings)
         self._subjects = SubjectCache(self._library, settings.limits)
         self._limits = settings.limits
+        self._summaries: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._answers: dict[str, Callable[..., Any]] = {
             "model": self._model,
             "graphs": self._graphs,
@@ -58,6 +59,7 @@ class QueryWorker:
             "score": self._score,
             "run": self._run,
             "rows": self._rows,
+            "groups": self._groups,
         }
 
     def answer(self, query: Mapping[str, Any], send: Any) -> Any:
@@ -111,7 +113,7 @@ class QueryWorker:
             text = f"has {outputs} outputs, which are too few for the classes {classes}"
         else:
             return outputs
-        raise Refused("no_model", f"{name} {text}")
+        raise Refused("no_model", f"it {text}")
 
     def _graphs(self, model: str, offset: int, limit: int, search: str) -> dict[str, Any]:
         loaded = self._library.get(model)
@@ -173,15 +175,30 @@ class QueryWorker:
 
     def _rows(self, run: str | None, **view: Any) -> dict[str, Any]:
         store_view = self._store_view()
-        if run is not None and run not in store_view.runs:
-            raise Refused("bad_run", unknown("run", run[:50], store_view.runs), "run")
-        return store_view.rows(run=run, **view)
+        return store_view.rows(run=_known_run(store_view, run), **view)
+
+    def _groups(self, run: str | None, by: str | None) -> dict[str, Any]:
+        from gstarx.web.summaries import group_summary
+
+        store_view = self._store_view()
+        run = _known_run(store_view, run) or next(iter(store_view.runs))
+        counts = tuple(len(one.rows) for one in store_view.runs.values())
+        key = (run, by, counts)  # a run may grow
+        if key not in self._summaries:
+            self._summaries[key] = group_summary(store_view, run, by)
+        return self._summaries[key]
 
     def _store_view(self) -> StoreView:
         store_view = self._library.store_view
         if store_view is None:
             raise Refused("no_run", self._library.run_problem)
         return store_view
+
+
+def _known_run(store_view: StoreView, run: str | None) -> str | None:
+    if run is not None and run not in store_view.runs:
+        raise Refused("bad_run", unknown("run", run[:50], store_view.runs), "run")
+    return run
 
 
 def _examples(model: LoadedModel, inputs: list[str], data: Any) -> list[dict[str, Any]]:

@@ -304,6 +304,32 @@ class RowList(BaseModel):
     rows: list[Row]
 
 
+class GroupRow(BaseModel):
+    """A functional group, word or node type over the graphs of a run."""
+
+    name: str
+    target: int | None
+    explained: str
+    mean: float
+    low: float
+    high: float
+    graphs: int
+    occurrences: int
+    sign: Literal["for", "against", "unclear"]
+    examples: list[str]
+
+
+class GroupSummary(BaseModel):
+    """Which groups drive each class or value; their scores are sums over their nodes."""
+
+    run: str
+    by: str
+    divisions: list[str]
+    graphs: int
+    total: int
+    rows: list[GroupRow]
+
+
 class Progress(BaseModel):
     """The progress of a job."""
 

@@ -5,7 +5,7 @@ import { get } from './api.js';
 import { thumbnail } from './thumbnail.js';
 import { counted, formatInteger, labelWords } from './words.js';
 
-const PAGE = 6;
+const PAGE = 8;
 
 export class Chooser {
   /** @param {(position: number) => void} onChoose */

@@ -22,7 +22,7 @@ export function groupList(subject, scores) {
       h('p', { class: 'muted' }, 'Each score is the sum of the scores of the atoms; groups may share atoms.'),
       h(
         'table',
-        { class: 'compared' },
+        { class: 'group-table' },
         h(
           'tbody',
           {},

@@ -5,14 +5,23 @@ import { ServerGone, get } from './api.js';
 import { Ask } from './ask.js';
 import { Browse } from './browse.js';
 import { Gallery } from './gallery.js';
+import { Summary } from './summary.js';
 import { browseLink, readLink } from './link.js';
 
 const POLL = 300;
 const AGAIN = 3;
+/** The views and the titles of their pages. */
+const VIEWS = {
+  ask: 'GStarX explorer',
+  browse: 'Browse · GStarX explorer',
+  gallery: 'Browse · GStarX explorer',
+  summary: 'Summary · GStarX explorer',
+};
 
 let ask = null;
 let browse = null;
 let gallery = null;
+let summary = null;
 
 async function begin() {
   const about = await ready();
@@ -30,7 +39,9 @@ async function begin() {
   if (about.run ?? about.run_problem) browse = new Browse(about, calls);
   if (about.models.some((model) => model.graphs && !model.problem))
     gallery = new Gallery(about, calls);
+  if (about.run) summary = new Summary(about, calls);
   byId('tabs').hidden = !browse && !gallery;
+  byId('tab-summary').hidden = !summary;
   byId('loading').hidden = true;
   show();
   addEventListener('hashchange', show);
@@ -72,19 +83,25 @@ function show() {
   const wanted = readLink(location.hash);
   const ofModel = !browse || (gallery && wanted.table?.model);
   const view =
-    wanted.view !== 'browse' || !(browse ?? gallery) ? 'ask' : ofModel ? 'gallery' : 'browse';
-  for (const name of ['ask', 'browse', 'gallery']) byId(name).hidden = view !== name;
+    wanted.view === 'summary' && summary
+      ? 'summary'
+      : wanted.view !== 'browse' || !(browse ?? gallery)
+        ? 'ask'
+        : ofModel
+          ? 'gallery'
+          : 'browse';
+  for (const name of Object.keys(VIEWS)) byId(name).hidden = view !== name;
   const fromRun = wanted.question?.input && 'run_graph' in wanted.question.input;
   const tab = fromRun || view === 'gallery' ? 'browse' : view;
-  for (const name of ['ask', 'browse']) {
+  for (const name of ['ask', 'browse', 'summary']) {
     if (name === tab) byId(`tab-${name}`).setAttribute('aria-current', 'page');
     else byId(`tab-${name}`).removeAttribute('aria-current');
   }
-  document.title = view === 'ask' ? 'GStarX explorer' : 'Browse · GStarX explorer';
+  document.title = VIEWS[view];
   if (view !== 'ask') {
     ask.hide();
-    (view === 'gallery' ? gallery : browse).open(wanted.table);
-    listSources(view === 'gallery' ? gallery.model.name : null);
+    ({ gallery, browse, summary })[view].open(wanted.table);
+    listSources({ gallery: gallery?.model?.name, browse: null }[view]);
   } else {
     listSources(undefined);
     ask.open(wanted.view === 'ask' ? wanted : readLink(''));

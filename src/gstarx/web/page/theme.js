@@ -20,6 +20,8 @@
   };
   const name = () => {
     document.getElementById('theme-name').textContent = NAMES[current];
+    // begins with the visible words, for those who speak to their browser
+    document.getElementById('theme').setAttribute('aria-label', `${NAMES[current]}: colors of the page`);
   };
 
   paint();
