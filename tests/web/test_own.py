@@ -68,6 +68,9 @@ def test_a_network_of_a_table_is_listed_with_its_molecules(tmp_path: Path) -> No
         2,
     )
     assert (known["dataset"], known["graphs"], known["skipped"]) == ("classes-table", 6, 1)
+    (row,) = known["unreadable"]
+    assert "line 8" in row
+    assert "ring" in row
     settings = Settings(models=(served,))
     page = {"model": "classes", "offset": 0, "limit": 50}
     listed = asked(settings, "graphs", **page, search="")

@@ -14,7 +14,7 @@ import typer
 
 from gstarx._internal.optional import require
 from gstarx._internal.suggestions import unknown
-from gstarx.cli.console import CommandError, WrongUse, note
+from gstarx.cli.console import CommandError, WrongUse, note, show_progress
 from gstarx.cli.options import (
     Data,
     GraphsFactory,
@@ -229,6 +229,8 @@ def serve(
         if not is_loopback(host):
             note("traffic is plain HTTP: an SSH tunnel or a proxy with TLS would encrypt it")
 
+    if show_progress() and any(model.required for model in settings.models):
+        note("loading the model and its graphs ...")
     try:
         listen(settings, started)
     except ModelRefused as error:

@@ -12,7 +12,7 @@ from gstarx.web.drawings import matches, thumbnail
 from gstarx.web.explaining import explained_target, score_selection
 from gstarx.web.library import Library
 from gstarx.web.memory import check_memory
-from gstarx.web.messages import Refused
+from gstarx.web.messages import Refused, public_message
 from gstarx.web.settings import LoadedModel, Settings
 from gstarx.web.subjects import SubjectCache, outputs_of
 
@@ -36,6 +36,8 @@ _MOLECULES = {
 }
 #: Characters of the title of an example.
 _MAX_TITLE = 40
+#: Rows of a table that are listed because they cannot be read.
+_MAX_UNREADABLE = 5
 _GIVE_GRAPHS = "give the graphs it reads with --file or --graphs"
 _SENTENCES = (
     "a gripping and wonderfully acted film",
@@ -80,6 +82,8 @@ class QueryWorker:
     def _known(self, loaded: LoadedModel, outputs: int | None) -> dict[str, Any]:
         library = self._library
         dataset, inputs = library.local_dataset(loaded), library.inputs(loaded)
+        own = dataset is not None and loaded.graphs is not None
+        unreadable = dataset.unreadable if own and dataset is not None else ()
         by_class = loaded.task in ("classification", "binary")
         names = library.classes(loaded) if by_class else library.targets(loaded)
         return {
@@ -90,7 +94,8 @@ class QueryWorker:
             "outputs": max(len(names), outputs or 0),
             "dataset": loaded.dataset if loaded.graphs is None else loaded.graphs.title,
             "graphs": 0 if dataset is None else len(dataset),
-            "skipped": 0 if dataset is None or loaded.graphs is None else len(dataset.unreadable),
+            "skipped": len(unreadable),
+            "unreadable": [public_message(ValueError(row)) for row in unreadable[:_MAX_UNREADABLE]],
             "facts": {str(name): str(fact) for name, fact in loaded.facts.items()},
             "examples": _examples(loaded, inputs, dataset),
         }

@@ -127,7 +127,7 @@ class ModelEntry(BaseModel):
 
     ``classes`` are the names of the classes, or of the targets of a regression or of several
     yes-or-no targets; ``outputs`` is their number if it is known. ``skipped`` rows of the user's
-    own table could not be read.
+    own table could not be read, the first of which are in ``unreadable``.
     """
 
     name: str
@@ -140,6 +140,7 @@ class ModelEntry(BaseModel):
     dataset: str | None
     graphs: int
     skipped: int
+    unreadable: list[str]
     facts: dict[str, str]
     examples: list[Example]
     problem: str | None

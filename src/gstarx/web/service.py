@@ -186,6 +186,15 @@ class ExplorerService:
             if isinstance(model, Problem):
                 model = model_entry(name, name, model.message)
             self._models[name] = model
+            if model["skipped"]:
+                listed = "; ".join(model["unreadable"])
+                _log.warning(
+                    "warning: %d rows of %s could not be read: %s%s",
+                    model["skipped"],
+                    model["dataset"],
+                    listed,
+                    " ..." if model["skipped"] > len(model["unreadable"]) else "",
+                )
 
     def _warm_up(self, model: str, input: dict[str, Any]) -> None:
         """Score a selection in the background, so that the first real query is fast."""

@@ -24,6 +24,7 @@ export class Gallery {
       debounced(200, () => this.#go({ search: this.search.value.trim() })),
     );
     this.count = h('span', { class: 'muted', role: 'status', id: 'gallery-count' });
+    this.unreadable = h('details', { class: 'about', hidden: true });
     this.failure = h('p', { class: 'error', role: 'alert', hidden: true });
     this.list = h('ul', { class: 'gallery', 'aria-label': 'Graphs' });
     const step = (label, sign, by) =>
@@ -40,7 +41,7 @@ export class Gallery {
     this.back = step('Previous graphs', '←', -1);
     this.on = step('Next graphs', '→', 1);
     byId('gallery').replaceChildren(
-      h('div', { class: 'panel filters' }, this.#head(), this.#field(), this.count),
+      h('div', { class: 'panel filters' }, this.#head(), this.#field(), this.count, this.unreadable),
       this.failure,
       this.list,
       h('div', { class: 'pager' }, this.back, this.on),
@@ -65,10 +66,21 @@ export class Gallery {
       page: /^\d{1,6}$/.test(given.page ?? '') ? Math.max(1, Number(given.page)) : 1,
     };
     if (this.search.value.trim() !== this.view.search) this.search.value = this.view.search;
-    const skipped = this.model.skipped ? `, ${formatInteger(this.model.skipped)} more could not be read` : '';
-    this.title.textContent = `${this.model.dataset}: ${formatInteger(this.model.graphs)} graphs${skipped}`;
+    this.title.textContent = `${this.model.dataset}: ${formatInteger(this.model.graphs)} graphs`;
+    this.#listUnreadable();
     document.title = `${this.model.dataset} · GStarX explorer`;
     this.#load();
+  }
+
+  /** The first rows of the table that could not be read, and why. */
+  #listUnreadable() {
+    const { skipped, unreadable } = this.model;
+    this.unreadable.hidden = !skipped;
+    const more = skipped > unreadable.length ? [h('li', {}, '…')] : [];
+    this.unreadable.replaceChildren(
+      h('summary', {}, `${formatInteger(skipped)} row${skipped === 1 ? '' : 's'} could not be read`),
+      h('ul', {}, [...unreadable.map((row) => h('li', {}, row)), ...more]),
+    );
   }
 
   #go(changes) {
