@@ -96,7 +96,7 @@ def _events() -> str:
         "options": {},
         "target": 0,
         "scores": [0.5, -0.25],
-        "std_errors": [0.1, 0.1],
+        "std_errors": [0.1, 0.2],
         "selections": [[], [0], [0, 1]],
         "metrics": {name: [0.5, 0.6, 0.5] for name in _METRICS},
         "exact": False,

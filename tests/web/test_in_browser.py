@@ -25,7 +25,7 @@ pytestmark = pytest.mark.browser
 #: Nitrobenzene, and its nitrogen and oxygens.
 SMILES, NITRO = "c1ccccc1[N+](=O)[O-]", [6, 7, 8]
 ASKED = f"#ask?model=nitro&smiles={quote(SMILES)}&explainer=gstarx&explainer=leave_one_out"
-READY = "#ask:visible, #browse:visible"
+READY = "#ask:visible, #browse:visible, #gallery:visible, #summary:visible"
 
 
 @pytest.fixture(scope="module")

@@ -5,22 +5,37 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gstarx._internal.optional import require
 from gstarx._internal.suggestions import unknown
-from gstarx.cli.console import WrongUse, note
-from gstarx.cli.options import Data, ReturnType, complete_network, examples
-from gstarx.registry import DATASETS, NETWORKS, ModelSource
+from gstarx.cli.console import CommandError, WrongUse, note, show_progress
+from gstarx.cli.options import (
+    Data,
+    GraphsFactory,
+    LabelColumn,
+    Limit,
+    NameColumn,
+    ReturnType,
+    Salts,
+    Sample,
+    SmilesColumn,
+    Task,
+    complete_network,
+    examples,
+)
+from gstarx.registry import DATASETS, NETWORKS, DatasetSource, ModelSource
 from gstarx.web import Limits, ServedModel, ServedRun, Settings
 
 EXAMPLES = examples(
     "gstarx serve",
     "gstarx serve --run gstarx-runs",
+    "gstarx serve --weights mine.safetensors --file table.csv",
     "gstarx serve --model mutag.safetensors --model nitro --data data",
     "gstarx serve --host 0.0.0.0 --port 8080",
 )
@@ -35,7 +50,7 @@ _FIRST = ("nitro-gcn", "motifs-gcn")
 _TEXT = ("sst2-gcn", "sst2-gat", "tweets-gcn")
 _SHORTEST_TOKEN = 16
 _LIMITS = Limits()
-_WHERE, _MUCH = "Where it listens", "Limits of a request"
+_GRAPHS, _WHERE, _MUCH = "Which graphs", "Where it listens", "Limits of a request"
 
 
 def serve(
@@ -71,7 +86,25 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    task: Task = None,
     return_type: ReturnType = "raw",
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            help="The graphs to ask your own model about: a table of molecules (.csv, .tsv, .smi, "
+            ".sdf, .parquet), or PyG Data in .pt, .npz, .safetensors, .json.",
+            rich_help_panel=_GRAPHS,
+            show_default=False,
+        ),
+    ] = None,
+    graphs: GraphsFactory = None,
+    smiles_column: SmilesColumn = None,
+    label: LabelColumn = None,
+    name_column: NameColumn = None,
+    salts: Salts = "warn",
+    limit: Limit = None,
+    sample: Sample = None,
     data: Data = None,
     host: Annotated[
         str,
@@ -146,6 +179,9 @@ def serve(
 ) -> None:
     """Start the explorer, a web page that explains predictions and shows runs.
 
+    With [b]--file[/b] or [b]--graphs[/b] your own model is asked about your own graphs; what it
+    cannot read is said before the server starts.
+
     It works offline. Only this machine can connect unless [b]--host[/b] says otherwise; then
     everyone needs the printed address with its token, and traffic is plain HTTP. Ctrl-C stops it.
     """
@@ -153,6 +189,7 @@ def serve(
         if find_spec(package) is None:
             require(package, extra="web")
     from gstarx.web import default_memory, is_loopback
+    from gstarx.web.serving import ModelRefused
     from gstarx.web.serving import serve as listen
 
     if token is not None and len(token) < _SHORTEST_TOKEN:
@@ -163,6 +200,8 @@ def serve(
         token = secrets.token_urlsafe(24)
     if run is not None and not (run / "store.json").is_file():
         raise WrongUse(f"there is no store of runs at {run}")
+    columns = {"smiles_column": smiles_column, "label": label, "name_column": name_column}
+    own = own_graphs(file, graphs, **columns, task=task, salts=salts, limit=limit, sample=sample)
     workers = workers or min(4, max(2, (os.cpu_count() or 2) // 2))
     limits = Limits(
         nodes=max_nodes,
@@ -174,7 +213,7 @@ def serve(
         best_seconds=min(_LIMITS.best_seconds, max_seconds / 2),
     )
     settings = Settings(
-        models=served_models(model or (), weights, return_type),
+        models=served_models(model or (), weights, return_type, task=task, graphs=own),
         run=None if run is None else ServedRun(run.absolute(), run_dataset),
         data=data,
         host=host,
@@ -190,11 +229,49 @@ def serve(
         if not is_loopback(host):
             note("traffic is plain HTTP: an SSH tunnel or a proxy with TLS would encrypt it")
 
-    listen(settings, started)
+    if show_progress() and any(model.required for model in settings.models):
+        note("loading the model and its graphs ...")
+    try:
+        listen(settings, started)
+    except ModelRefused as error:
+        raise CommandError(str(error)) from error
+
+
+def own_graphs(file: Path | None, graphs: str | None, **options: Any) -> DatasetSource | None:
+    """The user's own graphs that the options select.
+
+    >>> own_graphs(None, None, label="active")
+    Traceback (most recent call last):
+    ...
+    gstarx.cli.console.WrongUse: --label goes with --file
+    """
+    if file is not None and graphs is not None:
+        raise WrongUse("say --file or --graphs, not both")
+    if options.get("limit") is not None and options.get("sample") is not None:
+        raise WrongUse("say --limit or --sample, not both")
+    for name in ("smiles_column", "label", "name_column"):
+        if options.get(name) is not None and file is None:
+            raise WrongUse(f"--{name.replace('_', '-')} goes with --file")
+    if file is None and graphs is None:
+        for name in ("limit", "sample"):
+            if options.get(name) is not None:
+                raise WrongUse(f"--{name} goes with --file or --graphs")
+        return None
+    if file is not None and not file.is_file():
+        what = "it is a directory" if file.is_dir() else "there is no such file"
+        raise CommandError(f"--file {file}: {what}")
+    return DatasetSource(
+        file=None if file is None else str(file.absolute()), graphs=graphs, **options
+    )
 
 
 def served_models(
-    models: Sequence[str], weights: Path | None, return_type: str = "raw"
+    models: Sequence[str],
+    weights: Path | None,
+    return_type: str = "raw",
+    *,
+    task: str | None = None,
+    graphs: DatasetSource | None = None,
 ) -> tuple[ServedModel, ...]:
     """The models that the options select.
 
@@ -205,10 +282,13 @@ def served_models(
     if weights is not None and len(factories) > 1:
         raise WrongUse("--weights goes with one --model module:factory (got several)")
     served = [
-        _served(model, weights if model in factories else None, return_type) for model in models
+        _served(model, weights if model in factories else None, return_type, task)
+        for model in models
     ]
     if weights is not None and not factories:
-        served.append(_served(str(weights), None, return_type))
+        served.append(_served(str(weights), None, return_type, task))
+    if graphs is not None:
+        served = _with_graphs(served, graphs)
     if not served:
         missing = None if find_spec("spacy") and find_spec("transformers") else _NO_TEXT
         served = [_shipped(name) for name in _FIRST]
@@ -220,6 +300,19 @@ def served_models(
     return tuple(served)
 
 
+def _with_graphs(served: list[ServedModel], graphs: DatasetSource) -> list[ServedModel]:
+    """The models, the user's own with the user's own graphs."""
+    own = [model for model in served if model.required] or served
+    if len(own) != 1:
+        option = "--file" if graphs.file is not None else "--graphs"
+        raise WrongUse(
+            f"{option} goes with one model: say --weights file or --model module:factory "
+            f"(got {len(own)})"
+        )
+    with_graphs = replace(own[0], graphs=graphs, required=True)
+    return [with_graphs if model is own[0] else model for model in served]
+
+
 _NO_TEXT = "sentences need pip install 'gstarx[text]'"
 
 
@@ -228,9 +321,10 @@ def _shipped(name: str, missing: str | None = None) -> ServedModel:
     return ServedModel(short, ModelSource(name), _TITLES[name], missing)
 
 
-def _served(model: str, weights: Path | None, return_type: str) -> ServedModel:
+def _served(model: str, weights: Path | None, return_type: str, task: str | None) -> ServedModel:
     if ":" in model:
-        return ServedModel(model, ModelSource(model, weights), return_type=return_type)
+        source = ModelSource(model, None if weights is None else weights.absolute(), task=task)
+        return ServedModel(model, source, return_type=return_type, required=True)
     full = model if model in NETWORKS else f"{model}-gcn"
     if full in NETWORKS:
         return _shipped(full)
@@ -242,4 +336,5 @@ def _served(model: str, weights: Path | None, return_type: str) -> ServedModel:
     # published files share one name, in a directory that is named after their dataset
     folder = path.absolute().parent.name
     name = f"{folder}-{path.stem}" if path.suffix == ".pth" and folder in DATASETS else path.stem
-    return ServedModel(name, ModelSource(weights=path.absolute()))
+    source = ModelSource(weights=path.absolute(), task=task)
+    return ServedModel(name, source, return_type=return_type, required=True)

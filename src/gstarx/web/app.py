@@ -187,13 +187,22 @@ def _add_run(api: APIRouter, service: ExplorerService) -> None:
             "graph", "nodes", "fidelity", "inverse_fidelity", "harmonic_fidelity"
         ] = "graph",
         order: Literal["asc", "desc"] = "asc",
+        search: Annotated[str, Query(max_length=200)] = "",
         offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
         limit: Annotated[int, Query(ge=1, le=max_limit)] = min(50, max_limit),
     ) -> Response:
         """The graphs of the run with the metrics of every explainer, page by page."""
         view = {"sparsity": sparsity, "run": run, "filter": filter, "sort": sort}
-        page = {"order": order, "offset": offset, "limit": limit}
+        page = {"order": order, "search": search, "offset": offset, "limit": limit}
         return _json(await service.query_client.ask("rows", **view, **page))
+
+    @api.get("/run/groups", response_model=schemas.GroupSummary, responses=_errors(404))
+    async def groups(
+        run: Annotated[str | None, Query(max_length=100)] = None,
+        by: Annotated[str | None, Query(max_length=100)] = None,
+    ) -> Response:
+        """Which groups of atoms, words or node types drive each class, by one run."""
+        return _json(await service.query_client.ask("groups", run=run, by=by))
 
 
 def _add_page(app: FastAPI) -> None:

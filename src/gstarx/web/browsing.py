@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gstarx import runs
+from gstarx._internal.factories import FactoryError
 from gstarx._internal.suggestions import unknown
 from gstarx.datasets import label_of, title_of
-from gstarx.registry import ModelSource
+from gstarx.registry import DatasetSource, ModelSource
 from gstarx.runs import OF_A_RESULT, Store, check_format, explanation_of
 from gstarx.web.catalog import METRICS, OFFERED
+from gstarx.web.drawings import matches, thumbnail
 from gstarx.web.messages import Refused, public_message
-from gstarx.web.settings import ServedModel, ServedRun
+from gstarx.web.settings import LoadedModel, ServedModel, ServedRun
+from gstarx.web.subjects import Subject, outputs_of
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
     from gstarx.explainers import Explanation
     from gstarx.web.library import Library
 
-_COLUMNS = ("run", "graph", "sparsities", "error", *OF_A_RESULT, *METRICS)
+_COLUMNS = ("run", "graph", "sparsities", "error", "name", "smiles", *OF_A_RESULT, *METRICS)
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class StoredRun:
     options: dict[str, Any]
     title: str
     removal: str = "remove"
+    target: int | None = None
     rows: dict[int, dict[str, Any]] = field(default_factory=dict, repr=False)
 
     @property
@@ -60,13 +65,59 @@ class StoredRun:
 
 
 @dataclass(frozen=True)
+class StoreSubject:
+    """What runs are about: the graphs and the network."""
+
+    source: DatasetSource
+    model: ModelSource
+    return_type: str = "raw"
+
+    @classmethod
+    def of(cls, spec: Mapping[str, Any]) -> StoreSubject:
+        """The subject of the specification of a run, as a store has it."""
+        graphs, model = spec["dataset"], spec["model"]
+        if graphs.get("name") is not None:
+            # the options of a named dataset say how it is split, not which graphs it has
+            source = DatasetSource(name=graphs["name"], root=graphs.get("root"))
+        else:
+            source = DatasetSource(
+                file=graphs.get("file"), graphs=graphs.get("graphs"), **graphs.get("options", {})
+            )
+        weights = model.get("weights")
+        return cls(
+            source,
+            ModelSource(
+                model.get("factory"),
+                None if weights is None else Path(weights),
+                task=model.get("task"),
+            ),
+            model.get("return_type", "raw"),
+        )
+
+    @property
+    def network(self) -> str:
+        """What to call the network."""
+        factory, weights = self.model.model, self.model.weights
+        return factory or ("" if weights is None else weights.stem)
+
+    def served(self, taken: Sequence[str]) -> ServedModel:
+        """The network of the runs, under a name that is not ``taken``."""
+        name = f"{self.network} (run)" if self.network in taken else self.network
+        return ServedModel(
+            name,
+            self.model,
+            f"{self.network}, of the run",
+            return_type=self.return_type,
+            graphs=None if self.source.name is not None else self.source,
+        )
+
+
+@dataclass(frozen=True)
 class StoreView:
     """The runs of a store that are about one dataset and one network.
 
     Attributes
     ----------
-    dataset
-        The name of the dataset.
     runs
         The runs by ID.
     served
@@ -74,21 +125,20 @@ class StoreView:
     remark
         What is not shown, if anything.
     subject
-        The dataset and the file of the network.
+        The dataset and the network.
     library
         Loads the dataset.
     """
 
-    dataset: str
     runs: dict[str, StoredRun]
     served: ServedModel
     remark: str | None
-    subject: tuple[str, str]
+    subject: StoreSubject
     library: Library = field(repr=False)
 
     @classmethod
     def of(
-        cls, served_run: ServedRun, library: Library, subject: tuple[str, str] | None = None
+        cls, served_run: ServedRun, library: Library, subject: StoreSubject | None = None
     ) -> StoreView:
         """Read the runs about the dataset of the settings, or about that with the most rows.
 
@@ -100,36 +150,40 @@ class StoreView:
             request["name"].partition("-")[0]: request["spec"]
             for request in Store(store).requests()
         }
-        subjects = {
-            run: (spec["dataset"]["name"], spec["model"]["weights"])
-            for run, spec in requests.items()
-        }
+        subjects = {run: StoreSubject.of(spec) for run, spec in requests.items()}
         rows = runs.read(store, columns=["run"]).column("run").to_pylist()
         counts = Counter(subjects[run] for run in rows if run in subjects)
         matching = [
-            pair
-            for pair in counts
-            if served_run.dataset in (None, pair[0]) and subject in (None, pair)
+            one
+            for one in counts
+            if served_run.dataset in (None, one.source.title) and subject in (None, one)
         ]
         if not matching:
             if not served_run.dataset:
                 raise ValueError("the store has no rows")
-            known = sorted({dataset for dataset, _ in counts})
+            known = sorted({one.source.title for one in counts})
             raise ValueError(unknown("dataset in the store", served_run.dataset, known))
-        dataset, weights = chosen = max(matching, key=lambda pair: counts[pair])
+        chosen = max(matching, key=lambda one: counts[one])
         with_rows = set(rows)
-        ids = [run for run, pair in subjects.items() if pair == chosen and run in with_rows]
+        ids = [run for run, one in subjects.items() if one == chosen and run in with_rows]
         titles = _titles({run: requests[run] for run in ids})
-        stem = Path(weights).stem
-        name = f"{stem} (run)" if stem in library.names else stem
         return cls(
-            dataset,
             {run: _read_run(store, run, requests[run], titles[run]) for run in ids},
-            ServedModel(name, ModelSource(weights=Path(weights)), f"{stem}, of the run"),
-            _remark(chosen, counts),
+            chosen.served(library.names),
+            _remark(chosen.source.title, counts[chosen], len(counts) - 1),
             chosen,
             library,
         )
+
+    @property
+    def dataset(self) -> str:
+        """The name of the dataset."""
+        return self.subject.source.title
+
+    @property
+    def target(self) -> int | None:
+        """The class or target that the first run explains; ``None`` is the predicted class."""
+        return next(iter(self.runs.values())).target
 
     @property
     def model(self) -> str:
@@ -140,19 +194,36 @@ class StoreView:
     def _data(self) -> Any:
         """The dataset, if it can be loaded."""
         try:
-            return self.library.dataset(self.dataset)
-        except (OSError, ValueError, ImportError):
+            return self.library.dataset(self.subject.source)
+        except (OSError, ValueError, ImportError, FactoryError):
             return None
+
+    @cached_property
+    def _model(self) -> LoadedModel | None:
+        """The network, if it can be loaded."""
+        try:
+            return self.library.get(self.model)
+        except Refused:
+            return None
+
+    @property
+    def task(self) -> str:
+        """What the network predicts."""
+        if self._model is not None:
+            return self._model.task
+        return self.subject.model.task or "classification"
 
     @cached_property
     def _graphs(self) -> dict[int, dict[str, Any]]:
         """The entries of all graphs that have a row in any run."""
         entries: dict[int, dict[str, Any]] = {}
         for run in self.runs.values():
+            # without a target, a run explains the predicted class
+            predicts = run.target is None and self.task in ("classification", "binary")
             for graph, row in run.rows.items():
                 if graph not in entries:
                     entries[graph] = self._graph_entry(graph, row)
-                if entries[graph]["prediction"] is None:
+                if entries[graph]["prediction"] is None and predicts:
                     entries[graph]["prediction"] = row["target"]
         for entry in entries.values():
             if entry["label"] is not None and entry["prediction"] is not None:
@@ -161,13 +232,17 @@ class StoreView:
 
     def _graph_entry(self, graph: int, row: Mapping[str, Any]) -> dict[str, Any]:
         data = self._data[graph] if self._data is not None and graph < len(self._data) else None
-        title = f"{self.dataset} {graph}"
+        title = row["name"] or row["smiles"] or f"{self.dataset} {graph}"
+        label = None
+        if data is not None:
+            label = label_of(data) if self._model is None else self.library.label(self._model, data)
         return {
             "graph": graph,
             "title": title if data is None else title_of(data, title),
+            "smiles": row["smiles"] or (None if data is None else data.get("smiles")),
             "nodes": row["num_nodes"],
-            "prediction": row["target"],
-            "label": None if data is None else label_of(data),
+            "prediction": None,
+            "label": label,
             "correct": None,
         }
 
@@ -177,9 +252,16 @@ class StoreView:
             text = f"the run does not include graph {position} of {self.dataset}"
             raise Refused("bad_graph", text, "input.run_graph")
         if self._data is None:
-            text = f"the dataset {self.dataset} is not available: start the server with --data"
+            moved = self.subject.source.name is None
+            how = "it was moved or changed" if moved else "start the server with --data"
+            text = f"the dataset {self.dataset} is not available: {how}"
             raise Refused("no_data", text, "input.run_graph")
         data: Data = self._data[position]
+        for run in self.runs.values():
+            row = run.rows.get(position)
+            if row is not None and not _is_graph_of(row, data):
+                text = f"graph {position} of {self.dataset} has changed since the run"
+                raise Refused("bad_graph", text, "input.run_graph")
         return data
 
     def results(self, position: int) -> list[tuple[StoredRun, Explanation | None, str | None]]:
@@ -211,9 +293,24 @@ class StoreView:
             "sparsities": self.sparsities,
             "curves": {run.id: self._curves(run) for run in self.runs.values()},
             "accuracy": sum(correct) / len(correct) if correct else None,
-            "classes": [] if self._data is None else list(self._data.class_names),
+            "task": self.task,
+            "classes": list(self.names),
+            "target": self.target,
             "remark": self.remark,
         }
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the classes or targets."""
+        by_class = self.task in ("classification", "binary")
+        if self._model is not None:
+            named = self.library.classes if by_class else self.library.targets
+            if names := named(self._model):
+                return names
+        if self._data is None:
+            return ()
+        names = self._data.class_names if by_class else self._data.target_names
+        return tuple(names)
 
     def _curves(self, run: StoredRun) -> dict[str, list[float | None]]:
         by_level = [[_metrics(row, level) for row in run.explained] for level in self.sparsities]
@@ -230,6 +327,7 @@ class StoreView:
         filter: str,
         sort: str,
         order: str,
+        search: str = "",
         offset: int,
         limit: int,
     ) -> dict[str, Any]:
@@ -240,6 +338,7 @@ class StoreView:
             entries = [entry for entry in entries if entry["correct"] is False]
         elif filter == "failed":
             entries = [entry for entry in entries if entry["error"] is not None]
+        entries = [entry for entry in entries if matches(search, entry["graph"], entry)]
         sort_run = next(iter(self.runs)) if run is None else run
 
         def value(entry: dict[str, Any]) -> Any:
@@ -249,7 +348,26 @@ class StoreView:
         known.sort(key=value, reverse=order == "desc")
         # graphs without the value come last in either order
         listed = [*known, *(entry for entry in entries if value(entry) is None)]
-        return {"total": len(listed), "rows": listed[offset : offset + limit]}
+        shown = listed[offset : offset + limit]
+        return {
+            "total": len(listed),
+            "rows": [{**row, **self._seen(row["graph"])} for row in shown],
+        }
+
+    def _seen(self, graph: int) -> dict[str, Any]:
+        """The picture of a graph, and what the model says of several targets or a value."""
+        entry: dict[str, Any] = {"picture": None, "outputs": [], "measured": []}
+        try:
+            data = self.graph(graph)
+        except Refused:
+            return entry  # opening the graph says why
+        entry["picture"] = thumbnail(data)
+        if self._model is not None and self.task in ("multilabel", "regression"):
+            with suppress(Refused):
+                subject = Subject(data, "", graph, {})
+                entry["outputs"] = outputs_of(self._model, subject)
+                entry["measured"] = self.library.measured(self._model, data)
+        return entry
 
     def _row(self, graph: int, level: float | None) -> dict[str, Any]:
         rows = {run.id: run.rows.get(graph) for run in self.runs.values()}
@@ -271,7 +389,8 @@ def _read_run(store: Path, run: str, spec: Mapping[str, Any], title: str) -> Sto
     explainer, options = spec["explainer"]["name"], spec["explainer"]["options"]
     table = runs.read(store, run=run, columns=list(_COLUMNS))
     rows = {row["graph"]: row for row in table.to_pylist()}
-    return StoredRun(run, explainer, options, title, spec.get("removal", "remove"), rows)
+    removal, target = spec.get("removal", "remove"), spec.get("target")
+    return StoredRun(run, explainer, options, title, removal, target, rows)
 
 
 def _titles(specs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -286,7 +405,7 @@ def _titles(specs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     names = {run: spec["explainer"]["name"] for run, spec in specs.items()}
     titles = {run: OFFERED[name].title if name in OFFERED else name for run, name in names.items()}
     details: dict[str, list[str]] = {run: [] for run in specs}
-    for describe in (_describe_options, _describe_seed, lambda run, _: run[:6]):
+    for describe in (_describe_target, _describe_options, _describe_seed, lambda run, _: run[:6]):
         counts = Counter((titles[run], *details[run]) for run in specs)
         for run in [run for run in specs if counts[titles[run], *details[run]] > 1]:
             details[run] += [text] if (text := describe(run, specs[run])) else []
@@ -294,6 +413,10 @@ def _titles(specs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
         run: f"{title} ({', '.join(details[run])})" if details[run] else title
         for run, title in titles.items()
     }
+
+
+def _describe_target(_: str, spec: Mapping[str, Any]) -> str:
+    return f"target {spec['target']}" if spec.get("target") is not None else ""
 
 
 def _describe_options(_: str, spec: Mapping[str, Any]) -> str:
@@ -305,12 +428,11 @@ def _describe_seed(_: str, spec: Mapping[str, Any]) -> str:
     return f"seed {spec['seed']}" if "seed" in spec else ""
 
 
-def _remark(chosen: tuple[str, str], counts: Counter[tuple[str, str]]) -> str | None:
-    others = len(counts) - 1
+def _remark(dataset: str, rows: int, others: int) -> str | None:
     if not others:
         return None
     return (
-        f"These are the {counts[chosen]:,} rows on {chosen[0]}. The store also has rows on "
+        f"These are the {rows:,} rows on {dataset}. The store also has rows on "
         f"{others} other {'pairs' if others > 1 else 'pair'} of dataset and network; choose the "
         "dataset with --run-dataset."
     )
@@ -322,6 +444,13 @@ def _metrics(row: Mapping[str, Any], level: float | None) -> dict[str, float] | 
         return None
     index = row["sparsities"].index(level)
     return {name: row[name][index] for name in METRICS}
+
+
+def _is_graph_of(row: Mapping[str, Any], data: Data) -> bool:
+    """Whether a row is about this graph, as far as the row shows."""
+    if row["num_nodes"] is not None and row["num_nodes"] != data.num_nodes:
+        return False
+    return row["smiles"] is None or data.get("smiles") in (None, row["smiles"])
 
 
 def _mean(values: list[float]) -> float | None:

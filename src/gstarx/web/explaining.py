@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gstarx import explainers
-from gstarx.evaluation import Pipeline, class_probabilities, recorded
+from gstarx.evaluation import Evaluated, Pipeline, recorded
 from gstarx.explainers import with_settings
-from gstarx.gnn import ModelTask, expected_output
-from gstarx.metrics import Faithfulness, best_selections_in_turn, evaluate_many
+from gstarx.gnn import expected_output
+from gstarx.metrics import Faithfulness, Reference, best_selections_in_turn
 from gstarx.web.catalog import METRICS, OFFERED
 from gstarx.web.library import Library
-from gstarx.web.memory import check_memory, is_out_of_memory
-from gstarx.web.messages import Refused, public_message
+from gstarx.web.memory import check_memory
+from gstarx.web.messages import Refused
 from gstarx.web.settings import LoadedModel, Settings
-from gstarx.web.subjects import Subject, SubjectCache, subject_entry
+from gstarx.web.subjects import Subject, SubjectCache, outputs_of, subject_entry
 from gstarx.web.worker import Interrupter, public_problem
 
 if TYPE_CHECKING:
@@ -35,13 +35,14 @@ _WARM_UP_SMILES = "CC(=O)Nc1ccc([N+](=O)[O-])cc1"
 
 @dataclass(frozen=True)
 class _Request:
-    """A model, a graph, and the class to explain."""
+    """A model, a graph, and the class or target to explain."""
 
     model: LoadedModel
     model_name: str
     subject: Subject
     target: int | None
     seed: int
+    reference: Reference | None = None
     removal: str = "remove"
 
     @property
@@ -52,8 +53,15 @@ class _Request:
             seed=self.seed,
             target=self.target,
             removal=self.removal,
+            mode=self.model.mode,
             return_type=self.model.return_type,
+            reference=self.reference,
         )
+
+    @property
+    def has_metrics(self) -> bool:
+        """Whether selections can be evaluated; those of a regression need a reference."""
+        return self.reference is not None or self.model.mode != "regression"
 
 
 class ExplanationWorker:
@@ -96,11 +104,14 @@ class ExplanationWorker:
         stored = "run_graph" in job["input"]
         if not stored:
             check_memory(model, subject, job["explainers"], self._settings.limits)
-        probabilities = class_probabilities_of(model, subject)
-        check_target(job["target"], probabilities)
-        classes = self._library.classes(model)
-        send("subject", subject_entry(subject, probabilities=probabilities, classes=classes))
-        request = _Request(model, job["model"], subject, job["target"], job["seed"])
+        outputs = outputs_of(model, subject)
+        target = explained_target(self._library, model, job["input"], job["target"], outputs)
+        send(
+            "subject",
+            subject_entry(subject, model, self._library, outputs=outputs, target=target),
+        )
+        reference, _ = self._library.reference(model)
+        request = _Request(model, job["model"], subject, target, job["seed"], reference)
         if stored:
             self._send_stored(request, job["best"], send)
             return
@@ -113,6 +124,7 @@ class ExplanationWorker:
         self._finish(request, job["best"], len(chosen), send)
 
     def _finish(self, request: _Request, best: bool, done: int, send: Send) -> None:
+        best = best and request.has_metrics
         total = done + best
         if best:
             send(
@@ -130,10 +142,11 @@ class ExplanationWorker:
             if explanation is None:
                 result["error"] = error
             else:
-                result |= _evaluated(replace(request, removal=run.removal), explanation)
+                of_run = replace(request, removal=run.removal, target=run.target)
+                result |= _evaluated(of_run, explanation)
             send("result", result)
-        # if runs differ in the removal, no selection is the best for all of them
-        (removal, *others) = {run.removal for run, _, _ in stored}
+        # if runs differ in removal or target, no selection is the best for all of them
+        ((removal, _), *others) = {(run.removal, run.target) for run, _, _ in stored}
         self._finish(replace(request, removal=removal), best and not others, len(stored), send)
 
     def _result(
@@ -168,7 +181,13 @@ class ExplanationWorker:
             dataset = self._library.local_dataset(request.model)
             if dataset is None:
                 raise ValueError("it has to be trained on a dataset, and none is available here")
-            explainer.fit(request.model.model, dataset.split("train"), seed=request.seed)
+            explainer.fit(
+                request.model.model,
+                dataset.split("train"),
+                seed=request.seed,
+                mode=request.model.mode,
+                return_type=request.model.return_type,
+            )
             while len(self._trained) >= _MAX_TRAINED:
                 del self._trained[next(iter(self._trained))]
             self._trained[key] = explainer
@@ -180,7 +199,12 @@ class ExplanationWorker:
             raise ValueError("it needs the mean output over a dataset, and none is available here")
         name = request.model_name
         if name not in self._mean_outputs:
-            self._mean_outputs[name] = expected_output(request.model.model, dataset.split("test"))
+            self._mean_outputs[name] = expected_output(
+                request.model.model,
+                dataset.split("test"),
+                mode=request.model.mode,
+                return_type=request.model.return_type,
+            )
         return self._mean_outputs[name]
 
     def _best(self, request: _Request) -> dict[str, Any]:
@@ -196,7 +220,9 @@ class ExplanationWorker:
                     seed=explainers.graph_generator(request.seed, request.subject.position),
                     target=request.target,
                     removal=request.removal,
+                    mode=request.model.mode,
                     return_type=request.model.return_type,
+                    reference=request.reference,
                 )
             )
         by_size = [best.get(size) for size in sizes]
@@ -208,35 +234,42 @@ class ExplanationWorker:
         }
 
 
-def class_probabilities_of(model: LoadedModel, subject: Subject) -> list[float]:
-    """The probabilities that the model predicts for the graph, by class."""
-    task = ModelTask(return_type=model.return_type)
-    try:
-        output = task.output(model.model, subject.data)
-        return class_probabilities(output, task.mode, task.return_type)
-    except Exception as error:
-        if is_out_of_memory(error):
-            raise
-        reason = public_message(error) or type(error).__name__
-        raise Refused("failed", f"the model cannot read this graph: {reason}") from error
-
-
-def check_target(target: int | None, probabilities: Sequence[float]) -> None:
-    """Raise Refused if there is no such class."""
-    if target is not None and target >= len(probabilities):
-        text = f"target must be a class in 0..{len(probabilities) - 1} (got {target})"
+def explained_target(
+    library: Library,
+    model: LoadedModel,
+    input: Mapping[str, Any],
+    target: int | None,
+    outputs: Sequence[float],
+) -> int | None:
+    """The class or target to explain, ``None`` for the predicted class; or Refused."""
+    if target is None and "run_graph" in input and library.store_view is not None:
+        target = library.store_view.target
+    if target is None and model.task in ("multilabel", "regression"):
+        if len(outputs) > 1:
+            text = f"the model has {len(outputs)} targets: say one in 0..{len(outputs) - 1}"
+            raise Refused("bad_target", text, "target")
+        return 0
+    if target is not None and target >= len(outputs):
+        what = "class" if model.task in ("classification", "binary") else "target"
+        text = f"target must be a {what} in 0..{len(outputs) - 1} (got {target})"
         raise Refused("bad_target", text, "target")
+    return target
 
 
 def score_selection(
-    model: LoadedModel, subject: Subject, nodes: Sequence[int], target: int | None
+    model: LoadedModel,
+    subject: Subject,
+    nodes: Sequence[int],
+    target: int | None,
+    reference: Reference | None,
 ) -> dict[str, Any]:
-    """The metrics of one selection."""
-    (faithfulness,) = evaluate_many(
-        model.model, [subject.data], [[list(nodes)]], target=target, return_type=model.return_type
-    )[0]
-    metrics = {name: getattr(faithfulness, name) for name in METRICS}
-    return {"size": len(nodes), "sparsity": faithfulness.sparsity, **metrics}
+    """The metrics of one selection; ``None`` where those of a regression have no reference."""
+    request = _Request(model, "", subject, target, 0, reference)
+    metrics: dict[str, float | None] = dict.fromkeys(METRICS)
+    if request.has_metrics:
+        ((found,),) = request.pipeline.evaluate_selections([subject.data], [[list(nodes)]])
+        metrics = {name: _number(getattr(found, name)) for name in METRICS}
+    return {"size": len(nodes), "sparsity": 1 - len(nodes) / subject.nodes, **metrics}
 
 
 def _empty_result(name: str, title: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -258,7 +291,10 @@ def _empty_result(name: str, title: str, options: Mapping[str, Any]) -> dict[str
 def _evaluated(request: _Request, explanation: Explanation) -> dict[str, Any]:
     """Scores, and the selections of all sizes with their metrics."""
     sizes = range(request.subject.nodes + 1)
-    evaluated = request.pipeline.evaluate(request.subject.data, explanation, sizes=sizes)["top"]
+    if request.has_metrics:
+        evaluated = request.pipeline.evaluate(request.subject.data, explanation, sizes=sizes)["top"]
+    else:
+        evaluated = Evaluated([explanation.select(size=size) for size in sizes], [])
     record = recorded(explanation)
     return {
         "target": request.target if record["target"] is None else record["target"],

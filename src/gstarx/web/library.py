@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from contextlib import suppress
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gstarx import datasets
 from gstarx._internal.suggestions import unknown
+from gstarx.datasets import MOLECULE_FEATURES, label_of
+from gstarx.datasets.graph_files import SUFFIXES as GRAPH_FILES
+from gstarx.metrics import Reference, reference_of
+from gstarx.registry import DATASETS, DatasetSource
 from gstarx.web.memory import MEMORY_LIMIT
 from gstarx.web.messages import Refused, public_message
 from gstarx.web.settings import LoadedModel, ServedModel, ServedRun, Settings
 
 if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
     from gstarx.datasets import GraphDataset
     from gstarx.web.browsing import StoreView
 
@@ -28,8 +36,12 @@ _SHIPPED = frozenset({"nitro", "motifs"})
 _SMALL = {"mutag": "MUTAG", "bbbp": "BBBP", "bace": "BACE", "ba_2motifs": "BA_2Motifs"}
 #: Seconds between two looks at a store, which another process may be writing to.
 _REFRESH_SECONDS = 2.0
-#: The input of a model by its number of node features, if its dataset is unknown.
-_INPUT_BY_FEATURES = {9: "smiles", 384: "sentence"}
+#: Node features of a molecule and of a sentence, if the dataset of a model is unknown.
+_MOLECULE_WIDTH, _SENTENCE_WIDTH = 9, 384
+_NO_REFERENCE = (
+    "metrics of a regression need the range and the mean of its outputs: start gstarx serve with "
+    "--file or --graphs, or use weights of gstarx train, which keep them"
+)
 
 
 class Library:
@@ -39,7 +51,8 @@ class Library:
         self._settings = settings
         self._served = {served.name: served for served in settings.models}
         self._loaded: dict[str, LoadedModel] = {}
-        self._datasets: dict[str, GraphDataset] = {}
+        self._datasets: dict[DatasetSource, GraphDataset] = {}
+        self._references: dict[int, tuple[Reference | None, str | None]] = {}
         self._run: tuple[StoreView | None, str] = (None, _NO_RUN)
         self._stamp: Any = None
         self._checked_at: float | None = None
@@ -116,61 +129,159 @@ class Library:
             self._loaded[name] = model
         return self._loaded[name]
 
-    def dataset(self, name: str) -> GraphDataset:
+    def dataset(self, source: DatasetSource) -> GraphDataset:
         """A dataset, even if it takes long to load."""
-        if name not in self._datasets:
-            options = {"progress": False} if name in SENTENCES else {}
+        if source.name is not None:
+            source = replace(source, root=self._root or source.root)
+        if source not in self._datasets:
             with MEMORY_LIMIT.uncounted():
-                self._datasets[name] = datasets.load(name, self._settings.data, **options)
-        return self._datasets[name]
+                self._datasets[source] = datasets.load_source(source)
+        return self._datasets[source]
 
     def local_dataset(self, model: LoadedModel) -> GraphDataset | None:
-        """The dataset that a model was trained on, if its files are here and it is small."""
+        """The user's own graphs, or the model's dataset if its files are here and it is small.
+
+        Raises
+        ------
+        Refused
+            If the user's own graphs cannot be loaded.
+        """
+        if model.graphs is not None:
+            named = model.graphs.label is not None  # then the model knows how to read it
+            source = replace(
+                model.graphs,
+                features=self.features(model) or "molecule",
+                task=model.graphs.task or (model.task if named else None),
+            )
+            try:
+                return self.dataset(source)
+            except Exception as error:  # also those of a user's factory
+                reason = public_message(error) or type(error).__name__
+                text = f"the graphs of {source.title} cannot be loaded: {reason}"
+                raise Refused("no_data", text, "model") from error
         name = model.dataset
         if name is None or not (name in _SHIPPED or self._has_files(name)):
             return None
         try:
-            return self.dataset(name)
+            dataset = self.dataset(DatasetSource(name=name))
         except (OSError, ValueError, ImportError):
             return None  # damaged files: the model can still be used with other inputs
+        # a table of one's own may have the name of a dataset
+        return dataset if num_features(model) in (None, dataset.num_features) else None
+
+    @property
+    def _root(self) -> str | None:
+        return None if self._settings.data is None else str(self._settings.data)
 
     def _has_files(self, name: str) -> bool:
-        root = self._settings.data or os.environ.get("GSTARX_DATA")
+        root = self._root or os.environ.get("GSTARX_DATA")
         directory = Path(root) if root else Path.home() / ".cache" / "gstarx"
         return name in _SMALL and (directory / _SMALL[name]).is_dir()
 
     def kind(self, model: LoadedModel) -> str:
         """What the model reads: ``"molecule"``, ``"sentence"`` or ``"graph"``."""
-        if model.dataset in MOLECULES or "smiles" in self.inputs(model):
+        if model.dataset in MOLECULES or self.features(model) is not None:
             return "molecule"
         if model.dataset in SENTENCES or "sentence" in self.inputs(model):
             return "sentence"
         return "graph"
 
+    def features(self, model: LoadedModel) -> str | None:
+        """What the model reads of a molecule, one of ``MOLECULE_FEATURES``; else ``None``."""
+        if model.features in MOLECULE_FEATURES:
+            return model.features
+        if model.dataset in MOLECULES:
+            return model.dataset if model.dataset in MOLECULE_FEATURES else "molecule"
+        own = model.graphs
+        if model.dataset in DATASETS or (own is not None and not _is_table(own)):
+            return None  # sentences, or graphs with features of their own
+        width = num_features(model)
+        if width is None:
+            return "molecule+bonds"  # a user's own network may read bonds
+        return "molecule" if width == _MOLECULE_WIDTH else None
+
     def inputs(self, model: LoadedModel) -> list[str]:
         """The inputs that the model accepts: ``"smiles"``, ``"sentence"``, ``"graph"``."""
-        if model.dataset is None:
-            features = _config(model).get("in_channels")
-            inputs = ["smiles"] if features is None else [_INPUT_BY_FEATURES.get(features, "")]
-        else:
-            inputs = ["smiles"] if model.dataset in MOLECULES else []
-            inputs += ["sentence"] if model.dataset in SENTENCES else []
-        if find_spec("rdkit") is None:
-            inputs = [input for input in inputs if input != "smiles"]
+        inputs = []
+        if self.features(model) is not None and find_spec("rdkit") is not None:
+            inputs.append("smiles")
+        unknown_dataset = model.dataset not in DATASETS and model.graphs is None
+        if model.dataset in SENTENCES or (
+            unknown_dataset and num_features(model) == _SENTENCE_WIDTH
+        ):
+            inputs.append("sentence")
         if self.local_dataset(model) is not None:
             inputs.append("graph")
-        return [input for input in inputs if input]
+        return inputs
 
     def classes(self, model: LoadedModel) -> tuple[str, ...]:
         """The names of the classes, if they are known without loading a large dataset."""
+        return model.classes or self._names(model, "class_names")
+
+    def targets(self, model: LoadedModel) -> tuple[str, ...]:
+        """The names of the targets of a regression or of several yes-or-no targets."""
+        return model.targets or self._names(model, "target_names")
+
+    def _names(self, model: LoadedModel, which: str) -> tuple[str, ...]:
+        dataset = self._labeled(model)
+        names: tuple[str, ...] = () if dataset is None else getattr(dataset, which)
+        return names
+
+    def _labeled(self, model: LoadedModel) -> GraphDataset | None:
+        """The dataset of the model, if its labels are of the model's task."""
         dataset = self.local_dataset(model)
-        return model.classes or (() if dataset is None else dataset.class_names)
+        tasks = {model.task, model.task if dataset is None else dataset.task}
+        # labels of two classes are the same for one logit and for two
+        return dataset if len(tasks) == 1 or tasks == {"classification", "binary"} else None
+
+    def label(self, model: LoadedModel, graph: Data) -> int | None:
+        """The class of a graph as the model numbers it, if the graph has one."""
+        if model.task in ("multilabel", "regression"):
+            return None
+        label, names = label_of(graph), self._names(model, "class_names")
+        if label is None or not model.classes or label >= len(names):
+            return label
+        # the table may have other classes than the one that the network was trained on
+        return model.classes.index(names[label]) if names[label] in model.classes else None
+
+    def measured(self, model: LoadedModel, graph: Data) -> list[float | None]:
+        """The labels of a graph by target, ``None`` where nobody measured it; else empty."""
+        dataset, y = self._labeled(model), graph.get("y")
+        if dataset is None or y is None or model.task not in ("multilabel", "regression"):
+            return []
+        values = [None if math.isnan(value) else value for value in y.double().flatten().tolist()]
+        by_name = dict(zip(dataset.target_names, values, strict=False))
+        return [by_name.get(name) for name in self.targets(model)]
+
+    def reference(self, model: LoadedModel) -> tuple[Reference | None, str | None]:
+        """The scale of a regression's metrics, or why there is none; nothing for other tasks."""
+        if model.mode != "regression":
+            return None, None
+        if model.reference is not None:
+            return model.reference, None
+        if id(model.model) not in self._references:
+            self._references[id(model.model)] = self._computed_reference(model)
+        return self._references[id(model.model)]
+
+    def _computed_reference(self, model: LoadedModel) -> tuple[Reference | None, str | None]:
+        dataset = self.local_dataset(model)
+        if dataset is None or len(dataset) < 2:
+            return None, _NO_REFERENCE
+        graphs = dataset.split("train") if dataset.split_indices.get("train") else list(dataset)
+        try:
+            return reference_of(model.model, graphs), None
+        except Exception as error:
+            return None, f"metrics are not available: {public_message(error)}"
 
 
 def num_features(model: LoadedModel) -> int | None:
     """The number of node features that the model reads, if its configuration has it."""
     features = _config(model).get("in_channels")
     return features if isinstance(features, int) else None
+
+
+def _is_table(source: DatasetSource) -> bool:
+    return source.file is not None and Path(source.file).suffix.lower() not in GRAPH_FILES
 
 
 def _config(model: LoadedModel) -> dict[str, Any]:

@@ -24,6 +24,8 @@ _EXIT_SECONDS = 1.0
 _STOP_SECONDS = 1.0
 #: Seconds that a query may take; the first sentence loads a large model.
 _QUERY_SECONDS = 60.0
+#: Seconds that loading a model and its graphs may take.
+_LOAD_SECONDS = 600.0
 #: Seconds before a worker that died is replaced; doubled each time.
 _MIN_PAUSE, _MAX_PAUSE = 0.2, 30.0
 
@@ -197,7 +199,8 @@ class QueryClient:
         self._pending[number] = (message, future)
         self._worker.send(message)
         try:
-            async with asyncio.timeout(_QUERY_SECONDS):
+            loads = query in ("model", "run")
+            async with asyncio.timeout(_LOAD_SECONDS if loads else _QUERY_SECONDS):
                 return await future
         except TimeoutError:
             # it hangs, and with it all queries behind this one

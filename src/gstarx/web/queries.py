@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gstarx._internal.suggestions import unknown
-from gstarx.datasets import label_of, title_of
+from gstarx.datasets import title_of
 from gstarx.web.catalog import model_entry
-from gstarx.web.explaining import check_target, class_probabilities_of, score_selection
+from gstarx.web.drawings import matches, thumbnail
+from gstarx.web.explaining import explained_target, score_selection
 from gstarx.web.library import Library
 from gstarx.web.memory import check_memory
-from gstarx.web.messages import Refused
-from gstarx.web.settings import Settings
-from gstarx.web.subjects import SubjectCache
+from gstarx.web.messages import Refused, public_message
+from gstarx.web.settings import LoadedModel, Settings
+from gstarx.web.subjects import SubjectCache, outputs_of
 
 if TYPE_CHECKING:
     from gstarx.web.browsing import StoreView
@@ -33,6 +34,11 @@ _MOLECULES = {
         ("Ibuprofen", "CC(C)Cc1ccc(cc1)C(C)C(=O)O"),
     ),
 }
+#: Characters of the title of an example.
+_MAX_TITLE = 40
+#: Rows of a table that are listed because they cannot be read.
+_MAX_UNREADABLE = 5
+_GIVE_GRAPHS = "give the graphs it reads with --file or --graphs"
 _SENTENCES = (
     "a gripping and wonderfully acted film",
     "the plot is thin but the cast is a delight",
@@ -47,6 +53,7 @@ class QueryWorker:
         self._library = Library(settings)
         self._subjects = SubjectCache(self._library, settings.limits)
         self._limits = settings.limits
+        self._summaries: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._answers: dict[str, Callable[..., Any]] = {
             "model": self._model,
             "graphs": self._graphs,
@@ -54,6 +61,7 @@ class QueryWorker:
             "score": self._score,
             "run": self._run,
             "rows": self._rows,
+            "groups": self._groups,
         }
 
     def answer(self, query: Mapping[str, Any], send: Any) -> Any:
@@ -66,40 +74,77 @@ class QueryWorker:
         entry = model_entry(served.name, served.title or served.name)
         try:
             loaded = self._library.get(model)
+            outputs = self._count_outputs(model, loaded) if served.required else None
+            return {**entry, **self._known(loaded, outputs)}
         except Refused as error:
             return {**entry, "problem": str(error)}
-        dataset = self._library.local_dataset(loaded)
-        inputs = self._library.inputs(loaded)
+
+    def _known(self, loaded: LoadedModel, outputs: int | None) -> dict[str, Any]:
+        library = self._library
+        dataset, inputs = library.local_dataset(loaded), library.inputs(loaded)
+        own = dataset is not None and loaded.graphs is not None
+        unreadable = dataset.unreadable if own and dataset is not None else ()
+        by_class = loaded.task in ("classification", "binary")
+        names = library.classes(loaded) if by_class else library.targets(loaded)
         return {
-            **entry,
-            "kind": self._library.kind(loaded),
+            "kind": library.kind(loaded),
             "inputs": inputs,
-            "classes": list(self._library.classes(loaded)),
-            "dataset": loaded.dataset,
+            "task": loaded.task,
+            "classes": list(names),
+            "outputs": max(len(names), outputs or 0),
+            "dataset": loaded.dataset if loaded.graphs is None else loaded.graphs.title,
             "graphs": 0 if dataset is None else len(dataset),
+            "skipped": len(unreadable),
+            "unreadable": [public_message(ValueError(row)) for row in unreadable[:_MAX_UNREADABLE]],
             "facts": {str(name): str(fact) for name, fact in loaded.facts.items()},
-            "examples": _examples(loaded.dataset, inputs, dataset),
+            "examples": _examples(loaded, inputs, dataset),
         }
 
+    def _count_outputs(self, name: str, model: LoadedModel) -> int:
+        """How many classes or targets the model has, after a first prediction; or Refused."""
+        inputs = self._library.inputs(model)
+        if not inputs:
+            raise Refused("no_model", f"there is nothing to ask {name} about: {_GIVE_GRAPHS}")
+        if inputs == ["sentence"]:
+            return 0  # parsing the first sentence takes long
+        input: dict[str, Any] = {"graph": 0} if "graph" in inputs else {"smiles": "CCO"}
+        outputs = len(outputs_of(model, self._subjects.get(name, input)))
+        if model.task == "classification" and outputs == 1:
+            text = "has one output: say --task binary (one logit) or --task regression"
+        elif model.task == "binary" and outputs != 2:
+            text = f"has {outputs} outputs and --task binary is for one: say --task multilabel"
+        elif self._library.classes(model)[outputs:] and model.task == "classification":
+            classes = ", ".join(self._library.classes(model)[:5])
+            text = f"has {outputs} outputs, which are too few for the classes {classes}"
+        else:
+            return outputs
+        raise Refused("no_model", f"it {text}")
+
     def _graphs(self, model: str, offset: int, limit: int, search: str) -> dict[str, Any]:
-        dataset = self._library.local_dataset(self._library.get(model))
+        loaded = self._library.get(model)
+        dataset = self._library.local_dataset(loaded)
         if dataset is None:
             return {"total": 0, "graphs": []}
         splits = {i: name for name, indices in dataset.split_indices.items() for i in indices}
-        text = search.strip().lower()
-        graphs = [
-            {
+        found: list[dict[str, Any]] = []
+        for position, graph in enumerate(dataset):
+            smiles = graph.get("smiles")
+            entry: dict[str, Any] = {
                 "position": position,
-                "title": title,
-                "nodes": int(graph.num_nodes or 0),
-                "label": label_of(graph),
-                "split": splits.get(position),
+                "title": title_of(graph, f"{dataset.name} {position}"),
+                "smiles": smiles if isinstance(smiles, str) else None,
             }
-            for position, graph in enumerate(dataset)
-            if text in (title := title_of(graph, f"{dataset.name} {position}")).lower()
-            or text == str(position)
-        ]
-        return {"total": len(graphs), "graphs": graphs[offset : offset + limit]}
+            if matches(search, position, entry):
+                found.append(entry)
+        shown = found[offset : offset + limit]
+        for entry in shown:
+            graph = dataset[entry["position"]]
+            entry["nodes"] = int(graph.num_nodes or 0)
+            entry["label"] = self._library.label(loaded, graph)
+            entry["measured"] = self._library.measured(loaded, graph)
+            entry["split"] = splits.get(entry["position"])
+            entry["picture"] = thumbnail(graph)
+        return {"total": len(found), "graphs": shown}
 
     def _check(
         self,
@@ -115,8 +160,8 @@ class QueryWorker:
         subject = self._subjects.get(model, input)
         if "run_graph" not in input:
             check_memory(loaded, subject, explainers, self._limits)
-        if target is not None:
-            check_target(target, class_probabilities_of(loaded, subject))
+        if target is not None or loaded.task in ("multilabel", "regression"):
+            explained_target(self._library, loaded, input, target, outputs_of(loaded, subject))
 
     def _score(
         self, model: str, input: dict[str, Any], target: int | None, nodes: list[int]
@@ -125,17 +170,28 @@ class QueryWorker:
         if len(set(nodes)) < len(nodes) or (nodes and max(nodes) >= subject.nodes):
             text = f"nodes must be distinct numbers in 0..{subject.nodes - 1}"
             raise Refused("bad_nodes", text, "nodes")
-        check_target(target, class_probabilities_of(loaded, subject))
-        return score_selection(loaded, subject, nodes, target)
+        outputs = outputs_of(loaded, subject)
+        target = explained_target(self._library, loaded, input, target, outputs)
+        reference, _ = self._library.reference(loaded)
+        return score_selection(loaded, subject, nodes, target, reference)
 
     def _run(self) -> dict[str, Any]:
         return self._store_view().summary()
 
     def _rows(self, run: str | None, **view: Any) -> dict[str, Any]:
         store_view = self._store_view()
-        if run is not None and run not in store_view.runs:
-            raise Refused("bad_run", unknown("run", run[:50], store_view.runs), "run")
-        return store_view.rows(run=run, **view)
+        return store_view.rows(run=_known_run(store_view, run), **view)
+
+    def _groups(self, run: str | None, by: str | None) -> dict[str, Any]:
+        from gstarx.web.summaries import group_summary
+
+        store_view = self._store_view()
+        run = _known_run(store_view, run) or next(iter(store_view.runs))
+        counts = tuple(len(one.rows) for one in store_view.runs.values())
+        key = (run, by, counts)  # a run may grow
+        if key not in self._summaries:
+            self._summaries[key] = group_summary(store_view, run, by)
+        return self._summaries[key]
 
     def _store_view(self) -> StoreView:
         store_view = self._library.store_view
@@ -144,15 +200,32 @@ class QueryWorker:
         return store_view
 
 
-def _examples(dataset: str | None, inputs: list[str], data: Any) -> list[dict[str, Any]]:
+def _known_run(store_view: StoreView, run: str | None) -> str | None:
+    if run is not None and run not in store_view.runs:
+        raise Refused("bad_run", unknown("run", run[:50], store_view.runs), "run")
+    return run
+
+
+def _examples(model: LoadedModel, inputs: list[str], data: Any) -> list[dict[str, Any]]:
     """A few inputs for a model, each with a title."""
     examples: list[dict[str, Any]] = []
-    if "smiles" in inputs:
-        molecules = _MOLECULES["nitro" if dataset in ("nitro", "mutag") else ""]
+    if "smiles" in inputs and model.graphs is None:
+        molecules = _MOLECULES["nitro" if model.dataset in ("nitro", "mutag") else ""]
         examples += [{"title": title, "input": {"smiles": smiles}} for title, smiles in molecules]
     if "sentence" in inputs:
         examples += [{"title": text, "input": {"sentence": text}} for text in _SENTENCES]
     if "graph" in inputs and not examples:
-        positions = data.split_indices.get("test", range(len(data)))[:4]
-        examples += [{"title": f"{dataset} {at}", "input": {"graph": int(at)}} for at in positions]
+        positions = (data.split_indices.get("test") or range(len(data)))[:4]
+        examples += [_example(data, int(at), "smiles" in inputs) for at in positions]
     return examples
+
+
+def _example(data: Any, position: int, as_smiles: bool) -> dict[str, Any]:
+    graph = data[position]
+    name, smiles = graph.get("name"), graph.get("smiles")
+    title = name if isinstance(name, str) and name else f"{data.name} {position}"
+    by_smiles = as_smiles and isinstance(smiles, str)
+    return {
+        "title": title[:_MAX_TITLE],
+        "input": {"smiles": smiles} if by_smiles else {"graph": position},
+    }

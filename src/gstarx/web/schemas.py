@@ -12,6 +12,7 @@ _MAX_LENGTH = 10_000
 
 Name = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100)]
 Text = Annotated[str, StringConstraints(strict=True, max_length=_MAX_LENGTH)]
+Task = Literal["classification", "binary", "multilabel", "regression"]
 Position = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
 
 
@@ -122,15 +123,24 @@ class Example(BaseModel):
 
 
 class ModelEntry(BaseModel):
-    """A model and the inputs it accepts; one with a problem cannot be used."""
+    """A model and the inputs it accepts; one with a problem cannot be used.
+
+    ``classes`` are the names of the classes, or of the targets of a regression or of several
+    yes-or-no targets; ``outputs`` is their number if it is known. ``skipped`` rows of the user's
+    own table could not be read, the first of which are in ``unreadable``.
+    """
 
     name: str
     title: str
     kind: Literal["molecule", "sentence", "graph"]
     inputs: list[Literal["smiles", "sentence", "graph"]]
+    task: Task
     classes: list[str]
+    outputs: int
     dataset: str | None
     graphs: int
+    skipped: int
+    unreadable: list[str]
     facts: dict[str, str]
     examples: list[Example]
     problem: str | None
@@ -166,7 +176,9 @@ class RunSummary(BaseModel):
     sparsities: list[float]
     curves: dict[str, Curves]
     accuracy: float | None
+    task: Task
     classes: list[str]
+    target: int | None
     remark: str | None
 
 
@@ -194,69 +206,6 @@ class About(BaseModel):
     run_problem: str | None
 
 
-class GraphEntry(BaseModel):
-    """A graph of a dataset."""
-
-    position: int
-    title: str
-    nodes: int
-    label: int | None
-    split: str | None
-
-
-class GraphList(BaseModel):
-    """A page of the graphs of a dataset."""
-
-    total: int
-    graphs: list[GraphEntry]
-
-
-class Score(BaseModel):
-    """How faithful a selection of nodes is to the model."""
-
-    size: int
-    sparsity: float
-    fidelity: float
-    inverse_fidelity: float
-    harmonic_fidelity: float
-
-
-class RowMetrics(BaseModel):
-    """The metrics of one graph at one sparsity."""
-
-    fidelity: float
-    inverse_fidelity: float
-    harmonic_fidelity: float
-
-
-class Row(BaseModel):
-    """A graph of a run, with the metrics of every explainer."""
-
-    graph: int
-    title: str
-    nodes: int | None
-    prediction: int | None
-    label: int | None
-    correct: bool | None
-    metrics: dict[str, RowMetrics | None]
-    error: str | None
-
-
-class RowList(BaseModel):
-    """A page of the graphs of a run."""
-
-    total: int
-    rows: list[Row]
-
-
-class Progress(BaseModel):
-    """The progress of a job."""
-
-    done: int
-    total: int
-    doing: str
-
-
 class NodeEntry(BaseModel):
     """A node of the drawing: a disk of radius r, or a box of width w and height h."""
 
@@ -278,18 +227,9 @@ class ShapeEntry(BaseModel):
     width: float
 
 
-class Prediction(BaseModel):
-    """What the model predicts for the full graph."""
+class Drawing(BaseModel):
+    """The drawing of a graph, without colors."""
 
-    class_: int = Field(alias="class")
-    name: str | None
-    probabilities: list[float]
-
-
-class SubjectEntry(BaseModel):
-    """The graph of a job and its drawing."""
-
-    title: str
     kind: Literal["molecule", "sentence", "graph"]
     width: float
     height: float
@@ -297,9 +237,145 @@ class SubjectEntry(BaseModel):
     edges: list[list[int]]
     shapes: list[ShapeEntry]
     text: bool
+
+
+class GraphEntry(BaseModel):
+    """A graph of a dataset."""
+
+    position: int
+    title: str
+    smiles: str | None
+    nodes: int
+    label: int | None
+    measured: list[float | None]
+    split: str | None
+    picture: Drawing | None
+
+
+class GraphList(BaseModel):
+    """A page of the graphs of a dataset."""
+
+    total: int
+    graphs: list[GraphEntry]
+
+
+class Score(BaseModel):
+    """How faithful a selection of nodes is; null for a regression without a reference."""
+
+    size: int
+    sparsity: float
+    fidelity: float | None
+    inverse_fidelity: float | None
+    harmonic_fidelity: float | None
+
+
+class RowMetrics(BaseModel):
+    """The metrics of one graph at one sparsity."""
+
+    fidelity: float | None
+    inverse_fidelity: float | None
+    harmonic_fidelity: float | None
+
+
+class Row(BaseModel):
+    """A graph of a run, with the metrics of every explainer.
+
+    ``outputs`` and ``measured`` are the model's outputs and the labels by target, for a regression
+    and for several targets.
+    """
+
+    graph: int
+    title: str
+    smiles: str | None
+    nodes: int | None
+    prediction: int | None
+    label: int | None
+    correct: bool | None
+    outputs: list[float]
+    measured: list[float | None]
+    picture: Drawing | None
+    metrics: dict[str, RowMetrics | None]
+    error: str | None
+
+
+class RowList(BaseModel):
+    """A page of the graphs of a run."""
+
+    total: int
+    rows: list[Row]
+
+
+class GroupRow(BaseModel):
+    """A functional group, word or node type over the graphs of a run."""
+
+    name: str
+    target: int | None
+    explained: str
+    mean: float
+    low: float
+    high: float
+    graphs: int
+    occurrences: int
+    sign: Literal["for", "against", "unclear"]
+    examples: list[str]
+
+
+class GroupSummary(BaseModel):
+    """Which groups drive each class or value; their scores are sums over their nodes."""
+
+    run: str
+    by: str
+    divisions: list[str]
+    graphs: int
+    total: int
+    rows: list[GroupRow]
+
+
+class Progress(BaseModel):
+    """The progress of a job."""
+
+    done: int
+    total: int
+    doing: str
+
+
+class Prediction(BaseModel):
+    """What the model predicts for the full graph.
+
+    The class with its name and the probabilities of all classes; the probability of every target,
+    without a class; or the values of a regression.
+    """
+
+    class_: int | None = Field(alias="class")
+    name: str | None
+    probabilities: list[float]
+    values: list[float]
+
+
+class GroupEntry(BaseModel):
+    """A functional group; its score is the sum over its nodes."""
+
+    name: str
+    nodes: list[int]
+
+
+class SubjectEntry(Drawing):
+    """The graph of a job and its drawing.
+
+    ``classes`` are names of classes or targets, ``target`` is the one that is explained,
+    ``measured`` are labels by target, and ``remark`` says why there are no metrics.
+    """
+
+    title: str
+    smiles: str | None
+    task: Task
     prediction: Prediction
     classes: list[str]
+    target: int | None
     label: int | None
+    measured: list[float | None]
+    remark: str | None
+    groups: list[GroupEntry]
     truth: list[bool] | None
     input: dict[str, Any]
 

@@ -39,6 +39,7 @@ class ExplorerService:
         self._run: dict[str, Any] | None = None
         self._run_problem: str | None = None
         self._ready = False
+        self.loaded = asyncio.Event()
         self._reads_sentences = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -75,6 +76,15 @@ class ExplorerService:
                 "run_problem": self._run_problem,
             }
         )
+
+    @property
+    def refused(self) -> str | None:
+        """Why the server must not start: a required model that cannot be used."""
+        for served in self.settings.models:
+            problem = self._models.get(served.name, {}).get("problem")
+            if served.required and problem is not None:
+                return f"{served.name} cannot be used: {problem}"
+        return None
 
     async def start_job(self, request: dict[str, Any]) -> Job:
         """Queue a job, after checking everything that can be checked quickly."""
@@ -163,6 +173,7 @@ class ExplorerService:
         self._explainers = explainers
         self._run = None if isinstance(run, Problem) else run
         self._ready = True
+        self.loaded.set()
         for model in self._models.values():
             # the encoder of sentences is large: it is loaded with the first sentence
             if model["examples"] and "sentence" not in model["inputs"]:
@@ -175,6 +186,15 @@ class ExplorerService:
             if isinstance(model, Problem):
                 model = model_entry(name, name, model.message)
             self._models[name] = model
+            if model["skipped"]:
+                listed = "; ".join(model["unreadable"])
+                _log.warning(
+                    "warning: %d rows of %s could not be read: %s%s",
+                    model["skipped"],
+                    model["dataset"],
+                    listed,
+                    " ..." if model["skipped"] > len(model["unreadable"]) else "",
+                )
 
     def _warm_up(self, model: str, input: dict[str, Any]) -> None:
         """Score a selection in the background, so that the first real query is fast."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 from collections.abc import Callable
@@ -33,6 +34,10 @@ _FILES, _FILES_PER_WORKER = 48 + 4 * _ACCEPTED_AT_ONCE, 4
 
 class PortTaken(OSError):
     """Another program listens on the port."""
+
+
+class ModelRefused(ValueError):
+    """A model that the user asked for cannot be used."""
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -77,8 +82,12 @@ def address(settings: Settings, port: int) -> str:
 def serve(settings: Settings, started: Callable[[str], None] = lambda _: None) -> None:
     """Serve until interrupted; ``started`` is called with the address.
 
+    A required model is loaded and asked once before that.
+
     Raises
     ------
+    ModelRefused
+        If a required model cannot be used.
     ValueError
         If other machines can connect and no token is set.
     OSError
@@ -87,21 +96,38 @@ def serve(settings: Settings, started: Callable[[str], None] = lambda _: None) -
     if settings.token is None and not is_loopback(settings.host):
         raise ValueError(f"other machines can connect to {settings.host}: set a token")
     listening = listening_socket(settings.host, settings.port)
-    try:
+    required = any(model.required for model in settings.models)
+
+    def announce() -> None:
         started(address(settings, listening.getsockname()[1]))
+
+    try:
+        if not required:
+            announce()
         # imported only now: the address is printed first, and connections wait in the meantime
         from gstarx.web.app import create_app
         from gstarx.web.middleware import counted_repeats
 
-        server = create_server(create_app(settings), settings, listening)
+        app = create_app(settings)
+        server = create_server(app, settings, listening, announce if required else None)
         with counted_repeats():
             server.run([listening])
+        if app.state.service.refused is not None:
+            raise ModelRefused(app.state.service.refused)
     finally:
         listening.close()
 
 
-def create_server(app: FastAPI, settings: Settings, listening: socket.socket) -> uvicorn.Server:
-    """The uvicorn server that answers the connections to a socket."""
+def create_server(
+    app: FastAPI,
+    settings: Settings,
+    listening: socket.socket,
+    loaded: Callable[[], None] | None = None,
+) -> uvicorn.Server:
+    """The uvicorn server that answers the connections to a socket.
+
+    With ``loaded``, it calls that when the models are loaded, and ends if one of them is refused.
+    """
     import uvicorn
 
     from gstarx.web.middleware import TimeoutProtocol
@@ -116,6 +142,15 @@ def create_server(app: FastAPI, settings: Settings, listening: socket.socket) ->
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             listening.listen(_BACKLOG)  # uvicorn's backlog is what it accepts at once
+            if loaded is not None:
+                self._checking = asyncio.create_task(self._check(loaded))
+
+        async def _check(self, loaded: Callable[[], None]) -> None:
+            await app.state.service.loaded.wait()
+            if app.state.service.refused is None:
+                loaded()
+            else:
+                self.should_exit = True
 
     config = uvicorn.Config(
         app,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gstarx._version import __version__
-from gstarx.registry import ModelSource
+from gstarx.registry import TASKS, DatasetSource, ModelSource
 
 #: The version of the package.
 VERSION: str = __version__
@@ -79,10 +79,18 @@ class LoadedModel:
         The dataset it was trained on, if known: it determines what the model can read.
     facts
         Further facts: network, digest, accuracy ...
-    classes
-        Names of the classes; empty if the dataset has them or they are unknown.
+    classes, targets
+        Names of the classes or targets; empty if the dataset has them or they are unknown.
     return_type
         ``"raw"``, ``"probs"`` or ``"log_probs"``.
+    task
+        What it predicts, one of :data:`gstarx.registry.TASKS`.
+    reference
+        The :class:`gstarx.metrics.Reference` of a regression, if it is stored with the weights.
+    features
+        What it reads of a molecule, if its weights say that.
+    graphs
+        The table or factory of graphs that it is asked about, instead of its dataset.
     """
 
     model: Any
@@ -90,6 +98,16 @@ class LoadedModel:
     facts: dict[str, str] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
     return_type: str = "raw"
+    task: str = "classification"
+    targets: tuple[str, ...] = ()
+    reference: Any = None
+    features: str | None = None
+    graphs: DatasetSource | None = None
+
+    @property
+    def mode(self) -> str:
+        """The task as PyG calls it."""
+        return TASKS[self.task]
 
 
 @dataclass(frozen=True)
@@ -108,6 +126,10 @@ class ServedModel:
         What has to be installed first. Such a model is listed but cannot be used.
     return_type
         What the model returns: ``"raw"``, ``"probs"`` or ``"log_probs"``.
+    graphs
+        The user's own graphs, which it is asked about instead of those of its dataset.
+    required
+        The server does not start if the model cannot be used.
     """
 
     name: str
@@ -115,6 +137,8 @@ class ServedModel:
     title: str = ""
     missing: str | None = None
     return_type: str = "raw"
+    graphs: DatasetSource | None = None
+    required: bool = False
 
     def load(self) -> LoadedModel:
         """The model, loaded in this process."""
@@ -122,7 +146,16 @@ class ServedModel:
 
         loaded = load_source(self.source)
         return LoadedModel(
-            loaded.model, loaded.dataset, loaded.facts, loaded.classes, self.return_type
+            loaded.model,
+            loaded.dataset,
+            loaded.facts,
+            loaded.class_names or loaded.classes,
+            self.return_type,
+            loaded.task,
+            loaded.target_names,
+            loaded.reference,
+            loaded.features,
+            self.graphs,
         )
 
 

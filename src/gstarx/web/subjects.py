@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from torch_geometric.data import Data
 
-from gstarx.datasets import label_of
-from gstarx.drawing import geometry
+from gstarx.evaluation import class_probabilities
+from gstarx.gnn import ModelTask
+from gstarx.web.drawings import group_entries, picture_entry
 from gstarx.web.library import Library, num_features
+from gstarx.web.memory import is_out_of_memory
 from gstarx.web.messages import Refused, public_message
 from gstarx.web.settings import Limits, LoadedModel
 
@@ -82,8 +84,8 @@ class SubjectCache:
         from gstarx.datasets import smiles_graph
 
         try:
-            # a user's own network may read bonds; those of the package do not
-            data = smiles_graph(smiles, model.dataset, bond_features=model.dataset is None)
+            features = self._library.features(model)
+            data = smiles_graph(smiles, features, bond_features=features == "molecule+bonds")
         except ValueError as error:
             raise Refused("bad_smiles", public_message(error), "input.smiles") from error
         if not data.num_nodes:
@@ -106,16 +108,17 @@ class SubjectCache:
         if position >= len(dataset):
             text = f"{dataset.name} has the graphs 0..{len(dataset) - 1} (got {position})"
             raise Refused("bad_graph", text, "input.graph")
-        title = f"{dataset.name} {position}"
-        return Subject(dataset[position], title, position, {"graph": position})
+        data = dataset[position]
+        title = _name_of(data, f"{dataset.name} {position}")
+        return Subject(data, title, position, {"graph": position})
 
     def _from_run(self, model: LoadedModel, position: int) -> Subject:
         run = self._library.store_view
         if run is None:
             raise Refused("no_run", self._library.run_problem, "input.run_graph")
-        return Subject(
-            run.graph(position), f"{run.dataset} {position}", position, {"run_graph": position}
-        )
+        data = run.graph(position)
+        title = _name_of(data, f"{run.dataset} {position}")
+        return Subject(data, title, position, {"run_graph": position})
 
     def _check(self, subject: Subject, model: LoadedModel, name: str, field: str) -> None:
         if subject.nodes > self._limits.nodes:
@@ -128,47 +131,61 @@ class SubjectCache:
             raise Refused("bad_input", text, field)
 
 
+def outputs_of(model: LoadedModel, subject: Subject) -> list[float]:
+    """Probabilities of classes or targets, or values of a regression, of the whole graph."""
+    try:
+        task = ModelTask(model.mode, return_type=model.return_type)
+        output = task.output(model.model, subject.data)
+        return class_probabilities(output, task.mode, task.return_type)
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        reason = public_message(error) or type(error).__name__
+        raise Refused("failed", f"the model cannot read this graph: {reason}") from error
+
+
 def subject_entry(
-    subject: Subject, *, probabilities: list[float], classes: tuple[str, ...]
+    subject: Subject,
+    model: LoadedModel,
+    library: Library,
+    *,
+    outputs: Sequence[float],
+    target: int | None,
 ) -> dict[str, Any]:
-    """The drawing of a graph and its prediction, as the API returns them."""
-    picture = geometry(subject.data)
-    predicted = int(np.argmax(probabilities))
+    """The drawing of a graph and its prediction, as the API returns them.
+
+    ``outputs`` are the probabilities of classes or targets, or the values of a regression, and
+    ``target`` is the one to explain.
+    """
+    classes, targets = library.classes(model), library.targets(model)
+    by_class = model.task in ("classification", "binary")
+    predicted = int(np.argmax(outputs)) if by_class else None
     truth = subject.data.get("truth")
+    smiles = subject.data.get("smiles")
     return {
         "title": subject.title,
-        "kind": picture.kind,
-        "width": _round(picture.width),
-        "height": _round(picture.height),
-        "nodes": [
-            {
-                "label": node.label,
-                "name": node.name,
-                "x": _round(node.x),
-                "y": _round(node.y),
-                **({"r": _round(node.radius)} if node.radius is not None else {}),
-                **({"w": _round(node.width)} if node.width is not None else {}),
-                **({"h": _round(node.height)} if node.height is not None else {}),
-            }
-            for node in picture.nodes
-        ],
-        "edges": [list(edge) for edge in picture.edges],
-        "shapes": [
-            {"d": mark.d, "fill": mark.fill, "stroke": mark.stroke, "width": mark.width}
-            for mark in picture.marks
-        ],
-        "text": picture.written,
+        "smiles": smiles if isinstance(smiles, str) else None,
+        **picture_entry(subject.data),
+        "task": model.task,
         "prediction": {
             "class": predicted,
-            "name": classes[predicted] if predicted < len(classes) else None,
-            "probabilities": probabilities,
+            "name": classes[predicted]
+            if predicted is not None and predicted < len(classes)
+            else None,
+            "probabilities": [] if model.task == "regression" else list(outputs),
+            "values": list(outputs) if model.task == "regression" else [],
         },
-        "classes": list(classes),
-        "label": label_of(subject.data),
+        "classes": list(classes if by_class else targets),
+        "target": predicted if target is None else target,
+        "label": library.label(model, subject.data),
+        "measured": library.measured(model, subject.data),
+        "remark": library.reference(model)[1],
+        "groups": group_entries(subject.data),
         "truth": None if truth is None else [bool(mark) for mark in truth],
         "input": subject.input,
     }
 
 
-def _round(value: float) -> float:
-    return round(value, 2)  # finer than a screen shows
+def _name_of(data: Data, otherwise: str) -> str:
+    name = data.get("name")
+    return name if isinstance(name, str) and name else otherwise

@@ -22,6 +22,7 @@ export class Ask {
     Object.assign(this, { about, onGone, neighbors, sparsity: 0.7, own: [] });
     this.form = new Form(about, (question) => this.ask(question, { fresh: true }));
     byId('cancel').addEventListener('click', () => this.cancel());
+    byId('to-results').addEventListener('click', () => byId('answer').focus());
     addEventListener('keydown', (event) => {
       const stoppable = !byId('progress').hidden && !byId('cancel').hidden;
       if (event.key === 'Escape' && stoppable && !event.defaultPrevented) this.cancel();
@@ -108,6 +109,7 @@ export class Ask {
     this.results?.close();
     this.results = null;
     byId('results').hidden = true;
+    byId('to-results').hidden = true;
     byId('empty').hidden = false;
   }
 
@@ -183,6 +185,8 @@ export class Ask {
       if (fresh) history.pushState(null, '', this.#address());
       this.#keepTab();
       this.#begin(question);
+      // whoever asked goes on with the results, not with the rest of the form
+      if (fresh) byId('answer').focus({ preventScroll: !narrow.matches });
       byId('cancel').hidden = false;
       this.stopFollowing = follow(job.id, {
         onPart: (part) => this.#part(part),
@@ -214,6 +218,7 @@ export class Ask {
     const titles = new Map(this.about.explainers.map(({ name, title }) => [name, title]));
     const fromRun = 'run_graph' in question.input;
     byId('empty').hidden = true;
+    byId('to-results').hidden = false;
     this.results = new Results({
       model: question.model,
       target: question.target,

@@ -3,23 +3,20 @@
 import { h, svg } from './dom.js';
 import { about, aligned, nodesOf } from './words.js';
 import { PAGE } from './colors.js';
+import { ranked, ranksOf, tieWords } from './ranks.js';
 
 const FEW = 5;
 
 const whiskerPath = (from, to) => `M${from} 6H${to}M${from} 3V9M${to} 3V9`;
-
-/** Nodes by score, highest first; ties go to the smaller number. */
-export const ranked = (scores) =>
-  scores.map((_, node) => node).sort((a, b) => scores[b] - scores[a] || a - b);
 
 /**
  * @returns {object} `element`; `show({low, high}, selected)` on an axis; `light(node)`, or none by null
  */
 export function barList(subject, result, onPoint) {
   const { scores, std_errors: errors } = result;
-  const order = ranked(scores);
+  const [order, ranks] = [ranked(scores), ranksOf(scores)];
   const largest = Math.max(...scores.map(Math.abs));
-  const rows = order.map((node, place) => row(node, place));
+  const rows = order.map((node) => row(node));
   const all =
     order.length > FEW
       ? h(
@@ -48,7 +45,7 @@ export function barList(subject, result, onPoint) {
       element.hidden = !open && place >= FEW;
     });
   }
-  function row(node, place) {
+  function row(node) {
     const { name } = subject.nodes[node];
     const plot = svg('svg', {
       viewBox: '0 0 100 12',
@@ -59,7 +56,7 @@ export function barList(subject, result, onPoint) {
     const value = aligned(scores[node], largest);
     const element = h(
       'li',
-      { 'data-node': node, title: `rank ${place + 1}` },
+      { 'data-node': node, title: `rank ${ranks[node].rank}${tieWords(ranks[node])}` },
       h('span', { class: 'name' }, name),
       plot,
       h('span', { class: 'value' }, value, error ? h('small', {}, ` ± ${about(error)}`) : null),

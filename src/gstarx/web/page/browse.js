@@ -1,11 +1,23 @@
 // The Browse view: the graphs of a run in a table, and the curves of its explainers.
 
-import { byId, h } from './dom.js';
+import { byId, debounced, h } from './dom.js';
 import { get } from './api.js';
 import { PAGE } from './colors.js';
 import { curves } from './curves.js';
 import { askLink, browseLink } from './link.js';
-import { METRICS, className, decimal, percent, seconds, sentence, formatInteger } from './words.js';
+import { thumbnail } from './thumbnail.js';
+import {
+  METRICS,
+  className,
+  decimal,
+  formatInteger,
+  formatValue,
+  labelWords,
+  outputName,
+  percent,
+  seconds,
+  sentence,
+} from './words.js';
 
 const ROWS = 25;
 const FILTERS = { all: 'All', wrong: 'Wrong predictions', failed: 'Failed' };
@@ -69,6 +81,7 @@ export class Browse {
       sort: among(given.sort, Object.keys(NATURAL), 'graph'),
       run: among(given.run, ids, ids[0]),
       order: among(given.order, ['asc', 'desc'], null),
+      search: given.search ?? '',
       page: /^\d{1,6}$/.test(given.page ?? '') ? Math.max(1, Number(given.page)) : 1,
     };
     this.table.order ??= NATURAL[this.table.sort];
@@ -99,7 +112,7 @@ export class Browse {
   }
 
   async #load() {
-    const { filter, metric, sparsity, sort, run, order, page } = this.table;
+    const { filter, metric, sparsity, sort, run, order, search, page } = this.table;
     this.request?.abort();
     const request = new AbortController();
     this.request = request;
@@ -109,7 +122,7 @@ export class Browse {
     try {
       const content = await get(
         '/run/rows',
-        { filter, sparsity, sort, run, order, offset: (page - 1) * ROWS, limit: ROWS },
+        { filter, sparsity, sort, run, order, search, offset: (page - 1) * ROWS, limit: ROWS },
         request,
       );
       if (request.signal.aborted) return;
@@ -138,11 +151,21 @@ export class Browse {
     this.filters = h(
       'div',
       { class: 'segments', role: 'radiogroup', 'aria-label': 'Which graphs' },
-      Object.entries(FILTERS).map(([value, words]) => {
+      this.#filters().map(([value, words]) => {
         const radio = h('input', { type: 'radio', name: 'filter', value });
         radio.addEventListener('change', () => this.#go({ filter: value }));
         return h('label', {}, radio, h('span', {}, words));
       }),
+    );
+    this.search = h('input', {
+      type: 'search',
+      autocomplete: 'off',
+      spellcheck: 'false',
+      placeholder: 'name, SMILES or number',
+    });
+    this.search.addEventListener(
+      'input',
+      debounced(200, () => this.#go({ search: this.search.value.trim() })),
     );
     this.metric = this.#select(
       'Metric',
@@ -213,6 +236,7 @@ export class Browse {
       h(
         'div',
         { class: 'panel filters' },
+        h('label', { class: 'field search' }, 'Search', this.search),
         this.filters,
         this.metric.element,
         this.sparsity.element,
@@ -226,6 +250,15 @@ export class Browse {
       ),
       h('div', { class: 'pager' }, this.back, this.count, this.on),
     );
+  }
+
+  /** Only classes can be wrong. */
+  #filters() {
+    return Object.entries(FILTERS).filter(([name]) => name !== 'wrong' || this.#byClass);
+  }
+
+  get #byClass() {
+    return this.run.task !== 'multilabel' && this.run.task !== 'regression';
   }
 
   #select(words, choices, onChange) {
@@ -290,6 +323,7 @@ export class Browse {
     const { filter, metric, sparsity, sort, order, run } = this.table;
     for (const radio of this.filters.querySelectorAll('input'))
       radio.checked = radio.value === filter;
+    if (this.search.value.trim() !== this.table.search) this.search.value = this.table.search;
     this.metric.input.value = metric;
     this.sparsity.input.value = sparsity;
     const header = (words, key, own = null, kind = own === null ? null : 'number') => {
@@ -335,8 +369,17 @@ export class Browse {
         : `Lowest ${METRICS[metric].title} first`;
   }
 
+  /** The class, or what the model says of the targets. */
+  #predicted({ prediction, outputs }) {
+    const { classes, task, target } = this.run;
+    if (this.#byClass) return className(classes, prediction);
+    const format = task === 'multilabel' ? percent : formatValue;
+    const named = (outputs ?? []).map((value, i) => `${outputName(task, classes, i)} ${format(value)}`);
+    return (target === null ? named.join(', ') : named[target]) || '–';
+  }
+
   #rows({ total, rows }, metric) {
-    const { page, filter } = this.table;
+    const { page, filter, search } = this.table;
     const { classes } = this.run;
     this.order = rows.map((row) => row.graph);
     this.body.replaceChildren(
@@ -348,7 +391,8 @@ export class Browse {
         const verdict =
           row.correct === false
             ? h('span', { class: 'badge wrong' }, className(classes, row.prediction))
-            : className(classes, row.prediction);
+            : this.#predicted(row);
+        const named = row.smiles && row.smiles !== row.title;
         const cells = this.run.runs.map(({ id }) =>
           h('td', { class: 'number' }, decimal(row.metrics[id]?.[metric])),
         );
@@ -361,14 +405,20 @@ export class Browse {
             h(
               'a',
               { href: address },
+              row.picture ? thumbnail(row.picture) : null,
               h('span', { class: 'position' }, row.graph),
-              h('span', { class: 'row-title' }, row.title),
+              h(
+                'span',
+                { class: 'row-title' },
+                row.title,
+                named ? h('small', { class: 'mono muted' }, row.smiles) : null,
+              ),
             ),
             row.error ? h('small', { class: 'error' }, row.error) : null,
           ),
           h('td', { class: 'number wide' }, row.nodes),
           h('td', {}, verdict),
-          h('td', { class: 'wide' }, className(classes, row.label)),
+          h('td', { class: 'wide' }, labelWords({ ...this.run, ...row }) || '–'),
           cells,
         );
         made.addEventListener('click', (event) => {
@@ -385,7 +435,9 @@ export class Browse {
               h(
                 'td',
                 { colspan: 4 + this.run.runs.length },
-                filter === 'all' ? 'The run has no graphs yet.' : 'There are no such graphs.',
+                filter === 'all' && !search
+                  ? 'The run has no graphs yet.'
+                  : 'There are no such graphs.',
               ),
             ),
           ]),

@@ -3,7 +3,9 @@
 import { h } from './dom.js';
 import { PAGE } from './colors.js';
 import { Picture } from './picture.js';
-import { barList, ranked } from './bars.js';
+import { barList } from './bars.js';
+import { groupList } from './groups.js';
+import { ranksOf, tieAtTheCut, tieWords, unsureOf } from './ranks.js';
 import { metricsAt, metricsList } from './metrics.js';
 import { term } from './tooltip.js';
 import { about, counted, evaluated, seconds, signed } from './words.js';
@@ -79,12 +81,8 @@ export class ExplainerCard extends Card {
       return;
     }
     const { scores } = result;
-    this.ranks =
-      scores &&
-      ranked(scores).reduce((ranks, node, place) => {
-        ranks[node] = place + 1;
-        return ranks;
-      }, []);
+    this.ranks = scores && ranksOf(scores);
+    this.unsure = unsureOf(result);
     this.badge.replaceChildren(...this.#badges());
     this.draw(subject, {
       label: `${this.title}: ${subject.title}`,
@@ -95,8 +93,10 @@ export class ExplainerCard extends Card {
     this.bars = null;
     if (scores) {
       this.bars = barList(subject, result, (node, element) => point(node, element, this));
-      this.body.append(this.bars.element);
+      this.note = h('p', { class: 'muted note' });
+      this.body.append(this.bars.element, ...groupList(subject, scores), this.note);
     } else {
+      this.note = h('p', { class: 'muted note' });
       this.body.append(
         h('p', { class: 'muted' }, 'This method selects sets of nodes and does not score them.'),
       );
@@ -108,10 +108,31 @@ export class ExplainerCard extends Card {
     if (!this.picture) return;
     const { selections, metrics, scores } = this.result;
     this.selected = new Set(selections[size] ?? []);
-    this.picture.paint({ scores, limit, selected: this.selected, truth });
+    const { unsure } = this;
+    this.picture.paint({ scores, limit, selected: this.selected, unsure, truth });
     this.figures = metricsAt(metrics, size);
     this.metrics.show(this.figures);
     this.bars?.show(axis, this.selected);
+    this.note.textContent = this.#notes().join(' ');
+    this.foot.textContent = [this.#cost(), scores ? `colors up to ±${signed(limit).slice(1)}` : '']
+      .filter(Boolean)
+      .join(' · ');
+  }
+
+  /** What a reader should know about the scores: those that may be 0, and a tie at the cut. */
+  #notes() {
+    const notes = [];
+    const { kind } = this.subject;
+    if (this.unsure.size)
+      notes.push(
+        `The scores of ${counted(kind, this.unsure.size)} may be 0 (dashed): 1.96 standard errors reach it.`,
+      );
+    const tied = this.ranks ? tieAtTheCut(this.ranks, this.selected) : null;
+    if (tied)
+      notes.push(
+        `A tie at the cut: ${tied.kept} of ${counted(kind, tied.all)} with the same score ${tied.kept === 1 ? 'is' : 'are'} kept.`,
+      );
+    return notes;
   }
 
   /** A description of a node. */
@@ -121,8 +142,8 @@ export class ExplainerCard extends Card {
     if (!scores) return [kept];
     const error = errors?.[node] ? ` ± ${about(errors[node])}` : '';
     return [
-      `score ${signed(scores[node])}${error}`,
-      `rank ${this.ranks[node]} of ${scores.length}`,
+      `score ${signed(scores[node])}${error}${this.unsure.has(node) ? ', may be 0' : ''}`,
+      `rank ${this.ranks[node].rank} of ${scores.length}${tieWords(this.ranks[node])}`,
       kept,
     ];
   }

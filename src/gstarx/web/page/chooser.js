@@ -2,7 +2,8 @@
 
 import { byId, debounced, h } from './dom.js';
 import { get } from './api.js';
-import { className, counted, formatInteger } from './words.js';
+import { thumbnail } from './thumbnail.js';
+import { counted, formatInteger, labelWords } from './words.js';
 
 const PAGE = 8;
 
@@ -61,18 +62,19 @@ export class Chooser {
           this.onChoose(graph.position);
         });
         const facts = [counted(this.model.kind, graph.nodes)];
-        if (graph.label !== null && graph.label !== undefined)
-          facts.push(className(this.model.classes, graph.label));
+        const label = labelWords({ ...this.model, ...graph });
+        if (label) facts.push(label);
         if (graph.split) facts.push(graph.split);
         return h(
           'label',
           {},
           radio,
+          graph.picture ? thumbnail(graph.picture) : null,
           h('span', { class: 'number' }, graph.position),
           h(
             'span',
             { class: 'graph-name' },
-            h('b', { class: this.model.kind === 'molecule' ? 'mono' : null }, graph.title),
+            h('b', { class: graph.smiles === graph.title ? 'mono' : null }, graph.title),
             h('small', {}, facts.join(' · ')),
           ),
         );

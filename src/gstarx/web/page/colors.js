@@ -31,7 +31,7 @@ export const PAPER = {
   rim: '#7b858f',
   muted: '#5c6670',
   grid: '#d5dae0',
-  chosen: '#e3eef8',
+  chosen: '#e9dff5',
   truth: '#116b3c',
   line: (place) => LINES[place % LINES.length],
   score: scoreColor,

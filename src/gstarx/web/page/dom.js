@@ -34,6 +34,23 @@ export function debounced(wait, run) {
   return later;
 }
 
+/** One tab stop for a row of buttons; arrow keys move between them. */
+export function roving(row) {
+  const buttons = [...row.querySelectorAll('button')];
+  buttons.forEach((button, i) => {
+    button.tabIndex = i ? -1 : 0;
+    button.addEventListener('keydown', (event) => {
+      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      button.tabIndex = -1;
+      const next = buttons[(i + step + buttons.length) % buttons.length];
+      next.tabIndex = 0;
+      next.focus();
+    });
+  });
+}
+
 /** Announce a text to screen readers. */
 export const say = debounced(400, (text) => {
   byId('announcement').textContent = text;

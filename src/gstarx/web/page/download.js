@@ -1,11 +1,11 @@
 // Exports the current view as SVG, PNG, JSON, CSV, or a link.
 
-import { h, say, svg } from './dom.js';
+import { h, roving, say, svg } from './dom.js';
 import { FONT } from './layout.js';
 import { PAPER } from './colors.js';
 import { Picture } from './picture.js';
 import { legend } from './legend.js';
-import { METRICS, counted, decimal } from './words.js';
+import { METRICS, className, counted, decimal, formatValue, outputName, percent } from './words.js';
 
 const [CARD, GAP, TALL] = [340, 16, 250];
 
@@ -31,15 +31,17 @@ export function downloads(results) {
     );
   const link = h('button', { type: 'button', class: 'small', id: 'copy-link' }, 'Copy link');
   link.addEventListener('click', () => copy(results.options.link(), link));
-  return h(
+  const row = h(
     'div',
-    { class: 'downloads', role: 'group', 'aria-label': 'Export' },
+    { class: 'downloads', role: 'toolbar', 'aria-label': 'Export' },
     file('SVG', asSvg),
     file('PNG', asPng),
     file('JSON', asJson),
     file('CSV', asCsv),
     link,
   );
+  roving(row);
+  return row;
 }
 
 async function copy(text, button) {
@@ -95,6 +97,7 @@ export function drawing(results) {
       scores,
       selected,
       limit: results.common ? results.limit : card.largest || 1,
+      unsure: card.unsure,
       truth: results.truth,
     });
     return picture;
@@ -126,7 +129,7 @@ export function drawing(results) {
       `${predicted(subject)}; keeps ${results.size} of ${counted(subject.kind, subject.nodes.length)}`,
     ),
   );
-  const scale = legend(PAPER, results.common ? results.limit : null);
+  const scale = legend(PAPER, results.common ? results.limit : null, subject.task);
   scale.setAttribute('x', GAP - 10);
   scale.setAttribute('y', 60);
   made.append(
@@ -157,8 +160,13 @@ export function drawing(results) {
   return { svg: made, width: full[0], height: full[1] };
 }
 
-const predicted = ({ prediction, classes }) =>
-  `predicted ${prediction.name ?? classes?.[prediction.class] ?? `class ${prediction.class}`}`;
+const predicted = ({ task, prediction, classes, target }) => {
+  const name = outputName(task, classes, target);
+  if (task === 'regression') return `predicted ${name} ${formatValue(prediction.values[target])}`;
+  if (task === 'multilabel') return `${name}: ${percent(prediction.probabilities[target])}`;
+  const share = percent(prediction.probabilities[prediction.class]);
+  return `predicted ${prediction.name ?? className(classes, prediction.class)}, ${share}`;
+};
 const cut = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
 
 const asSvg = (results) => ({
@@ -191,11 +199,15 @@ function asJson(results) {
   const { subject, options, size, sparsity } = results;
   const content = {
     title: subject.title,
+    smiles: subject.smiles,
     input: subject.input,
     model: options.model,
+    task: subject.task,
     prediction: subject.prediction,
     classes: subject.classes,
+    target: subject.target,
     label: subject.label,
+    measured: subject.measured,
     sparsity,
     size,
     nodes: subject.nodes.map(({ label, name }, index) => ({ index, label, name })),
@@ -242,7 +254,7 @@ function asCsv(results) {
     scores,
     selected,
     errors: card.result?.std_errors,
-    ranks: card.ranks,
+    ranks: card.ranks?.map(({ rank }) => rank),
   }));
   const head = [
     'node',

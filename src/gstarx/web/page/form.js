@@ -1,12 +1,13 @@
 // The form: which model, which input, which explainers.
 
-import { byId, h } from './dom.js';
+import { byId, h, roving } from './dom.js';
 import { Chooser } from './chooser.js';
 import { explainerChoice } from './options.js';
+import { formatInteger, outputNames } from './words.js';
 
 const KINDS = { smiles: 'SMILES', sentence: 'Sentence', graph: 'From the dataset' };
 const FIELDS = ['model', 'input', 'explainers', 'target', 'seed'];
-const FACTS = ['network', 'test accuracy'];
+const FACTS = ['network', 'test accuracy', 'test R2', 'test RMSE', 'test AUROC'];
 const KIND_WORDS = { molecule: 'molecules', sentence: 'sentences', graph: 'graphs' };
 
 export class Form {
@@ -19,8 +20,6 @@ export class Form {
       (error) => this.fail(error),
     );
     this.#listModels();
-    byId('smiles').maxLength = limits.text;
-    byId('sentence').maxLength = limits.text;
     byId('form').addEventListener('submit', (event) => {
       event.preventDefault();
       this.ask();
@@ -77,6 +76,13 @@ export class Form {
             model.problem
               ? h('small', { class: 'error' }, model.problem)
               : h('small', { class: 'facts-of' }, facts),
+            model.skipped && !model.problem
+              ? h(
+                  'small',
+                  { class: 'facts-of' },
+                  `${formatInteger(model.skipped)} row${model.skipped === 1 ? '' : 's'} of the table could not be read`,
+                )
+              : null,
           ),
           h('small', { class: 'kind' }, KIND_WORDS[model.kind] ?? model.kind),
         );
@@ -120,14 +126,32 @@ export class Form {
         ),
       ),
     );
-    byId('target').replaceChildren(
-      h('option', { value: '' }, 'the predicted class'),
-      ...model.classes.map((name, i) => h('option', { value: i }, name)),
-    );
+    this.#listTargets(model);
     byId('smiles').value = input?.smiles ?? '';
     byId('sentence').value = input?.sentence ?? '';
+    roving(byId('examples'));
     const kind = input ? Object.keys(input)[0] : model.inputs[0];
     this.#kind(model.inputs.includes(kind) ? kind : model.inputs[0], input?.graph ?? null);
+  }
+
+  /** Classes, with the predicted one by default; or targets, of which one has to be chosen. */
+  #listTargets(model) {
+    const several = model.task === 'multilabel' || model.task === 'regression';
+    const names = outputNames(model);
+    byId('target').replaceChildren(
+      ...(several ? [] : [h('option', { value: '' }, 'the predicted class')]),
+      ...names.map((name, i) => h('option', { value: i }, name)),
+    );
+    byId('target-label').textContent = several ? 'Target to explain' : 'Class to explain';
+    // the choice between targets is a part of the question, and not a detail of it
+    const place = several && names.length > 1 ? byId('target-place') : byId('target-details');
+    place.append(byId('target-box'));
+    byId('target-place').hidden = !byId('target-place').childElementCount;
+    byId('target-box').hidden = several && names.length < 2;
+    byId('more-title').textContent =
+      place.id === 'target-details' && !byId('target-box').hidden
+        ? 'Class, seed, best selection'
+        : 'Seed, best selection';
   }
 
   #kind(kind, graph = null) {
@@ -186,8 +210,11 @@ export class Form {
     this.#countTicked();
     byId('seed').value = question.seed;
     byId('best').checked = question.best;
-    byId('target').value = question.target ?? '';
-    if (question.seed || !question.best || question.target !== null) byId('more').open = true;
+    const first = byId('target').options[0]?.value ?? '';
+    byId('target').value = question.target ?? first;
+    if (byId('target').selectedIndex < 0) byId('target').value = first;
+    const detail = byId('target-details').contains(byId('target-box')) && question.target !== null;
+    if (question.seed || !question.best || detail) byId('more').open = true;
     return question.input !== null;
   }
 
@@ -206,7 +233,13 @@ export class Form {
       sentence: 'Enter a sentence.',
       graph: 'Choose a graph.',
     };
+    const length = this.kind === 'graph' ? 0 : (question.input?.[this.kind].length ?? 0);
     if (!question.input) this.fail({ field: 'input', message: missing[this.kind] });
+    else if (length > this.limits.text)
+      this.fail({
+        field: 'input',
+        message: `A ${KINDS[this.kind]} may have ${formatInteger(this.limits.text)} characters here (got ${formatInteger(length)}).`,
+      });
     else if (!question.explainers.length)
       this.fail({ field: 'explainers', message: 'Choose at least one explainer.' });
     else if (!Number.isSafeInteger(question.seed) || question.seed < 0)
@@ -232,7 +265,7 @@ export class Form {
       return;
     }
     const field = FIELDS.includes(path[0]) ? path[0] : 'form';
-    if (field === 'seed' || field === 'target') byId('more').open = true;
+    if (byId('more').contains(byId(field))) byId('more').open = true;
     const place = byId(`${field}-error`);
     place.textContent = error.message;
     place.hidden = false;

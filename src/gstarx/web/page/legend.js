@@ -7,10 +7,15 @@ import { signed } from './words.js';
 const STEPS = 33;
 const [WIDTH, HEIGHT] = [132, 10];
 
-/** A bar from "against" to "for"; without a limit, its ends are labeled max. */
-export function legend(palette, limit) {
+/** A bar from "against" to "for", or from lower to higher values; without a limit, its ends are labeled max. */
+export function legend(palette, limit, task) {
   const half = (STEPS - 1) / 2;
   const step = WIDTH / STEPS;
+  const value = task === 'regression';
+  const [down, up] = value ? ['lowers', 'raises'] : ['against', 'for'];
+  const words = value
+    ? ['blue lowers the value', 'orange raises it']
+    : ['blue speaks against the prediction', 'orange supports it'];
   const [low, high] = limit === null ? ['−max', '+max'] : [signed(-limit), signed(limit)];
   const small = (x, y, text, anchor) =>
     svg(
@@ -34,7 +39,7 @@ export function legend(palette, limit) {
       height: 28,
       class: 'legend',
       role: 'img',
-      'aria-label': `Colors: blue speaks against the prediction, down to ${low}; orange supports it, up to ${high}; white is 0`,
+      'aria-label': `Colors: ${words[0]}, down to ${low}; ${words[1]}, up to ${high}; white is 0`,
     },
     // slightly wider than a step, to avoid hairlines between them
     Array.from({ length: STEPS }, (_, i) =>
@@ -57,8 +62,8 @@ export function legend(palette, limit) {
     }),
     small(48, 11, low, 'end'),
     small(54 + WIDTH + 6, 11, high, 'start'),
-    small(54, 25, 'against', 'start'),
+    small(54, 25, down, 'start'),
     small(54 + WIDTH / 2, 25, '0', 'middle'),
-    small(54 + WIDTH, 25, 'for', 'end'),
+    small(54 + WIDTH, 25, up, 'end'),
   );
 }

@@ -47,6 +47,7 @@ export function browseLink(table) {
 export function readLink(hash) {
   const [view, query = ''] = hash.replace(/^#/, '').split(/\?(.*)/s);
   const given = new URLSearchParams(query);
+  if (view === 'summary') return { view: 'summary' };
   if (view === 'browse') return { view: 'browse', table: Object.fromEntries(given) };
   const names = given.getAll('explainer');
   return {

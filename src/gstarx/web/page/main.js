@@ -4,13 +4,24 @@ import { byId, h } from './dom.js';
 import { ServerGone, get } from './api.js';
 import { Ask } from './ask.js';
 import { Browse } from './browse.js';
-import { readLink } from './link.js';
+import { Gallery } from './gallery.js';
+import { Summary } from './summary.js';
+import { browseLink, readLink } from './link.js';
 
 const POLL = 300;
 const AGAIN = 3;
+/** The views and the titles of their pages. */
+const VIEWS = {
+  ask: 'GStarX explorer',
+  browse: 'Browse · GStarX explorer',
+  gallery: 'Browse · GStarX explorer',
+  summary: 'Summary · GStarX explorer',
+};
 
 let ask = null;
 let browse = null;
+let gallery = null;
+let summary = null;
 
 async function begin() {
   const about = await ready();
@@ -20,14 +31,17 @@ async function begin() {
     neighbors: (graph) =>
       browse?.neighbors(graph) ?? { table: '#browse', before: null, after: null },
   });
-  const runs = Boolean(about.run ?? about.run_problem);
-  byId('tabs').hidden = !runs;
-  if (runs)
-    browse = new Browse(about, {
-      onError: (error) => {
-        if (error instanceof ServerGone) gone();
-      },
-    });
+  const calls = {
+    onError: (error) => {
+      if (error instanceof ServerGone) gone();
+    },
+  };
+  if (about.run ?? about.run_problem) browse = new Browse(about, calls);
+  if (about.models.some((model) => model.graphs && !model.problem))
+    gallery = new Gallery(about, calls);
+  if (about.run) summary = new Summary(about, calls);
+  byId('tabs').hidden = !browse && !gallery;
+  byId('tab-summary').hidden = !summary;
   byId('loading').hidden = true;
   show();
   addEventListener('hashchange', show);
@@ -46,21 +60,50 @@ async function ready() {
   }
 }
 
+/** The links to the run and to the graphs of every model, where there are several. */
+function listSources(current) {
+  const sources = [
+    ...(browse ? [[null, 'Run']] : []),
+    ...(gallery?.models ?? []).map(({ name, title }) => [name, `Graphs of ${title}`]),
+  ];
+  byId('sources').replaceChildren(
+    ...sources.map(([name, words]) =>
+      h(
+        'a',
+        { href: browseLink({ model: name }), 'aria-current': name === current ? 'page' : null },
+        words,
+      ),
+    ),
+  );
+  byId('sources').hidden = current === undefined || sources.length < 2;
+}
+
 /** Show the view of the address. */
 function show() {
   const wanted = readLink(location.hash);
-  const view = wanted.view === 'browse' && browse ? 'browse' : 'ask';
-  byId('ask').hidden = view !== 'ask';
-  byId('browse').hidden = view !== 'browse';
-  const tab = wanted.question?.input && 'run_graph' in wanted.question.input ? 'browse' : view;
-  for (const name of ['ask', 'browse']) {
+  const ofModel = !browse || (gallery && wanted.table?.model);
+  const view =
+    wanted.view === 'summary' && summary
+      ? 'summary'
+      : wanted.view !== 'browse' || !(browse ?? gallery)
+        ? 'ask'
+        : ofModel
+          ? 'gallery'
+          : 'browse';
+  for (const name of Object.keys(VIEWS)) byId(name).hidden = view !== name;
+  const fromRun = wanted.question?.input && 'run_graph' in wanted.question.input;
+  const tab = fromRun || view === 'gallery' ? 'browse' : view;
+  for (const name of ['ask', 'browse', 'summary']) {
     if (name === tab) byId(`tab-${name}`).setAttribute('aria-current', 'page');
     else byId(`tab-${name}`).removeAttribute('aria-current');
   }
-  if (view === 'browse') {
+  document.title = VIEWS[view];
+  if (view !== 'ask') {
     ask.hide();
-    browse.open(wanted.table);
+    ({ gallery, browse, summary })[view].open(wanted.table);
+    listSources({ gallery: gallery?.model?.name, browse: null }[view]);
   } else {
+    listSources(undefined);
     ask.open(wanted.view === 'ask' ? wanted : readLink(''));
   }
 }

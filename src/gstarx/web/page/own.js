@@ -57,6 +57,8 @@ export class OwnCard extends Card {
     const same = next.size === this.nodes.size && [...next].every((node) => this.nodes.has(node));
     if (same && !quiet) return;
     this.nodes = next;
+    // metrics that are on their way belong to the selection before
+    this.request?.abort();
     this.figures = null;
     this.#paint();
     if (!quiet) this.onChange([...this.nodes]);
@@ -111,9 +113,9 @@ export class OwnCard extends Card {
       this.figures = figures;
       this.#paint();
       this.onChange([...this.nodes], { rated: true });
-      say(
-        `Your selection of ${counted(this.subject.kind, this.nodes.size)}: H-fidelity ${decimal(figures.harmonic_fidelity)}`,
-      );
+      const words = `Your selection of ${counted(this.subject.kind, this.nodes.size)}`;
+      const known = figures.harmonic_fidelity !== null;
+      say(known ? `${words}: H-fidelity ${decimal(figures.harmonic_fidelity)}` : words);
     } catch (error) {
       if (error.name === 'AbortError') return;
       this.error.textContent = error.message;

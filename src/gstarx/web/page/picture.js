@@ -5,6 +5,14 @@ import { FONT, WORDS, placed } from './layout.js';
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const BRIDGE = 15;
+/** The dashed outline of a node whose score may be 0. */
+const DOUBT = {
+  class: 'doubt',
+  fill: 'none',
+  'stroke-width': 1.2,
+  'stroke-dasharray': '3 2.5',
+  'pointer-events': 'none',
+};
 /** Valid paths and colors; anything else is not drawn. */
 const PATH = /^\s*[Mm][\sMmLlHhVvCcSsQqTtAaZz\d.,eE+-]*$/;
 const COLOR = /^#[\da-f]{3,8}$/i;
@@ -14,6 +22,7 @@ const COLOR = /^#[\da-f]{3,8}$/i;
  * @property {number[]|null} scores
  * @property {number} limit      the score at which colors end
  * @property {Set<number>} selected
+ * @property {Set<number>|null} unsure   nodes whose scores may be 0
  * @property {boolean} truth     whether to mark the true nodes
  */
 
@@ -102,10 +111,13 @@ export class Picture {
     mark.setAttribute('stroke-dasharray', '2 4');
     mark.setAttribute('stroke-linecap', 'round');
     mark.setAttribute('pointer-events', 'none');
+    const doubt = this.#outline(node, -1.5);
+    for (const [name, value] of Object.entries(DOUBT)) doubt.setAttribute(name, value);
+    parts.push(doubt);
     if (this.subject.text) parts.push(this.#label(node));
     parts.push(mark);
     const group = svg('g', { class: 'node', 'data-node': i }, parts);
-    Object.assign(group, { body, mark });
+    Object.assign(group, { body, mark, doubt });
     if (!this.interactive) return group;
     group.setAttribute('tabindex', i === this.current ? 0 : -1);
     group.setAttribute('role', this.onToggle ? 'checkbox' : 'img');
@@ -159,7 +171,7 @@ export class Picture {
   paint(look) {
     this.look = look;
     const { ink, rim, paper, chosen, edge, truth } = this.palette;
-    const { scores, limit, selected } = look;
+    const { scores, limit, selected, unsure } = look;
     const outlined = !this.subject.text;
     this.rims.replaceChildren(...(outlined ? this.#rim(selected) : []));
     this.nodes.forEach((group, i) => {
@@ -170,6 +182,7 @@ export class Picture {
       const stroke = outlined ? (scores ? 'none' : edge) : inside ? ink : rim;
       body.setAttribute('stroke', outlined && inside ? 'none' : stroke);
       body.setAttribute('stroke-width', inside ? 2.2 : 0.8);
+      group.doubt.setAttribute('stroke', unsure?.has(i) ? ink : 'none');
       const marked = look.truth && this.subject.truth?.[i];
       mark.setAttribute('stroke', marked ? truth : 'none');
       if (!this.interactive) return;

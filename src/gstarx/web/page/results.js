@@ -39,7 +39,7 @@ export class Results {
       sparsity: options.sparsity ?? 0.7,
       options,
       subject: null,
-      common: true,
+      common: false, // methods differ in scale
       truth: false,
       metric: 'harmonic_fidelity',
     });
@@ -118,7 +118,8 @@ export class Results {
     this.subject = named(subject);
     this.grid.dataset.kind = subject.kind;
     this.grid.classList.toggle('large', Math.max(subject.width, subject.height) > LARGE);
-    this.head.replaceChildren(predictionHead(subject, this.options.target));
+    document.title = `${subject.title} · GStarX explorer`;
+    this.head.replaceChildren(predictionHead(this.subject, this.options.target));
     this.#setTools();
     this.own.begin(this.subject, this.size);
     if (this.options.own?.length) this.own.set(this.options.own, { quiet: true });
@@ -136,7 +137,7 @@ export class Results {
     this.show();
     const figures = card.figures
       ? `H-fidelity ${decimal(card.figures.harmonic_fidelity)}`
-      : result.error;
+      : (result.error ?? 'done');
     say(`${card.title}: ${figures}`);
   }
 
@@ -184,7 +185,9 @@ export class Results {
     if (this.best?.picture) this.best.show(common);
     this.own.show(common);
     this.#words();
-    this.legendBox.replaceChildren(legend(PAGE, this.common ? this.limit : null));
+    this.legendBox.replaceChildren(
+      legend(PAGE, this.common ? this.limit : null, this.subject.task),
+    );
     this.#plot();
   }
 
@@ -226,8 +229,8 @@ export class Results {
     const scale = h(
       'select',
       { id: 'scale', 'aria-label': 'Scale of colors' },
-      h('option', { value: 'common' }, 'one scale'),
       h('option', { value: 'own' }, 'own scales'),
+      h('option', { value: 'common' }, 'one scale'),
     );
     scale.addEventListener('change', () => {
       this.common = scale.value === 'common';
@@ -361,6 +364,7 @@ export class Results {
         this.key,
       );
     }
+    this.plot.hidden = Boolean(this.subject.remark); // nothing was evaluated
     this.plotBox.replaceChildren(drawn);
     this.key.replaceChildren(
       ...this.lines(PAGE).map(({ name, color, dashed }) => {

@@ -19,9 +19,9 @@
     else document.documentElement.dataset.theme = current;
   };
   const name = () => {
-    const setting = current === 'auto' ? 'system setting' : current;
     document.getElementById('theme-name').textContent = NAMES[current];
-    document.getElementById('theme').setAttribute('aria-label', `Colors: ${setting}`);
+    // begins with the visible words, for those who speak to their browser
+    document.getElementById('theme').setAttribute('aria-label', `${NAMES[current]}: colors of the page`);
   };
 
   paint();

@@ -7,11 +7,11 @@ export const METRICS = {
   },
   fidelity: {
     title: 'Fidelity',
-    help: 'The drop in the predicted probability when the kept nodes are removed: are they necessary? Higher is better.',
+    help: 'The drop in the predicted probability when the kept nodes are removed: are they necessary? Higher is better. Of a predicted value, the change toward its mean, as a share of its usual range.',
   },
   inverse_fidelity: {
     title: 'Inverse fidelity',
-    help: 'The drop in the predicted probability when only the kept nodes remain: are they sufficient? Lower is better.',
+    help: 'The drop in the predicted probability when only the kept nodes remain: are they sufficient? Lower is better. Of a predicted value, the change toward its mean, as a share of its usual range.',
   },
 };
 
@@ -19,6 +19,7 @@ const NODES = {
   molecule: ['atom', 'atoms'],
   sentence: ['word', 'words'],
   graph: ['node', 'nodes'],
+  group: ['functional group', 'functional groups'],
 };
 
 /** "6 atoms", by the kind of graph. */
@@ -71,6 +72,37 @@ export const evaluated = (count) => `${formatInteger(count)} evaluation${count =
 
 /** A text with a period at its end. */
 export const sentence = (text) => (/[.!?…]$/.test(text) ? text : `${text}.`);
+
+/** The names of the classes or targets of a model, or their numbers. */
+export const outputNames = ({ classes, outputs, task }) =>
+  Array.from({ length: Math.max(classes.length, outputs ?? 0) }, (_, i) =>
+    outputName(task, classes, i),
+  );
+
+/** The name of a class or target, or its number. */
+export const outputName = (task, classes, which) =>
+  task === 'multilabel' || task === 'regression'
+    ? (classes?.[which] ?? `target ${which}`)
+    : className(classes, which);
+
+/** The label of a graph in words: its class, or the measured targets; empty without one. */
+export function labelWords({ task, classes, label, measured }) {
+  if (label !== null && label !== undefined) return className(classes, label);
+  return (measured ?? [])
+    .map((value, i) => [value, outputName(task, classes, i)])
+    .filter(([value]) => value !== null)
+    .map(([value, name]) => `${name} ${task === 'multilabel' ? (value > 0.5 ? 'yes' : 'no') : formatValue(value)}`)
+    .join(', ');
+}
+
+/** A value of a regression, to four digits. */
+export function formatValue(value) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return '–';
+  if (value === 0) return '0';
+  const size = Math.abs(value);
+  const text = size >= 1e-3 && size < 1e5 ? String(Number(size.toPrecision(4))) : size.toPrecision(3);
+  return (value < 0 ? '−' : '') + text;
+}
 
 /** The name of a class, or its number. */
 export const className = (classes, which) => {
