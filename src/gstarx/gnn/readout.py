@@ -39,6 +39,13 @@ class NotShareable(RuntimeError):
     """Why the nodes of coalitions cannot share their embeddings, in words for the user."""
 
 
+class UsesBatch(NotShareable):
+    """The model does something with ``batch`` that is not a readout."""
+
+    def __init__(self, operation: Any) -> None:
+        super().__init__(f"the model uses batch for more than a readout ({operation})")
+
+
 class Members:
     """Which states every coalition of a block holds.
 
@@ -118,7 +125,7 @@ class StandIn(Tensor):
         own = next((a for a in args if isinstance(a, StandIn)), None)
         handler = _HANDLERS.get(func)
         if own is None or own.members is None or handler is None:
-            raise NotShareable(f"the model uses batch for more than a readout ({func})")
+            raise UsesBatch(func)
         return handler(own, own.members, func, *args, **(kwargs or {}))
 
 
@@ -134,7 +141,7 @@ def _kept(own: StandIn, members: Members, func: Any, *args: Any, **kwargs: Any) 
     for value in (*args[1:], *kwargs.values()):
         moved = isinstance(value, torch.device | str) and torch.device(value) != own.device
         if moved or (isinstance(value, torch.dtype) and value != own.dtype):
-            raise NotShareable(f"the model uses batch for more than a readout ({func})")
+            raise UsesBatch(func)
     return own
 
 
@@ -174,7 +181,7 @@ def _scattered(
 ) -> Tensor:
     """``scatter_add`` and ``scatter_reduce`` over members."""
     if index is not own or isinstance(source, StandIn) or source.shape != own.shape:
-        raise NotShareable(f"the model uses batch for more than a readout ({func})")
+        raise UsesBatch(func)
     result = into if func in _IN_PLACE else into.clone()
     if _reduced(result, dim, source, members, reduce, include_self):
         return result
@@ -200,7 +207,7 @@ def _added(
 ) -> Tensor:
     """``index_add`` over members."""
     if index is not own or index.dim() != 1:
-        raise NotShareable(f"the model uses batch for more than a readout ({func})")
+        raise UsesBatch(func)
     result = into if func in _IN_PLACE else into.clone()
     rows = members.expanded(source, dim)
     return result.index_add_(dim, members.tensors[1], rows, alpha=alpha)

@@ -21,7 +21,13 @@ from gstarx.gnn.batching import coalition_sizes
 from gstarx.gnn.evaluator import Evaluator
 from gstarx.gnn.k_hop import Propagation, grow_hops, watch_propagation
 from gstarx.gnn.payoff import outputs_matrix
-from gstarx.gnn.readout import Members, NotShareable, StandIn, rows_for_aggregations
+from gstarx.gnn.readout import (
+    Members,
+    NotShareable,
+    StandIn,
+    UsesBatch,
+    rows_for_aggregations,
+)
 from gstarx.gnn.self_check import SelfCheck, difference, rounding, size_of
 from gstarx.gnn.signature import call_model, submodules
 from gstarx.gnn.states import ALL_BITS, Block, StateRules, StateTable
@@ -44,6 +50,8 @@ _MEMBERS_PER_STATE = 64
 _MOST_NODES = 4096
 #: Coalitions of the first block, and of all later ones together, that also go the ordinary way.
 _COMPARED = 32
+#: A model that cannot share shows it at once: so many coalitions, and so many of them compared.
+_GLANCED, _COMPARED_THERE = 64, 4
 #: Random coalitions that show whether sharing is possible.
 _TRIED = 1024
 #: Players that are some of the nodes only: coalitions turned into nodes at once.
@@ -204,11 +212,13 @@ class SharedPasses:
         """A first block, and outputs that agree with those of the ordinary path."""
         while True:
             try:
-                outputs = self._run(block)
-                self._scale = _spread(outputs), size_of(outputs)
-                self._compare_first(masks[: block.coalitions], outputs, whole)
-            except Exception:
-                if self._rules is None or self._rules.counted:
+                if block.coalitions > _GLANCED:
+                    self._compared(self._block(masks[:_GLANCED]), masks, whole, _COMPARED_THERE)
+                    block = self._block(masks)
+                outputs = self._compared(block, masks, whole, _COMPARED)
+            except Exception as error:
+                assert self._rules is not None
+                if self._rules.counted or isinstance(error, UsesBatch):
                     raise
             else:
                 self._trusted = True
@@ -216,12 +226,17 @@ class SharedPasses:
             self._prepare(counted=True)
             block = self._block(masks)
 
-    def _compare_first(self, rows: Masks, outputs: Tensor, whole: Tensor | None) -> None:
-        """Compare coalitions of many sizes, and the largest one alone."""
+    def _compared(self, block: Block, masks: Masks, whole: Tensor | None, count: int) -> Tensor:
+        """Outputs of a block that agree with those of the ordinary path for some coalitions.
+
+        They are of many sizes, and the largest one is evaluated alone.
+        """
+        rows, outputs = masks[: block.coalitions], self._run(block)
+        self._scale = _spread(outputs), size_of(outputs)
         removal = self._evaluator.removal
         sizes = coalition_sizes(self._evaluator.nodes_of(rows), np.zeros_like(removal.present))
         largest, smallest = int(sizes.argmax()), int(sizes.argmin())
-        some = self._random.permutation(len(rows))[: _COMPARED - 2]
+        some = self._random.permutation(len(rows))[: count - 2]
         some = np.unique(np.append(some, [largest, smallest]))
         # in another order than in the block, and the largest graph in company of none
         some = self._random.permutation(some[some != largest])
@@ -231,6 +246,7 @@ class SharedPasses:
         self._require_same(rows[alone], outputs[alone], known)
         if len(some):
             self._require_same(rows[some], outputs[some])
+        return outputs
 
     def _note(self, rows: Masks, outputs: Tensor, whole: Tensor | None) -> None:
         """Compare what is not finite, and remember a coalition of the block to be compared."""
