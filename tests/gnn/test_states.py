@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gstarx.gnn.cache import WorthCache
-from gstarx.gnn.states import Block, StateRules, StateTable, _coloring, sharing_order
+from gstarx.gnn.sharing_order import proper_coloring, sharing_order
+from gstarx.gnn.states import Block, StateRules, StateTable
 from gstarx.graphs import pack
 
 
@@ -73,7 +74,7 @@ def test_states_are_those_of_the_definition(
 ) -> None:
     edges, kinds, bonds, rows = question
     n = len(kinds)
-    colored = kinds * n + _coloring(edges, n)
+    colored = kinds * n + proper_coloring(edges, n)
     rules = StateRules.of(edges, kinds, bonds, np.full(n, rounds), counted=counted)
     for some, block in blocks(StateTable(rules, room, 10 * room), rows):
         numbers: dict[int, Any] = {}
@@ -103,7 +104,7 @@ def test_states_are_those_of_the_definition(
 @given(questions())
 def test_neighbors_have_different_colors(question: tuple[Any, ...]) -> None:
     edges, kinds, _, _ = question
-    color = _coloring(edges, len(kinds))
+    color = proper_coloring(edges, len(kinds))
     apart = edges[0] != edges[1]
     assert (color[edges[0]] != color[edges[1]])[apart].all()
 

@@ -42,8 +42,8 @@ from gstarx.gnn.self_check import (
     size_of,
 )
 from gstarx.gnn.sharing import SharedPasses, ShareLike, Sharing, check_share
+from gstarx.gnn.sharing_order import sharing_order
 from gstarx.gnn.signature import GraphTensors, Model, Signature, model_device, roles_of
-from gstarx.gnn.states import sharing_order
 from gstarx.graphs import (
     Coalitions,
     CommunicationGraph,

@@ -25,6 +25,7 @@ from gstarx.gnn.readout import NotShareable
 from gstarx.gnn.removal import REMOVALS, Removal, RemovalLike
 from gstarx.gnn.self_check import SelfCheck, require_apart
 from gstarx.gnn.sharing import SharedPasses, ShareLike, Sharing
+from gstarx.gnn.sharing_order import sharing_order
 from gstarx.gnn.signature import (
     GraphTensors,
     Model,
@@ -33,7 +34,6 @@ from gstarx.gnn.signature import (
     model_device,
     roles_of,
 )
-from gstarx.gnn.states import sharing_order
 from gstarx.graphs import Coalitions, Masks, compiled, pack
 
 _FROM_THE_BATCH = frozenset({"edge_index", "batch", "batch_size", "num_nodes", "ptr"})
