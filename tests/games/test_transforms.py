@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from gstarx.games import (
     TableGame,
+    dual,
     random_game,
     restricted_game,
+    self_dual,
     superadditive_cover,
     unanimity_game,
 )
@@ -181,3 +183,52 @@ def test_worths_under_a_cover_are_checked() -> None:
         superadditive_cover(lambda c: np.where(c.all(axis=1), np.inf, 0.0), 2)
     with pytest.raises(TypeError, match=r"a game must be a callable"):
         superadditive_cover([0, 1, 2, 3], 2)  # type: ignore[arg-type]
+
+
+# the dual and the self-dual part
+
+
+@given(st.integers(0, 6), columns, st.data())
+def test_the_dual_and_the_self_dual_part_by_definition(
+    n: int, q: int | None, data: st.DataObject
+) -> None:
+    table = data.draw(worth_tables(n, q=q))
+    game = TableGame(n, table)
+    everything = as_rows(subsets(range(n)), n)
+    masks = np.array([as_integer(nodes) for nodes in subsets(range(n))])
+    others = table[2**n - 1 - masks]
+    if n:
+        np.testing.assert_array_equal(dual(game)(everything), table[-1] - others)
+        expected = (table[masks] + table[-1] - others) / 2
+        np.testing.assert_array_equal(self_dual(game)(everything), expected)
+        np.testing.assert_array_equal(dual(dual(game))(everything), table[masks])
+        np.testing.assert_array_equal(dual(self_dual(game))(everything), expected)
+        np.testing.assert_array_equal(self_dual(dual(game))(everything), expected)
+
+
+@given(st.integers(1, 6), st.data())
+def test_the_empty_coalition_is_never_asked_for_and_no_other_twice(
+    n: int, data: st.DataObject
+) -> None:
+    coalitions = data.draw(coalition_matrices(n))
+    recorder = Recorder(random_game(n, seed=0))
+    self_dual(recorder)(coalitions)
+    (asked,) = recorder.calls
+    needed = {frozenset(range(n)), *as_sets(coalitions), *as_sets(~coalitions)} - {frozenset()}
+    assert len(asked) == len(needed)
+    assert set(as_sets(asked)) == needed
+
+
+def test_a_dual_game_of_many_words_and_bad_input() -> None:
+    game = random_game(150, seed=3)
+    some = np.zeros((1, 150), dtype=np.bool_)
+    some[0, [3, 64, 149]] = True
+    everybody = np.ones((1, 150), dtype=np.bool_)
+    np.testing.assert_array_equal(dual(game)(some), game(everybody) - game(~some))
+    assert dual(game)(some[0]).shape == (1,)
+    with pytest.raises(TypeError, match=r"coalitions must be boolean \(got dtype int"):
+        self_dual(game)(some.astype(np.int64))
+    with pytest.raises(ValueError, match=r"worths must be finite \(got nan for coalition \{1\}"):
+        dual(lambda c: np.where(c.all(axis=1), 0.0, np.nan))(as_rows([{0}], 2))
+    with pytest.raises(TypeError, match=r"a game must be a callable"):
+        dual([0, 1])(as_rows([{0}], 2))  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from gstarx.games.protocol import Game, Worths, evaluate
 from gstarx.games.protocol import describe as describe
 from gstarx.games.protocol import evaluate_masks as evaluate_masks
 from gstarx.games.table import TableGame
-from gstarx.games.transforms import restricted_game, superadditive_cover
+from gstarx.games.transforms import dual, restricted_game, self_dual, superadditive_cover
 
 __all__ = [
     "Game",
@@ -20,10 +20,12 @@ __all__ = [
     "Worths",
     "additive_game",
     "airport_game",
+    "dual",
     "evaluate",
     "glove_game",
     "random_game",
     "restricted_game",
+    "self_dual",
     "superadditive_cover",
     "unanimity_game",
     "voting_game",

@@ -1,4 +1,4 @@
-"""Games derived from games: Myerson's restriction to a graph, and the superadditive cover."""
+"""Games derived from games: restricted to a graph, superadditive, dual and self-dual."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ import numpy as np
 
 from gstarx.games.protocol import Game, Worths, evaluate
 from gstarx.games.table import TableGame
-from gstarx.graphs import Coalitions, CommunicationGraph, as_coalitions, as_size, compiled, unpack
+from gstarx.graphs import (
+    Coalitions,
+    CommunicationGraph,
+    as_coalitions,
+    as_size,
+    compiled,
+    distinct_rows,
+    pack,
+    unpack,
+)
 
 #: The cover costs 3^n; 14 players are five million steps.
 MAX_COVER_PLAYERS = 14
@@ -60,6 +69,65 @@ def superadditive_cover(v: Game, n: int) -> TableGame:
     table = np.concatenate([np.zeros((1, *worths.shape[1:])), worths])
     _cover(table.reshape(2**n, -1))
     return TableGame(n, table)
+
+
+def dual(v: Game) -> Game:
+    """The dual game: a coalition is worth what the others cannot earn without it.
+
+    ``v*(S) = v(N) - v(N - S)``. The dual of the dual is the game itself, and the whole graph is
+    worth the same in both.
+
+    >>> from gstarx.games import unanimity_game
+    >>> either = dual(unanimity_game(2, [0, 1]))
+    >>> either(np.array([[1, 0], [0, 1], [1, 1]], dtype=bool))
+    array([1., 1., 1.])
+    """
+
+    def worth(coalitions: Coalitions) -> Worths:
+        asked = _rows(coalitions)
+        everybody = np.ones((1, asked.shape[1]), dtype=np.bool_)
+        whole, others = _worths(v, everybody, ~asked)
+        return whole - others
+
+    return worth
+
+
+def self_dual(v: Game) -> Game:
+    """The self-dual part of a game, the mean of the game and its dual.
+
+    ``w(S) = (v(S) + v(N) - v(N - S)) / 2``: what a coalition earns and what is lost without it,
+    half each. Each distinct coalition is evaluated once per call.
+
+    >>> from gstarx.games import unanimity_game
+    >>> half = self_dual(unanimity_game(2, [0, 1]))
+    >>> half(np.array([[1, 0], [0, 1], [1, 1]], dtype=bool))
+    array([0.5, 0.5, 1. ])
+    """
+
+    def worth(coalitions: Coalitions) -> Worths:
+        asked = _rows(coalitions)
+        everybody = np.ones((1, asked.shape[1]), dtype=np.bool_)
+        whole, inside, others = _worths(v, everybody, asked, ~asked)
+        both: Worths = (inside + whole - others) / 2
+        return both
+
+    return worth
+
+
+def _rows(coalitions: Coalitions) -> Coalitions:
+    """Boolean coalitions (k, n) of however many players they have."""
+    return as_coalitions(coalitions, np.shape(coalitions)[-1], name="coalitions")
+
+
+def _worths(v: Game, *lists: Coalitions) -> list[Worths]:
+    """Worths of lists of coalitions, each distinct one evaluated once; the empty one is worth 0."""
+    together = np.concatenate(lists)
+    some = np.flatnonzero(together.any(axis=1))
+    first, where = distinct_rows(pack(together[some]))
+    found = evaluate(v, together[some[first]]) if len(first) else np.zeros(0)
+    worths = np.zeros((len(together), *found.shape[1:]))
+    worths[some] = found[where]
+    return np.split(worths, np.cumsum([len(part) for part in lists[:-1]]))
 
 
 @compiled
