@@ -118,4 +118,4 @@ def test_nothing_to_average() -> None:
     with pytest.raises(ValueError, match="the dataset has no graphs to average over"):
         expected_output(build("gcn"), [])
     with pytest.raises(ValueError, match="mode must be one of"):
-        expected_output(build("gcn"), GRAPHS, mode="classification")
+        expected_output(build("gcn"), GRAPHS, mode="clustering")

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from gstarx import datasets, expected_output
-from gstarx.explainers import create, packages
+from gstarx.explainers import create, registry
 from gstarx.metrics import SPARSITIES, evaluate, select_nodes
 from gstarx.models import GCN, load_model, save_model
 from gstarx.runs import (
@@ -310,7 +310,7 @@ def test_another_version_of_captum_is_another_run_of_gradients_alone(
         ]
 
     before = runs_now()
-    monkeypatch.setattr(packages, "version", lambda name: "99.0")
+    monkeypatch.setattr(registry, "version", lambda name: "99.0")
     now = runs_now()
     assert [one == other for one, other in zip(before, now, strict=True)] == [False] * 3 + [True]
 

@@ -40,6 +40,7 @@ def test_all_routes_are_described() -> None:
         "/api/v1/jobs/{job}/events": ["get"],
         "/api/v1/run": ["get"],
         "/api/v1/run/rows": ["get"],
+        "/api/v1/run/groups": ["get"],
     }
     for path, kinds in content["paths"].items():
         for kind, operation in kinds.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gstarx.datasets.dataset import GraphDataset, Statistics
 from gstarx.datasets.dataset import label_of as label_of
 from gstarx.datasets.dataset import title_of as title_of
+from gstarx.datasets.graph_files import GRAPH_FILES as GRAPH_FILES
 from gstarx.datasets.molecule_tables import from_table
 from gstarx.datasets.molecules import MOLECULE_FEATURES as MOLECULE_FEATURES
 from gstarx.datasets.molecules import graph_or_reason as graph_or_reason

@@ -19,7 +19,7 @@ from gstarx.datasets.raw_files import archive
 from gstarx.datasets.tables import SUFFIXES as TABLES
 
 #: What graphs are read from; no file is unpickled.
-SUFFIXES = (".pt", ".pth", ".npz", ".safetensors", ".json")
+GRAPH_FILES = (".pt", ".pth", ".npz", ".safetensors", ".json")
 _FIELDS = ("x", "edge_index", "edge_attr", "y", "pos")
 
 
@@ -49,7 +49,7 @@ def read_graphs(path: Path) -> list[Data]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     if path.suffix not in readers:
-        valid = ", ".join((*SUFFIXES, *TABLES))
+        valid = ", ".join((*GRAPH_FILES, *TABLES))
         raise GraphFileError(f"{path}: graphs are read from {valid} (got {path.suffix!r})")
     try:
         check_expanded_size(path)

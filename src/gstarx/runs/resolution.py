@@ -149,7 +149,8 @@ def resolve(
     _check("the dataset " + repr(spec.dataset.title), spec.dataset.digest, dataset.digest)
     network = _load(spec)
     weights_digest = model_digest(network.model)
-    _check(f"the model {network.name}", spec.model.digest, weights_digest)
+    where = spec.model.factory or f"the weights in {spec.model.weights}"
+    _check(where, spec.model.digest, weights_digest)
     if getattr(network.model, "readout", "") is None:
         raise ValueError(
             f"a run explains graphs, but the model in {spec.model.weights} has no readout: it "

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gstarx import datasets
 from gstarx._internal.suggestions import unknown
-from gstarx.datasets import MOLECULE_FEATURES, label_of
-from gstarx.datasets.graph_files import SUFFIXES as GRAPH_FILES
+from gstarx.datasets import GRAPH_FILES, MOLECULE_FEATURES, label_of
 from gstarx.metrics import Reference, reference_of
 from gstarx.registry import DATASETS, DatasetSource
 from gstarx.web.memory import MEMORY_LIMIT
