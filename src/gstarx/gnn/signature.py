@@ -22,6 +22,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from gstarx.gnn.batching import UnionBatch
+from gstarx.gnn.shared_rows import GatheredRows, SharedRows, gathered_now
 
 Model = Callable[..., Any]
 _DATA_NAMES = frozenset({"data", "batch", "graph", "g", "inputs"})
@@ -259,6 +260,7 @@ class GraphTensors:
             value = data[key]
             fields[role][key] = value.to(device) if isinstance(value, Tensor) else value
         self.node, self.edge, self.rest = fields["node"], fields["edge"], fields["rest"]
+        self._rows = {key: SharedRows(value) for key, value in self.node.items()}
         #: Nodes that some field names.
         self.named: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         if fields["ids"]:
@@ -296,7 +298,7 @@ class GraphTensors:
             else value
             for key, value in self.rest.items()
         }
-        fields |= {key: value.index_select(0, at_nodes) for key, value in self.node.items()}
+        fields |= {key: rows.gathered(at_nodes) for key, rows in self._rows.items()}
         fields |= {key: value.index_select(0, at_edges) for key, value in self.edge.items()}
         return fields | {"edge_index": edge_index, "batch_size": count, "num_nodes": len(nodes)}
 
@@ -314,8 +316,23 @@ def call_model(
     """Call the model with fields by name.
 
     ``ptr`` says where the graphs of a batch begin. Where it is given, nodes belong to more than
-    one graph, and a batch cannot be taken apart.
+    one graph, and a batch cannot be taken apart. A model that fails on rows that are gathered late,
+    as it may where it leaves torch, is called again with ordinary tensors.
     """
+    late = [value for value in fields.values() if isinstance(value, GatheredRows)]
+    try:
+        return gathered_now(_called(model, signature, fields, ptr))
+    except Exception:
+        if not late:
+            raise
+    plain = {key: gathered_now(value) for key, value in fields.items()}
+    output = _called(model, signature, plain, ptr)
+    for value in late:
+        value.shared.usable = False
+    return output
+
+
+def _called(model: Model, signature: Signature, fields: dict[str, Any], ptr: Tensor | None) -> Any:
     apart = ptr is None
     if signature.takes_data or "ptr" in (*signature.positional, *signature.keywords):
         if ptr is None:
