@@ -62,7 +62,7 @@ class GatheredRows(Tensor):
     """Some rows of a :class:`SharedRows`, gathered when they are needed."""
 
     shared: SharedRows
-    index: Tensor
+    places: Tensor
     _rows: Tensor | None
 
     @staticmethod
@@ -75,13 +75,13 @@ class GatheredRows(Tensor):
         return made
 
     def __init__(self, shared: SharedRows, index: Tensor) -> None:
-        self.shared, self.index, self._rows = shared, index, None
+        self.shared, self.places, self._rows = shared, index, None
 
     @property
     def gathered(self) -> Tensor:
         """The rows as an ordinary tensor, always the same one: it may be changed in place."""
         if self._rows is None:
-            self._rows = self.shared.rows.index_select(0, self.index)
+            self._rows = self.shared.rows.index_select(0, self.places)
         return self._rows
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
@@ -123,7 +123,7 @@ def _by_row(own: GatheredRows, func: Any, args: Any, kwargs: Any) -> Any:
     made = own.shared.apply(func, tuple(args[:at]), tuple(args[at + 1 :]))
     if made is None:
         return None
-    rows = GatheredRows(made[0], own.index)
+    rows = GatheredRows(made[0], own.places)
     return rows if len(made) == 1 else (rows, *made[1:])
 
 
@@ -166,11 +166,13 @@ def _selected(own: GatheredRows, func: Any, args: Any, kwargs: Any) -> Any:
     if args[0] is not own or args[1] % own.dim() != 0 or kwargs:
         return None
     index: Tensor = args[2]
-    return own.shared.rows.index_select(0, own.index.index_select(0, index))
+    return own.shared.rows.index_select(0, own.places.index_select(0, index))
 
 
-_POINTWISE = ("relu", "sigmoid", "tanh", "elu", "leaky_relu", "gelu", "silu", "celu", "hardtanh")
-_POINTWISE += ("softplus", "neg", "exp", "abs", "sqrt", "clamp", "hardswish", "mish", "selu")
+_POINTWISE = (
+    "relu", "sigmoid", "tanh", "elu", "leaky_relu", "gelu", "silu", "celu", "hardtanh", "softplus",
+    "neg", "exp", "abs", "sqrt", "clamp", "hardswish", "mish", "selu",
+)  # fmt: skip
 _WITH_CONSTANT = ("add", "sub", "mul", "div")
 Handler = Callable[[GatheredRows, Any, Any, Any], Any]
 _HANDLERS: dict[Any, Handler] = {
