@@ -14,12 +14,14 @@ from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.explanation import Attribution, Explanation
 from gstarx.explainers.settings import ValueSettings
 from gstarx.gnn import (
+    BaselineLike,
     GNNGame,
     ModelTask,
     PayoffLike,
     RemovalLike,
     ShareLike,
     TargetLike,
+    check_baseline,
     check_share,
     restored,
 )
@@ -36,7 +38,7 @@ class GStarX(NodeExplainer):
     Parameters
     ----------
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
-    presence
+    presence, two_sided
         As in :class:`gstarx.explainers.ValueSettings`.
     payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share
         As in :class:`gstarx.GNNGame`.
@@ -84,8 +86,9 @@ class GStarX(NodeExplainer):
         tau: float = 0.01,
         superadditive: bool = False,
         presence: float = 0.5,
+        two_sided: bool = False,
         payoff: PayoffLike = "auto",
-        baseline: Any = None,
+        baseline: BaselineLike = None,
         removal: RemovalLike = "remove",
         num_hops: int | None = None,
         batch_nodes: int | None = None,
@@ -107,10 +110,11 @@ class GStarX(NodeExplainer):
             tau=tau,
             superadditive=superadditive,
             presence=presence,
+            two_sided=two_sided,
         )
         self.game_options = {
             "payoff": payoff,
-            "baseline": baseline,
+            "baseline": check_baseline(baseline),
             "removal": removal,
             "num_hops": num_hops,
             "batch_nodes": batch_nodes,
@@ -125,7 +129,7 @@ class GStarX(NodeExplainer):
     def as_published(
         cls,
         *,
-        baseline: Any = None,
+        baseline: BaselineLike = None,
         max_sample_size: int = 10,
         num_samples: int | None = None,
         sampling: str = "random",
@@ -190,7 +194,8 @@ class GStarX(NodeExplainer):
                     error.__notes__.pop()
                 raise
             everybody = np.ones((1, game.n), dtype=np.bool_)
-            worths = game(np.concatenate([everybody, game.graph.component_coalitions]))
+            played = settings.played(game)
+            worths = played(np.concatenate([everybody, game.graph.component_coalitions]))
         columns = game.payoff.columns
         # a custom payoff may return several numbers, which become the targets
         games = len(game.payoff.baseline)
@@ -212,6 +217,7 @@ class GStarX(NodeExplainer):
                 "baseline": list(game.payoff.baseline),
                 "baseline_source": game.payoff.baseline_source,
                 "value": settings.value,
+                "two_sided": settings.two_sided,
                 "converged": allocation.converged,
                 "residual": allocation.residual,
                 "batch_nodes": game.batch_nodes,
@@ -241,8 +247,9 @@ def explain(
     tau: float = 0.01,
     superadditive: bool = False,
     presence: float = 0.5,
+    two_sided: bool = False,
     payoff: PayoffLike = "auto",
-    baseline: Any = None,
+    baseline: BaselineLike = None,
     removal: RemovalLike = "remove",
     num_hops: int | None = None,
     batch_nodes: int | None = None,
@@ -270,7 +277,7 @@ def explain(
     keywords
         Names of the fields to pass to the model by keyword, as in :class:`gstarx.GNNGame`.
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
-    presence
+    presence, two_sided
         Which value and how to compute it, as in :class:`gstarx.explainers.ValueSettings`.
     payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share
         The game, as in :class:`gstarx.GNNGame`.
@@ -305,6 +312,7 @@ def explain(
         tau=tau,
         superadditive=superadditive,
         presence=presence,
+        two_sided=two_sided,
         payoff=payoff,
         baseline=baseline,
         removal=removal,

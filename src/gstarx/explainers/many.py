@@ -18,6 +18,7 @@ from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.gstarx import GStarX
 from gstarx.explainers.seeds import graph_generator
 from gstarx.gnn import (
+    BaselineLike,
     GNNGame,
     ManyGraphs,
     ModelTask,
@@ -65,8 +66,9 @@ def explain_many(
     tau: float = 0.01,
     superadditive: bool = False,
     presence: float = 0.5,
+    two_sided: bool = False,
     payoff: PayoffLike = "auto",
-    baseline: Any = None,
+    baseline: BaselineLike = None,
     removal: RemovalLike = "remove",
     num_hops: int | None = None,
     batch_nodes: int | None = None,
@@ -93,7 +95,7 @@ def explain_many(
     target, mode, task_level, return_type, index, keywords
         As for :func:`explain`.
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
-    presence
+    presence, two_sided
         As for :func:`explain`.
     payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share, edge_mask
         As for :func:`explain`.
@@ -118,6 +120,7 @@ def explain_many(
         tau=tau,
         superadditive=superadditive,
         presence=presence,
+        two_sided=two_sided,
         payoff=payoff,
         baseline=baseline,
         removal=removal,
