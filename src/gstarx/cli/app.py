@@ -104,15 +104,15 @@ def _settings(
 
 def _defaults_of(command: Any, defaults: dict[str, Any]) -> dict[str, Any]:
     """The defaults of a command, or for a group those of each of its commands by name."""
-    below = getattr(command, "commands", None)
-    if below is not None:
-        return {name: _defaults_of(each, defaults) for name, each in below.items()}
-    known = {parameter.name: parameter for parameter in command.params}
+    subcommands = getattr(command, "commands", None)
+    if subcommands is not None:
+        return {name: _defaults_of(each, defaults) for name, each in subcommands.items()}
+    parameters = {parameter.name: parameter for parameter in command.params}
     return {
         # where a command takes several explainers, the settings name one of the list
-        name: [value] if name == "explainer" and known[name].multiple else value
+        name: [value] if name == "explainer" and parameters[name].multiple else value
         for name, value in defaults.items()
-        if name in known
+        if name in parameters
     }
 
 
@@ -126,4 +126,4 @@ def _message(error: Exception) -> str:
     expected = isinstance(error, CommandError | OSError | ValueError | ImportError)
     if str(error) and (expected or type(error).__module__.startswith("gstarx")):
         return message
-    return f"{type(error).__name__}: {message}; see where with gstarx --traceback ..."
+    return f"{type(error).__name__}: {message}; for the traceback use gstarx --traceback ..."

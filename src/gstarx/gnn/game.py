@@ -27,6 +27,7 @@ from gstarx.gnn.baseline import (
 from gstarx.gnn.batching import coalition_sizes
 from gstarx.gnn.cache import WorthCache
 from gstarx.gnn.evaluator import Evaluator, default_batch_nodes
+from gstarx.gnn.fields import GraphTensors, roles_of
 from gstarx.gnn.k_hop import watch_propagation
 from gstarx.gnn.model_state import masked_layers, untouched
 from gstarx.gnn.model_task import ModelTask
@@ -50,7 +51,7 @@ from gstarx.gnn.self_check import (
 )
 from gstarx.gnn.sharing import SharedPasses, ShareLike, Sharing, check_share
 from gstarx.gnn.sharing_order import sharing_order
-from gstarx.gnn.signature import GraphTensors, Model, Signature, model_device, roles_of
+from gstarx.gnn.signature import Model, Signature, model_device
 from gstarx.graphs import (
     Coalitions,
     CommunicationGraph,

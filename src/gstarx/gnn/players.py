@@ -17,10 +17,11 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from gstarx.gnn.evaluator import Change, Evaluator
+from gstarx.gnn.fields import Roles
 from gstarx.gnn.k_hop import Propagation, grow_hops, induced, watch_propagation
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.self_check import difference, refuse_random, rounding, size_of
-from gstarx.gnn.signature import Model, Roles
+from gstarx.gnn.signature import Model
 from gstarx.graphs import as_size, pack
 
 TASK_LEVELS = ("graph", "node", "edge")

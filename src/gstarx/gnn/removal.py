@@ -21,7 +21,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from gstarx.gnn.batching import UnionBatch
-from gstarx.gnn.signature import GraphTensors
+from gstarx.gnn.fields import GraphTensors, edges_moved
 from gstarx.graphs import Masks, pack, unpack
 
 REMOVALS = ("remove", "split", "zero_filling")
@@ -99,19 +99,28 @@ class Removal:
         fields = {key: value for key, value in union if key != "ptr"}
         # numbers and words are passed as they are, not as a tensor or list of them
         fields |= {key: value for key, value in graphs[0] if not isinstance(value, Tensor)}
+        # PyG adds numbers of edges to these only where the class of the data says so
+        before = np.cumsum([0, *(graph.edge_index.shape[1] for graph in graphs)]).tolist()
+        for key in self.tensors.edge_ids:
+            moved = [graph[key] + first for graph, first in zip(graphs, before, strict=False)]
+            fields[key] = torch.cat(moved, dim=-1).to(self.tensors.device)
         return fields | {"batch_size": len(graphs), "num_nodes": int(sizes.sum())}, places
 
     def _left(self, inside: NDArray[np.bool_]) -> Data:
         """What the user's function leaves of the graph, less the edges of absent anchors."""
         assert self.function is not None
-        kept = inside.copy()
-        kept[self.anchors] = True
-        left = self.function(self.data, torch.from_numpy(kept))
+        nodes = inside.copy()
+        nodes[self.anchors] = True
+        left = self.function(self.data, torch.from_numpy(nodes))
         if not isinstance(left, Data):
             raise TypeError(f"a removal must return a Data object (got {type(left).__name__})")
         absent = torch.from_numpy(self.anchors[~inside[self.anchors]]).to(left.edge_index.device)
         if len(absent):
-            left = left.edge_subgraph(~torch.isin(left.edge_index, absent).any(dim=0))
+            kept = ~torch.isin(left.edge_index, absent).any(dim=0)
+            named = {key: edges_moved(key, left[key].cpu(), kept) for key in self.tensors.edge_ids}
+            left = left.edge_subgraph(kept)
+            for key, edges in named.items():
+                left[key] = edges
         return left
 
 

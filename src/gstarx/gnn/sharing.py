@@ -370,6 +370,14 @@ def _reason_against(evaluator: Evaluator) -> str:
         signature.takes_data or any(name in wanted for name in removal.tensors.ids)
     ):
         return "the model takes a field that names nodes"
+    # what has a default is left out, and outputs are compared as always
+    if removal.tensors.edge_ids and (
+        signature.takes_data
+        or any(
+            name in wanted and name not in signature.optional for name in removal.tensors.edge_ids
+        )
+    ):
+        return "the model takes a field that names edges"
     if removal.tensors.num_nodes > _MOST_NODES:
         return f"the graph has more than {_MOST_NODES:,} nodes"
     if any(

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from gstarx._internal.atomic_write import written_aside
+from gstarx._internal.atomic_write import atomic_path
 from gstarx.datasets import GraphDataset
 from gstarx.explainers import options_for, packages_of, versions_of
 from gstarx.gnn import SINGLETONS, expected_output
@@ -218,7 +218,7 @@ def trained_explainer(resolved: ResolvedRun, directory: Path, aside: Path) -> Pa
             set_aside(path, aside, str(error))
     graphs = [on_device(graph, resolved.spec.device) for graph in resolved.dataset.split("train")]
     explainer.fit(resolved.model, graphs, seed=resolved.spec.seed)
-    with written_aside(path) as unfinished:
+    with atomic_path(path) as unfinished:
         explainer.save(unfinished)
     return path
 

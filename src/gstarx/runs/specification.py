@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from gstarx import datasets, explainers
-from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.atomic_write import write_atomically
 from gstarx._internal.suggestions import unknown
 from gstarx.explainers import options_of
 from gstarx.metrics import SPARSITIES
@@ -368,7 +368,7 @@ def write_spec(spec: RunSpec, path: str | os.PathLike[str]) -> None:
         text = json.dumps(content, indent=2) + "\n"
     else:
         text = _as_toml(content)
-    write_whole(path, text.encode())
+    write_atomically(path, text.encode())
 
 
 def _checked(path: str | os.PathLike[str]) -> Path:
