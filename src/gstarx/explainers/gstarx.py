@@ -112,7 +112,7 @@ class GStarX(NodeExplainer):
             presence=presence,
             two_sided=two_sided,
         )
-        self.game_options = {
+        self.game_options: dict[str, Any] = {
             "payoff": payoff,
             "baseline": check_baseline(baseline),
             "removal": removal,
