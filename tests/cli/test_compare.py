@@ -103,6 +103,8 @@ def test_a_report_shows_what_runs_have_found() -> None:
             assert shown["explainer"] not in rows
             continue
         assert rows[shown["explainer"]]["fidelity"] == pytest.approx(mean)
-    assert "leave out the options for them" in refused("report", "nitro", "0", "--store", "here", code=2)
+    assert "leave out the options for them" in refused(
+        "report", "nitro", "0", "--store", "here", code=2
+    )
     gstarx("evaluate", "motifs", "-e", "single_node", "--limit", "1", "--no-references", *short)
     assert "differ in their dataset: motifs, nitro" in refused("report", "--store", "here")
