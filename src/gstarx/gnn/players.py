@@ -353,14 +353,14 @@ def _anchors(data: Data, task_level: str, index: int | Tensor | None) -> NDArray
     if task_level == "edge" and not isinstance(pairs, Tensor):
         raise ValueError("task_level='edge' needs data.edge_label_index of shape (2, K)")
     count = int(data.num_nodes or 0) if task_level == "node" else int(pairs.shape[1])
-    chosen = _one_index(index, task_level, count)
+    chosen = one_index(index, task_level, count)
     if task_level == "node":
         return np.array([chosen])
     ends: NDArray[np.int64] = pairs[:, chosen].cpu().numpy().astype(np.int64)
     return ends
 
 
-def _one_index(index: Any, task_level: str, count: int) -> int:
+def one_index(index: Any, task_level: str, count: int) -> int:
     """One position as an integer, or an error that says what came instead."""
     what = "a node" if task_level == "node" else "a column of edge_label_index"
     chosen = as_index(index, f" in 0..{count - 1}, {what}")
