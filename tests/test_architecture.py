@@ -25,6 +25,7 @@ LAYERS = (
     ("datasets",),
     ("drawing",),
     ("explainers",),
+    ("integrations",),
     ("evaluation", "testing"),
     ("report",),
     ("runs",),

@@ -153,6 +153,7 @@ PUBLIC = {
         "names",
         "options_of",
     },
+    "gstarx.integrations": {"chemprop"},
     "gstarx.evaluation": {
         "Evaluated",
         "Pipeline",

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.nn import MessagePassing
 
@@ -29,6 +29,7 @@ from gstarx.gnn import (
     ModelTask,
     Signature,
     UnionBatch,
+    batched,
     call_model,
     choose_columns,
     class_scores,
@@ -165,7 +166,7 @@ class Inputs:
             graphs = [
                 Data(num_nodes=g.num_nodes, **{k: g[k] for k in wanted if k in g}) for g in graphs
             ]
-        batch = Batch.from_data_list(list(graphs)).to(device)
+        batch = batched(graphs).to(device)
         fields = dict(batch.to_dict(), batch=batch.batch, batch_size=len(graphs))
         return cls._of(fields | {"num_nodes": batch.num_nodes}, len(graphs))
 

@@ -35,7 +35,7 @@ _PER_NODE = frozenset({"node_mask", "node_scores"})
 #: Fields of the explanation as a whole, however many entries they happen to have.
 _PER_EXPLANATION = frozenset(
     {"worth", "component_worth", "baseline", "prediction", "target", "index", "explained"}
-    | {"sets", "rewards"}
+    | {"sets", "rewards", "fixed"}
 )
 
 
@@ -122,6 +122,9 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
     sharing
         Of methods that play the game: whether coalitions shared embeddings and how many, or why
         not, a :class:`gstarx.gnn.Sharing`.
+    fixed
+        Of methods that play the game: fields of the whole graph that the model takes, such as
+        descriptors of a molecule, which are the same in every coalition.
     worth, component_worth, baseline
         Of methods that play the game: the worth of the whole graph (what Shapley values sum to),
         the worths of its components (what HN and Myerson values sum to), and what was subtracted.
@@ -405,6 +408,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         if errors is not None and self.exact is False and self.scores.dim() == 1:
             finite = [error for error in errors if error is not None]
             facts.append(f"largest standard error {max(finite, default=math.nan):.2g}")
+        if self.get("fixed"):
+            facts.append(f"{' and '.join(self.fixed)} the same in every coalition")
         caption = escape(", ".join(str(part) for part in facts if part))
         header = "<tr><th>node</th><th>score</th></tr>"
         figure = f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"

@@ -217,6 +217,7 @@ class GStarX(NodeExplainer):
                 "batch_nodes": game.batch_nodes,
                 "check": game.check.as_dict(),
                 "sharing": game.sharing,
+                "fixed": game.fixed,
             },
         )
 

@@ -132,6 +132,8 @@ class GNNGame:
         Nodes per forward pass.
     check
         What the self-check compared and found, a :class:`SelfCheck`.
+    fixed
+        Names of fields of the whole graph that the model takes: the same in every coalition.
     sharing
         Whether coalitions shared embeddings and how many, or why not: a :class:`Sharing`.
     """
@@ -235,6 +237,13 @@ class GNNGame:
     def sharing(self) -> Sharing:
         """Whether coalitions shared embeddings and how many, or why not."""
         return self._learned or self._shared.sharing
+
+    @property
+    def fixed(self) -> list[str]:
+        """Fields of the whole graph that the model takes: the same in every coalition."""
+        signature, rest = self._evaluator.signature, self._evaluator.removal.tensors.rest
+        taken = (*signature.positional, *signature.keywords)
+        return [name for name in taken if isinstance(rest.get(name), Tensor)]
 
     def shares(self) -> bool:
         """Whether coalitions share embeddings and that is worth it, tried on random ones.
