@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gstarx._internal.suggestions import unknown
-from gstarx.drawing import default_kind
 from gstarx.evaluation import summarize
+from gstarx.players import default_kind
 from gstarx.runs import explanation_of
 from gstarx.web.messages import Refused, public_message
 
