@@ -306,3 +306,32 @@ def test_the_model_stays_as_it_was() -> None:
     assert model.training
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name])
+
+
+def test_two_sided_values_and_a_baseline_of_single_players_for_groups_and_edges() -> None:
+    model, data = Network(), small_graph()
+    alone = explain(model, data, players=[[i] for i in range(5)], two_sided=True, target=1)
+    by_node = explain(model, data, two_sided=True, target=1)
+    np.testing.assert_allclose(alone.scores, by_node.scores, atol=1e-12)
+    centered = explain(model, data, players=SETS, baseline="singletons", target=1)
+    nodes = [probability(model, 1, with_nodes(data, nodes)) for nodes in SETS]
+    assert centered.baseline[0] == pytest.approx(np.mean(nodes))
+    total = centered.node_scores.sum() + centered.group_remainder.sum()
+    assert float(total) == pytest.approx(float(centered.scores.sum()))
+    edges = explain(model, data, players="edges", two_sided=True, target=1)
+    assert float(edges.scores.sum()) == pytest.approx(float(edges.worth[0]))
+    with pytest.raises(ValueError, match="no other is accepted"):
+        explain(model, data, players="edges", baseline="singletons")
+    with pytest.raises(ValueError, match="two_sided is an option"):
+        explain(model, data, players="edges", value="position", two_sided=True)
+
+
+def test_the_position_value_takes_the_baseline_of_single_nodes() -> None:
+    model, data = Network(), small_graph()
+    options: dict[str, Any] = {"players": "edges", "value": "position", "target": 1}
+    centered = explain(model, data, **options, baseline="singletons")
+    singles = [probability(model, 1, with_nodes(data, [node])) for node in range(5)]
+    known = explain(model, data, **options, baseline=float(np.mean(singles)))
+    np.testing.assert_allclose(centered.scores, known.scores, atol=1e-12)
+    np.testing.assert_allclose(centered.node_scores, known.node_scores, atol=1e-12)
+    assert centered.baseline == pytest.approx(known.baseline)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from gstarx._internal.quoting import shortened
+from gstarx._version import __version__
 from gstarx.cli import (
     compare_command,
     datasets_command,
@@ -21,10 +25,12 @@ from gstarx.cli import (
     serve_command,
     summarize_command,
     train_command,
-    version_command,
 )
-from gstarx.cli.console import CommandError, note
-from gstarx.cli.options import examples, help_of
+from gstarx.cli.console import CommandError, note, out, print_json, table
+from gstarx.cli.options import AsJson, examples, help_of
+
+#: Packages whose versions can change a number or a picture.
+_PACKAGES = ("torch", "torch_geometric", "numpy", "numba", "rdkit", "spacy", "transformers", "ray")
 
 
 class _Commands(TyperGroup):
@@ -62,6 +68,27 @@ app = typer.Typer(
 )
 
 
+def version(as_json: AsJson = False) -> None:
+    """The versions of GStarX and of the packages it depends on."""
+    versions: dict[str, str | None] = {
+        "gstarx": __version__,
+        "python": platform.python_version(),
+    }
+    for package in _PACKAGES:
+        try:
+            versions[package] = version_of(package)
+        except PackageNotFoundError:
+            versions[package] = None
+    if as_json:
+        print_json(versions)
+        return
+    shown = table("", "", left=2)
+    shown.show_header = False
+    for name, number in versions.items():
+        shown.add_row(name, number or "not installed")
+    out().print(shown)
+
+
 def _add(name: str, command: Callable[..., None], epilog: str) -> None:
     app.command(name, help=help_of(command), epilog=epilog)(command)
 
@@ -74,7 +101,7 @@ _add("report", report_command.report, report_command.EXAMPLES)
 _add("summarize", summarize_command.summarize, summarize_command.EXAMPLES)
 _add("serve", serve_command.serve, serve_command.EXAMPLES)
 _add("train", train_command.train, train_command.EXAMPLES)
-_add("version", version_command.version, version_command.EXAMPLES)
+_add("version", version, examples("gstarx version", "gstarx version --json"))
 app.add_typer(datasets_command.app, name="datasets")
 app.add_typer(runs_command.app, name="runs")
 

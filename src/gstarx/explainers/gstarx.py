@@ -17,12 +17,14 @@ from gstarx.explainers.explanation import Attribution, Explanation
 from gstarx.explainers.settings import ValueSettings
 from gstarx.explainers.two_level import two_level_scores
 from gstarx.gnn import (
+    BaselineLike,
     GNNGame,
     ModelTask,
     PayoffLike,
     RemovalLike,
     ShareLike,
     TargetLike,
+    check_baseline,
     check_share,
     restored,
 )
@@ -42,7 +44,7 @@ class GStarX(NodeExplainer):
     Parameters
     ----------
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
-    presence
+    presence, two_sided
         As in :class:`gstarx.explainers.ValueSettings`.
     players, directed, rest, feature_groups, reference, draws, communication
         Who plays, as in :class:`gstarx.GNNGame`.
@@ -92,6 +94,7 @@ class GStarX(NodeExplainer):
         tau: float = 0.01,
         superadditive: bool = False,
         presence: float = 0.5,
+        two_sided: bool = False,
         players: PlayersLike = "nodes",
         directed: bool = False,
         rest: str = "players",
@@ -100,7 +103,7 @@ class GStarX(NodeExplainer):
         draws: int = 16,
         communication: CommunicationGraph | None = None,
         payoff: PayoffLike = "auto",
-        baseline: Any = None,
+        baseline: BaselineLike = None,
         removal: RemovalLike = "remove",
         num_hops: int | None = None,
         batch_nodes: int | None = None,
@@ -122,6 +125,7 @@ class GStarX(NodeExplainer):
             tau=tau,
             superadditive=superadditive,
             presence=presence,
+            two_sided=two_sided,
         )
         kind = as_players(
             players,
@@ -133,11 +137,11 @@ class GStarX(NodeExplainer):
         )
         if value == "position":
             kind = _linking(kind)
-        self.game_options = {
+        self.game_options: dict[str, Any] = {
             "players": kind,
             "communication": communication,
             "payoff": payoff,
-            "baseline": baseline,
+            "baseline": check_baseline(baseline),
             "removal": removal,
             "num_hops": num_hops,
             "batch_nodes": batch_nodes,
@@ -152,7 +156,7 @@ class GStarX(NodeExplainer):
     def as_published(
         cls,
         *,
-        baseline: Any = None,
+        baseline: BaselineLike = None,
         max_sample_size: int = 10,
         num_samples: int | None = None,
         sampling: str = "random",
@@ -237,7 +241,9 @@ class GStarX(NodeExplainer):
                 raise
             details = self._node_details(game, allocation, singles)
             everybody = np.ones((1, game.n), dtype=np.bool_)
-            worths = game(np.concatenate([everybody, game.graph.component_coalitions]))
+            worths = settings.played(game)(
+                np.concatenate([everybody, game.graph.component_coalitions])
+            )
         columns = game.payoff.columns
         # a custom payoff may return several numbers, which become the targets
         games = len(game.payoff.baseline)
@@ -259,6 +265,7 @@ class GStarX(NodeExplainer):
                 "baseline": list(game.payoff.baseline),
                 "baseline_source": game.payoff.baseline_source,
                 "value": self.settings.value,
+                "two_sided": settings.two_sided,
                 "converged": allocation.converged,
                 "residual": allocation.residual,
                 "batch_nodes": game.batch_nodes,
@@ -340,6 +347,7 @@ def explain(
     tau: float = 0.01,
     superadditive: bool = False,
     presence: float = 0.5,
+    two_sided: bool = False,
     players: PlayersLike = "nodes",
     directed: bool = False,
     rest: str = "players",
@@ -348,7 +356,7 @@ def explain(
     draws: int = 16,
     communication: CommunicationGraph | None = None,
     payoff: PayoffLike = "auto",
-    baseline: Any = None,
+    baseline: BaselineLike = None,
     removal: RemovalLike = "remove",
     num_hops: int | None = None,
     batch_nodes: int | None = None,
@@ -378,7 +386,7 @@ def explain(
     keywords
         Names of the fields to pass to the model by keyword, as in :class:`gstarx.GNNGame`.
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
-    presence
+    presence, two_sided
         Which value and how to compute it, as in :class:`gstarx.explainers.ValueSettings`.
     players, directed, rest, feature_groups, reference, draws, communication
         Who plays: nodes, groups of nodes, edges or features, as in :class:`gstarx.GNNGame`.
@@ -415,6 +423,7 @@ def explain(
         tau=tau,
         superadditive=superadditive,
         presence=presence,
+        two_sided=two_sided,
         players=players,
         directed=directed,
         rest=rest,

@@ -59,7 +59,8 @@ def _cost(
         return float("inf")
     else:
         with_player = game.graph.connected_coalitions().sum(axis=0).tolist()
-    return float(sum(2.0 ** len(n) * k for n, k in zip(members, with_player, strict=True)))
+    sides = 2 if settings.two_sided else 1
+    return sides * float(sum(2.0 ** len(n) * k for n, k in zip(members, with_player, strict=True)))
 
 
 def _restricted(
