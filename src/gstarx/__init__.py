@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gstarx import integrations as integrations
     from gstarx import metrics as metrics
     from gstarx import models as models
+    from gstarx import players as players
     from gstarx import report as report
     from gstarx import runs as runs
     from gstarx import values as values
@@ -57,6 +58,7 @@ _PACKAGES = frozenset(
         "integrations",
         "metrics",
         "models",
+        "players",
         "report",
         "runs",
         "values",

@@ -164,7 +164,7 @@ def test_extra_features_of_atoms_and_bonds_are_read() -> None:
     assert model.needs == ("74 numbers of an atom and 15 of a bond",)
     graph = chemprop.graph(PARACETAMOL, atom_features=rows(11, 2), bond_features=rows(11, 1))
     assert explain(model, graph, mode="regression").scores.shape == (11,)
-    with pytest.raises(ValueError, match="reads 74 numbers of an atom and 15 of a bond .got 72"):
+    with pytest.raises(ValueError, match=r"reads 74 numbers of an atom and 15 of a bond .got 72"):
         explain(model, chemprop.graph(PARACETAMOL), mode="regression")
 
 
@@ -228,7 +228,7 @@ def test_the_order_of_atoms_is_that_of_the_molecule() -> None:
     shuffled = Chem.RenumberAtoms(molecule, [10, 0, 9, 1, 8, 2, 7, 3, 6, 4, 5])
     with pytest.raises(ValueError, match="renumber them"):
         chemprop.graph(shuffled)
-    with pytest.raises(TypeError, match="a SMILES or a Mol of RDKit .got int"):
+    with pytest.raises(TypeError, match=r"a SMILES or a Mol of RDKit .got int"):
         chemprop.graph(3)
 
 
@@ -327,7 +327,7 @@ def test_a_checkpoint_of_version_1_is_refused_with_the_way_to_convert_it(tmp_pat
     path = tmp_path / "old.pt"
     args = argparse.Namespace(hidden_size=300, dataset_type="regression")
     torch.save({"args": args, "state_dict": {"encoder.encoder.0.W_i.weight": torch.ones(2)}}, path)
-    with pytest.raises(ValueError, match="checkpoint of Chemprop 1.*chemprop convert -i old.pt"):
+    with pytest.raises(ValueError, match=r"checkpoint of Chemprop 1.*chemprop convert -i old.pt"):
         chemprop.load(path)
     assert "Chemprop 1" in refused("explain", "--smiles", "CCO", "--weights", path)
     torch.save({"args": args, "state_dict": {}, "scaler": np.float64(3.0)}, path)
@@ -425,9 +425,9 @@ def test_models_of_something_else_are_refused() -> None:
     several = MulticomponentMPNN(
         blocks, layers.MeanAggregation(), layers.RegressionFFN(input_dim=8)
     )
-    with pytest.raises(TypeError, match="of one molecule .*a model of several molecules"):
+    with pytest.raises(TypeError, match=r"of one molecule .*a model of several molecules"):
         chemprop.wrap(several)
-    with pytest.raises(TypeError, match="of one molecule .got Linear"):
+    with pytest.raises(TypeError, match=r"of one molecule .got Linear"):
         chemprop.wrap(torch.nn.Linear(2, 2))
     with pytest.raises(ValueError, match="return_type must be 'raw' or 'probs'"):
         chemprop.wrap(network(), return_type="logits")
@@ -460,7 +460,7 @@ def test_what_a_smiles_does_not_give_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("smiles", ["", "C1CC", "CN(C)(C)C"])
 def test_molecules_that_rdkit_refuses_are_refused_with_its_reason(smiles: str) -> None:
-    with pytest.raises(ValueError, match="no SMILES|unclosed ring|valence"):
+    with pytest.raises(ValueError, match=r"no SMILES|unclosed ring|valence"):
         chemprop.graph(smiles)
     with pytest.raises(ValueError, match="features must be one of 'v2'"):
         chemprop.graph("CCO", features="v3")

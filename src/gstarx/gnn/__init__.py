@@ -1,5 +1,8 @@
 """A graph neural network as a cooperative game on nodes, evaluated in batches."""
 
+from gstarx.gnn.baseline import SINGLETONS as SINGLETONS
+from gstarx.gnn.baseline import BaselineLike as BaselineLike
+from gstarx.gnn.baseline import check_baseline as check_baseline
 from gstarx.gnn.baseline import expected_output
 from gstarx.gnn.baseline import graph_outputs as graph_outputs
 from gstarx.gnn.batching import UnionBatch as UnionBatch
@@ -24,6 +27,7 @@ from gstarx.gnn.payoff import choose_columns as choose_columns
 from gstarx.gnn.payoff import class_scores as class_scores
 from gstarx.gnn.payoff import looks_like_probabilities as looks_like_probabilities
 from gstarx.gnn.payoff import outputs_matrix as outputs_matrix
+from gstarx.gnn.player_sets import PlayerSet as PlayerSet
 from gstarx.gnn.players import check_data as check_data
 from gstarx.gnn.removal import RemovalLike as RemovalLike
 from gstarx.gnn.self_check import BatchMixing as BatchMixing

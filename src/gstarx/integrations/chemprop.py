@@ -292,7 +292,7 @@ def _aggregated(aggregation: Any, hidden: Tensor, batch: Tensor) -> Tensor:
     if kind is nn_.SumAggregation:
         return summed(hidden)
     if kind is nn_.NormAggregation:
-        return summed(hidden) / aggregation.norm
+        return summed(hidden) / float(aggregation.norm)
     if kind is nn_.MeanAggregation:
         return summed(hidden) / torch.bincount(batch, minlength=graphs)[:, None]
     if kind is nn_.AttentiveAggregation:

@@ -152,8 +152,9 @@ def load_weights(path: Path, **options: Any) -> LoadedNetwork:
         )
     if path.suffix != ".pth":
         raise ModelSourceError(
-            f"weights alone must be a .safetensors of 'gstarx train', a published .pth, or a .pt or "
-            f".ckpt of Chemprop (got {path}): with your own model say --model module:factory as well"
+            f"weights alone must be a .safetensors of 'gstarx train', a published .pth, or a .pt "
+            f"or .ckpt of Chemprop (got {path}): with your own model say --model module:factory as "
+            "well"
         )
     published = load_published_checkpoint(path, **options)
     facts = {"network": type(published).__name__, "weights": digest(published)[:16]}
