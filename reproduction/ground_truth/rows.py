@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx._internal.atomic_write import written_aside
+from gstarx._internal.atomic_write import atomic_path
 from gstarx.metrics import attribution_auroc, attribution_tau
 from reproduction.ground_truth import FOLDER
 from reproduction.methods import Method
@@ -68,8 +68,8 @@ class TruthRows:
         ]
         table = pa.Table.from_pylist([*kept, *rows], schema=SCHEMA)
         self.table = table.sort_by([("method", "ascending"), ("graph", "ascending")])
-        with written_aside(self.path) as aside:
-            pq.write_table(self.table, aside, compression="zstd", compression_level=19)
+        with atomic_path(self.path) as temporary:
+            pq.write_table(self.table, temporary, compression="zstd", compression_level=19)
 
 
 def new_row(method: Method, row: Mapping[str, Any], graph: Data) -> dict[str, Any]:

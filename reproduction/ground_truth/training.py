@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch_geometric.data import Batch, Data
 
 from gstarx import datasets
-from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.atomic_write import write_atomically
 from gstarx.datasets import GraphDataset
 from gstarx.models import GAT, GCN, GIN, Network, TrainingSettings, save_model, train
 from reproduction import checked
@@ -59,7 +59,7 @@ def train_networks(only: Sequence[str] = (), *, to: Path = WEIGHTS, folder: Path
         }
         known = read_training(folder) | {name: note}
         text = json.dumps(known, indent=1, sort_keys=True) + "\n"
-        write_whole(folder / "training.json", text.encode())
+        write_atomically(folder / "training.json", text.encode())
         print(f"{name}: {scores['test']}, epoch {epoch}, {note['cpu_seconds']} s", flush=True)
 
 
@@ -75,7 +75,7 @@ def _trained(dataset: GraphDataset, network: str, path: Path) -> tuple[dict[str,
     if network == "edge":
         model, scores, epoch = _train_edge_network(dataset)
         tensors = {name: t.contiguous() for name, t in model.state_dict().items()}
-        write_whole(path, to_bytes(tensors))
+        write_atomically(path, to_bytes(tensors))
         return scores, epoch
     settings = TrainingSettings(
         _RATES[network], batch_size=_BATCH, epochs=EPOCHS[dataset.name], patience=None

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from gstarx._internal.atomic_write import written_aside
+from gstarx._internal.atomic_write import atomic_path
 from gstarx.datasets.dataset import GraphDataset
 from gstarx.datasets.raw_files import archive
 
@@ -147,7 +147,7 @@ def save_attribution(path: str | os.PathLike[str], dataset: Sequence[Data]) -> N
         train = [*splits.get("train", ()), *splits.get("val", ())]
         arrays |= {"train": np.array(train, np.int32)}
         arrays |= {"test": np.array(splits.get("test", ()), np.int32)}
-    with written_aside(Path(path)) as aside, open(aside, "wb") as file:
+    with atomic_path(Path(path)) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, **arrays)
 
 

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.explain.config import MaskType
 
-from gstarx.explainers.base import NodeExplainer, Seed
+from gstarx.explainers.base import NodeExplainer, Seed, log
 from gstarx.explainers.explanation import Attribution, Explanation
 from gstarx.explainers.settings import ValueSettings
 from gstarx.gnn import (
+    BaselineLike,
     GNNGame,
     ModelTask,
     PayoffLike,
     RemovalLike,
     ShareLike,
     TargetLike,
+    check_baseline,
     check_share,
     restored,
 )
+from gstarx.graphs import CommunicationGraph
+from gstarx.players import Edges, Features, PlayersLike, as_players
 from gstarx.values import SubgraphPlan
 
 
@@ -36,8 +41,10 @@ class GStarX(NodeExplainer):
     Parameters
     ----------
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
-    presence
+    presence, two_sided
         As in :class:`gstarx.explainers.ValueSettings`.
+    players, directed, rest, feature_groups, reference, draws, communication
+        Who plays, as in :class:`gstarx.GNNGame`.
     payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share
         As in :class:`gstarx.GNNGame`.
     seed
@@ -84,8 +91,16 @@ class GStarX(NodeExplainer):
         tau: float = 0.01,
         superadditive: bool = False,
         presence: float = 0.5,
+        two_sided: bool = False,
+        players: PlayersLike = "nodes",
+        directed: bool = False,
+        rest: str = "players",
+        feature_groups: Mapping[str, Sequence[int]] | None = None,
+        reference: Any = "zero",
+        draws: int = 16,
+        communication: CommunicationGraph | None = None,
         payoff: PayoffLike = "auto",
-        baseline: Any = None,
+        baseline: BaselineLike = None,
         removal: RemovalLike = "remove",
         num_hops: int | None = None,
         batch_nodes: int | None = None,
@@ -107,10 +122,21 @@ class GStarX(NodeExplainer):
             tau=tau,
             superadditive=superadditive,
             presence=presence,
+            two_sided=two_sided,
         )
-        self.game_options = {
+        kind = as_players(
+            players,
+            directed=directed,
+            rest=rest,
+            feature_groups=feature_groups,
+            reference=reference,
+            draws=draws,
+        )
+        self.game_options: dict[str, Any] = {
+            "players": kind,
+            "communication": communication,
             "payoff": payoff,
-            "baseline": baseline,
+            "baseline": check_baseline(baseline),
             "removal": removal,
             "num_hops": num_hops,
             "batch_nodes": batch_nodes,
@@ -125,7 +151,7 @@ class GStarX(NodeExplainer):
     def as_published(
         cls,
         *,
-        baseline: Any = None,
+        baseline: BaselineLike = None,
         max_sample_size: int = 10,
         num_samples: int | None = None,
         sampling: str = "random",
@@ -170,6 +196,21 @@ class GStarX(NodeExplainer):
             progress=progress,
         )
 
+    def supports(self) -> bool:
+        """Whether PyG's settings are supported; logs the reason if not."""
+        players, config = self.game_options["players"], self.explainer_config
+        masks = config.node_mask_type, config.edge_mask_type
+        if isinstance(players, Edges) and masks != (None, MaskType.object):
+            log.error("players='edges' needs edge_mask_type='object' and node_mask_type=None")
+            return False
+        if isinstance(players, Features) and masks != (MaskType.common_attributes, None):
+            log.error(
+                "players='features' needs node_mask_type='common_attributes' and "
+                "edge_mask_type=None"
+            )
+            return False
+        return isinstance(players, Edges | Features) or super().supports()
+
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """Scores of the players of the game that the model plays on the graph."""
         with restored(model):
@@ -190,7 +231,8 @@ class GStarX(NodeExplainer):
                     error.__notes__.pop()
                 raise
             everybody = np.ones((1, game.n), dtype=np.bool_)
-            worths = game(np.concatenate([everybody, game.graph.component_coalitions]))
+            played = settings.played(game)
+            worths = played(np.concatenate([everybody, game.graph.component_coalitions]))
         columns = game.payoff.columns
         # a custom payoff may return several numbers, which become the targets
         games = len(game.payoff.baseline)
@@ -199,7 +241,7 @@ class GStarX(NodeExplainer):
         return Attribution(
             allocation.values.reshape(shape),
             allocation.std_error.reshape(shape),
-            players=game.nodes,
+            players=game.players,
             target=list(columns if len(columns) == games else range(games)),
             prediction=game.model_output,
             exact=allocation.exact,
@@ -212,6 +254,7 @@ class GStarX(NodeExplainer):
                 "baseline": list(game.payoff.baseline),
                 "baseline_source": game.payoff.baseline_source,
                 "value": settings.value,
+                "two_sided": settings.two_sided,
                 "converged": allocation.converged,
                 "residual": allocation.residual,
                 "batch_nodes": game.batch_nodes,
@@ -241,8 +284,16 @@ def explain(
     tau: float = 0.01,
     superadditive: bool = False,
     presence: float = 0.5,
+    two_sided: bool = False,
+    players: PlayersLike = "nodes",
+    directed: bool = False,
+    rest: str = "players",
+    feature_groups: Mapping[str, Sequence[int]] | None = None,
+    reference: Any = "zero",
+    draws: int = 16,
+    communication: CommunicationGraph | None = None,
     payoff: PayoffLike = "auto",
-    baseline: Any = None,
+    baseline: BaselineLike = None,
     removal: RemovalLike = "remove",
     num_hops: int | None = None,
     batch_nodes: int | None = None,
@@ -253,7 +304,9 @@ def explain(
     seed: Seed = None,
     progress: bool = False,
 ) -> Explanation:
-    """Explain one prediction: which nodes of this graph made the model decide as it did.
+    """Explain one prediction: what of this graph made the model decide as it did.
+
+    Scores are those of nodes, unless ``players`` says otherwise.
 
     Parameters
     ----------
@@ -270,8 +323,10 @@ def explain(
     keywords
         Names of the fields to pass to the model by keyword, as in :class:`gstarx.GNNGame`.
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
-    presence
+    presence, two_sided
         Which value and how to compute it, as in :class:`gstarx.explainers.ValueSettings`.
+    players, directed, rest, feature_groups, reference, draws, communication
+        Who plays: nodes, groups of nodes, edges or features, as in :class:`gstarx.GNNGame`.
     payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share
         The game, as in :class:`gstarx.GNNGame`.
     edge_mask
@@ -284,7 +339,7 @@ def explain(
     Returns
     -------
     Explanation
-        With ``scores`` of the nodes, their standard errors, and the fields of the graph.
+        With ``scores`` of the players, their standard errors, and the fields of the graph.
 
     Examples
     --------
@@ -305,6 +360,14 @@ def explain(
         tau=tau,
         superadditive=superadditive,
         presence=presence,
+        two_sided=two_sided,
+        players=players,
+        directed=directed,
+        rest=rest,
+        feature_groups=feature_groups,
+        reference=reference,
+        draws=draws,
+        communication=communication,
         payoff=payoff,
         baseline=baseline,
         removal=removal,

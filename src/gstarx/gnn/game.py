@@ -1,25 +1,33 @@
-"""A graph neural network as a game played by the nodes of one graph (section 4.3 of the paper)."""
+"""A graph neural network as a game played on one graph (section 4.3 of the paper)."""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 from tqdm import tqdm
 
 from gstarx.games import Worths, describe
+from gstarx.gnn.baseline import (
+    SINGLETONS,
+    BaselineLike,
+    check_baseline,
+    given_baseline,
+    singleton_mean,
+)
 from gstarx.gnn.batching import coalition_sizes
 from gstarx.gnn.cache import WorthCache
 from gstarx.gnn.evaluator import Evaluator, default_batch_nodes
+from gstarx.gnn.fields import GraphTensors, roles_of
 from gstarx.gnn.k_hop import watch_propagation
 from gstarx.gnn.model_state import masked_layers, untouched
 from gstarx.gnn.model_task import ModelTask
@@ -30,9 +38,10 @@ from gstarx.gnn.payoff import (
     looks_like_probabilities,
     resolve_payoff,
 )
+from gstarx.gnn.player_sets import PlayerSet, player_set
 from gstarx.gnn.players import check_data, choose_players
 from gstarx.gnn.readout import NotShareable
-from gstarx.gnn.removal import RemovalLike, resolve_removal
+from gstarx.gnn.removal import RemovalLike, removal_of, resolve_removal
 from gstarx.gnn.self_check import (
     BatchMixing,
     SelfCheck,
@@ -43,7 +52,7 @@ from gstarx.gnn.self_check import (
 )
 from gstarx.gnn.sharing import SharedPasses, ShareLike, Sharing, check_share
 from gstarx.gnn.sharing_order import sharing_order
-from gstarx.gnn.signature import GraphTensors, Model, Signature, model_device, roles_of
+from gstarx.gnn.signature import Model, Signature, model_device
 from gstarx.graphs import (
     Coalitions,
     CommunicationGraph,
@@ -53,14 +62,16 @@ from gstarx.graphs import (
     unpack,
     words_for,
 )
+from gstarx.players import PlayersLike, as_players
 
 log = logging.getLogger("gstarx")
 
 
 class GNNGame:
-    """The game that a model plays on the nodes of one graph.
+    """The game that a model plays on one graph.
 
-    The worth of a coalition of nodes is what the model says of the graph when only they are there.
+    The worth of a coalition is what the model says of the graph when only its players are there.
+    Players are the nodes, unless ``players`` says otherwise: groups of nodes, edges or features.
     Call the game with boolean coalitions (k, n) to get worths (k,), or (k, q) for several targets.
 
     Parameters
@@ -80,13 +91,36 @@ class GNNGame:
         ``"auto"`` (``"norm_prob"`` for classifiers, the raw output less the baseline for
         regression), ``"norm_prob"`` (probability less baseline, the paper's), ``"prob"``,
         ``"log_prob"``, ``"raw"``, a :class:`Contrast` of two classes, or a function of the outputs.
+    players
+        Who plays: ``"nodes"``; groups of nodes, as sets, a mapping from names to sets, a label per
+        node, :class:`gstarx.players.Groups`, the name of a maker such as ``"brics"``, or a function
+        of the graph; ``"edges"``; ``"features"``, the columns of ``x``, or ``"edge_features"``.
+    directed
+        For edges: every direction is a player of its own. By default both leave together.
+    rest
+        For groups: nodes in no group are ``"players"`` of their own, or always ``"present"``.
+    feature_groups
+        For features: names of groups and their columns, which are present or absent together;
+        columns in no group are players of their own.
+    reference
+        For features: what absent columns are replaced by, ``"zero"``, ``"mean"`` (over the rows of
+        this graph), a row of values, or graphs or rows to draw from.
+    draws
+        For features: rows drawn from reference data for every node; payoffs are averaged.
+    communication
+        Who communicates with whom, a :class:`gstarx.CommunicationGraph` of the players. By default
+        nodes along edges, groups where an edge joins them, edges where they share a node, and
+        features all with all.
     baseline
-        What is subtracted from the payoff: a number, or one per class such as
-        :func:`gstarx.expected_output` computes. By default the uniform probability for
-        ``"norm_prob"``, the output of the isolated target for node and edge tasks, else nothing.
+        What is subtracted from the payoff: a number, one per class such as
+        :func:`gstarx.expected_output` computes, or ``"singletons"``, the mean payoff of single
+        players on this graph (for node and edge tasks, together with the target), which are
+        evaluated and counted. By default the uniform probability for ``"norm_prob"``, the output
+        of the isolated target for node and edge tasks, else nothing.
+        For edges and features it is the output with no player present, and no other is accepted.
     removal
-        ``"remove"``, ``"split"``, ``"zero_filling"``, or a function from the graph and a coalition
-        to the graph that is left.
+        How nodes are taken away: ``"remove"``, ``"split"``, ``"zero_filling"``, or a function from
+        the graph and a coalition to the graph that is left.
     index
         The node, or the column of ``edge_label_index``, for node and edge tasks.
     num_hops
@@ -98,6 +132,7 @@ class GNNGame:
         coalition goes through the model on its own.
     fallback
         Worth of coalitions on which the model raises or returns NaN. Without one, that is an error.
+        Single players among them do not count for ``baseline="singletons"``.
     keywords
         Names of the fields to pass to the model by keyword, instead of those its signature names.
         Needed where a signature with ``*args`` or ``**kwargs`` leaves it open.
@@ -117,8 +152,10 @@ class GNNGame:
     ----------
     graph
         The communication structure of the players.
+    players
+        The players, a :class:`gstarx.gnn.PlayerSet`.
     nodes
-        Node of ``data`` behind every player.
+        Node of ``data`` behind every player, if players are nodes.
     num_nodes
         Number of nodes of ``data``.
     prediction
@@ -144,8 +181,15 @@ class GNNGame:
         mode: str = "multiclass_classification",
         task_level: str = "graph",
         return_type: str = "raw",
+        players: PlayersLike = "nodes",
+        directed: bool = False,
+        rest: str = "players",
+        feature_groups: Mapping[str, Sequence[int]] | None = None,
+        reference: Any = "zero",
+        draws: int = 16,
+        communication: CommunicationGraph | None = None,
         payoff: PayoffLike = "auto",
-        baseline: float | ArrayLike | Tensor | None = None,
+        baseline: BaselineLike = None,
         removal: RemovalLike = "remove",
         index: int | Tensor | None = None,
         num_hops: int | None = None,
@@ -159,6 +203,17 @@ class GNNGame:
         if not callable(model):
             raise TypeError(f"model must be callable (got {type(model).__name__})")
         data = check_data(data)
+        kind = as_players(
+            players,
+            directed=directed,
+            rest=rest,
+            feature_groups=feature_groups,
+            reference=reference,
+            draws=draws,
+        )
+        everyone = player_set(data, kind, communication)
+        if not everyone.of_nodes:
+            _refuse_node_options(everyone, removal, baseline)
         # the index is checked against the graph by whoever finds the players
         task = ModelTask(mode, task_level, return_type, target)
         task_level = task.task_level
@@ -171,30 +226,35 @@ class GNNGame:
         self.task_level = task_level
         self.num_nodes = int(data.num_nodes or 0)
         self._show = False
-        self._task, self._payoff, self._baseline = task, payoff, baseline
+        self._task, self._payoff, self._baseline = task, payoff, check_baseline(baseline)
         self._settled: tuple[Tensor, Payoff] | None = None
+        #: The payoff with the mean of single players as its baseline, once it is known.
+        self._centered: Payoff | None = None
 
         def evaluator(
-            part: Data, anchors: NDArray[np.int64], players: NDArray[np.int64]
+            part: Data, anchors: NDArray[np.int64], player_of: NDArray[np.int64]
         ) -> Evaluator:
             tensors = GraphTensors(part, device, roles)
             return Evaluator(
                 model,
                 signature,
-                resolve_removal(removal, part, tensors, anchors),
+                resolve_removal(removal, part, tensors, anchors)
+                if everyone.of_nodes
+                else removal_of(everyone.spec, part, tensors, anchors),
                 task_level=task_level,
                 batch_nodes=self.batch_nodes,
-                players=players,
+                player_of=player_of,
             )
 
         if masked_layers(model):
             log.warning("the model carries edge masks of another explainer: they are set aside")
-        chosen = choose_players(model, data, task_level, index, num_hops, roles, evaluator)
-        self._evaluator, self.nodes = chosen.evaluator, chosen.nodes
+        chosen = choose_players(
+            model, data, task_level, index, num_hops, roles, evaluator, everyone
+        )
+        self._evaluator, self.players = chosen.evaluator, chosen.players
         self._node_outputs = chosen.node_outputs
         self.data = self._evaluator.removal.data
-        self.n = len(self.nodes)
-        self.graph = self._communication()
+        self.n = len(self.players)
         self._cache = WorthCache(words_for(self.n))
         self.check = SelfCheck(enabled=check)
         self._shared = SharedPasses(self._evaluator, check_share(share), self.check)
@@ -217,13 +277,17 @@ class GNNGame:
         """The game of a task; ``options`` are those of the class that the task does not say."""
         return cls(model, data, lazy=lazy, **options, **vars(task))
 
-    def _communication(self) -> CommunicationGraph:
-        """Who can talk to whom: the edges of the graph between players."""
-        place = np.full(self._evaluator.removal.tensors.num_nodes, -1)
-        place[self._evaluator.players] = np.arange(self.n)
-        ends = place[self._evaluator.removal.tensors.edge_index]
-        between = ends[:, (ends >= 0).all(axis=0)]
-        return CommunicationGraph.from_edge_index(torch.from_numpy(between), self.n)
+    @property
+    def graph(self) -> CommunicationGraph:
+        """The communication structure of the players."""
+        return self.players.graph
+
+    @property
+    def nodes(self) -> NDArray[np.int64]:
+        """Node of ``data`` behind every player."""
+        if self.players.kind != "nodes":
+            raise AttributeError(f"the players of this game are {self.players.kind}, not nodes")
+        return self.players.ids
 
     @property
     def evaluations(self) -> int:
@@ -241,7 +305,8 @@ class GNNGame:
         Nothing of them is kept.
         """
         with untouched(self.model):
-            return self._shared.try_out(self.settle()[0][None])
+            self.settle()
+            return self._shared.try_out(self._everybody_output())
 
     @property
     def settled(self) -> bool:
@@ -264,7 +329,22 @@ class GNNGame:
     @property
     def payoff(self) -> Payoff:
         """The payoff in force, with its columns and baseline."""
-        return self.settle()[1]
+        payoff = self.settle()[1]
+        if not self.baseline_from_singletons or not self.n:
+            return payoff
+        if self._centered is None:
+            baseline = singleton_mean(self._scores(self._singletons()))
+            self._centered = replace(payoff, baseline=baseline)
+            self._answered |= self._batches > 0
+        return self._centered
+
+    @property
+    def baseline_from_singletons(self) -> bool:
+        """Whether single players are evaluated because the baseline is their mean."""
+        return isinstance(self._baseline, str)
+
+    def _singletons(self) -> Masks:
+        return pack(np.eye(self.n, dtype=np.bool_))
 
     @property
     def single(self) -> bool:
@@ -281,6 +361,24 @@ class GNNGame:
         asked = as_coalitions(coalitions, self.n, name="coalitions")
         some = asked.any(axis=1)
         masks = pack(asked[some])
+        if self.baseline_from_singletons and self._centered is None:
+            # in the same passes
+            scores = self._scores(np.concatenate([masks, self._singletons()]))[: len(masks)]
+        else:
+            scores = self._scores(masks)
+        worths = np.zeros((len(asked), self._games()))
+        if len(masks):
+            worths[some] = scores - np.array(self.payoff.baseline)
+            if self.fallback is not None:
+                worths[np.isnan(worths)] = float(self.fallback)
+        self._answered |= self._batches > 0
+        return worths[:, 0] if self.single else worths
+
+    def _scores(self, masks: Masks) -> NDArray[np.float64]:
+        """Payoffs (k, q) of packed coalitions before the baseline; ``nan`` where the model fails.
+
+        Those that are not known yet go through the model.
+        """
         rows = self._cache.rows_of(masks)
         known, top = self._cache.count, int(rows.max(initial=-1)) + 1
         if top > known:
@@ -291,11 +389,7 @@ class GNNGame:
                 # whatever stopped us, Ctrl-C included: what was evaluated stays, the rest goes
                 if self._cache.count < top:
                     self._cache.forget_unknown()
-        self._answered |= self._batches > 0
-        worths = np.zeros((len(asked), self._games()))
-        if len(rows):
-            worths[some] = self._cache.worths(rows)
-        return worths[:, 0] if self.single else worths
+        return self._cache.worths(rows)
 
     def learn(
         self,
@@ -312,10 +406,10 @@ class GNNGame:
         compared with those of the same graphs alone, and ``sharing`` whether embeddings were shared
         in them, counted over all graphs.
         """
-        worths = self.settle(outputs[:1])[1].worths(outputs)
-        if np.isfinite(worths).all():
+        scores = self.settle(outputs[:1])[1].scores_array(outputs)
+        if np.isfinite(scores).all():
             self._cache.rows_of(pack(coalitions))
-            self._cache.add(worths)
+            self._cache.add(scores)
             self.check.comparisons += compared
             self._learned = sharing
 
@@ -326,6 +420,8 @@ class GNNGame:
                 with untouched(self.model), watch_propagation(self.model) as seen:
                     whole = self._evaluator.outputs(self._evaluator.everybody)
                 self._shared.propagation = seen
+                # everybody is the full graph in every draw
+                whole = whole[:, : whole.shape[1] // self._evaluator.removal.draws]
             task = self._task
             payoff = resolve_payoff(
                 self._payoff,
@@ -344,13 +440,14 @@ class GNNGame:
                     stacklevel=3,
                 )
             payoff = self._with_baseline(payoff, self._baseline, whole)
+            payoff = replace(payoff, draws=self._evaluator.removal.draws)
             with torch.inference_mode(False):
                 # so that it is a tensor like any other
                 self._settled = whole[0].clone(), payoff
         return self._settled
 
     def _games(self) -> int:
-        return len(self.payoff.baseline)
+        return len(self.settle()[1].baseline)
 
     @contextmanager
     def progress(self, show: bool = True) -> Iterator[None]:
@@ -379,10 +476,10 @@ class GNNGame:
         """Worths of coalitions that share embeddings; none of them where they cannot."""
         masks = self._cache.masks(known, top)
         try:
-            for outputs in self._shared.outputs(masks, self.prediction[None]):
+            for outputs in self._shared.outputs(masks, self._everybody_output()):
                 self._batches += not self._batches
                 rows = self._cache.masks(self._cache.count, self._cache.count + len(outputs))
-                self._cache.add(self._worths(rows, outputs))
+                self._cache.add(self._coalition_scores(rows, outputs))
                 if isinstance(bar, tqdm):
                     bar.update(len(outputs))
         except NotShareable as error:
@@ -400,49 +497,50 @@ class GNNGame:
         known = self._cache.count
         singly = not self._evaluator.batched or self.batch_nodes == 1
         if self.check.enabled and singly and not self.check.comparisons:
-            self._compare_alone(self._evaluator.everybody, self.prediction[None])
+            self._compare_alone(self._evaluator.everybody, self._everybody_output())
         # in front of the first batch the whole graph, to be compared with itself alone
         first = self.check.enabled and self._evaluator.batched and not self._batches
         asked = np.concatenate([self._evaluator.everybody, masks]) if first else masks
         for batch in self._evaluator.batches(asked):
             rows = asked[batch]
             try:
-                worths = self._batch_worths(rows)
+                scores = self._batch_scores(rows)
             except BatchMixing:
                 self._start_over(known + len(masks))
                 return
-            new = worths[1:] if first and batch.start == 0 else worths
+            new = scores[1:] if first and batch.start == 0 else scores
             self._cache.add(new)
             if isinstance(bar, tqdm):
                 bar.update(len(new))
 
-    def _batch_worths(self, masks: Masks) -> NDArray[np.float64]:
-        """Worths of one batch, compared with those of single coalitions now and then.
+    def _batch_scores(self, masks: Masks) -> NDArray[np.float64]:
+        """Payoffs of one batch, compared with those of single coalitions now and then.
 
         In the first batch of several coalitions, and in the 2nd, 4th, 8th and so on.
         """
         self._batches += len(masks) > 1
         if len(masks) == 1 or not self.check.enabled or self._batches & (self._batches - 1):
-            return self._worths(masks)
+            return self._coalition_scores(masks)
         try:
             outputs = self._outputs(masks)
         except Exception as error:
             return self._one_by_one(masks, error)
         if not self._compared(masks, outputs):
             return self._one_by_one(masks)
-        return self._worths(masks, outputs)
+        return self._coalition_scores(masks, outputs)
 
     def _one_by_one(self, masks: Masks, error: Exception | None = None) -> NDArray[np.float64]:
-        """Worths of the coalitions of a batch that failed as a whole, or is not to be trusted."""
+        """Payoffs of the coalitions of a batch that failed as a whole, or is not to be trusted."""
         before = self._fallbacks
         if error is not None:
             log.info("one by one, because of a batch of %d: %r", len(masks), error)
-        worths = np.concatenate([self._worths(masks[i : i + 1]) for i in range(len(masks))])
+        rows = range(len(masks))
+        scores = np.concatenate([self._coalition_scores(masks[i : i + 1]) for i in rows])
         if error is not None and self._fallbacks == before:
             # nothing is wrong with any of them
             self._evaluator.batched = False
             self.check.one_by_one = f"the model fails on a batch: {error!r}"
-        return worths
+        return scores
 
     def _compared(self, masks: Masks, outputs: Tensor) -> bool:
         """Whether the outputs of a batch are to be trusted, by comparing some of them."""
@@ -450,7 +548,7 @@ class GNNGame:
 
         def again(rows: NDArray[np.int64]) -> Tensor:
             known = len(rows) == 1 and sizes[rows[0]] == self.n
-            return self.prediction[None] if known else self._outputs(masks[rows])
+            return self._everybody_output() if known else self._outputs(masks[rows])
 
         try:
             require_apart(outputs, sizes, again, self.check)
@@ -483,13 +581,14 @@ class GNNGame:
             "the model mixes the graphs of a batch", "one at a time", "batch_nodes=1"
         )
         for mask in self._cache.masks(0, top):
-            self._cache.add(self._worths(mask[None]))
+            self._cache.add(self._coalition_scores(mask[None]))
 
     def _forget_answers(
         self, reason: str, how: str = "the ordinary way", option: str = "share=False"
     ) -> None:
         """Forget all worths, which are not to be trusted; raise if some were given out."""
         self._cache.count = 0
+        self._centered = None
         if self._answered:
             raise BatchMixing(
                 f"{reason}, and this showed only after some worths had been given out. Ask for "
@@ -497,9 +596,12 @@ class GNNGame:
                 "from the start"
             )
 
-    def _worths(self, masks: Masks, outputs: Tensor | None = None) -> NDArray[np.float64]:
+    def _coalition_scores(self, masks: Masks, outputs: Tensor | None = None) -> NDArray[np.float64]:
+        """Payoffs (k, q) before the baseline, ``nan`` where the model fails and may."""
         try:
-            worths = self.payoff.worths(self._outputs(masks) if outputs is None else outputs)
+            scores = self.settle()[1].scores_array(
+                self._outputs(masks) if outputs is None else outputs
+            )
         except Exception as error:
             if len(masks) > 1:
                 # find the one at fault, or give each of the others its own worth
@@ -511,16 +613,16 @@ class GNNGame:
                 )
                 raise
             self._fallbacks += 1
-            return np.full((1, self._games()), float(self.fallback))
-        bad = ~np.isfinite(worths).all(axis=1)
+            return np.full((1, self._games()), np.nan)
+        bad = ~np.isfinite(scores).all(axis=1)
         if bad.any():
             if self.fallback is None:
                 raise ValueError(
                     f"the model's output for coalition {self._describe(masks[bad][0])} gives a "
-                    f"worth of {worths[bad][0].tolist()}; fallback=... gives such coalitions one"
+                    f"worth of {scores[bad][0].tolist()}; fallback=... gives such coalitions one"
                 )
-            worths[bad] = float(self.fallback)
-        return worths
+            scores[bad] = np.nan
+        return scores
 
     def _seem_probabilities(self, whole: Tensor, mode: str) -> bool:
         """Whether outputs look like probabilities, of the whole and, where in doubt, of parts."""
@@ -538,47 +640,78 @@ class GNNGame:
 
     def _outputs(self, masks: Masks) -> Tensor:
         outputs = self._evaluator.outputs(masks)
-        if outputs.shape[1] != len(self.prediction):
+        columns = outputs.shape[1] // self._evaluator.removal.draws
+        if columns != len(self.prediction):
             raise ValueError(
                 f"the model must return {len(self.prediction)} columns, as for the whole graph "
-                f"(got {outputs.shape[1]})"
+                f"(got {columns})"
             )
         return outputs
 
-    def _describe(self, mask: NDArray[np.uint64]) -> str:
-        inside = np.zeros(int(self.nodes.max(initial=-1)) + 1, dtype=np.bool_)
-        inside[self.nodes[unpack(mask[None], self.n)[0]]] = True
-        return describe(inside)
+    def _everybody_output(self) -> Tensor:
+        """The output for everybody, as the evaluator returns it."""
+        return self.prediction.repeat(self._evaluator.removal.draws)[None]
 
-    def _with_baseline(
-        self, payoff: Payoff, baseline: float | ArrayLike | Tensor | None, whole: Tensor
-    ) -> Payoff:
+    def _describe(self, mask: NDArray[np.uint64]) -> str:
+        inside = unpack(mask[None], self.n)[0]
+        if self.players.kind != "nodes":
+            return self.players.describe(inside)
+        nodes = np.zeros(int(self.nodes.max(initial=-1)) + 1, dtype=np.bool_)
+        nodes[self.nodes[inside]] = True
+        return describe(nodes)
+
+    def _with_baseline(self, payoff: Payoff, baseline: BaselineLike, whole: Tensor) -> Payoff:
         """The payoff with the baseline that was given, or the default one."""
         function = payoff.function is not None
         games = payoff.scores(whole).shape[1] if function else len(payoff.columns)
+        if isinstance(baseline, str):
+            # what it is shows when the single players have been evaluated
+            return replace(payoff, baseline=(0.0,) * games, baseline_source=SINGLETONS)
         if baseline is not None:
             return replace(
                 payoff,
-                baseline=_given_baseline(payoff, baseline, whole, games),
+                baseline=given_baseline(payoff, baseline, whole, games),
                 baseline_source="given",
             )
+        if self.players.some_always_present:
+            source = "no player present"
+            return replace(payoff, baseline=self._without_players(payoff), baseline_source=source)
         if payoff.name == "norm_prob" and self.task_level == "graph":
             classes = 2 if payoff.mode == "binary_classification" else whole.shape[1]
             log.info("no baseline given: using the uniform probability 1/%d", classes)
             uniform = (1 / classes,) * games
             return replace(payoff, baseline=uniform, baseline_source="uniform")
         if self.task_level != "graph" and payoff.name in ("norm_prob", "raw"):
-            nobody = pack(np.zeros((1, self.n), dtype=np.bool_))
-            with untouched(self.model):
-                alone = payoff.scores(self._evaluator.outputs(nobody))[0]
-            found = tuple(float(score) for score in alone)
-            return replace(payoff, baseline=found, baseline_source="isolated target")
+            source = "isolated target"
+            return replace(payoff, baseline=self._without_players(payoff), baseline_source=source)
         return replace(payoff, baseline=(0.0,) * games)
+
+    def _without_players(self, payoff: Payoff) -> tuple[float, ...]:
+        """Scores of the output with no player present."""
+        nobody = pack(np.zeros((1, self.n), dtype=np.bool_))
+        with untouched(self.model):
+            outputs = self._evaluator.outputs(nobody)
+        alone = replace(payoff, draws=self._evaluator.removal.draws).scores(outputs)[0]
+        return tuple(float(score) for score in alone)
 
     def __repr__(self) -> str:
         return (
             f"GNNGame({self.n} players, payoff={self.payoff.name!r}, "
             f"columns={list(self.payoff.columns)}, {self.evaluations:,} evaluations)"
+        )
+
+
+def _refuse_node_options(players: PlayerSet, removal: Any, baseline: Any) -> None:
+    """Raise where a game of edges or features is given options of a game of nodes."""
+    if removal != "remove":
+        raise ValueError(
+            f"removal says how nodes are taken away, and the players are {players.kind} "
+            f"(got removal={removal!r})"
+        )
+    if baseline is not None and players.without_baseline:
+        raise ValueError(
+            f"for players={players.kind!r} the baseline is the output with no player present, and "
+            f"no other is accepted (got baseline={baseline!r})"
         )
 
 
@@ -591,28 +724,3 @@ def _checked_batch_nodes(batch_nodes: int | None, model: Model, device: torch.de
     if batch_nodes < 1:
         raise ValueError(f"batch_nodes must be at least 1 (got {batch_nodes})")
     return int(batch_nodes)
-
-
-def _given_baseline(
-    payoff: Payoff, baseline: float | ArrayLike | Tensor, whole: Tensor, games: int
-) -> tuple[float, ...]:
-    """The baseline of every game: one number for all, or picked from one per class."""
-    if isinstance(baseline, Tensor):
-        baseline = baseline.detach().cpu().numpy()
-    numbers = np.asarray(baseline, dtype=np.float64).reshape(-1)
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"baseline must be finite (got {numbers.tolist()})")
-    if len(numbers) == 1:
-        return (float(numbers[0]),) * games
-    classes = games if payoff.function is not None else payoff.classes(whole)
-    if len(numbers) != classes:
-        raise ValueError(
-            f"baseline must be one number or one for each of {classes} classes "
-            f"(got {len(numbers)} numbers)"
-        )
-    if payoff.function is not None:
-        return tuple(numbers.tolist())
-    chosen = numbers[list(payoff.columns)]
-    if payoff.against is not None:
-        chosen = chosen - numbers[payoff.against]
-    return tuple(chosen.tolist())

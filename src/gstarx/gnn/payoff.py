@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -179,6 +180,8 @@ class Payoff:
         What is subtracted from each of them.
     baseline_source
         Where the baseline came from, in words.
+    draws
+        How many outputs of a row are behind each other: scores are averaged over them.
     """
 
     name: str
@@ -189,6 +192,7 @@ class Payoff:
     against: int | None = None
     baseline: tuple[float, ...] = (0.0,)
     baseline_source: str = "none"
+    draws: int = 1
 
     @property
     def kind(self) -> str:
@@ -203,7 +207,11 @@ class Payoff:
         return 2 if single else outputs.shape[1]
 
     def scores(self, outputs: Tensor) -> Tensor:
-        """Worths (rows, games) before the baseline is taken off."""
+        """Payoffs (rows, games) before the baseline is taken off."""
+        if self.draws > 1:
+            one_draw = replace(self, draws=1)
+            rows = one_draw.scores(outputs.reshape(len(outputs) * self.draws, -1))
+            return rows.reshape(len(outputs), self.draws, -1).mean(dim=1)
         if self.function is not None:
             found = self.function(outputs)
             shape = getattr(found, "shape", None)
@@ -217,10 +225,9 @@ class Payoff:
         chosen = scores[:, list(self.columns)]
         return chosen - scores[:, [self.against]] if self.against is not None else chosen
 
-    def worths(self, outputs: Tensor) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-        """Worths (rows, games)."""
-        scores = self.scores(outputs).double().cpu().numpy()
-        return np.asarray(scores - np.array(self.baseline), dtype=np.float64)
+    def scores_array(self, outputs: Tensor) -> NDArray[np.float64]:
+        """The scores as an array of their own, in double precision."""
+        return np.array(self.scores(outputs).double().cpu().numpy())
 
 
 def resolve_payoff(
