@@ -136,14 +136,14 @@ def _explain(setup: str, method: Method, folder: Path, workers: int | None, whol
     store = folder / "work" / setup
     for first in range(0, len(todo), _AT_A_TIME):
         batch, start = todo[first : first + _AT_A_TIME], time.process_time()
-        baseline = _mean_output(setup) if method.baseline == "train" else None
+        baseline = _mean_output(setup) if method.baseline == "train" else method.baseline
         spec = runs.RunSpec(
             dataset=task,
             model=model_spec(setup),
             explainer={"name": method.explainer, "options": method.options},
             split="test",
             graphs=tuple(batch),
-            baseline=None if "baseline" in method.options else baseline,
+            baseline=baseline,
             target=1 if dataset.task == "classification" else None,
         )
         report = runs.run(spec, store, workers=workers, progress=False, dataset=dataset)

@@ -19,8 +19,8 @@ PUBLISHED = {
 }
 
 
-def _value(name: str, value: str, **options: Any) -> Method:
-    return Method(name, "gstarx", {"value": value, "budget": BUDGET, **options}, "ours")
+def _value(name: str, value: str, baseline: str = "train", **options: Any) -> Method:
+    return Method(name, "gstarx", {"value": value, "budget": BUDGET, **options}, "ours", baseline)
 
 
 _GRADIENTS = (
@@ -44,10 +44,10 @@ _SAMPLED = (
 )
 #: Values of games whose constant is what single nodes are worth, and of both sides of a coalition.
 _IMPROVED = (
-    _value("HN, singletons", "hn", baseline="singletons"),
-    _value("HN, two-sided, singletons", "hn", baseline="singletons", two_sided=True),
-    _value("Myerson, singletons", "myerson", baseline="singletons"),
-    _value("Myerson, two-sided, singletons", "myerson", baseline="singletons", two_sided=True),
+    _value("HN, singletons", "hn", "singletons"),
+    _value("HN, two-sided, singletons", "hn", "singletons", two_sided=True),
+    _value("Myerson, singletons", "myerson", "singletons"),
+    _value("Myerson, two-sided, singletons", "myerson", "singletons", two_sided=True),
 )
 _SLOW = (
     Method("GNNExplainer", "gnnexplainer", {"epochs": 200}, "compared", None, slow=True),

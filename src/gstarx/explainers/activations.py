@@ -179,9 +179,7 @@ class GradCAM(NodeExplainer):
             row = 0 if explained.index is None else int(explained.index)
             column = 0 if task.mode == "regression" else explained.column
             embeddings = recorder.layers if self.layers == "all" else recorder.layers[-1:]
-            slopes: Any = torch.autograd.grad(
-                outputs[row, column], embeddings, allow_unused=True
-            )
+            slopes: Any = torch.autograd.grad(outputs[row, column], embeddings, allow_unused=True)
             maps = [
                 torch.zeros(len(one)) if slope is None else (one * slope.mean(dim=0)).sum(dim=1)
                 for one, slope in zip(embeddings, slopes, strict=True)
