@@ -559,7 +559,7 @@ DATASETS = {
         DatasetSpec(
             "crippen",
             "Crippen",
-            "1,127 molecules with known contributions of atoms: logP",
+            "1,127 molecules with known truths: what do atoms add to logP?",
             "gstarx.datasets.attribution:load_crippen",
         ),
         DatasetSpec(
