@@ -13,7 +13,16 @@ from gstarx.metrics.faithfulness import (
     random_selections,
     sparsity,
 )
-from gstarx.metrics.ground_truth import auroc, edge_auroc, iou, precision, precision_at_k, recall
+from gstarx.metrics.ground_truth import (
+    attribution_auroc,
+    attribution_tau,
+    auroc,
+    edge_auroc,
+    iou,
+    precision,
+    precision_at_k,
+    recall,
+)
 from gstarx.metrics.labels import LabelFidelity, characterization_score, label_fidelity
 from gstarx.metrics.optimum import (
     BestSelection,
@@ -64,6 +73,8 @@ __all__ = [
     "RefinedSelection",
     "RobustFidelity",
     "Stability",
+    "attribution_auroc",
+    "attribution_tau",
     "auroc",
     "average",
     "best_selection",
