@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.atomic_write import write_atomically
 from gstarx.gnn import expected_output
 from reproduction import RESULTS, checked
 from reproduction.methods import METHODS, STAGES, Method
@@ -110,7 +110,7 @@ def _note_training(results: Path, setup: Setup, method: Method, seconds: float) 
     known = training_seconds(results)
     known.setdefault(setup.name, {}).setdefault(method.name, round(seconds, 1))
     text = json.dumps(known, indent=1, sort_keys=True) + "\n"
-    write_whole(results / "training_seconds.json", text.encode())
+    write_atomically(results / "training_seconds.json", text.encode())
 
 
 def training_seconds(results: Path) -> dict[str, dict[str, float]]:

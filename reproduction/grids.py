@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.atomic_write import write_atomically
 
 Cell = str | float | int | None
 
@@ -46,7 +46,7 @@ class Grid:
     def write(self, folder: Path) -> None:
         """Write the CSV file of that name."""
         (folder / "tables").mkdir(parents=True, exist_ok=True)
-        write_whole(folder / "tables" / f"{self.name}.csv", self.csv().encode())
+        write_atomically(folder / "tables" / f"{self.name}.csv", self.csv().encode())
 
 
 def shown(cell: Cell) -> str:

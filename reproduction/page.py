@@ -8,7 +8,7 @@ from string import Template
 
 import numpy as np
 
-from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.atomic_write import write_atomically
 from gstarx.drawing import plot_curves, plot_intervals
 from reproduction.ablation import changes, equal_evaluations
 from reproduction.faithfulness import (
@@ -90,7 +90,7 @@ def write_page(folder: Path, to: Path) -> Path:
     words |= {"count_ours": str(len(OURS)), "ours": "; ".join(OURS)}
     words |= {"significance": significance(gains), "below": below_share(results, names)}
     template = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
-    write_whole(to, Template(template).substitute(words).encode())
+    write_atomically(to, Template(template).substitute(words).encode())
     return to
 
 

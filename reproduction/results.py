@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gstarx._internal.atomic_write import write_whole, written_aside
+from gstarx._internal.atomic_write import atomic_path, write_atomically
 from gstarx.metrics import Difference, entropy_sparsity, paired_bootstrap, share_of_gap
 from reproduction.methods import METHODS, Method
 from reproduction.setups import Setup
@@ -73,13 +73,13 @@ class RowStore:
         """Record which graphs are explained, so that tables can be made without the data."""
         if any(self.graphs(split) != tuple(own) for split, own in graphs.items()):
             self.listed.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self.listed, (json.dumps(graphs) + "\n").encode())
+            write_atomically(self.listed, (json.dumps(graphs) + "\n").encode())
 
     def note_missing(self, why: str) -> None:
         """Record why nothing can be explained, unless something already is."""
         if self.missing is not None:
             self.listed.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self.listed, (json.dumps({"missing": why}) + "\n").encode())
+            write_atomically(self.listed, (json.dumps({"missing": why}) + "\n").encode())
 
     def done(self, method: Method, split: str) -> set[int]:
         """Graphs that the method with its current settings has explained."""
@@ -112,7 +112,7 @@ class RowStore:
         self.table = pa.concat_tables([self.table.filter(pa.array(keep, pa.bool_())), new])
         self.table = self.table.sort_by([(n, "ascending") for n in ("method", "split", "graph")])
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with written_aside(self.path) as aside:
+        with atomic_path(self.path) as aside:
             pq.write_table(self.table, aside, compression="zstd", compression_level=19)
 
     def _listed(self) -> dict[str, Any]:

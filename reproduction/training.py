@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from gstarx import datasets
-from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.atomic_write import write_atomically
 from gstarx.datasets.cache import cache_directory
 from gstarx.models import TrainingResult, digest, save_model, train
 from reproduction import RESULTS, checked
@@ -129,7 +129,7 @@ def _trained(dataset: Any, network: str, seed: int, path: Path) -> Trained:
 def _write(results: Path, rows: Iterable[Trained]) -> None:
     results.mkdir(parents=True, exist_ok=True)
     listed = sorted((vars(row) for row in rows), key=lambda row: (row["dataset"], row["network"]))
-    write_whole(results / "training.json", (json.dumps(listed, indent=1) + "\n").encode())
+    write_atomically(results / "training.json", (json.dumps(listed, indent=1) + "\n").encode())
 
 
 def _weights_place() -> Path:

@@ -19,6 +19,7 @@ LAYERS = (
     ("graphs",),
     ("games",),
     ("values",),
+    ("players",),
     ("gnn",),
     ("metrics",),
     ("models",),

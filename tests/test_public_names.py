@@ -69,6 +69,7 @@ PUBLIC = {
         "subgraph_sampled",
         "surplus",
     },
+    "gstarx.players": {"Edges", "Features", "Groups", "Nodes"},
     "gstarx.gnn": {"Contrast", "GNNGame", "ModelTask", "Sharing", "expected_output", "restored"},
     "gstarx.metrics": {
         "BestSelection",

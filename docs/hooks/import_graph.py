@@ -13,7 +13,7 @@ PICTURE = ROOT / "docs" / "figures" / "imports.svg"
 ROWS = (
     ("graphs",),
     ("games",),
-    ("values",),
+    ("values", "players"),
     ("gnn",),
     ("metrics", "datasets"),
     ("models", "drawing"),

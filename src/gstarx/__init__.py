@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gstarx import graphs as graphs
     from gstarx import metrics as metrics
     from gstarx import models as models
+    from gstarx import players as players
     from gstarx import report as report
     from gstarx import runs as runs
     from gstarx import values as values
@@ -55,6 +56,7 @@ _PACKAGES = frozenset(
         "graphs",
         "metrics",
         "models",
+        "players",
         "report",
         "runs",
         "values",

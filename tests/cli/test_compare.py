@@ -29,11 +29,11 @@ def test_explainers_are_compared_by_the_means_of_their_graphs() -> None:
 
 
 def test_the_table_has_a_line_for_each() -> None:
-    done = gstarx("compare", "nitro", "0", "-e", "gstarx,random", "--output", "found.json")
+    done = gstarx("compare", "nitro", "0", "-e", "gstarx,random", "--output", "scores.json")
     lines = done.stdout.splitlines()
     assert any(line.startswith("gstarx ") for line in lines)
     assert any(line.startswith("random ") for line in lines)
-    assert len(json.loads(Path("found.json").read_text())["explainers"]) == 2
+    assert len(json.loads(Path("scores.json").read_text())["explainers"]) == 2
 
 
 def test_brackets_of_a_molecule_are_no_markup() -> None:
@@ -103,6 +103,8 @@ def test_a_report_shows_what_runs_have_found() -> None:
             assert shown["explainer"] not in rows
             continue
         assert rows[shown["explainer"]]["fidelity"] == pytest.approx(mean)
-    assert "say nothing else" in refused("report", "nitro", "0", "--store", "here", code=2)
+    assert "leave out the options for them" in refused(
+        "report", "nitro", "0", "--store", "here", code=2
+    )
     gstarx("evaluate", "motifs", "-e", "single_node", "--limit", "1", "--no-references", *short)
-    assert "several: motifs, nitro" in refused("report", "--store", "here")
+    assert "differ in their dataset: motifs, nitro" in refused("report", "--store", "here")

@@ -147,7 +147,7 @@ def test_every_task_is_trained_and_kept_with_the_weights() -> None:
     record = found("explain", "--smiles", "CCO", "--weights", "own.safetensors", "--target", "size")
     assert len(record["nodes"]) == 3
     said = refused("explain", "nitro", "0", "--weights", "own.safetensors", "--target", "size")
-    assert "takes 9 features a node" in said
+    assert "takes 9 features per node" in said
 
 
 def test_the_distribution_of_targets_is_printed() -> None:
@@ -248,7 +248,7 @@ def test_labels_that_cannot_be_used() -> None:
 
 def test_bad_input_is_said_in_a_line() -> None:
     assert "there is no dataset 'nitor'" in refused("train", "nitor", code=2)
-    assert "say what to train on" in refused("train", code=2)
+    assert "specify what to train on" in refused("train", code=2)
     assert "got a dataset or table and --file" in refused(
         "train", "nitro", "--file", "a.csv", code=2
     )

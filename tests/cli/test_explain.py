@@ -148,9 +148,9 @@ def test_the_published_configuration_asks_for_its_baseline() -> None:
 
 
 def test_results_are_written_too() -> None:
-    done = gstarx("explain", "nitro", "0", "2", "--output", "here/found.json")
+    done = gstarx("explain", "nitro", "0", "2", "--output", "here/scores.json")
     assert "Predicted" in done.stdout
-    assert [record["position"] for record in json.loads(Path("here/found.json").read_text())] == [
+    assert [record["position"] for record in json.loads(Path("here/scores.json").read_text())] == [
         0,
         2,
     ]
@@ -233,11 +233,11 @@ def test_one_thread_does_the_work_and_all_are_there_afterwards() -> None:
         (["nitro", "0", "--split", "test"], "positions such as 15 44, or --split test", 2),
         (
             [],
-            "by one of a dataset, --smiles, --sentence, --file, --graphs (got none)",
+            "with one of a dataset, --smiles, --sentence, --file, --graphs (got none)",
             2,
         ),
         (["nitro", "0", "--smiles", "CC"], "(got a dataset and --smiles)", 2),
-        (["nitro", "0", "--model", "motifs"], "takes 10 features a node, and nitro 0 has 8", 1),
+        (["nitro", "0", "--model", "motifs"], "takes 10 features per node, and nitro 0 has 8", 1),
         (["nitro", "0", "--option", "budget"], "NAME=VALUE, such as budget=5000", 2),
         (["nitro", "0", "-o", "bugdet=5"], "did you mean 'budget'?", 2),
         (["nitro", "0", "-o", "shapley.budget=5"], "'shapley' is not among gstarx", 2),
@@ -251,7 +251,7 @@ def test_one_thread_does_the_work_and_all_are_there_afterwards() -> None:
         (["mutag", "0"], "no network for 'mutag' comes with the package", 1),
     ],
 )
-def test_bad_input_is_said_in_a_line(arguments: list[str], message: str, code: int) -> None:
+def test_bad_input_is_reported_in_one_line(arguments: list[str], message: str, code: int) -> None:
     Path("file").write_text("")
     Path("folder.svg").mkdir()
     assert message in refused("explain", *arguments, code=code)
@@ -265,7 +265,7 @@ def test_sentences() -> None:
     check_schema(record)
     assert record["prediction"]["name"] == "positive"
     assert [node["label"] for node in record["nodes"]] == ["a", "truly", "wonderful", "film"]
-    assert "two words or more" in refused("explain", "--sentence", "good")
+    assert "at least two words" in refused("explain", "--sentence", "good")
     assert "a sentence is empty" in refused("explain", "--sentence", " ")
 
 

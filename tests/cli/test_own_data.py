@@ -176,7 +176,7 @@ def test_weights_for_other_features() -> None:
     said = refused("evaluate", "--file", "molecules.csv", "--weights", "none.safetensors")
     assert "no file of weights" in said
     said = refused("explain", "--file", "molecules.csv", "--model", "motifs", "--limit", "2")
-    assert "takes 10 features a node" in said
+    assert "takes 10 features per node" in said
 
 
 @pytest.mark.slow

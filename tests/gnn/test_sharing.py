@@ -21,6 +21,7 @@ from torch_geometric.utils import degree, to_undirected
 from gstarx import GNNGame, explain, explain_many, explainers
 from gstarx.explainers import graph_generator
 from gstarx.gnn import BatchMixing, Sharing
+from gstarx.metrics import best_selection
 from gstarx.models import GAT, GCN, GIN
 from tests.gnn import one_by_one
 
@@ -375,7 +376,16 @@ def test_what_is_known_without_running_the_model() -> None:
         ((model, data), {"batch_nodes": 1}, "batch_nodes=1"),
         ((model, data), {"removal": lambda data, inside: data}, "removal of your own"),
         ((pairs, named), {}, "names nodes"),
-        ((torch.compile(model, disable=True), data), {}, ""),
+        (
+            (torch.compile(model, backend="eager"), data),
+            {"lazy": True},
+            "compiled by torch.compile",
+        ),
+        (
+            (model, Data(x=torch.ones(5_000, FEATURES), edge_index=data.edge_index)),
+            {},
+            "4,096 nodes",
+        ),
         ((model, data), {"share": False}, "share=False"),
     ):
         game = GNNGame(*arguments, **options)
@@ -569,6 +579,35 @@ def test_a_share_of_the_methods_that_play_the_game() -> None:
             torch.testing.assert_close(shared.scores, plain.scores, atol=1e-5, rtol=0)
         else:
             assert [one.tolist() for one in shared.sets] == [one.tolist() for one in plain.sets]
+
+
+def test_several_targets_share() -> None:
+    model, data = built(GIN(FEATURES, 8, CLASSES)), graph()
+    shared = explain(model, data, target="all", value="myerson")
+    plain = explain(model, data, target="all", value="myerson", share=False)
+    assert shared.sharing.used
+    assert shared.scores.shape == (13, CLASSES)
+    torch.testing.assert_close(shared.scores, plain.scores, atol=1e-6, rtol=0)
+
+
+def test_the_best_selection_shares() -> None:
+    model, data = built(GIN(FEATURES, 8, CLASSES)), graph()
+    through = []
+    hook = model.register_forward_pre_hook(lambda _, inputs: through.append(len(inputs[0])))
+    best = best_selection(model, data, 4)
+    hook.remove()
+    # a part with its complement has 13 nodes
+    assert sum(through) < 13 * best.evaluations / 2 / 2
+
+    def alone(x: Tensor, edge_index: Tensor) -> Tensor:
+        return model(x, edge_index)
+
+    plain = best_selection(alone, data, 4)
+    assert best.optimal
+    assert (best.nodes.tolist(), best.evaluations) == (plain.nodes.tolist(), plain.evaluations)
+    assert best.evaluation.harmonic_fidelity == pytest.approx(
+        plain.evaluation.harmonic_fidelity, abs=1e-6
+    )
 
 
 def test_a_wrong_option_is_refused_before_anything_is_computed() -> None:

@@ -13,7 +13,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GIN, global_add_pool
 
 from gstarx import GNNGame
-from gstarx.gnn.signature import Signature, model_device, roles_of
+from gstarx.gnn.fields import roles_of
+from gstarx.gnn.signature import Signature, model_device
 from tests.gnn.networks import CLASSES, FEATURES, build
 from tests.gnn.one_by_one import coalitions, graph
 

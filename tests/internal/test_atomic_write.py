@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gstarx._internal.atomic_write import left_behind, write_whole, written_aside
+from gstarx._internal.atomic_write import atomic_path, unfinished_files, write_atomically
 
 
 def test_content_replaces_content(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "file"
-    write_whole(path, b"one")
-    write_whole(path, b"2")
+    write_atomically(path, b"one")
+    write_atomically(path, b"2")
     assert path.read_bytes() == b"2"
     assert [p.name for p in path.parent.iterdir()] == ["file"]
 
@@ -23,14 +23,14 @@ def test_a_failure_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     path = tmp_path / "file"
-    write_whole(path, b"old")
+    write_atomically(path, b"old")
 
     def fail(*_: object) -> None:
         raise OSError("disk full")
 
     monkeypatch.setattr(*((os, "fsync") if call == "fsync" else (Path, "replace")), fail)
     with pytest.raises(OSError, match="disk full"):
-        write_whole(path, b"new")
+        write_atomically(path, b"new")
     monkeypatch.undo()
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
@@ -53,7 +53,7 @@ def test_the_file_is_on_disk_before_it_has_its_name(
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", replaced)
-    write_whole(path, b"new")
+    write_atomically(path, b"new")
     assert done[:2] == ["fsync", "replace b'new'"]
 
 
@@ -61,8 +61,8 @@ def test_the_file_is_on_disk_before_it_has_its_name(
 def test_what_a_killed_process_was_writing_is_found(tmp_path: Path, name: str) -> None:
     for other in ("part.json", ".hidden", ".part", "a.part", "a.part.json"):
         (tmp_path / other).touch()
-    with written_aside(tmp_path / name) as aside:
+    with atomic_path(tmp_path / name) as aside:
         aside.touch()
-        assert left_behind(tmp_path) == [aside]
-    assert left_behind(tmp_path) == []
-    assert left_behind(tmp_path / "none") == []
+        assert unfinished_files(tmp_path) == [aside]
+    assert unfinished_files(tmp_path) == []
+    assert unfinished_files(tmp_path / "none") == []

@@ -287,7 +287,7 @@ def test_a_crash_between_the_two_files_is_found(
             raise KeyboardInterrupt
         path.write_bytes(content)
 
-    monkeypatch.setattr(weights, "write_whole", only_weights)
+    monkeypatch.setattr(weights, "write_atomically", only_weights)
     with pytest.raises(KeyboardInterrupt):
         save_model(stored, GIN(4, 8, 3, num_layers=2))
     with pytest.raises(ValueError, match="do not belong together"):

@@ -205,7 +205,7 @@ def test_a_report_on_one_of_several_labels(graphs: list[Data]) -> None:
     assert [g.probability for g in report.graphs] == pytest.approx(expected, rel=1e-5)
     assert [g.label for g in report.graphs] == [1, None, 0, 1]
     assert {row.explained for row in report.summaries["loo"]} == {"b"}
-    with pytest.raises(ValueError, match=r"2 outputs: say which the report is about"):
+    with pytest.raises(ValueError, match=r"2 outputs: choose the one to report on"):
         build_report(model, labeled, explainers, title="T", **options)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from gstarx._internal.atomic_write import written_aside
+from gstarx._internal.atomic_write import atomic_path
 from gstarx.models import GCN, load_model, save_model
 from gstarx.runs import (
     ChangedInput,
@@ -73,7 +73,7 @@ def requests(store: Path) -> list[Path]:
 
 def killed_while_writing(path: Path, content: bytes) -> Path:
     """Leave the unfinished file of a process that was killed."""
-    with written_aside(path) as aside:
+    with atomic_path(path) as aside:
         name = aside
         aside.touch()
     path.unlink()

@@ -237,7 +237,7 @@ def test_running_out_of_memory_is_a_failure_of_the_graph(
     ("answer", "error"),
     [
         ("surrogate", r"ValueError: \\ud800"),
-        ("unspeakable", "Unspeakable, which cannot say what it is"),
+        ("unspeakable", "Unspeakable, whose message cannot be printed"),
         ("nan", r"ValueError: scores of Strange must be finite \(got nan for node 2"),
         ("inf", r"ValueError: scores of Strange must be finite \(got inf for node 2"),
         ("long", "ValueError: scores of Strange must be one number per node"),

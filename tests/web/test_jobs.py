@@ -41,7 +41,7 @@ def test_first_come_first_served() -> None:
         assert second.position == 0
         third = await job_queue.add({})
         job_queue.cancel(second)
-        assert second.state == "cancelled"
+        assert second.state == "canceled"
         assert third.position == 0
         assert await job_queue.take() is third
 
@@ -90,9 +90,9 @@ def test_unfinished_jobs_are_never_deleted() -> None:
 
 def test_only_the_first_end_counts() -> None:
     job = Job({})
-    job.end("cancelled")
+    job.end("canceled")
     job.end("failed", Problem("failed", "too late"))
-    assert job.state == "cancelled"
+    assert job.state == "canceled"
     assert job.error is None
 
 
@@ -158,7 +158,7 @@ def test_closing_the_queue_ends_all_jobs() -> None:
         job_queue.close()
         return [waiting.state, running.state]
 
-    assert asyncio.run(script()) == ["cancelled", "cancelled"]
+    assert asyncio.run(script()) == ["canceled", "canceled"]
 
 
 @pytest.mark.parametrize("line", [b"", b"1 done", b"1 done {}", b"x done {}\n", b"\xff\n"])

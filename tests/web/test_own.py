@@ -157,7 +157,7 @@ def test_a_regression_without_a_stored_reference(tmp_path: Path, with_table: boo
 def test_one_of_several_targets_is_explained(tmp_path: Path) -> None:
     served = own(tmp_path, "targets")
     assert entry(served)["classes"] == ["acid", "ring"]
-    with pytest.raises(Refused, match=r"2 targets: say one in 0\.\.1"):
+    with pytest.raises(Refused, match=r"2 targets: choose one in 0\.\.1"):
         explained(served, {"graph": 3})
     with pytest.raises(Refused, match=r"a target in 0\.\.1 \(got 2\)"):
         explained(served, {"graph": 3}, target=2)
@@ -187,7 +187,7 @@ def test_a_factory_with_one_logit_and_bonds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "columns", "words"),
     [
-        (ModelSource(FACTORY), ("label",), "one output: say --task binary"),
+        (ModelSource(FACTORY), ("label",), "one output: use --task binary"),
         (ModelSource(FACTORY, task="regression"), (), None),
         (ModelSource("tests.web.own_networks:wide"), ("label",), "cannot read this graph"),
         (ModelSource("tests.web.own_networks:table"), ("label",), "must need no arguments"),

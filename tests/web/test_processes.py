@@ -64,14 +64,14 @@ def test_a_running_job_is_canceled_within_seconds(server: Served, model: str) ->
     wait_for(lambda: server.state(id) == "running")
     start = time.monotonic()
     job = server.client.delete(f"/jobs/{id}").json()
-    assert job["state"] == "cancelled"
+    assert job["state"] == "canceled"
     events = list(server.events(id))
     assert time.monotonic() - start < 5
-    assert events[-1]["state"] == "cancelled"
+    assert events[-1]["state"] == "canceled"
     assert_still_works(server)
     if model == "dawdles":
         assert set(server.service.pids) == before, "a worker that listens need not be replaced"
-    assert server.client.delete(f"/jobs/{id}").json()["state"] == "cancelled"
+    assert server.client.delete(f"/jobs/{id}").json()["state"] == "canceled"
 
 
 def test_a_queued_job_is_canceled_before_it_starts(server: Served) -> None:
@@ -80,7 +80,7 @@ def test_a_queued_job_is_canceled_before_it_starts(server: Served) -> None:
         wait_for(lambda id=id: server.state(id) == "running")
     first, second = (server.start(explainers=["random"]).json() for _ in range(2))
     assert (first["position"], second["position"]) == (0, 1)
-    assert server.client.delete(f"/jobs/{first['id']}").json()["state"] == "cancelled"
+    assert server.client.delete(f"/jobs/{first['id']}").json()["state"] == "canceled"
     assert server.client.get(f"/jobs/{second['id']}").json()["position"] == 0
     for id in busy:
         server.client.delete(f"/jobs/{id}")

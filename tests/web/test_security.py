@@ -141,7 +141,7 @@ class TestToken:
             answer = browser.get(path)
             assert answer.status_code == 401
             assert answer.headers["www-authenticate"] == "Bearer"
-        assert browser.get("/api/v1/about").json()["error"]["code"] == "unauthorised"
+        assert browser.get("/api/v1/about").json()["error"]["code"] == "unauthorized"
 
     @pytest.mark.parametrize(
         "shown", [f"Bearer {TOKEN}x", "Bearer", "Bearer ", f"Basic {TOKEN}", TOKEN, "Bearer é"]

@@ -23,12 +23,14 @@ BATCH = "batch is used for more than a readout"
 MORE = "depends on more than the messages that arrive"
 SINGLY = "one graph at a time"
 FAILS = "fails without whole graphs"
+COMPILED = "compiled for whole graphs"
 #: What the game says, and what the page makes of it.
 REASONS = {
     "uses batch for more than a readout": BATCH,
     "depends on more than the messages": MORE,
     "does not take batch, or normalizes": SINGLY,
     "fails on shared nodes": FAILS,
+    "is compiled by torch.compile": COMPILED,
 }
 
 

@@ -9,38 +9,38 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-#: What :func:`written_aside` calls files that are being written.
+#: What :func:`atomic_path` calls files that are being written.
 _BEING_WRITTEN = re.compile(r"\..*\.part(\.[^.]*)?")
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Write to a temporary file, flush it to disk, and replace the old file with it.
 
     A reader finds the old content or the new, never a part. Missing directories are created.
     """
-    with written_aside(path) as aside:
-        aside.write_bytes(content)
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content)
 
 
 @contextmanager
-def written_aside(path: Path) -> Iterator[Path]:
+def atomic_path(path: Path) -> Iterator[Path]:
     """A path to write to, which takes the name ``path`` when the block ends without an error.
 
     It has the same suffix, and a name that starts with a dot.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.stem}.{uuid4().hex}.part{path.suffix}")
+    temporary = path.with_name(f".{path.stem}.{uuid4().hex}.part{path.suffix}")
     try:
-        yield aside
-        with aside.open("rb+") as file:
+        yield temporary
+        with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        aside.replace(path)
+        temporary.replace(path)
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     _sync_directory(path.parent)
 
 
-def left_behind(directory: Path) -> list[Path]:
+def unfinished_files(directory: Path) -> list[Path]:
     """Temporary files that a killed process left in a directory.
 
     Valid only while no other process writes there.

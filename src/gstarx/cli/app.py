@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from gstarx._internal.quoting import shortened
+from gstarx._version import __version__
 from gstarx.cli import (
     compare_command,
     datasets_command,
@@ -21,10 +25,12 @@ from gstarx.cli import (
     serve_command,
     summarize_command,
     train_command,
-    version_command,
 )
-from gstarx.cli.console import CommandError, note
-from gstarx.cli.options import examples, help_of
+from gstarx.cli.console import CommandError, note, out, print_json, table
+from gstarx.cli.options import AsJson, examples, help_of
+
+#: Packages whose versions can change a number or a picture.
+_PACKAGES = ("torch", "torch_geometric", "numpy", "numba", "rdkit", "spacy", "transformers", "ray")
 
 
 class _Commands(TyperGroup):
@@ -62,6 +68,27 @@ app = typer.Typer(
 )
 
 
+def version(as_json: AsJson = False) -> None:
+    """The versions of GStarX and of the packages it depends on."""
+    versions: dict[str, str | None] = {
+        "gstarx": __version__,
+        "python": platform.python_version(),
+    }
+    for package in _PACKAGES:
+        try:
+            versions[package] = version_of(package)
+        except PackageNotFoundError:
+            versions[package] = None
+    if as_json:
+        print_json(versions)
+        return
+    shown = table("", "", left=2)
+    shown.show_header = False
+    for name, number in versions.items():
+        shown.add_row(name, number or "not installed")
+    out().print(shown)
+
+
 def _add(name: str, command: Callable[..., None], epilog: str) -> None:
     app.command(name, help=help_of(command), epilog=epilog)(command)
 
@@ -74,7 +101,7 @@ _add("report", report_command.report, report_command.EXAMPLES)
 _add("summarize", summarize_command.summarize, summarize_command.EXAMPLES)
 _add("serve", serve_command.serve, serve_command.EXAMPLES)
 _add("train", train_command.train, train_command.EXAMPLES)
-_add("version", version_command.version, version_command.EXAMPLES)
+_add("version", version, examples("gstarx version", "gstarx version --json"))
 app.add_typer(datasets_command.app, name="datasets")
 app.add_typer(runs_command.app, name="runs")
 
@@ -104,15 +131,15 @@ def _settings(
 
 def _defaults_of(command: Any, defaults: dict[str, Any]) -> dict[str, Any]:
     """The defaults of a command, or for a group those of each of its commands by name."""
-    below = getattr(command, "commands", None)
-    if below is not None:
-        return {name: _defaults_of(each, defaults) for name, each in below.items()}
-    known = {parameter.name: parameter for parameter in command.params}
+    subcommands = getattr(command, "commands", None)
+    if subcommands is not None:
+        return {name: _defaults_of(each, defaults) for name, each in subcommands.items()}
+    parameters = {parameter.name: parameter for parameter in command.params}
     return {
         # where a command takes several explainers, the settings name one of the list
-        name: [value] if name == "explainer" and known[name].multiple else value
+        name: [value] if name == "explainer" and parameters[name].multiple else value
         for name, value in defaults.items()
-        if name in known
+        if name in parameters
     }
 
 
@@ -126,4 +153,4 @@ def _message(error: Exception) -> str:
     expected = isinstance(error, CommandError | OSError | ValueError | ImportError)
     if str(error) and (expected or type(error).__module__.startswith("gstarx")):
         return message
-    return f"{type(error).__name__}: {message}; see where with gstarx --traceback ..."
+    return f"{type(error).__name__}: {message}; for the traceback use gstarx --traceback ..."

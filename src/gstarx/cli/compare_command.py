@@ -37,7 +37,7 @@ from gstarx.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from gstarx.cli.records import Judge, Record
+    from gstarx.cli.records import Record, Recorder
     from gstarx.explainers import NodeExplainer
     from gstarx.report import ReportData
 
@@ -67,7 +67,7 @@ def compare(
     runs on all cores and keeps its results.
     """
     from gstarx.cli.methods import create_explainers, parse_options
-    from gstarx.cli.records import Judge
+    from gstarx.cli.records import Recorder
 
     writable(output, ".json")
     writable(draw, ".svg", ".png")
@@ -77,11 +77,11 @@ def compare(
         subjects = inputs.subjects()
         methods = create_explainers(inputs, options, baseline=baseline)
         inputs.check_reference()
-        judge = Judge(inputs, sparsity)
+        recorder = Recorder(inputs, sparsity)
         tasks = [(s, target) for target in inputs.targets(subjects) for s in subjects]
         done: list[dict[str, Record]] = []
         try:
-            for records in _records(judge, methods, tasks, options):
+            for records in _records(recorder, methods, tasks, options):
                 done.append(records)
                 _draw(draw, records, several=len(tasks) > 1)
         except KeyboardInterrupt:
@@ -89,7 +89,7 @@ def compare(
             raise
         finally:
             with uninterrupted():
-                content = _content(list(methods), done, judge)
+                content = _content(list(methods), done, recorder)
                 if done and as_json:
                     print_json(content, stream)
                 elif done:
@@ -100,7 +100,7 @@ def compare(
 
 
 def _records(
-    judge: Judge,
+    recorder: Recorder,
     methods: Mapping[str, NodeExplainer],
     tasks: Sequence[tuple[Subject, int | None]],
     options: Mapping[str, Mapping[str, Any]],
@@ -110,13 +110,13 @@ def _records(
         for subject, target in tasks:
             records = {}
             for name, method in methods.items():
-                records[name] = judge.record(name, method, subject, options, target)
+                records[name] = recorder.record(name, method, subject, options, target)
                 step()
             yield records
 
 
 def _content(
-    names: Sequence[str], done: Sequence[Mapping[str, Record]], judge: Judge
+    names: Sequence[str], done: Sequence[Mapping[str, Record]], recorder: Recorder
 ) -> dict[str, Any]:
     """What is printed: the means over the graphs, and every graph."""
     from gstarx.cli.records import skipped_row
@@ -139,20 +139,22 @@ def _content(
             }
         )
     return {
-        "network": judge.inputs.network.name,
+        "network": recorder.inputs.network.name,
         "graphs": [next(iter(records.values())).subject.name for records in done],
-        "skipped": [skipped_row(row) for row in judge.inputs.skipped],
-        "sparsity": judge.sparsity,
-        "seed": judge.inputs.seed,
+        "skipped": [skipped_row(row) for row in recorder.inputs.skipped],
+        "sparsity": recorder.sparsity,
+        "seed": recorder.inputs.seed,
         "explainers": rows,
     }
 
 
 def _show(content: Mapping[str, Any]) -> None:
     count = len(content["graphs"])
-    what = content["graphs"][0] if count == 1 else f"means over {count} graphs"
+    subject = content["graphs"][0] if count == 1 else f"means over {count} graphs"
     console = out()
-    console.print(f"{content['network']}, {what}, sparsity {content['sparsity']:g}\n", style="bold")
+    console.print(
+        f"{content['network']}, {subject}, sparsity {content['sparsity']:g}\n", style="bold"
+    )
     shown = table(
         "explainer", "fidelity ↑", "inverse ↓", "H-fidelity ↑", "sparsity", "evaluations", "CPU s"
     )

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.atomic_write import write_atomically
 
 
 class CommandError(Exception):
@@ -48,7 +48,7 @@ def show_progress() -> bool:
 
 @contextmanager
 def progress(description: str, total: int) -> Iterator[Any]:
-    """A bar on stderr; call what it yields after every step."""
+    """A progress bar on stderr; yields a function to call after every step."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -64,14 +64,14 @@ def progress(description: str, total: int) -> Iterator[Any]:
 
 
 @contextmanager
-def only_json(wanted: bool) -> Iterator[IO[str]]:
-    """Stdout itself; where JSON is wanted, whatever else is printed inside goes to stderr."""
-    real = sys.stdout
-    if not wanted:
-        yield real
+def only_json(enabled: bool) -> Iterator[IO[str]]:
+    """Stdout itself; with JSON enabled, everything else printed inside goes to stderr."""
+    stdout = sys.stdout
+    if not enabled:
+        yield stdout
         return
     with redirect_stdout(sys.stderr):
-        yield real
+        yield stdout
 
 
 @contextmanager
@@ -80,13 +80,13 @@ def uninterrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    interrupts: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
+        signal.signal(signal.SIGINT, handler)
+    if interrupts:
         raise KeyboardInterrupt
 
 
@@ -108,14 +108,14 @@ def print_json(content: Any, stream: IO[str] | None = None) -> None:
 
 def table(*columns: str, title: str | None = None, left: int = 1) -> Table:
     """An empty table: the first ``left`` columns aligned left, the others right."""
-    made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
-    for at, name in enumerate(columns):
-        made.add_column(name, justify="left" if at < left else "right", overflow="fold")
-    return made
+    empty = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    for i, name in enumerate(columns):
+        empty.add_column(name, justify="left" if i < left else "right", overflow="fold")
+    return empty
 
 
 def writable(path: Path | None, *suffixes: str) -> None:
-    """Raise unless a file can be written there: checked before the work, not after it."""
+    """Raise unless a file can be written there; called before the work, not after it."""
     if path is None:
         return
     if suffixes and path.suffix.lower() not in suffixes:
@@ -124,7 +124,7 @@ def writable(path: Path | None, *suffixes: str) -> None:
         raise CommandError(f"cannot write {path}: it is a directory")
     probe = path.with_name(f".{path.name}.probe")
     try:
-        write_whole(probe, b"")
+        write_atomically(probe, b"")
         probe.unlink()
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
@@ -133,7 +133,7 @@ def writable(path: Path | None, *suffixes: str) -> None:
 def write(path: Path, text: str) -> None:
     """Write a text file whole or not at all."""
     try:
-        write_whole(path, text.encode())
+        write_atomically(path, text.encode())
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
 

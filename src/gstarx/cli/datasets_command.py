@@ -43,7 +43,7 @@ def list_datasets(as_json: AsJson = False) -> None:
     "info", epilog=examples("gstarx datasets info nitro", "gstarx datasets info mutag --data data")
 )
 def info(dataset: DatasetName, data: Data = None, as_json: AsJson = False) -> None:
-    """The size of a dataset, its classes and splits, where it comes from."""
+    """The size of a dataset, its classes, splits and source."""
     with only_json(as_json) as stream:
         content = _about(dataset, data)
     if as_json:
@@ -70,7 +70,7 @@ def _about(name: str, root: Any) -> dict[str, Any]:
         "description": loaded.description,
         **asdict(loaded.statistics()),
         "class_names": list(loaded.class_names),
-        "splits": {part: len(positions) for part, positions in loaded.split_indices.items()},
+        "splits": {name: len(positions) for name, positions in loaded.split_indices.items()},
         "unreadable": [asdict(row) for row in loaded.unreadable],
         "source": loaded.source,
         "license": loaded.license,
@@ -84,12 +84,12 @@ def _show(content: dict[str, Any]) -> None:
     console.print(content["description"])
     shown = table("", "", left=2)
     shown.show_header = False
-    names = ", ".join(f"{at} {name}" for at, name in enumerate(content["class_names"]))
-    splits = ", ".join(f"{part} {count:,}" for part, count in content["splits"].items())
+    names = ", ".join(f"{i} {name}" for i, name in enumerate(content["class_names"]))
+    splits = ", ".join(f"{name} {count:,}" for name, count in content["splits"].items())
     rows = {
         "graphs": f"{content['graphs']:,} ({splits})" if splits else f"{content['graphs']:,}",
-        "nodes": f"{content['mean_nodes']:.1f} a graph, {content['features']} features each",
-        "edges": f"{content['mean_undirected_edges']:.1f} pairs of nodes a graph",
+        "nodes": f"{content['mean_nodes']:.1f} per graph, {content['features']} features each",
+        "edges": f"{content['mean_undirected_edges']:.1f} pairs of nodes per graph",
         "classes": names or str(content["classes"]),
         "unreadable": f"{len(content['unreadable'])} rows" if content["unreadable"] else "",
         "source": content["source"],

@@ -56,7 +56,7 @@ def demo(
     from gstarx.cli.compare_command import show_rows
     from gstarx.cli.inputs import InputSelection
     from gstarx.cli.methods import OptionsOf, create_explainers
-    from gstarx.cli.report_command import gathered, summary
+    from gstarx.cli.report_command import collect_report, summary
     from gstarx.report import report_page
 
     # fail now and not after a minute of work
@@ -70,14 +70,14 @@ def demo(
             count = min(shown.graphs, limit or shown.graphs)
             inputs = InputSelection(dataset=shown.dataset, split="test", limit=count, seed=seed)
             options: OptionsOf = {name: {} for name in _EXPLAINERS}
-            made = create_explainers(inputs, options, baseline=None)
-            methods = {_EXPLAINERS[name]: explainer for name, explainer in made.items()}
-            report_data = gathered(inputs, methods, title=shown.title)
+            explainers = create_explainers(inputs, options, baseline=None)
+            methods = {_EXPLAINERS[name]: explainer for name, explainer in explainers.items()}
+            report_data = collect_report(inputs, methods, title=shown.title)
             pages[shown.tab] = report_page(report_data)
             summaries.append(summary(report_data, output))
             if not as_json:
                 show_rows(report_data)
-        write(output, together("GStarX: two networks explained", pages))
+        write(output, tabbed_page("GStarX: two networks explained", pages))
     if as_json:
         print_json({"report": str(output.resolve()), "networks": summaries}, stream)
     else:
@@ -85,7 +85,7 @@ def demo(
         out().print(str(output.resolve()), soft_wrap=True)
 
 
-def together(title: str, pages: Mapping[str, str]) -> str:
+def tabbed_page(title: str, pages: Mapping[str, str]) -> str:
     """One page with a tab for each of several pages, all inside it.
 
     Parameters
@@ -97,7 +97,7 @@ def together(title: str, pages: Mapping[str, str]) -> str:
 
     Examples
     --------
-    >>> together("Two", {"a": "<p>1</p>", "b": "<p>2</p>"}).count("<iframe")
+    >>> tabbed_page("Two", {"a": "<p>1</p>", "b": "<p>2</p>"}).count("<iframe")
     2
     """
     return render("cli/pages.html.jinja", title=title, pages=pages)

@@ -64,7 +64,7 @@ def evaluate(
     from gstarx.cli.methods import parse_options
 
     options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}), share)
-    inputs = _of_a_dataset(inputs)
+    inputs = _with_default_split(inputs)
     inputs.check()
     failed = 0
     with only_json(as_json) as stream:
@@ -88,14 +88,14 @@ def evaluate(
         }
         print_json(content, stream)
     else:
-        out().print(f"kept in {store}", style="dim", soft_wrap=True)
+        out().print(f"stored in {store}", style="dim", soft_wrap=True)
     if failed:
-        note(f"error: {failed} graphs failed; gstarx runs show {store} says why")
+        note(f"error: {failed} graphs failed; see why with gstarx runs show {store}")
         raise typer.Exit(1)
     inputs.finish()
 
 
-def _of_a_dataset(inputs: InputSelection) -> InputSelection:
+def _with_default_split(inputs: InputSelection) -> InputSelection:
     """The inputs with the default split, if they are graphs that runs can load again."""
     if inputs.smiles or inputs.sentence:
         raise WrongUse(
@@ -120,9 +120,9 @@ def _specifications(
     subjects = inputs.subjects()
     network, source = inputs.network, inputs.source
     assert source is not None
-    own = inputs.model is not None and ":" in inputs.model
-    weights = inputs.weights if own else network.path
-    chosen = any((inputs.positions, inputs.sample and inputs.dataset, inputs.limit))
+    from_factory = inputs.model is not None and ":" in inputs.model
+    weights = inputs.weights if from_factory else network.path
+    is_subset = any((inputs.positions, inputs.sample and inputs.dataset, inputs.limit))
     methods = {**options, **({"random": {}, "best_found": {}} if references else {})}
     for target in inputs.targets(subjects):
         for name, explainer_options in methods.items():
@@ -130,13 +130,13 @@ def _specifications(
                 dataset=_dataset_fields(source),
                 model={
                     "weights": None if weights is None else str(weights),
-                    "factory": inputs.model if own else None,
+                    "factory": inputs.model if from_factory else None,
                     "task": inputs.task,
                     "return_type": inputs.return_type,
                 },
                 explainer={"name": name, "options": explainer_options},
                 split=inputs.split or "all",
-                graphs=tuple(subject.position for subject in subjects) if chosen else None,
+                graphs=tuple(subject.position for subject in subjects) if is_subset else None,
                 baseline=baseline,
                 target=target,
                 seed=inputs.seed,
@@ -172,7 +172,7 @@ def _run(
             dataset=inputs.loaded,
         )
     except KeyboardInterrupt:
-        note(f"stopped: finished graphs are in {store}; the same command continues")
+        note(f"stopped: finished graphs are in {store}; run the same command to continue")
         raise
 
 
@@ -203,7 +203,14 @@ def _show(result: dict[str, Any]) -> None:
 def _show_comparison(results: list[dict[str, Any]]) -> None:
     """A row for every explainer at its best sparsity, the references last."""
     shown = table(
-        "explainer", "target", "asked", "fidelity ↑", "inverse ↓", "H-fidelity ↑", "graphs", left=2
+        "explainer",
+        "target",
+        "requested",
+        "fidelity ↑",
+        "inverse ↓",
+        "H-fidelity ↑",
+        "graphs",
+        left=2,
     )
     for result in results:
         if result["best"] is None:
@@ -214,7 +221,7 @@ def _show_comparison(results: list[dict[str, Any]]) -> None:
         shown.add_row(
             names.get(name, name) if result["reference"] else name,
             "" if result["target"] is None else str(result["target"]),
-            f"{best['asked_sparsity']:.2f}",
+            f"{best['requested_sparsity']:.2f}",
             *(f"{best[key]:.4f}" for key in ("fidelity", "inverse_fidelity", "harmonic_fidelity")),
             str(result["explained"]),
             style="dim" if result["reference"] else "",

@@ -32,7 +32,7 @@ EXAMPLES = examples(
     "gstarx explain nitro 15 44",
     'gstarx explain --smiles "CC(=O)Nc1ccc([N+](=O)[O-])cc1" --draw molecule.svg',
     'gstarx explain --sentence "a gripping and wonderfully acted film" --json',
-    "gstarx explain nitro --split test --limit 20 -e subgraphx --json > found.json",
+    "gstarx explain nitro --split test --limit 20 -e subgraphx --json > scores.json",
     "gstarx explain --file molecules.csv --weights mine.safetensors --output scores.csv",
     "gstarx explain --file graphs.pt --model my_code:make_model --weights weights.pt",
 )
@@ -96,7 +96,7 @@ def explain(
     """
     from gstarx.cli.exports import SUFFIXES, write_records
     from gstarx.cli.methods import create_explainers, parse_options
-    from gstarx.cli.records import Judge, skipped_row
+    from gstarx.cli.records import Recorder, skipped_row
 
     writable(output, *SUFFIXES)
     writable(draw, ".svg", ".png")
@@ -105,7 +105,7 @@ def explain(
     with one_thread(), only_json(as_json) as stream:
         subjects = inputs.subjects()
         (method,) = create_explainers(inputs, options, baseline=baseline).values()
-        judge = Judge(inputs, sparsity)
+        recorder = Recorder(inputs, sparsity)
         targets = inputs.targets(subjects)
         tasks = [(subject, target) for subject in subjects for target in targets]
         several = len(tasks) + len(inputs.skipped) > 1
@@ -114,7 +114,11 @@ def explain(
             for row in inputs.skipped:
                 printer.add(skipped_row(row))
             errors = _explain_all(
-                tasks, printer, lambda one, at: judge.record(explainer, method, one, options, at)
+                tasks,
+                printer,
+                lambda subject, target: recorder.record(
+                    explainer, method, subject, options, target
+                ),
             )
         finally:
             with uninterrupted():

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gstarx._internal.atomic_write import written_aside
+from gstarx._internal.atomic_write import atomic_path
 from gstarx._internal.optional import require
 from gstarx.cli.console import CommandError, as_json, note, write
 
@@ -20,7 +20,7 @@ _COLUMNS = (
 
 
 def write_records(path: Path, content: Any) -> None:
-    """Write what ``--json`` prints, in the format of the file's name.
+    """Write what ``--json`` prints, in the format that the file's suffix names.
 
     JSON holds everything. CSV and Parquet have a row for every node, and a row with the error for
     what could not be read or explained. SDF has a record for every molecule, with the scores as
@@ -50,8 +50,8 @@ def _node_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     common |= {"target": record["target"], "target_name": record["target_name"]}
     common["prediction"] = explained_output(record)
     for node in record["nodes"]:
-        own = {name: node[name] for name in ("label", "score", "std_error", "selected")}
-        yield {**common, "node": node["index"], **own}
+        fields = {name: node[name] for name in ("label", "score", "std_error", "selected")}
+        yield {**common, "node": node["index"], **fields}
 
 
 def explained_output(record: Mapping[str, Any]) -> float | None:
@@ -70,9 +70,9 @@ def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
     kinds |= dict.fromkeys(("prediction", "score", "std_error"), arrow.float64())
     kinds["selected"] = arrow.bool_()
     schema = arrow.schema(list(kinds.items()))
-    full = [{name: row.get(name) for name in _COLUMNS} for row in rows]
-    with written_aside(path) as aside:
-        parquet.write_table(arrow.Table.from_pylist(full, schema=schema), aside)
+    complete_rows = [{name: row.get(name) for name in _COLUMNS} for row in rows]
+    with atomic_path(path) as temporary:
+        parquet.write_table(arrow.Table.from_pylist(complete_rows, schema=schema), temporary)
 
 
 def _write_sdf(path: Path, records: list[Mapping[str, Any]]) -> None:

@@ -92,13 +92,13 @@ class InputSelection:
         kinds = [name for name, present in selected.items() if present]
         if len(kinds) != 1:
             got = " and ".join(kinds) or "none"
-            raise WrongUse(f"say which graphs, by one of {', '.join(selected)} (got {got})")
+            raise WrongUse(f"specify the graphs with one of {', '.join(selected)} (got {got})")
         if self.dataset is not None and bool(self.positions) == bool(self.split):
             raise WrongUse(
-                f"say which graphs of {self.dataset!r}: positions such as 15 44, or --split test"
+                f"specify graphs of {self.dataset!r}: positions such as 15 44, or --split test"
             )
         if self.limit is not None and self.sample is not None:
-            raise WrongUse("say --limit or --sample, not both")
+            raise WrongUse("use --limit or --sample, not both")
         if self.smiles:
             from gstarx._internal.molecules import read_molecule
 
@@ -137,7 +137,7 @@ class InputSelection:
             root = None if self.data is None else str(self.data)
             return DatasetSource(name=self.dataset, root=root)
         if self.file and len(self.file) > 1:
-            raise WrongUse(f"say one --file (got {len(self.file)})")
+            raise WrongUse(f"--file can be given once (got {len(self.file)})")
         if not self.file and self.graphs is None:
             return None
         return DatasetSource(
@@ -166,10 +166,10 @@ class InputSelection:
     def _features(self) -> str:
         from gstarx.datasets import MOLECULE_FEATURES
 
-        known = self.network.features or self.network.dataset
-        if known in MOLECULE_FEATURES:
-            return str(known)
-        # a network of one's own may read bonds; those of the package do not
+        features = self.network.features or self.network.dataset
+        if features in MOLECULE_FEATURES:
+            return str(features)
+        # a user's own network may read bonds; those of the package do not
         return "molecule" if hasattr(self.network.model, "config") else "molecule+bonds"
 
     @cached_property
@@ -186,8 +186,8 @@ class InputSelection:
         """The rows and molecules that could not be read; complete after :meth:`subjects`."""
         if self.smiles:
             return self._molecules[1]
-        own = self.source is not None and self.source.name is None
-        return list(self.loaded.unreadable) if own and self.loaded is not None else []
+        is_own_data = self.source is not None and self.source.name is None
+        return list(self.loaded.unreadable) if is_own_data and self.loaded is not None else []
 
     @cached_property
     def output_names(self) -> tuple[str, ...]:
@@ -204,7 +204,7 @@ class InputSelection:
         return load_dataset(DatasetSource(name=trained_on.name)).class_names
 
     def subjects(self) -> list[Subject]:
-        """The graphs; what could not be read is said on stderr."""
+        """The graphs; those that could not be read are reported on stderr."""
         self.check()
         network = self.network
         if self.smiles:
@@ -262,12 +262,12 @@ class InputSelection:
         return [Subject(name, loaded[at], at) for name, at in zip(names, selected, strict=True)]
 
     def _warn(self, subjects: Sequence[Subject]) -> None:
-        warn_of_skipped(self.skipped, len(subjects))
+        warn_about_skipped(self.skipped, len(subjects))
         if self.salts == "warn":
-            warn_of_salts(
+            warn_about_salts(
                 [(subject.name, subject.data) for subject in subjects],
-                "every part gets scores, a counter-ion too, and they sum to the worth of the parts "
-                "rather than of the whole; ",
+                "every part gets scores, including counter-ions, and they sum to the worth of the "
+                "parts rather than of the whole; ",
             )
 
     def finish(self) -> None:
@@ -285,7 +285,9 @@ class InputSelection:
         shown = ", ".join(names) or f"0..{count - 1}"
         if self.target is None:
             if columns > 1:
-                raise WrongUse(f"the network has {count} outputs: say --target {shown} or all")
+                raise WrongUse(
+                    f"the network has {count} outputs: choose one with --target: {shown}, or all"
+                )
             return [0 if self.mode == "regression" else None]
         if self.target == "all":
             return list(range(count))
@@ -354,35 +356,39 @@ def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
     They come before its other options, and it receives them as its parameter ``inputs``.
     """
     hints = get_type_hints(command, include_extras=True)
-    own = inspect.signature(command).parameters.values()
+    command_parameters = inspect.signature(command).parameters.values()
     parameters = []
-    for parameter in own:
+    for parameter in command_parameters:
         if parameter.name == "inputs":
-            for one in fields(InputSelection):
-                default = None if one.default is MISSING else one.default
+            for option in fields(InputSelection):
+                default = None if option.default is MISSING else option.default
                 parameters.append(
                     inspect.Parameter(
-                        one.name,
+                        option.name,
                         inspect.Parameter.KEYWORD_ONLY,
                         default=default,
-                        annotation=one.metadata["option"],
+                        annotation=option.metadata["option"],
                     )
                 )
         else:
             kind = inspect.Parameter.KEYWORD_ONLY
             parameters.append(parameter.replace(kind=kind, annotation=hints[parameter.name]))
 
+    names = [option.name for option in fields(InputSelection)]
+
     @wraps(command)
     def with_options(**values: Any) -> None:
-        selected = {one.name: values.pop(one.name) for one in fields(InputSelection)}
-        command(inputs=InputSelection(**selected), **values)
+        selection = {name: values.pop(name) for name in names}
+        command(inputs=InputSelection(**selection), **values)
 
     with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    with_options.__annotations__ = {one.name: one.annotation for one in parameters}
+    with_options.__annotations__ = {
+        parameter.name: parameter.annotation for parameter in parameters
+    }
     return with_options
 
 
-def warn_of_skipped(skipped: Sequence[UnreadableRow], kept: int) -> None:
+def warn_about_skipped(skipped: Sequence[UnreadableRow], kept: int) -> None:
     """Say on stderr which rows could not be read: how many, and the first of them."""
     if skipped:
         note(f"warning: {len(skipped)} of {len(skipped) + kept} molecules were skipped")
@@ -392,14 +398,14 @@ def warn_of_skipped(skipped: Sequence[UnreadableRow], kept: int) -> None:
             note(f"  ... and {len(skipped) - _SHOWN} more")
 
 
-def warn_of_salts(molecules: Iterable[tuple[str, Data]], consequence: str = "") -> None:
+def warn_about_salts(molecules: Iterable[tuple[str, Data]], consequence: str = "") -> None:
     """Say on stderr how many molecules, given with their names, have several parts."""
     names = [name for name, data in molecules if "." in str(data.get("smiles") or "")]
     if names:
         have = "molecule has" if len(names) == 1 else "molecules have"
         note(
             f"warning: {len(names)} {have} several parts (salts or mixtures), such as "
-            f"{quoted(names[0])}: {consequence}--salts largest keeps the largest part"
+            f"{quoted(names[0])}: {consequence}--salts largest keeps only the largest part"
         )
 
 
@@ -448,8 +454,8 @@ def check_fit(network: LoadedNetwork, subjects: Iterable[Subject]) -> None:
         features = subject.data.x.shape[1]
         if features != config["in_channels"]:
             raise CommandError(
-                f"{network.name} takes {config['in_channels']} features a node, and {subject.name} "
-                f"has {features}: it was trained on other graphs"
+                f"{network.name} takes {config['in_channels']} features per node, and "
+                f"{subject.name} has {features}: it was trained on different data"
             )
 
 
@@ -478,9 +484,9 @@ def choose_network(
     if model is None and weights is None and default is not None:
         if default not in NETWORKS and f"{default}-gcn" not in NETWORKS:
             raise CommandError(
-                f"no network for {default!r} comes with the package: say --weights file or --model "
+                f"no network for {default!r} comes with the package: use --weights file or --model "
                 "module:factory, or train one with 'gstarx train' "
-                f"(those that come: {', '.join(NETWORKS)})"
+                f"(available: {', '.join(NETWORKS)})"
             )
         model = default
     try:
@@ -499,8 +505,5 @@ def _sentences(texts: Sequence[str]) -> list[Data]:
     graphs = text_graphs(list(texts), progress=show_progress() and len(texts) > 20)
     for text, graph in zip(texts, graphs, strict=True):
         if len(graph.words) < 2:
-            raise CommandError(
-                "a sentence needs two words or more to share the prediction among "
-                f"(got {quoted(text)})"
-            )
+            raise CommandError(f"a sentence must have at least two words (got {quoted(text)})")
     return graphs

@@ -44,17 +44,17 @@ def parse_options(
     """
     parsed = {name: dict(settings.get(name, {})) for name in explainers}
     for text in arguments:
-        name, sign, written = text.partition("=")
-        if not sign or not name:
+        name, equals, raw_value = text.partition("=")
+        if not equals or not name:
             got = quoted(text)
-            raise WrongUse(f"--option is written NAME=VALUE, such as budget=5000 (got {got})")
+            raise WrongUse(f"--option takes NAME=VALUE, such as budget=5000 (got {got})")
         owner, dot, option = name.partition(".")
         if dot and owner not in explainers:
             raise WrongUse(f"--option {text}: {owner!r} is not among {', '.join(explainers)}")
         try:
-            value = json.loads(written)
+            value = json.loads(raw_value)
         except ValueError:
-            value = written
+            value = raw_value
         for explainer in [owner] if dot else explainers:
             parsed[explainer][option if dot else name] = value
     if share is not None:
@@ -73,25 +73,25 @@ def create_explainers(
     from gstarx import explainers
     from gstarx.explainers import options_of, with_settings
 
-    made = {}
+    created = {}
     mean = None if baseline is None else _mean_output(inputs, baseline)
     for name, explainer_options in options.items():
-        more: dict[str, Any] = dict(explainer_options)
+        all_options: dict[str, Any] = dict(explainer_options)
         if mean is not None and "baseline" in options_of(name):
-            more["baseline"] = mean
-        if name == "gstarx_published" and mean is None and "baseline" not in more:
+            all_options["baseline"] = mean
+        if name == "gstarx_published" and mean is None and "baseline" not in all_options:
             raise WrongUse(
                 "gstarx_published needs --baseline, in the paper's experiments --baseline test"
             )
         dataset = with_settings(inputs.dataset or inputs.network.dataset)
         try:
-            explainer = explainers.create(name, dataset=dataset, **more)
+            explainer = explainers.create(name, dataset=dataset, **all_options)
         except (TypeError, ValueError) as error:
             raise WrongUse(str(error)) from error
         if explainer.requires_training:
             _train(inputs, name, explainer)
-        made[name] = explainer
-    return made
+        created[name] = explainer
+    return created
 
 
 def _mean_output(inputs: InputSelection, split: str) -> Any:

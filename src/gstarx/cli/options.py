@@ -29,14 +29,14 @@ def _explainer(name: str) -> str:
 
 
 def _explainers(names: list[str]) -> list[str]:
-    listed = [part.strip() for name in names for part in name.split(",") if part.strip()]
+    listed = [name.strip() for text in names for name in text.split(",") if name.strip()]
     return list(dict.fromkeys(map(_explainer, listed)))
 
 
-def _share(share: float) -> float:
-    if not 0 <= share < 1:
-        raise typer.BadParameter(f"sparsity must lie in [0, 1), below 1 (got {share:g})")
-    return share
+def _sparsity(sparsity: float) -> float:
+    if not 0 <= sparsity < 1:
+        raise typer.BadParameter(f"sparsity must lie in [0, 1), below 1 (got {sparsity:g})")
+    return sparsity
 
 
 def _starting(known: dict[str, str], incomplete: str) -> Iterator[tuple[str, str]]:
@@ -202,7 +202,7 @@ Task = Annotated[
     typer.Option(
         "--task",
         help="What the model predicts: one of several classes, one logit for two classes, several "
-        "yes-or-no targets, or numbers; by default what the labels or the weights say.",
+        "yes-or-no targets, or numbers; by default as the labels or the weights imply.",
         rich_help_panel=_NETWORK,
         show_default=False,
     ),
@@ -298,7 +298,7 @@ Sparsity = Annotated[
     typer.Option(
         "--sparsity",
         help="The share of nodes that an explanation leaves out.",
-        callback=_share,
+        callback=_sparsity,
         rich_help_panel=_WORK,
     ),
 ]
@@ -323,9 +323,7 @@ Share = Annotated[
 ]
 Seed = Annotated[
     int,
-    typer.Option(
-        "--seed", min=0, help="The same seed gives the same numbers.", rich_help_panel=_WORK
-    ),
+    typer.Option("--seed", min=0, help="Seed of the random numbers.", rich_help_panel=_WORK),
 ]
 Engine = Annotated[
     Literal["local", "ray"],
@@ -338,7 +336,7 @@ Workers = Annotated[
     typer.Option(
         "--workers",
         min=1,
-        help="How many at a time; by default all cores.",
+        help="Number of processes or tasks at a time; by default all cores.",
         rich_help_panel=_WORK,
         show_default=False,
     ),

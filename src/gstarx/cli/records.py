@@ -56,7 +56,7 @@ class Record:
         """What ``--json`` prints."""
         from gstarx.evaluation import recorded
 
-        kept = recorded(self.explanation)
+        record = recorded(self.explanation)
         data = self.subject.data
         return {
             "graph": self.subject.name,
@@ -64,8 +64,8 @@ class Record:
             "dataset": self.subject.dataset,
             "position": self.subject.position,
             "prediction": self._prediction(),
-            "target": kept["target"],
-            "target_name": self.output_name(kept["target"]),
+            "target": record["target"],
+            "target_name": self.output_name(record["target"]),
             "label": self._label(),
             "nodes": self._nodes(),
             "groups": self._groups(),
@@ -75,10 +75,10 @@ class Record:
             "sparsity": self.sparsity,
             "explainer": self.explainer,
             "options": self.options,
-            "exact": kept["exact"],
-            "estimator": kept["estimator"],
-            "evaluations": kept["evaluations"],
-            "cpu_seconds": kept["cpu_seconds"],
+            "exact": record["exact"],
+            "estimator": record["estimator"],
+            "evaluations": record["evaluations"],
+            "cpu_seconds": record["cpu_seconds"],
             "seed": self.inputs.seed,
         }
 
@@ -110,8 +110,8 @@ class Record:
         from gstarx.evaluation import recorded
 
         labels = node_labels(self.subject.data)
-        kept = recorded(self.explanation)
-        scores, errors = kept["scores"], kept["std_errors"]
+        record = recorded(self.explanation)
+        scores, errors = record["scores"], record["std_errors"]
         selected_nodes = set(self.selected)
         return [
             {
@@ -146,9 +146,9 @@ class Record:
         console.print(title, soft_wrap=True)
         console.print(self._shown_prediction())
         console.print(_node_table(self._nodes()))
-        kept = counted(len(self.selected), "node")
+        selected = counted(len(self.selected), "node")
         if self.metrics is None:
-            console.print(f"* {kept} kept at sparsity {self.sparsity:g}")
+            console.print(f"* {selected} selected at sparsity {self.sparsity:g}")
         else:
             shown = ", ".join(
                 f"{name} {getattr(self.metrics, key):.4f}"
@@ -158,30 +158,30 @@ class Record:
                     ("H-fidelity", "harmonic_fidelity"),
                 )
             )
-            console.print(f"* {kept} kept at sparsity {self.sparsity:g}: {shown}")
+            console.print(f"* {selected} selected at sparsity {self.sparsity:g}: {shown}")
         if groups := self._groups():
             console.print("Functional groups, as sums of their atoms' scores:")
             console.print(_group_table(groups))
         worth, parts = self._worth("worth"), self._worth("component_worth")
         scores = self.explanation.node_scores
         total = 0.0 if scores is None else float(scores.sum())
-        # values that ignore edges sum to the worth of the whole
+        # values that ignore edges sum to the worth of the whole graph
         if (
             worth is not None
             and parts is not None
             and abs(worth - parts) > 1e-4 > abs(total - parts)
         ):
             console.print(
-                f"The parts of the graph are not connected: the scores sum to {parts:.4f}, the "
-                f"worth of the parts, and the whole is worth {worth:.4f}"
+                f"The graph is not connected: the scores sum to {parts:.4f}, the total worth of "
+                f"its components, and the graph as a whole is worth {worth:.4f}"
             )
-        how = [self.explainer]
+        details = [self.explainer]
         if explanation.exact is not None:
-            how.append("exact" if explanation.exact else "estimated")
+            details.append("exact" if explanation.exact else "estimated")
         if explanation.evaluations is not None:
-            how.append(f"{counted(explanation.evaluations, 'part')} of the graph evaluated")
-        how.append(f"{explanation.seconds:.2f} s of CPU")
-        console.print(", ".join(how) + "\n", style="dim")
+            details.append(f"{counted(explanation.evaluations, 'coalition')} evaluated")
+        details.append(f"{explanation.seconds:.2f} s of CPU")
+        console.print(", ".join(details) + "\n", style="dim")
 
     def _shown_prediction(self) -> Text:
         label, target = self._label(), self.target
@@ -213,7 +213,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Judge:
+class Recorder:
     """How explanations are computed and evaluated, the same for all graphs of a command."""
 
     inputs: InputSelection
@@ -252,13 +252,13 @@ class Judge:
         )
 
 
-def counted(number: int, what: str) -> str:
+def counted(number: int, noun: str) -> str:
     """A number with its noun.
 
-    >>> counted(1, "node"), counted(1200, "part")
-    ('1 node', '1,200 parts')
+    >>> counted(1, "node"), counted(1200, "coalition")
+    ('1 node', '1,200 coalitions')
     """
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def failed(subject: Subject, error: Exception) -> dict[str, Any]:
@@ -307,10 +307,10 @@ def _group_table(groups: list[dict[str, Any]]) -> Table:
     return shown
 
 
-def _bar(share: float) -> Text:
-    """A bar from the middle: to the right if the share is positive, else to the left."""
-    length = round(_WIDTH / 2 * abs(share))
+def _bar(fraction: float) -> Text:
+    """A bar from the middle, to the right if positive, to the left if negative."""
+    length = round(_WIDTH / 2 * abs(fraction))
     half = _WIDTH // 2
-    if share < 0:
+    if fraction < 0:
         return Text(" " * (half - length) + "█" * length, style=_AGAINST)
     return Text(" " * half + "█" * length, style=_FOR)

@@ -84,10 +84,10 @@ def report(
         if from_store is not None:
             inputs, methods = stored_results(from_store, inputs)
         else:
-            known = getattr(ctx.obj, "explainers", {})
-            options = parse_options(option or (), explainer, known, share)
+            configured = getattr(ctx.obj, "explainers", {})
+            options = parse_options(option or (), explainer, configured, share)
             methods = create_explainers(inputs, options, baseline=baseline)
-        report_data = gathered(inputs, methods, title=title, sparsity=sparsity)
+        report_data = collect_report(inputs, methods, title=title, sparsity=sparsity)
         from gstarx.report import write_report
 
         write_report(output, report_data)
@@ -98,7 +98,7 @@ def report(
     inputs.finish()
 
 
-def gathered(
+def collect_report(
     inputs: InputSelection,
     methods: Mapping[str, Any],
     *,
@@ -190,16 +190,20 @@ def stored_results(
     if any((inputs.dataset, inputs.smiles, inputs.sentence, inputs.file, inputs.graphs)) or (
         inputs.model or inputs.weights
     ):
-        raise WrongUse("--store knows its graphs and network: say nothing else about them")
+        raise WrongUse(
+            "--store already determines the graphs and the network: leave out the options for them"
+        )
     from gstarx.runs import StoreError, explanation_of
 
     runs = runs_of(store)
     # the report has rows of its own for random and best selections
     runs = [run for run in runs if run["explainer"] not in _REFERENCES] or runs
     for field in ("dataset", "model", "target"):
-        several = sorted({str(run[field]) for run in runs})
-        if len(several) > 1:
-            raise CommandError(f"the runs in {store} are about several: {', '.join(several)}")
+        distinct = sorted({str(run[field]) for run in runs})
+        if len(distinct) > 1:
+            raise CommandError(
+                f"the runs in {store} differ in their {field}: {', '.join(distinct)}"
+            )
     rows = {}
     for run in runs:
         try:
@@ -222,8 +226,8 @@ def _inputs_of(
 ) -> InputSelection:
     """The inputs of a run, from its specification."""
     dataset, model = spec["dataset"], spec["model"]
-    known = {field.name for field in fields(InputSelection)}
-    own = {} if dataset["name"] else dataset["options"]
+    option_names = {field.name for field in fields(InputSelection)}
+    dataset_options = {} if dataset["name"] else dataset["options"]
     return replace(
         inputs,
         dataset=dataset["name"],
@@ -236,7 +240,7 @@ def _inputs_of(
         target=None if spec.get("target") is None else str(spec["target"]),
         **{
             "limit": None,
-            **{name: value for name, value in own.items() if name in known},
+            **{name: value for name, value in dataset_options.items() if name in option_names},
             "task": model.get("task"),
         },
     )
@@ -244,8 +248,10 @@ def _inputs_of(
 
 def _name(run: Mapping[str, Any], runs: list[dict[str, Any]]) -> str:
     """The name of the explainer, with the run where it has several."""
-    same = [other for other in runs if other["explainer"] == run["explainer"]]
-    return str(run["explainer"]) if len(same) == 1 else f"{run['explainer']} {run['run'][:6]}"
+    same_explainer = [other for other in runs if other["explainer"] == run["explainer"]]
+    if len(same_explainer) == 1:
+        return str(run["explainer"])
+    return f"{run['explainer']} {run['run'][:6]}"
 
 
 def _rows(store: Path, run: str) -> dict[int, dict[str, Any]]:

@@ -42,17 +42,17 @@ def averages(
         defined = [row for row in rows if not np.isnan(row["harmonic_fidelity"][at])]
         if defined:
             means = {name: float(np.mean([row[name][at] for row in defined])) for name in METRICS}
-            points.append({"asked_sparsity": sparsity, **means})
+            points.append({"requested_sparsity": sparsity, **means})
     return len(rows), points
 
 
 def show_points(title: str, points: list[dict[str, float]]) -> None:
     """A table of means, a line for every sparsity, the best one bold."""
     best = max(point["harmonic_fidelity"] for point in points)
-    shown = table("asked", "fidelity ↑", "inverse ↓", "H-fidelity ↑", "sparsity", title=title)
+    shown = table("requested", "fidelity ↑", "inverse ↓", "H-fidelity ↑", "sparsity", title=title)
     for point in points:
         shown.add_row(
-            f"{point['asked_sparsity']:.2f}",
+            f"{point['requested_sparsity']:.2f}",
             *(f"{point[name]:.4f}" for name in SHOWN),
             style="bold" if point["harmonic_fidelity"] == best else "",
         )
@@ -69,7 +69,7 @@ def as_text(rows: list[Mapping[str, Any]], suffix: str) -> str:
     if suffix == ".json":
         return as_json(rows) + "\n"
     text = io.StringIO()
-    names = [*_PLAIN, *_TIMES, "scores", "asked_sparsity", *METRICS, "selected", "error"]
+    names = [*_PLAIN, *_TIMES, "scores", "requested_sparsity", *METRICS, "selected", "error"]
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     for row in rows:
@@ -81,5 +81,5 @@ def as_text(rows: list[Mapping[str, Any]], suffix: str) -> str:
         for at, sparsity in enumerate(row["sparsities"]):
             metrics = {name: row[name][at] for name in METRICS}
             nodes = " ".join(map(str, row["selected"][at]))
-            writer.writerow({**plain, "asked_sparsity": sparsity, **metrics, "selected": nodes})
+            writer.writerow({**plain, "requested_sparsity": sparsity, **metrics, "selected": nodes})
     return text.getvalue()

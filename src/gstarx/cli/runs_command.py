@@ -101,22 +101,24 @@ def resume(
     from gstarx import runs
     from gstarx.runs import Store, check_format
 
-    again = runs.retry_failed if failed else runs.resume
+    resume_runs = runs.retry_failed if failed else runs.resume
     check_format(store)
     damaged = Store(store).read_requests()[1] if run is None else {}
     run_id = None if run is None else _matching_runs(store, run)[0]["run"]
     with only_json(as_json) as stream:
-        reports = again(store, run=run_id, engine=engine, workers=workers, progress=show_progress())
+        reports = resume_runs(
+            store, run=run_id, engine=engine, workers=workers, progress=show_progress()
+        )
     if as_json:
         print_json([asdict(report) for report in reports], stream)
     else:
-        shown = table("run", "graphs", "found", "done now", "failed", "seconds")
+        shown = table("run", "graphs", "stored before", "processed now", "failed", "seconds")
         for report in reports:
             counts = (report.graphs, report.found, report.done, report.failed)
             shown.add_row(report.run[:12], *map(str, counts), f"{report.seconds:.1f}")
         out().print(shown)
     if any(report.failed for report in reports):
-        note(f"error: some graphs failed; gstarx runs show {store} says why")
+        note(f"error: some graphs failed; see why with gstarx runs show {store}")
     if damaged:
         note(f"error: not resumed, because their files are damaged: {', '.join(damaged)}")
     if damaged or any(report.failed for report in reports):
@@ -126,8 +128,8 @@ def resume(
 @app.command(
     "export",
     epilog=examples(
-        "gstarx runs export gstarx-runs found.csv",
-        "gstarx runs export gstarx-runs found.json --run 3f2a",
+        "gstarx runs export gstarx-runs rows.csv",
+        "gstarx runs export gstarx-runs rows.json --run 3f2a",
     ),
 )
 def export(
@@ -153,10 +155,10 @@ def export(
     if to.suffix == ".parquet":
         import pyarrow.parquet as parquet
 
-        from gstarx._internal.atomic_write import written_aside
+        from gstarx._internal.atomic_write import atomic_path
 
-        with written_aside(to) as aside:
-            parquet.write_table(rows, aside)
+        with atomic_path(to) as temporary:
+            parquet.write_table(rows, temporary)
     else:
         write(to, as_text(rows.to_pylist(), to.suffix))
     out().print(f"wrote {rows.num_rows} rows to {to}", soft_wrap=True)
@@ -226,12 +228,12 @@ def _matching_runs(store: Path, run: str | None) -> list[dict[str, Any]]:
     if run is None:
         return runs_of(store)
     listed, problems = _listed(store)
-    matching = [one for one in listed if one["run"].startswith(run)]
+    matching = [entry for entry in listed if entry["run"].startswith(run)]
     if len(matching) > 1:
         raise CommandError(f"{len(matching)} runs begin with {run!r}: give more letters")
     if not matching:
         for name, problem in problems.items():
             if name.startswith(run):
                 raise problem
-        raise CommandError(unknown("run", run, [one["run"] for one in listed]))
+        raise CommandError(unknown("run", run, [entry["run"] for entry in listed]))
     return matching

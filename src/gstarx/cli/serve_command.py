@@ -50,7 +50,7 @@ _FIRST = ("nitro-gcn", "motifs-gcn")
 _TEXT = ("sst2-gcn", "sst2-gat", "tweets-gcn")
 _SHORTEST_TOKEN = 16
 _LIMITS = Limits()
-_GRAPHS, _WHERE, _MUCH = "Which graphs", "Where it listens", "Limits of a request"
+_GRAPHS, _WHERE, _LIMITED = "Which graphs", "Where it listens", "Limits of a request"
 
 
 def serve(
@@ -92,7 +92,7 @@ def serve(
         Path | None,
         typer.Option(
             "--file",
-            help="The graphs to ask your own model about: a table of molecules (.csv, .tsv, .smi, "
+            help="The graphs for your own model: a table of molecules (.csv, .tsv, .smi, "
             ".sdf, .parquet), or PyG Data in .pt, .npz, .safetensors, .json.",
             rich_help_panel=_GRAPHS,
             show_default=False,
@@ -116,7 +116,9 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[
         int,
-        typer.Option("--port", min=0, max=65535, help="0 is any.", rich_help_panel=_WHERE),
+        typer.Option(
+            "--port", min=0, max=65535, help="0 for any free port.", rich_help_panel=_WHERE
+        ),
     ] = 8000,
     token: Annotated[
         str | None,
@@ -144,24 +146,24 @@ def serve(
             min=1,
             max=64,
             help="Processes that explain; by default two to four.",
-            rich_help_panel=_MUCH,
+            rich_help_panel=_LIMITED,
             show_default=False,
         ),
     ] = None,
     max_nodes: Annotated[
-        int, typer.Option(min=1, max=2_000, help="Nodes of a graph.", rich_help_panel=_MUCH)
+        int, typer.Option(min=1, max=2_000, help="Nodes of a graph.", rich_help_panel=_LIMITED)
     ] = _LIMITS.nodes,
     max_text: Annotated[
         int,
         typer.Option(
-            min=1, max=10_000, help="Characters of a SMILES or sentence.", rich_help_panel=_MUCH
+            min=1, max=10_000, help="Characters of a SMILES or sentence.", rich_help_panel=_LIMITED
         ),
     ] = _LIMITS.text,
     max_budget: Annotated[
-        int, typer.Option(min=10, help="Evaluations of an explainer.", rich_help_panel=_MUCH)
+        int, typer.Option(min=10, help="Evaluations of an explainer.", rich_help_panel=_LIMITED)
     ] = _LIMITS.budget,
     max_seconds: Annotated[
-        float, typer.Option(min=1, help="Seconds of a job.", rich_help_panel=_MUCH)
+        float, typer.Option(min=1, help="Seconds of a job.", rich_help_panel=_LIMITED)
     ] = _LIMITS.seconds,
     max_memory: Annotated[
         float | None,
@@ -169,18 +171,18 @@ def serve(
             min=0.5,
             max=1_024,
             help="GB that a job may use; by default from the machine's memory and the workers.",
-            rich_help_panel=_MUCH,
+            rich_help_panel=_LIMITED,
             show_default=False,
         ),
     ] = None,
     max_queue: Annotated[
-        int, typer.Option(min=1, max=1_000, help="Jobs that wait.", rich_help_panel=_MUCH)
+        int, typer.Option(min=1, max=1_000, help="Jobs that wait.", rich_help_panel=_LIMITED)
     ] = _LIMITS.queue,
 ) -> None:
     """Start the explorer, a web page that explains predictions and shows runs.
 
-    With [b]--file[/b] or [b]--graphs[/b] your own model is asked about your own graphs; what it
-    cannot read is said before the server starts.
+    With [b]--file[/b] or [b]--graphs[/b], the page offers your own graphs to your own model; rows
+    that cannot be read are reported before the server starts.
 
     It works offline. Only this machine can connect unless [b]--host[/b] says otherwise; then
     everyone needs the printed address with its token, and traffic is plain HTTP. Ctrl-C stops it.
@@ -201,7 +203,9 @@ def serve(
     if run is not None and not (run / "store.json").is_file():
         raise WrongUse(f"there is no store of runs at {run}")
     columns = {"smiles_column": smiles_column, "label": label, "name_column": name_column}
-    own = own_graphs(file, graphs, **columns, task=task, salts=salts, limit=limit, sample=sample)
+    user_graphs = own_graphs(
+        file, graphs, **columns, task=task, salts=salts, limit=limit, sample=sample
+    )
     workers = workers or min(4, max(2, (os.cpu_count() or 2) // 2))
     limits = Limits(
         nodes=max_nodes,
@@ -213,7 +217,7 @@ def serve(
         best_seconds=min(_LIMITS.best_seconds, max_seconds / 2),
     )
     settings = Settings(
-        models=served_models(model or (), weights, return_type, task=task, graphs=own),
+        models=served_models(model or (), weights, return_type, task=task, graphs=user_graphs),
         run=None if run is None else ServedRun(run.absolute(), run_dataset),
         data=data,
         host=host,
@@ -225,9 +229,9 @@ def serve(
     )
 
     def started(address: str) -> None:
-        note(f"the explorer is at {address}  (Ctrl-C ends it)")
+        note(f"the explorer is at {address}  (Ctrl-C stops it)")
         if not is_loopback(host):
-            note("traffic is plain HTTP: an SSH tunnel or a proxy with TLS would encrypt it")
+            note("traffic is plain HTTP: use an SSH tunnel or a TLS proxy to encrypt it")
 
     if show_progress() and any(model.required for model in settings.models):
         note("loading the model and its graphs ...")
@@ -246,9 +250,9 @@ def own_graphs(file: Path | None, graphs: str | None, **options: Any) -> Dataset
     gstarx.cli.console.WrongUse: --label goes with --file
     """
     if file is not None and graphs is not None:
-        raise WrongUse("say --file or --graphs, not both")
+        raise WrongUse("use --file or --graphs, not both")
     if options.get("limit") is not None and options.get("sample") is not None:
-        raise WrongUse("say --limit or --sample, not both")
+        raise WrongUse("use --limit or --sample, not both")
     for name in ("smiles_column", "label", "name_column"):
         if options.get(name) is not None and file is None:
             raise WrongUse(f"--{name.replace('_', '-')} goes with --file")
@@ -258,8 +262,8 @@ def own_graphs(file: Path | None, graphs: str | None, **options: Any) -> Dataset
                 raise WrongUse(f"--{name} goes with --file or --graphs")
         return None
     if file is not None and not file.is_file():
-        what = "it is a directory" if file.is_dir() else "there is no such file"
-        raise CommandError(f"--file {file}: {what}")
+        problem = "it is a directory" if file.is_dir() else "there is no such file"
+        raise CommandError(f"--file {file}: {problem}")
     return DatasetSource(
         file=None if file is None else str(file.absolute()), graphs=graphs, **options
     )
@@ -302,15 +306,15 @@ def served_models(
 
 def _with_graphs(served: list[ServedModel], graphs: DatasetSource) -> list[ServedModel]:
     """The models, the user's own with the user's own graphs."""
-    own = [model for model in served if model.required] or served
-    if len(own) != 1:
+    candidates = [model for model in served if model.required] or served
+    if len(candidates) != 1:
         option = "--file" if graphs.file is not None else "--graphs"
         raise WrongUse(
-            f"{option} goes with one model: say --weights file or --model module:factory "
-            f"(got {len(own)})"
+            f"{option} goes with one model: use --weights file or --model module:factory "
+            f"(got {len(candidates)})"
         )
-    with_graphs = replace(own[0], graphs=graphs, required=True)
-    return [with_graphs if model is own[0] else model for model in served]
+    with_graphs = replace(candidates[0], graphs=graphs, required=True)
+    return [with_graphs if model is candidates[0] else model for model in served]
 
 
 _NO_TEXT = "sentences need pip install 'gstarx[text]'"
@@ -325,9 +329,9 @@ def _served(model: str, weights: Path | None, return_type: str, task: str | None
     if ":" in model:
         source = ModelSource(model, None if weights is None else weights.absolute(), task=task)
         return ServedModel(model, source, return_type=return_type, required=True)
-    full = model if model in NETWORKS else f"{model}-gcn"
-    if full in NETWORKS:
-        return _shipped(full)
+    name = model if model in NETWORKS else f"{model}-gcn"
+    if name in NETWORKS:
+        return _shipped(name)
     path = Path(model)
     if path.suffix not in (".safetensors", ".pth"):
         raise WrongUse(unknown("network or file of weights", model, NETWORKS))

@@ -71,8 +71,8 @@ def summarize(
 ) -> None:
     """Which functional groups, rings, fragments or words drive each class, over many graphs.
 
-    Every graph is explained. The score of a group is the sum of the scores of its atoms; printed
-    are its mean over the graphs that contain it, with a 95% interval from resampled graphs. After
+    Every graph is explained. The score of a group is the sum of the scores of its atoms; the table
+    shows its mean over the graphs that contain it, with a 95% bootstrap interval. After
     Ctrl-C the finished graphs are summarized.
     """
     from gstarx.cli.methods import create_explainers, parse_options
@@ -113,16 +113,18 @@ def _explain_all(
         with progress("explaining", len(subjects)) as step:
             for subject in subjects:
                 try:
-                    made = [p.explain(method, subject.data, subject.position) for p in pipelines]
+                    explanations = [
+                        p.explain(method, subject.data, subject.position) for p in pipelines
+                    ]
                 except Exception as error:
                     failed(subject, error)
                     failures += 1
                 else:
-                    if made[0].node_scores is None:  # said at once rather than at the end
+                    if explanations[0].node_scores is None:  # fail at once, not at the end
                         raise CommandError(
-                            f"{made[0].method} finds sets of nodes: a summary needs scores"
+                            f"{explanations[0].method} finds sets of nodes: a summary needs scores"
                         )
-                    finished += [(subject, explanation) for explanation in made]
+                    finished += [(subject, explanation) for explanation in explanations]
                 step()
     except KeyboardInterrupt:
         done = len(finished) // len(pipelines)
@@ -183,8 +185,8 @@ def _show(content: dict[str, Any], output: Path | None, stream: Any) -> None:
         from gstarx.report import summary_page
 
         facts = {name: str(content[name]) for name in ("network", "graphs", "seed")}
-        what = str(content["by"]).replace("_", " ")
-        title = f"{content['network']}: what drives it, by {what}"
+        division = str(content["by"]).replace("_", " ")
+        title = f"What drives {content['network']}, by {division}"
         write(output, summary_page(title, {content["explainer"]: rows}, facts=facts))
     note(f"wrote {output}")
 
@@ -199,11 +201,11 @@ def _print(content: dict[str, Any]) -> None:
         shown.columns[-1].justify = "left"
         for row in rows:
             if row.explained == explained:
-                ends = f"{rounding.metric(row.low)} to {rounding.metric(row.high)}"
+                interval = f"{rounding.metric(row.low)} to {rounding.metric(row.high)}"
                 shown.add_row(
                     row.name,
                     rounding.metric(row.mean),
-                    ends if row.graphs > 1 else "–",
+                    interval if row.graphs > 1 else "–",
                     f"{row.graphs:,}",
                     row.sign,
                     style="dim" if row.sign == "unclear" else "",

@@ -84,7 +84,7 @@ def train(
         int | None,
         typer.Option(
             min=1,
-            help="Stop after so many epochs without a better validation score; by default the "
+            help="Stop after this many epochs without a better validation score; by default the "
             "recipe's.",
             show_default=False,
         ),
@@ -97,7 +97,7 @@ def train(
         str,
         typer.Option(
             help="How molecules are split into train, val and test: [b]random[/b], "
-            "[b]scaffold[/b], or a column of the table that says it."
+            "[b]scaffold[/b], or a column of the table that names the split."
         ),
     ] = "random",
     limit: Limit = None,
@@ -147,15 +147,15 @@ def train(
 def _source(
     dataset: str | None, file: Path | None, graphs: str | None, data: Path | None
 ) -> DatasetSource:
-    given = {"a dataset or table": dataset, "--file": file, "--graphs": graphs}
-    named = [name for name, value in given.items() if value is not None]
+    sources = {"a dataset or table": dataset, "--file": file, "--graphs": graphs}
+    named = [name for name, value in sources.items() if value is not None]
     if len(named) != 1:
         got = " and ".join(named) or "none"
-        raise WrongUse(f"say what to train on, by one of {', '.join(given)} (got {got})")
+        raise WrongUse(f"specify what to train on with one of {', '.join(sources)} (got {got})")
     if dataset in DATASETS:
         return DatasetSource(name=dataset, root=None if data is None else str(data))
     if dataset is not None:
-        # a name without an ending is a dataset that is misspelled
+        # a name without a suffix is a misspelled dataset
         if not Path(dataset).suffix:
             raise typer.BadParameter(unknown("dataset", dataset, DATASETS), param_hint="DATASET")
         file = Path(dataset)
@@ -165,7 +165,7 @@ def _source(
 def _check(source: DatasetSource) -> None:
     """Raise where options do not belong to this kind of data."""
     if source.limit is not None and source.sample is not None:
-        raise WrongUse("say --limit or --sample, not both")
+        raise WrongUse("use --limit or --sample, not both")
     if source.file is None:
         columns = ("smiles_column", "name_column", "label")
         wrong = [name for name in columns if getattr(source, name) is not None]
@@ -177,17 +177,17 @@ def _check(source: DatasetSource) -> None:
 
 
 def _loaded(source: DatasetSource) -> GraphDataset:
-    from gstarx.cli.inputs import load_dataset, warn_of_salts, warn_of_skipped
+    from gstarx.cli.inputs import load_dataset, warn_about_salts, warn_about_skipped
     from gstarx.datasets import title_of
 
     loaded = _by_name(source) if source.name is not None else load_dataset(source)
     if source.name is None:
-        warn_of_skipped(loaded.unreadable, len(loaded))
+        warn_about_skipped(loaded.unreadable, len(loaded))
     if source.salts == "warn" and source.file is not None:
-        warn_of_salts([(title_of(graph, ""), graph) for graph in loaded])
+        warn_about_salts([(title_of(graph, ""), graph) for graph in loaded])
     if any(graph.get("y") is None for graph in loaded):
-        how = ": name their column with --label" if source.file is not None else ""
-        raise CommandError(f"{loaded.name} has no labels to learn{how}")
+        hint = ": name their column with --label" if source.file is not None else ""
+        raise CommandError(f"{loaded.name} has no labels to learn{hint}")
     return loaded
 
 
@@ -234,9 +234,9 @@ def _balance(dataset: GraphDataset) -> list[dict[str, Any]]:
             return []
         names = dataset.class_names or tuple(map(str, range(dataset.num_classes)))
         rows = []
-        for part, ids in dataset.split_indices.items():
-            counts = Counter(int(graphs[at].y) for at in ids)
-            rows.append({"split": part} | {name: counts[at] for at, name in enumerate(names)})
+        for split, positions in dataset.split_indices.items():
+            counts = Counter(int(graphs[position].y) for position in positions)
+            rows.append({"split": split} | {name: counts[i] for i, name in enumerate(names)})
         return rows
     labels = torch.cat([graph.y.reshape(1, -1).double() for graph in graphs])
     names = dataset.target_names or tuple(map(str, range(labels.shape[1])))
@@ -244,8 +244,8 @@ def _balance(dataset: GraphDataset) -> list[dict[str, Any]]:
     for name, column in zip(names, labels.T, strict=True):
         known = column[~column.isnan()]
         if dataset.task == "multilabel":
-            on = int(known.sum())
-            row: dict[str, Any] = {"yes": on, "no": len(known) - on}
+            positive = int(known.sum())
+            row: dict[str, Any] = {"yes": positive, "no": len(known) - positive}
         elif len(known):
             row = {"mean": float(known.mean()), "std": float(known.std(correction=0))}
             row |= {"min": float(known.min()), "max": float(known.max())}
@@ -263,7 +263,7 @@ def _trained(
     changed = {name: value for name, value in changes.items() if value is not None}
     recipe = models.recipe(dataset.name, network, **changed)
     if pause.exists():
-        note(f"going on with {pause}")
+        note(f"resuming from {pause}")
     try:
         result = models.train(
             network,
@@ -275,7 +275,7 @@ def _trained(
         )
     except KeyboardInterrupt:
         if pause.exists():
-            note(f"paused: the same command goes on from {pause}")
+            note(f"paused: run the same command to resume from {pause}")
         raise
     pause.unlink(missing_ok=True)
     return result
@@ -323,12 +323,15 @@ def _stored(
 
 
 def _show(content: dict[str, Any]) -> None:
-    parts = content["metrics"]
-    names = list(dict.fromkeys(name for scores in parts.values() for name in scores))
-    rows = [{"metric": name, **{part: parts[part].get(name) for part in parts}} for name in names]
+    by_split = content["metrics"]
+    names = list(dict.fromkeys(name for scores in by_split.values() for name in scores))
+    rows = [
+        {"metric": name, **{split: scores.get(name) for split, scores in by_split.items()}}
+        for name in names
+    ]
     _show_rows(rows)
     out().print(
-        f"{content['epochs']} epochs, the best one was number {content['best_epoch']}", style="dim"
+        f"{content['epochs']} epochs, the best was epoch {content['best_epoch']}", style="dim"
     )
     out().print(f"wrote {content['weights']}", soft_wrap=True)
 

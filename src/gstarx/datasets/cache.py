@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx._internal.atomic_write import written_aside
+from gstarx._internal.atomic_write import atomic_path
 
 _LOG = logging.getLogger(__name__)
 
@@ -164,8 +164,8 @@ def _checksum(tensor: Tensor) -> int:
 def _write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
     """Write to a temporary file, then rename it: a reader sees a complete file or none."""
     about["checksums"] = {key: _checksum(tensor) for key, tensor in tensors.items()}
-    with written_aside(path) as aside:
-        save_file(tensors, aside, metadata={"about": json.dumps(about)})
+    with atomic_path(path) as temporary:
+        save_file(tensors, temporary, metadata={"about": json.dumps(about)})
 
 
 def _read(path: Path, key: str) -> list[Data]:

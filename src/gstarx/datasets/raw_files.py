@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.atomic_write import write_atomically
 from gstarx._internal.expanded_size import check_expanded_size
 
 
@@ -71,7 +71,7 @@ def unpack(packed: Path, folder: Path, names: Sequence[str]) -> None:
         members = {member.filename.rpartition("/")[2]: member for member in stored.infolist()}
         for name in names:
             if name in members:
-                write_whole(folder / name, stored.read(members[name]))
+                write_atomically(folder / name, stored.read(members[name]))
 
 
 def archive(path: Path) -> dict[str, NDArray[Any]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.atomic_write import write_atomically
 from gstarx._internal.optional import require
 
 _SUFFIXES = (".svg", ".png")
@@ -98,7 +98,7 @@ class Picture:
 def write_file(path: Path, content: bytes) -> None:
     """Write a file atomically, or raise an error that says why it cannot be written."""
     try:
-        write_whole(path, content)
+        write_atomically(path, content)
     except OSError as error:
         why = error.strerror or str(error)
         raise type(error)(error.errno, f"cannot write {path}: {why}") from error

@@ -80,14 +80,14 @@ class Pipeline:
 
         Selections that are the same set of nodes are evaluated once.
         """
-        wanted: list[dict[str, Any]] = [{"sparsity": level} for level in sparsities or ()]
-        wanted += [{"size": size} for size in sizes or ()]
-        chosen = {rule: [explanation.select(**one, rule=rule) for one in wanted] for rule in rules}
+        extents: list[dict[str, Any]] = [{"sparsity": level} for level in sparsities or ()]
+        extents += [{"size": size} for size in sizes or ()]
+        chosen = {rule: [explanation.select(**e, rule=rule) for e in extents] for rule in rules}
         distinct = {nodes.tobytes(): nodes for sets in chosen.values() for nodes in sets}
         (metrics,) = self.evaluate_selections([data], [list(distinct.values())], [explanation])
-        known = dict(zip(distinct, metrics, strict=True))
+        by_nodes = dict(zip(distinct, metrics, strict=True))
         return {
-            rule: Evaluated(sets, [known[nodes.tobytes()] for nodes in sets])
+            rule: Evaluated(sets, [by_nodes[nodes.tobytes()] for nodes in sets])
             for rule, sets in chosen.items()
         }
 
@@ -99,9 +99,9 @@ class Pipeline:
     ) -> list[list[Faithfulness]]:
         """Metrics of several sets of nodes of every graph, for the classes that were explained."""
         targets = [self.target] * len(graphs)
-        for at, explanation in enumerate(explanations or ()):
+        for i, explanation in enumerate(explanations or ()):
             if explanation is not None and explanation.explained:
-                targets[at] = explanation.target_class
+                targets[i] = explanation.target_class
         return evaluate_many(
             self.model,
             graphs,
@@ -129,11 +129,11 @@ def class_probabilities(output: Tensor, mode: str, return_type: str) -> list[flo
     [2.5]
     """
     mode, return_type = check_task(mode, return_type)
-    shares = class_scores(output, mode, return_type, "prob")[0].double()
-    if not shares.isfinite().all():
-        what = "values" if mode == "regression" else "probabilities"
-        raise ValueError(f"the model's output gives {what} {shares.tolist()}: they must be finite")
-    return [float(share) for share in shares]
+    scores = class_scores(output, mode, return_type, "prob")[0].double()
+    if not scores.isfinite().all():
+        noun = "values" if mode == "regression" else "probabilities"
+        raise ValueError(f"the model's output gives {noun} {scores.tolist()}: they must be finite")
+    return [float(score) for score in scores]
 
 
 def recorded(explanation: Explanation) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from gstarx.explainers import Explanation
 from gstarx.metrics import as_scores, paired_bootstrap
 from gstarx.registry import TASKS
 
-#: Fewer graphs than this cannot show a sign: six coins fall alike with a probability of 3%.
-LEAST = 6
+#: Fewer graphs than this cannot show a sign: all of six fair coins agree with a probability of 3%.
+MIN_GRAPHS = 6
 _EXAMPLES = 3
 
 
@@ -87,7 +87,7 @@ def summarize(
     graphs
         The graphs, molecules or other.
     explanations
-        An explanation of every graph, in order. Scores alone will do; their class is unknown.
+        An explanation of every graph, in order, or just its scores, whose class is unknown.
     by
         What graphs are divided into, as for :func:`gstarx.drawing.group_scores`:
         ``"functional_groups"``, ``"rings"``, ``"brics"``, ``"words"``, ``"node_types"``, or names
@@ -96,8 +96,8 @@ def summarize(
         Only explanations of this class or output.
     mode
         What the model does: with several binary outputs, or for a regression, targets are outputs
-        with ``target_names``, else classes with ``class_names``. An explanation that knows its mode
-        goes before this.
+        with ``target_names``, else classes with ``class_names``. The mode of an explanation
+        that has one takes precedence.
     class_names, target_names
         Names of classes or outputs.
     names
@@ -128,9 +128,9 @@ def summarize(
         )
     if names is not None and len(names) != len(listed):
         raise ValueError(f"names must have {len(listed)} entries, one per graph (got {len(names)})")
-    found: dict[tuple[int | None, str, str], _Found] = defaultdict(_Found)
-    for at, (graph, result) in enumerate(zip(listed, results, strict=True)):
-        title = title_of(graph, f"graph {at}") if names is None else str(names[at])
+    groups: dict[tuple[int | None, str, str], _Group] = defaultdict(_Group)
+    for i, (graph, result) in enumerate(zip(listed, results, strict=True)):
+        title = title_of(graph, f"graph {i}") if names is None else str(names[i])
         divided: dict[str, list[tuple[int, ...]]] = defaultdict(list)
         for name, nodes in groups_of(graph, by):
             divided[name].append(nodes)
@@ -139,10 +139,10 @@ def summarize(
         ):
             for name, occurrences in divided.items():
                 sums = [float(scores[list(nodes)].sum()) for nodes in occurrences]
-                found[column, explained, name].add(title, sums)
+                groups[column, explained, name].add(title, sums)
     rows = [
         group.row(name, column, explained, confidence, seed)
-        for (column, explained, name), group in found.items()
+        for (column, explained, name), group in groups.items()
     ]
     order = {"for": 0, "unclear": 1, "against": 2}
     return sorted(
@@ -157,8 +157,8 @@ def summarize(
     )
 
 
-class _Found:
-    """Where a group was found, and its score in every graph."""
+class _Group:
+    """The graphs that contain a group, and its score in each."""
 
     def __init__(self) -> None:
         self.titles: list[str] = []
@@ -178,7 +178,7 @@ class _Found:
             scores, np.zeros_like(scores), confidence=confidence, resamples=2_000, seed=seed
         )
         sign = "unclear"
-        if len(scores) >= LEAST:
+        if len(scores) >= MIN_GRAPHS:
             sign = "for" if interval.low > 0 else "against" if interval.high < 0 else sign
         strongest = np.argsort(-scores * (-1 if interval.mean < 0 else 1), kind="stable")
         examples = dict.fromkeys(self.titles[i] for i in strongest)
@@ -218,19 +218,19 @@ def _columns(
     scores = result.node_scores.reshape(count, -1).numpy()
     output = result.get("prediction")
     outputs = 1 if output is None else int(output.shape[1])
-    own = result.get("mode") or mode
-    own = TASKS.get(own, own)
+    task = result.get("mode") or mode
+    task = TASKS.get(task, task)
     # several binary outputs are several labels
-    labels = mode == "multilabel" or (own == "binary_classification" and outputs > 1)
-    by_output = labels or own == "regression"
+    labels = mode == "multilabel" or (task == "binary_classification" and outputs > 1)
+    by_output = labels or task == "regression"
     explained = result.explained or [target]
-    for column, one in enumerate(explained):
-        if target is not None and one != target:
+    for column, output_index in enumerate(explained):
+        if target is not None and output_index != target:
             continue
-        if one is None:
+        if output_index is None:
             name = "explained class"
         elif by_output:
-            name = output_name(one, target_names, outputs)
+            name = output_name(output_index, target_names, outputs)
         else:
-            name = class_name(one, class_names)
-        yield one, name, as_scores(scores[:, column], count)
+            name = class_name(output_index, class_names)
+        yield output_index, name, as_scores(scores[:, column], count)

@@ -18,7 +18,7 @@ from torch_geometric.explain import ExplainerAlgorithm
 from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
 
 from gstarx.explainers.explanation import Attribution, Explanation
-from gstarx.gnn import GNNGame, ModelTask, TargetLike, check_data
+from gstarx.gnn import GNNGame, ModelTask, PlayerSet, TargetLike, check_data
 
 #: What everything random takes.
 Seed = int | np.random.Generator | None
@@ -134,7 +134,7 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         attribution = _checked(computed, type(self).__name__, int(checked.num_nodes or 0))
         method = self.method or type(self).__name__.lower()
         made = Explanation.of(attribution, model, checked, task, method=method, seconds=seconds)
-        if edge_mask and made.get("edge_mask") is None:
+        if edge_mask and made.get("edge_mask") is None and made.get("edge_scores") is None:
             made.score_edges()
         return made
 
@@ -230,7 +230,9 @@ def _checked(computed: Any, explainer: str, num_nodes: int) -> Attribution:
         raise TypeError(
             f"{explainer}.attribute must return an Attribution (got {type(computed).__name__})"
         )
-    for nodes in (*computed.sets, *(() if computed.players is None else (computed.players,))):
+    players = computed.players
+    of_graph = isinstance(players, PlayerSet)
+    for nodes in (*computed.sets, *(() if players is None or of_graph else (players,))):
         ids = np.asarray(nodes)
         distinct = set(ids.reshape(-1).tolist())
         known = ids.dtype.kind in "iu" and all(0 <= node < num_nodes for node in distinct)
@@ -240,7 +242,7 @@ def _checked(computed: Any, explainer: str, num_nodes: int) -> Attribution:
             )
     if computed.scores is None:
         return computed
-    count = num_nodes if computed.players is None else len(computed.players)
+    count = num_nodes if players is None else len(players)
     scores = _one_each(computed.scores, count, f"scores of {explainer}")
     wrong = np.argwhere(~np.isfinite(scores))
     if wrong.size:

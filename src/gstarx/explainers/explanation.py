@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain import Explanation as PyGExplanation
 
 from gstarx._internal.optional import require
-from gstarx.gnn import ModelTask, Sharing, model_arguments
+from gstarx.gnn import ModelTask, PlayerSet, Sharing, model_arguments
 from gstarx.graphs import CommunicationGraph
 from gstarx.metrics import above_noise, largest_gap, select_best, selection_size
 
@@ -35,13 +35,14 @@ _PER_NODE = frozenset({"node_mask", "node_scores"})
 #: Fields of the explanation as a whole, however many entries they happen to have.
 _PER_EXPLANATION = frozenset(
     {"worth", "component_worth", "baseline", "prediction", "target", "index", "explained"}
-    | {"sets", "rewards"}
+    | {"sets", "rewards", "player_edges", "player_names", "groups", "group_remainder"}
+    | {"unit_players"}
 )
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """What a method computes for one graph: scores of players, or sets of nodes.
+    """What a method computes for one graph: scores of players, or sets of them.
 
     :meth:`NodeExplainer.attribute` returns one of these, and :meth:`NodeExplainer.explain` makes an
     :class:`Explanation` of it.
@@ -54,7 +55,8 @@ class Attribution:
         Standard errors of the scores, same shape: zero where they are exact, ``None`` or ``nan``
         where they are unknown.
     players
-        The nodes behind the players, ascending; by default all nodes.
+        The nodes behind the players, ascending; by default all nodes. A
+        :class:`gstarx.gnn.PlayerSet` if players are groups of nodes, edges or features.
     sets
         Sets of nodes that a search found, best first; empty if there are scores.
     target
@@ -75,7 +77,7 @@ class Attribution:
 
     scores: NDArray[np.float64] | None = None
     std_errors: NDArray[np.float64] | None = None
-    players: NDArray[np.int64] | None = None
+    players: NDArray[np.int64] | PlayerSet | None = None
     sets: tuple[NDArray[np.int64], ...] = ()
     target: int | Sequence[int] | None = None
     edge_mask: Tensor | None = None
@@ -99,15 +101,29 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         method finds sets of nodes instead.
     std_errors
         Standard errors of the scores, same shape: zero where exact, ``nan`` where unknown.
+    player_kind
+        ``"nodes"``, ``"groups"``, ``"edges"``, ``"features"`` or ``"edge_features"``.
     players
-        The node behind every player, (P,).
+        The node behind every player, (P,), or the numbers of the players if they are not nodes.
+    player_names
+        The names of the players, if they are groups of nodes or features.
+    groups
+        The nodes of every player, if players are groups.
+    player_edges
+        The two ends of every player, (P, 2), if players are edges.
     node_scores
-        A score per node, (N,) or (N, q): zero for nodes that are not players.
+        A score per node, (N,) or (N, q): zero for nodes that are not players. If players are
+        groups, what every node gets of the score of its group, where that was computed; if they
+        are edges, only under the position value.
+    group_remainder
+        What is left of the score of every group after its nodes got theirs, same shape as
+        ``scores``.
     node_mask
         The scores as PyG takes them, [N, 1] in single precision; of one target only, see
-        :meth:`for_target`. Of a method that finds sets, 1 for the nodes of the best set.
+        :meth:`for_target`. Of a method that finds sets, 1 for the nodes of the best set. If players
+        are groups, every node has the score of its group; if they are features, [1, F].
     edge_mask
-        A score per edge [E], if edges were scored or requested.
+        A score per edge [E], if edges are the players, or were scored or requested.
     sets
         Sets of nodes, best first, if the method finds sets.
     method, exact, estimator, evaluations, seconds
@@ -141,8 +157,13 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         """An explanation of a graph from what a method computed."""
         count = int(data.num_nodes or 0)
         players = attribution.players
-        players = np.arange(count) if players is None else np.asarray(players, dtype=np.int64)
-        fields = _score_fields(attribution, players, count)
+        if isinstance(players, PlayerSet) and players.kind == "nodes":
+            players = players.ids
+        if isinstance(players, PlayerSet):
+            fields, ids = _fields_of_players(attribution, players), players.ids
+        else:
+            ids = np.arange(count) if players is None else np.asarray(players, dtype=np.int64)
+            fields = _score_fields(attribution, ids, count)
         output = attribution.prediction
         if output is None or len(output) != task.rows(data):
             output = task.output(model, data)
@@ -151,7 +172,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         custom_payoff = attribution.details.get("payoff") == "callable"
         made = cls(
             **fields,
-            players=torch.from_numpy(players),
+            players=torch.from_numpy(ids),
             prediction=output.detach().clone(),
             target=_pyg_target([] if custom_payoff else explained, task, output),
             explained=explained,
@@ -218,6 +239,11 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
     exact = property(lambda self: self._store.get("exact"))
     estimator = property(lambda self: self._store.get("estimator"))
     evaluations = property(lambda self: self._store.get("evaluations"))
+    player_kind = property(lambda self: self._store.get("player_kind") or "nodes")
+    player_names = property(lambda self: self._store.get("player_names"))
+    player_edges = property(lambda self: self._store.get("player_edges"))
+    groups = property(lambda self: self._store.get("groups"))
+    group_remainder = property(lambda self: self._store.get("group_remainder"))
     sharing = property(lambda self: self._store.get("sharing"))
     worth = property(lambda self: self._store.get("worth"))
     component_worth = property(lambda self: self._store.get("component_worth"))
@@ -241,7 +267,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             raise ValueError(f"target must be one of {self.explained} (got {target!r})")
         one = copy.copy(self)
         column = self.explained.index(target)
-        for key in ("scores", "std_errors", "node_scores"):
+        for key in ("scores", "std_errors", "node_scores", "group_remainder"):
             value = self._store.get(key)
             if value is not None and value.dim() == 2:
                 one[key] = value[:, column]
@@ -250,7 +276,10 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             if value is not None and len(value) == len(self.explained):
                 one[key] = value[column : column + 1]
         one.explained = [target]
-        one.node_mask = one.node_scores.float()[:, None]
+        if self.player_kind != "nodes":
+            one.update(_masks(one.scores, self.unit_players, self.player_kind))
+        else:
+            one.node_mask = one.node_scores.float()[:, None]
         if self.get("edge_scores") is not None:
             one.edge_mask = self.edge_scores[:, column].float()
         classes = self.prediction.shape[1] > 1 and self.get("payoff") != "callable"
@@ -263,9 +292,16 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         """Add a score for every edge, the mean of its two ends: PyG's ``edge_mask``.
 
         With several targets it is ``edge_scores``, a column for each of them, because PyG has no
-        mask of several columns.
+        mask of several columns. Where edges are the players, they have scores of their own.
         """
+        if self.player_kind not in ("nodes", "groups"):
+            raise ValueError(
+                "the mean of the two ends is for scores of nodes (these players are "
+                f"{self.player_kind})"
+            )
         scores = self.node_mask if self.node_scores is None else self.node_scores
+        if scores is None:  # several targets, and groups whose nodes have no scores
+            scores = torch.from_numpy(self._by_unit(self.scores.numpy()))
         means = edge_scores(scores, self.edge_index)
         if means.dim() == 1:
             self.edge_mask = means.float()
@@ -293,7 +329,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         Returns
         -------
         ndarray
-            Ids of nodes. Of a method that finds sets, the best set of at most that size; if all
+            Ids of nodes; of other players their numbers, for instance positions in
+            ``player_edges``. Of a method that finds sets, the best set of at most that size; if all
             are larger, the first nodes of the smallest. By ``"gap"``, its best set.
         """
         if rule not in RULES:
@@ -328,11 +365,13 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         """Everything but the graph, ready for JSON; numbers that are not finite become ``None``."""
         names = (
             *("method", "scores", "std_errors", "players", "node_scores", "sets", "edge_mask"),
+            *("player_kind", "player_names", "player_edges", "groups", "group_remainder"),
             *("explained", "prediction", "index", "worth", "component_worth", "baseline"),
             *("value", "payoff", "exact", "estimator", "evaluations", "seconds", "check"),
             "sharing",
         )
-        return {name: _plain(self._store.get(name)) for name in names}
+        plain = {name: _plain(self._store.get(name)) for name in names}
+        return {**plain, "player_kind": self.player_kind}
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas table with a row per player, best first."""
@@ -340,7 +379,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         if self.scores is None:
             members = [{"rank": at, "node": int(n)} for at, s in enumerate(self.sets) for n in s]
             return pandas.DataFrame(members, columns=["rank", "node"])
-        columns: dict[str, Any] = {"node": self.players.numpy()}
+        columns: dict[str, Any] = self._player_columns()
         for name, values in (("score", self.scores), ("std_error", self.std_errors)):
             for at, target in enumerate(self.explained):
                 label = name if values.dim() == 1 else f"{name}_{target}"
@@ -349,16 +388,43 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         frame = pandas.DataFrame(columns)
         return frame.sort_values(first, ascending=False, kind="stable", ignore_index=True)
 
+    def _player_columns(self) -> dict[str, Any]:
+        """What the players are, as columns of a table."""
+        if self.player_edges is not None:
+            ends = self.player_edges.numpy()
+            return {"source": ends[:, 0], "target": ends[:, 1]}
+        if self.player_kind == "groups":
+            return {"group": list(self.player_names), "nodes": [list(g) for g in self.groups]}
+        if self.player_kind.endswith("features"):
+            return {"feature": list(self.player_names)}
+        return {"node": self.players.numpy()}
+
+    def _by_unit(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores of nodes, edges or columns from those of players; 0 where nobody plays."""
+        player = self.unit_players.numpy()
+        everywhere = np.zeros((len(player), *scores.shape[1:]))
+        everywhere[player >= 0] = scores[player[player >= 0]]
+        return everywhere
+
     def to_networkx(self) -> nx.Graph:
-        """The graph for networkx, with the scores of nodes and, if there are any, of edges."""
+        """The graph for networkx, with the scores of nodes and, if there are any, of edges.
+
+        Nodes also have the name of their group, if players are groups. If edges are players whose
+        directions differ, it is a directed graph.
+        """
         networkx = require("networkx", extra="drawing")
-        graph = networkx.Graph()
-        scores = self.node_scores
-        errors = dict(zip(self.players.tolist(), _plain(self.std_errors) or (), strict=False))
+        directed = self.player_edges is not None and not self.symmetric
+        graph = networkx.DiGraph() if directed else networkx.Graph()
+        scores, errors = self.node_scores, {}
+        if self.player_kind == "nodes":
+            errors = dict(zip(self.players.tolist(), _plain(self.std_errors) or (), strict=False))
         for node in range(int(self.num_nodes or 0)):
             graph.add_node(node)
             if scores is not None:
                 graph.nodes[node].update(score=_plain(scores[node]), std_error=errors.get(node))
+            if self.player_kind == "groups" and (player := int(self.unit_players[node])) >= 0:
+                named = {"group": self.player_names[player]}
+                graph.nodes[node].update(named, group_score=_plain(self.scores[player]))
         mask = self.get("edge_mask")
         for at, (a, b) in enumerate(self.edge_index.t().tolist()):
             graph.add_edge(a, b, **({} if mask is None else {"score": _plain(mask[at])}))
@@ -397,8 +463,9 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             picture = ""
         errors = _plain(self.std_errors)
         rows = "".join(
-            f"<tr><td>{int(node)}</td><td>{_number(self._score_of(node))}</td></tr>"
-            for node in self.top(5)
+            f"<tr><td>{escape(self.name_of(player))}</td>"
+            f"<td>{_number(self._score_of(player))}</td></tr>"
+            for player in self.top(5)
         )
         how = {True: "exact", False: "estimated"}.get(self.exact, "")
         facts = [self.method, how, f"target {self.explained}"]
@@ -406,7 +473,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             finite = [error for error in errors if error is not None]
             facts.append(f"largest standard error {max(finite, default=math.nan):.2g}")
         caption = escape(", ".join(str(part) for part in facts if part))
-        header = "<tr><th>node</th><th>score</th></tr>"
+        what = self.player_kind.removesuffix("s").replace("_", " ")
+        header = f"<tr><th>{what}</th><th>score</th></tr>"
         figure = f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
         return f"{figure}<table>{header}{rows}</table>"
 
@@ -417,7 +485,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         node_labels: list[str] | None = None,
     ) -> None:
         """PyG's picture of the graph; edges that were not scored show the mean of their ends."""
-        if self.get("edge_mask") is None and self.node_scores is not None:
+        if self.get("edge_mask") is None and self.get("node_mask") is not None:
             shown = copy.copy(self)
             shown.edge_mask = edge_scores(self.node_mask, self.edge_index).clamp(min=0)
             shown.visualize_graph(path, backend, node_labels)
@@ -427,9 +495,9 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
     def is_node_attr(self, key: str) -> bool:
         """Whether a field holds something for every node."""
         if key in _PER_PLAYER:
-            return bool(len(self.players) == self.num_nodes)
+            return self.player_kind == "nodes" and bool(len(self.players) == self.num_nodes)
         if key in _PER_NODE:
-            return True
+            return not (key == "node_mask" and self.player_kind == "features")
         return key not in _PER_EXPLANATION and super().is_node_attr(key)
 
     def is_edge_attr(self, key: str) -> bool:
@@ -456,12 +524,28 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         return column
 
     def _player_graph(self) -> CommunicationGraph:
+        if self.player_edges is not None:
+            return CommunicationGraph.line_graph(self.player_edges.numpy())
+        if self.player_kind.endswith("features"):
+            return CommunicationGraph.complete(len(self.players))
+        if self.player_kind == "groups":
+            ends = self.unit_players[self.edge_index.cpu()].numpy().T
+            return CommunicationGraph(len(self.players), ends[(ends >= 0).all(axis=1)])
         count = int(self.num_nodes or 0)
         graph = CommunicationGraph.from_edge_index(self.edge_index, count)
         return graph.subgraph(self.players.numpy())
 
-    def _score_of(self, node: int) -> float | None:
-        return None if self.node_scores is None else float(self.node_scores[int(node)])
+    def name_of(self, player: int) -> str:
+        """What a player is called: a node's number, the two ends of an edge, or a name."""
+        if self.player_edges is not None:
+            a, b = self.player_edges[int(player)].tolist()
+            return f"{a}-{b}" if self.symmetric else f"{a} to {b}"
+        return str(int(player)) if self.player_names is None else self.player_names[int(player)]
+
+    def _score_of(self, player: int) -> float | None:
+        if self.player_kind != "nodes":
+            return float(self._one_column()[int(player)])
+        return None if self.node_scores is None else float(self.node_scores[int(player)])
 
 
 def edge_scores(node_scores: Tensor, edge_index: Tensor) -> Tensor:
@@ -497,6 +581,45 @@ def _score_fields(
     if scores.ndim == 1:
         made["node_mask"] = made["node_scores"].float()[:, None]
     return made
+
+
+def _fields_of_players(attribution: Attribution, players: PlayerSet) -> dict[str, Any]:
+    """Scores and masks of players that are groups, edges or features."""
+    scores = torch.from_numpy(np.ascontiguousarray(attribution.scores, dtype=np.float64))
+    errors = attribution.std_errors
+    made: dict[str, Any] = {
+        "player_kind": players.kind,
+        "scores": scores,
+        "std_errors": torch.full_like(scores, torch.nan)
+        if errors is None
+        else torch.from_numpy(np.ascontiguousarray(errors, dtype=np.float64)),
+        "unit_players": torch.from_numpy(players.player_of),
+    }
+    if players.names:
+        made["player_names"] = list(players.names)
+    if players.kind == "groups":
+        order = [np.flatnonzero(players.player_of == at) for at in range(len(players))]
+        made["groups"] = [nodes.tolist() for nodes in order]
+    if players.edges is not None:
+        made["player_edges"] = torch.from_numpy(players.edges)
+        made["symmetric"] = not players.spec.directed
+    if scores.dim() == 1:
+        made |= _masks(scores, made["unit_players"], players.kind)
+    elif players.kind == "edges":
+        made["edge_scores"] = torch.from_numpy(players.spread(scores.numpy()))
+    return made
+
+
+def _masks(scores: Tensor, unit_players: Tensor, kind: str) -> dict[str, Tensor]:
+    """PyG's masks of one target from scores of groups, edges or features."""
+    playing = unit_players >= 0
+    by_unit = torch.zeros(len(unit_players))
+    by_unit[playing] = scores[unit_players[playing]].float()
+    if kind == "edges":
+        return {"edge_mask": by_unit}
+    if kind == "edge_features":  # PyG has no mask for them
+        return {}
+    return {"node_mask": by_unit[:, None] if kind == "groups" else by_unit[None]}
 
 
 def _explained(target: int | Sequence[int] | None, task: ModelTask, output: Tensor) -> list[int]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.explain.config import MaskType
 
-from gstarx.explainers.base import NodeExplainer, Seed
+from gstarx.explainers.base import NodeExplainer, Seed, log
 from gstarx.explainers.explanation import Attribution, Explanation
 from gstarx.explainers.settings import ValueSettings
 from gstarx.gnn import (
@@ -23,6 +24,8 @@ from gstarx.gnn import (
     check_share,
     restored,
 )
+from gstarx.graphs import CommunicationGraph
+from gstarx.players import Edges, Features, PlayersLike, as_players
 from gstarx.values import SubgraphPlan
 
 
@@ -38,6 +41,8 @@ class GStarX(NodeExplainer):
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
     presence
         As in :class:`gstarx.explainers.ValueSettings`.
+    players, directed, rest, feature_groups, reference, draws, communication
+        Who plays, as in :class:`gstarx.GNNGame`.
     payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share
         As in :class:`gstarx.GNNGame`.
     seed
@@ -84,6 +89,13 @@ class GStarX(NodeExplainer):
         tau: float = 0.01,
         superadditive: bool = False,
         presence: float = 0.5,
+        players: PlayersLike = "nodes",
+        directed: bool = False,
+        rest: str = "players",
+        feature_groups: Mapping[str, Sequence[int]] | None = None,
+        reference: Any = "zero",
+        draws: int = 16,
+        communication: CommunicationGraph | None = None,
         payoff: PayoffLike = "auto",
         baseline: Any = None,
         removal: RemovalLike = "remove",
@@ -108,7 +120,17 @@ class GStarX(NodeExplainer):
             superadditive=superadditive,
             presence=presence,
         )
+        kind = as_players(
+            players,
+            directed=directed,
+            rest=rest,
+            feature_groups=feature_groups,
+            reference=reference,
+            draws=draws,
+        )
         self.game_options = {
+            "players": kind,
+            "communication": communication,
             "payoff": payoff,
             "baseline": baseline,
             "removal": removal,
@@ -170,6 +192,21 @@ class GStarX(NodeExplainer):
             progress=progress,
         )
 
+    def supports(self) -> bool:
+        """Whether PyG's settings are supported; logs the reason if not."""
+        players, config = self.game_options["players"], self.explainer_config
+        masks = config.node_mask_type, config.edge_mask_type
+        if isinstance(players, Edges) and masks != (None, MaskType.object):
+            log.error("players='edges' needs edge_mask_type='object' and node_mask_type=None")
+            return False
+        if isinstance(players, Features) and masks != (MaskType.common_attributes, None):
+            log.error(
+                "players='features' needs node_mask_type='common_attributes' and "
+                "edge_mask_type=None"
+            )
+            return False
+        return isinstance(players, Edges | Features) or super().supports()
+
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """Scores of the players of the game that the model plays on the graph."""
         with restored(model):
@@ -199,7 +236,7 @@ class GStarX(NodeExplainer):
         return Attribution(
             allocation.values.reshape(shape),
             allocation.std_error.reshape(shape),
-            players=game.nodes,
+            players=game.players,
             target=list(columns if len(columns) == games else range(games)),
             prediction=game.model_output,
             exact=allocation.exact,
@@ -241,6 +278,13 @@ def explain(
     tau: float = 0.01,
     superadditive: bool = False,
     presence: float = 0.5,
+    players: PlayersLike = "nodes",
+    directed: bool = False,
+    rest: str = "players",
+    feature_groups: Mapping[str, Sequence[int]] | None = None,
+    reference: Any = "zero",
+    draws: int = 16,
+    communication: CommunicationGraph | None = None,
     payoff: PayoffLike = "auto",
     baseline: Any = None,
     removal: RemovalLike = "remove",
@@ -253,7 +297,9 @@ def explain(
     seed: Seed = None,
     progress: bool = False,
 ) -> Explanation:
-    """Explain one prediction: which nodes of this graph made the model decide as it did.
+    """Explain one prediction: what of this graph made the model decide as it did.
+
+    Scores are those of nodes, unless ``players`` says otherwise.
 
     Parameters
     ----------
@@ -272,6 +318,8 @@ def explain(
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
     presence
         Which value and how to compute it, as in :class:`gstarx.explainers.ValueSettings`.
+    players, directed, rest, feature_groups, reference, draws, communication
+        Who plays: nodes, groups of nodes, edges or features, as in :class:`gstarx.GNNGame`.
     payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share
         The game, as in :class:`gstarx.GNNGame`.
     edge_mask
@@ -284,7 +332,7 @@ def explain(
     Returns
     -------
     Explanation
-        With ``scores`` of the nodes, their standard errors, and the fields of the graph.
+        With ``scores`` of the players, their standard errors, and the fields of the graph.
 
     Examples
     --------
@@ -305,6 +353,13 @@ def explain(
         tau=tau,
         superadditive=superadditive,
         presence=presence,
+        players=players,
+        directed=directed,
+        rest=rest,
+        feature_groups=feature_groups,
+        reference=reference,
+        draws=draws,
+        communication=communication,
         payoff=payoff,
         baseline=baseline,
         removal=removal,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +28,8 @@ from gstarx.gnn import (
     outputs_and_sharing,
     restored,
 )
-from gstarx.graphs import Coalitions, unpack
+from gstarx.graphs import Coalitions, CommunicationGraph, unpack
+from gstarx.players import PlayersLike
 from gstarx.values import SubgraphPlan
 
 #: Graphs that share passes, and the most cells (coalitions times nodes) of one of them: beyond
@@ -65,6 +66,13 @@ def explain_many(
     tau: float = 0.01,
     superadditive: bool = False,
     presence: float = 0.5,
+    players: PlayersLike = "nodes",
+    directed: bool = False,
+    rest: str = "players",
+    feature_groups: Mapping[str, Sequence[int]] | None = None,
+    reference: Any = "zero",
+    draws: int = 16,
+    communication: CommunicationGraph | None = None,
     payoff: PayoffLike = "auto",
     baseline: Any = None,
     removal: RemovalLike = "remove",
@@ -95,6 +103,9 @@ def explain_many(
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
     presence
         As for :func:`explain`.
+    players, directed, rest, feature_groups, reference, draws, communication
+        As for :func:`explain`. Groups differ from graph to graph, so give a function of the graph
+        that makes them, such as :func:`gstarx.players.brics`.
     payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share, edge_mask
         As for :func:`explain`.
     seed
@@ -118,6 +129,13 @@ def explain_many(
         tau=tau,
         superadditive=superadditive,
         presence=presence,
+        players=players,
+        directed=directed,
+        rest=rest,
+        feature_groups=feature_groups,
+        reference=reference,
+        draws=draws,
+        communication=communication,
         payoff=payoff,
         baseline=baseline,
         removal=removal,
@@ -208,7 +226,7 @@ class _Case:
             method="gstarx",
             seconds=time.process_time() - start,
         )
-        if edge_mask:
+        if edge_mask and made.get("edge_mask") is None and made.get("edge_scores") is None:
             made.score_edges()
         return made
 
@@ -218,6 +236,7 @@ class _Case:
             self.game is not None
             and self.plan is not None
             and self.game.task_level == "graph"
+            and self.game.players.kind == "nodes"
             and self.plan.masks.shape[0] * self.game.n <= _MOST_CELLS
         )
 

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.atomic_write import write_atomically
 
 _FORMAT = 1
 
@@ -30,7 +30,7 @@ def write_trained(
     kept = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     about = {"format": _FORMAT, "method": method, "settings": dict(settings)}
     header = json.dumps({**about, "digest": _digest(about, kept)}, allow_nan=False)
-    write_whole(path, to_bytes(kept, metadata={"gstarx": header}))
+    write_atomically(path, to_bytes(kept, metadata={"gstarx": header}))
 
 
 def read_trained(

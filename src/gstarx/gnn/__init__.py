@@ -4,6 +4,8 @@ from gstarx.gnn.baseline import expected_output
 from gstarx.gnn.baseline import graph_outputs as graph_outputs
 from gstarx.gnn.batching import UnionBatch as UnionBatch
 from gstarx.gnn.evaluator import default_batch_nodes as default_batch_nodes
+from gstarx.gnn.fields import GraphTensors as GraphTensors
+from gstarx.gnn.fields import roles_of as roles_of
 from gstarx.gnn.game import GNNGame
 from gstarx.gnn.model_state import restored
 from gstarx.gnn.model_state import untouched as untouched
@@ -20,17 +22,16 @@ from gstarx.gnn.payoff import choose_columns as choose_columns
 from gstarx.gnn.payoff import class_scores as class_scores
 from gstarx.gnn.payoff import looks_like_probabilities as looks_like_probabilities
 from gstarx.gnn.payoff import outputs_matrix as outputs_matrix
+from gstarx.gnn.player_sets import PlayerSet as PlayerSet
 from gstarx.gnn.players import check_data as check_data
 from gstarx.gnn.removal import RemovalLike as RemovalLike
 from gstarx.gnn.self_check import BatchMixing as BatchMixing
 from gstarx.gnn.sharing import ShareLike as ShareLike
 from gstarx.gnn.sharing import Sharing
 from gstarx.gnn.sharing import check_share as check_share
-from gstarx.gnn.signature import GraphTensors as GraphTensors
 from gstarx.gnn.signature import Model as Model
 from gstarx.gnn.signature import Signature as Signature
 from gstarx.gnn.signature import call_model as call_model
 from gstarx.gnn.signature import model_device as model_device
-from gstarx.gnn.signature import roles_of as roles_of
 
 __all__ = ["Contrast", "GNNGame", "ModelTask", "Sharing", "expected_output", "restored"]

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from gstarx.gnn.batching import coalition_sizes
 from gstarx.gnn.model_state import remembered
 from gstarx.gnn.payoff import outputs_matrix
 from gstarx.gnn.removal import Removal
@@ -61,7 +60,8 @@ def takes_batch_statistics(model: Model) -> bool:
 class Evaluator:
     """A model, a graph and a removal: from packed coalitions of players to outputs.
 
-    The players may be some of the nodes only (``players``): the others are always there.
+    What a removal takes away are units: nodes, edges or columns. ``player_of`` names the player of
+    every unit, -1 for one that is always there; by default every unit is a player.
     """
 
     def __init__(
@@ -72,16 +72,18 @@ class Evaluator:
         *,
         task_level: str,
         batch_nodes: int,
-        players: NDArray[np.int64] | None = None,
+        player_of: NDArray[np.int64] | None = None,
     ) -> None:
         self.model = model
         self.signature = signature
         self.removal = removal
         self.task_level = task_level
         self.batch_nodes = batch_nodes
-        nodes = removal.tensors.num_nodes
-        self.players = np.arange(nodes) if players is None else players
-        self.all_play = len(self.players) == nodes
+        units = np.arange(removal.num_units)
+        self.player_of = units if player_of is None else player_of
+        self.num_players = int(self.player_of.max(initial=-1)) + 1
+        #: Whether every unit is a player, in the same order.
+        self.all_play = bool(np.array_equal(self.player_of, units))
         #: Whether several coalitions can go through the model at once.
         self.batched = task_level != "graph" or signature.takes_batch
         self.batched &= not takes_batch_statistics(model)
@@ -89,13 +91,13 @@ class Evaluator:
     @property
     def everybody(self) -> Masks:
         """The coalition of all players, packed (1, words)."""
-        return pack(np.ones((1, len(self.players)), dtype=np.bool_))
+        return pack(np.ones((1, self.num_players), dtype=np.bool_))
 
     def batches(self, masks: Masks) -> Iterator[slice]:
         """Consecutive coalitions with at most ``batch_nodes`` nodes together, at least one each."""
         sizes = np.concatenate(
             [
-                coalition_sizes(self.nodes_of(masks[i : i + _BLOCK]), self.removal.present)
+                self.removal.sizes(self.units_of(masks[i : i + _BLOCK]))
                 for i in range(0, len(masks), _BLOCK)
             ]
         )
@@ -112,21 +114,22 @@ class Evaluator:
     def outputs(self, masks: Masks, change: Change | None = None) -> Tensor:
         """Outputs (k, columns) of one batch of packed coalitions.
 
-        ``change`` is applied to the model's inputs before it is called.
+        Where a removal draws what absent features are replaced by, the columns of all draws are
+        behind each other. ``change`` is applied to the model's inputs before it is called.
         """
         found, anchors, nodes = self._run(masks, change)
         if self.task_level == "node":
             found = outputs_matrix(found, nodes)[anchors[0]]
-        return outputs_matrix(found, len(masks))
+        return outputs_matrix(found, len(masks) * self.removal.draws).reshape(len(masks), -1)
 
     def node_outputs(self) -> Tensor:
         """Outputs (N, columns) of a node-level model for all nodes, with everybody present."""
         found, _, nodes = self._run(self.everybody, None)
-        return outputs_matrix(found, nodes)
+        return outputs_matrix(found, nodes)[: nodes // self.removal.draws]
 
     def _run(self, masks: Masks, change: Change | None) -> tuple[Any, Tensor, int]:
         """What the model returns for a batch, the places of the targets, the number of nodes."""
-        fields, places = self.removal.fields(self.nodes_of(masks))
+        fields, places = self.removal.fields(self.units_of(masks))
         anchors = torch.from_numpy(places.T.copy()).to(self.removal.tensors.device)
         if self.task_level == "edge":
             fields["edge_label_index"] = anchors
@@ -134,10 +137,11 @@ class Evaluator:
             fields = change(fields)
         return call_model(self.model, self.signature, fields), anchors, fields["num_nodes"]
 
-    def nodes_of(self, masks: Masks) -> Masks:
-        """Packed coalitions of nodes from those of players: all who do not play are in them."""
+    def units_of(self, masks: Masks) -> Masks:
+        """Packed coalitions of units from those of players: what does not play is in them."""
         if self.all_play:
             return masks
-        nodes = np.ones((len(masks), self.removal.tensors.num_nodes), dtype=np.bool_)
-        nodes[:, self.players] = unpack(masks, len(self.players))
-        return pack(nodes)
+        playing = self.player_of >= 0
+        units = np.ones((len(masks), len(self.player_of)), dtype=np.bool_)
+        units[:, playing] = unpack(masks, self.num_players)[:, self.player_of[playing]]
+        return pack(units)

@@ -1,10 +1,10 @@
-"""A graph neural network as a game played by the nodes of one graph (section 4.3 of the paper)."""
+"""A graph neural network as a game played on one graph (section 4.3 of the paper)."""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, Self
@@ -20,6 +20,7 @@ from gstarx.games import Worths, describe
 from gstarx.gnn.batching import coalition_sizes
 from gstarx.gnn.cache import WorthCache
 from gstarx.gnn.evaluator import Evaluator, default_batch_nodes
+from gstarx.gnn.fields import GraphTensors, roles_of
 from gstarx.gnn.k_hop import watch_propagation
 from gstarx.gnn.model_state import masked_layers, untouched
 from gstarx.gnn.model_task import ModelTask
@@ -30,9 +31,10 @@ from gstarx.gnn.payoff import (
     looks_like_probabilities,
     resolve_payoff,
 )
+from gstarx.gnn.player_sets import PlayerSet, player_set
 from gstarx.gnn.players import check_data, choose_players
 from gstarx.gnn.readout import NotShareable
-from gstarx.gnn.removal import RemovalLike, resolve_removal
+from gstarx.gnn.removal import RemovalLike, removal_of, resolve_removal
 from gstarx.gnn.self_check import (
     BatchMixing,
     SelfCheck,
@@ -43,7 +45,7 @@ from gstarx.gnn.self_check import (
 )
 from gstarx.gnn.sharing import SharedPasses, ShareLike, Sharing, check_share
 from gstarx.gnn.sharing_order import sharing_order
-from gstarx.gnn.signature import GraphTensors, Model, Signature, model_device, roles_of
+from gstarx.gnn.signature import Model, Signature, model_device
 from gstarx.graphs import (
     Coalitions,
     CommunicationGraph,
@@ -53,14 +55,16 @@ from gstarx.graphs import (
     unpack,
     words_for,
 )
+from gstarx.players import PlayersLike, as_players
 
 log = logging.getLogger("gstarx")
 
 
 class GNNGame:
-    """The game that a model plays on the nodes of one graph.
+    """The game that a model plays on one graph.
 
-    The worth of a coalition of nodes is what the model says of the graph when only they are there.
+    The worth of a coalition is what the model says of the graph when only its players are there.
+    Players are the nodes, unless ``players`` says otherwise: groups of nodes, edges or features.
     Call the game with boolean coalitions (k, n) to get worths (k,), or (k, q) for several targets.
 
     Parameters
@@ -80,13 +84,34 @@ class GNNGame:
         ``"auto"`` (``"norm_prob"`` for classifiers, the raw output less the baseline for
         regression), ``"norm_prob"`` (probability less baseline, the paper's), ``"prob"``,
         ``"log_prob"``, ``"raw"``, a :class:`Contrast` of two classes, or a function of the outputs.
+    players
+        Who plays: ``"nodes"``; groups of nodes, as sets, a mapping from names to sets, a label per
+        node, :class:`gstarx.players.Groups`, the name of a maker such as ``"brics"``, or a function
+        of the graph; ``"edges"``; ``"features"``, the columns of ``x``, or ``"edge_features"``.
+    directed
+        For edges: every direction is a player of its own. By default both leave together.
+    rest
+        For groups: nodes in no group are ``"players"`` of their own, or always ``"present"``.
+    feature_groups
+        For features: names of groups and their columns, which are present or absent together;
+        columns in no group are players of their own.
+    reference
+        For features: what absent columns are replaced by, ``"zero"``, ``"mean"`` (over the rows of
+        this graph), a row of values, or graphs or rows to draw from.
+    draws
+        For features: rows drawn from reference data for every node; payoffs are averaged.
+    communication
+        Who communicates with whom, a :class:`gstarx.CommunicationGraph` of the players. By default
+        nodes along edges, groups where an edge joins them, edges where they share a node, and
+        features all with all.
     baseline
         What is subtracted from the payoff: a number, or one per class such as
         :func:`gstarx.expected_output` computes. By default the uniform probability for
         ``"norm_prob"``, the output of the isolated target for node and edge tasks, else nothing.
+        For edges and features it is the output with no player present, and no other is accepted.
     removal
-        ``"remove"``, ``"split"``, ``"zero_filling"``, or a function from the graph and a coalition
-        to the graph that is left.
+        How nodes are taken away: ``"remove"``, ``"split"``, ``"zero_filling"``, or a function from
+        the graph and a coalition to the graph that is left.
     index
         The node, or the column of ``edge_label_index``, for node and edge tasks.
     num_hops
@@ -117,8 +142,10 @@ class GNNGame:
     ----------
     graph
         The communication structure of the players.
+    players
+        The players, a :class:`gstarx.gnn.PlayerSet`.
     nodes
-        Node of ``data`` behind every player.
+        Node of ``data`` behind every player, if players are nodes.
     num_nodes
         Number of nodes of ``data``.
     prediction
@@ -144,6 +171,13 @@ class GNNGame:
         mode: str = "multiclass_classification",
         task_level: str = "graph",
         return_type: str = "raw",
+        players: PlayersLike = "nodes",
+        directed: bool = False,
+        rest: str = "players",
+        feature_groups: Mapping[str, Sequence[int]] | None = None,
+        reference: Any = "zero",
+        draws: int = 16,
+        communication: CommunicationGraph | None = None,
         payoff: PayoffLike = "auto",
         baseline: float | ArrayLike | Tensor | None = None,
         removal: RemovalLike = "remove",
@@ -159,6 +193,17 @@ class GNNGame:
         if not callable(model):
             raise TypeError(f"model must be callable (got {type(model).__name__})")
         data = check_data(data)
+        kind = as_players(
+            players,
+            directed=directed,
+            rest=rest,
+            feature_groups=feature_groups,
+            reference=reference,
+            draws=draws,
+        )
+        everyone = player_set(data, kind, communication)
+        if not everyone.of_nodes:
+            _refuse_node_options(everyone, removal, baseline)
         # the index is checked against the graph by whoever finds the players
         task = ModelTask(mode, task_level, return_type, target)
         task_level = task.task_level
@@ -175,26 +220,29 @@ class GNNGame:
         self._settled: tuple[Tensor, Payoff] | None = None
 
         def evaluator(
-            part: Data, anchors: NDArray[np.int64], players: NDArray[np.int64]
+            part: Data, anchors: NDArray[np.int64], player_of: NDArray[np.int64]
         ) -> Evaluator:
             tensors = GraphTensors(part, device, roles)
             return Evaluator(
                 model,
                 signature,
-                resolve_removal(removal, part, tensors, anchors),
+                resolve_removal(removal, part, tensors, anchors)
+                if everyone.of_nodes
+                else removal_of(everyone.spec, part, tensors, anchors),
                 task_level=task_level,
                 batch_nodes=self.batch_nodes,
-                players=players,
+                player_of=player_of,
             )
 
         if masked_layers(model):
             log.warning("the model carries edge masks of another explainer: they are set aside")
-        chosen = choose_players(model, data, task_level, index, num_hops, roles, evaluator)
-        self._evaluator, self.nodes = chosen.evaluator, chosen.nodes
+        chosen = choose_players(
+            model, data, task_level, index, num_hops, roles, evaluator, everyone
+        )
+        self._evaluator, self.players = chosen.evaluator, chosen.players
         self._node_outputs = chosen.node_outputs
         self.data = self._evaluator.removal.data
-        self.n = len(self.nodes)
-        self.graph = self._communication()
+        self.n = len(self.players)
         self._cache = WorthCache(words_for(self.n))
         self.check = SelfCheck(enabled=check)
         self._shared = SharedPasses(self._evaluator, check_share(share), self.check)
@@ -217,13 +265,17 @@ class GNNGame:
         """The game of a task; ``options`` are those of the class that the task does not say."""
         return cls(model, data, lazy=lazy, **options, **vars(task))
 
-    def _communication(self) -> CommunicationGraph:
-        """Who can talk to whom: the edges of the graph between players."""
-        place = np.full(self._evaluator.removal.tensors.num_nodes, -1)
-        place[self._evaluator.players] = np.arange(self.n)
-        ends = place[self._evaluator.removal.tensors.edge_index]
-        between = ends[:, (ends >= 0).all(axis=0)]
-        return CommunicationGraph.from_edge_index(torch.from_numpy(between), self.n)
+    @property
+    def graph(self) -> CommunicationGraph:
+        """The communication structure of the players."""
+        return self.players.graph
+
+    @property
+    def nodes(self) -> NDArray[np.int64]:
+        """Node of ``data`` behind every player."""
+        if self.players.kind != "nodes":
+            raise AttributeError(f"the players of this game are {self.players.kind}, not nodes")
+        return self.players.ids
 
     @property
     def evaluations(self) -> int:
@@ -241,7 +293,8 @@ class GNNGame:
         Nothing of them is kept.
         """
         with untouched(self.model):
-            return self._shared.try_out(self.settle()[0][None])
+            self.settle()
+            return self._shared.try_out(self._everybody_output())
 
     @property
     def settled(self) -> bool:
@@ -326,6 +379,8 @@ class GNNGame:
                 with untouched(self.model), watch_propagation(self.model) as seen:
                     whole = self._evaluator.outputs(self._evaluator.everybody)
                 self._shared.propagation = seen
+                # everybody is the full graph in every draw
+                whole = whole[:, : whole.shape[1] // self._evaluator.removal.draws]
             task = self._task
             payoff = resolve_payoff(
                 self._payoff,
@@ -344,6 +399,7 @@ class GNNGame:
                     stacklevel=3,
                 )
             payoff = self._with_baseline(payoff, self._baseline, whole)
+            payoff = replace(payoff, draws=self._evaluator.removal.draws)
             with torch.inference_mode(False):
                 # so that it is a tensor like any other
                 self._settled = whole[0].clone(), payoff
@@ -379,7 +435,7 @@ class GNNGame:
         """Worths of coalitions that share embeddings; none of them where they cannot."""
         masks = self._cache.masks(known, top)
         try:
-            for outputs in self._shared.outputs(masks, self.prediction[None]):
+            for outputs in self._shared.outputs(masks, self._everybody_output()):
                 self._batches += not self._batches
                 rows = self._cache.masks(self._cache.count, self._cache.count + len(outputs))
                 self._cache.add(self._worths(rows, outputs))
@@ -400,7 +456,7 @@ class GNNGame:
         known = self._cache.count
         singly = not self._evaluator.batched or self.batch_nodes == 1
         if self.check.enabled and singly and not self.check.comparisons:
-            self._compare_alone(self._evaluator.everybody, self.prediction[None])
+            self._compare_alone(self._evaluator.everybody, self._everybody_output())
         # in front of the first batch the whole graph, to be compared with itself alone
         first = self.check.enabled and self._evaluator.batched and not self._batches
         asked = np.concatenate([self._evaluator.everybody, masks]) if first else masks
@@ -450,7 +506,7 @@ class GNNGame:
 
         def again(rows: NDArray[np.int64]) -> Tensor:
             known = len(rows) == 1 and sizes[rows[0]] == self.n
-            return self.prediction[None] if known else self._outputs(masks[rows])
+            return self._everybody_output() if known else self._outputs(masks[rows])
 
         try:
             require_apart(outputs, sizes, again, self.check)
@@ -538,17 +594,25 @@ class GNNGame:
 
     def _outputs(self, masks: Masks) -> Tensor:
         outputs = self._evaluator.outputs(masks)
-        if outputs.shape[1] != len(self.prediction):
+        columns = outputs.shape[1] // self._evaluator.removal.draws
+        if columns != len(self.prediction):
             raise ValueError(
                 f"the model must return {len(self.prediction)} columns, as for the whole graph "
-                f"(got {outputs.shape[1]})"
+                f"(got {columns})"
             )
         return outputs
 
+    def _everybody_output(self) -> Tensor:
+        """The output for everybody, as the evaluator returns it."""
+        return self.prediction.repeat(self._evaluator.removal.draws)[None]
+
     def _describe(self, mask: NDArray[np.uint64]) -> str:
-        inside = np.zeros(int(self.nodes.max(initial=-1)) + 1, dtype=np.bool_)
-        inside[self.nodes[unpack(mask[None], self.n)[0]]] = True
-        return describe(inside)
+        inside = unpack(mask[None], self.n)[0]
+        if self.players.kind != "nodes":
+            return self.players.describe(inside)
+        nodes = np.zeros(int(self.nodes.max(initial=-1)) + 1, dtype=np.bool_)
+        nodes[self.nodes[inside]] = True
+        return describe(nodes)
 
     def _with_baseline(
         self, payoff: Payoff, baseline: float | ArrayLike | Tensor | None, whole: Tensor
@@ -562,23 +626,45 @@ class GNNGame:
                 baseline=_given_baseline(payoff, baseline, whole, games),
                 baseline_source="given",
             )
+        if self.players.some_always_present:
+            source = "no player present"
+            return replace(payoff, baseline=self._without_players(payoff), baseline_source=source)
         if payoff.name == "norm_prob" and self.task_level == "graph":
             classes = 2 if payoff.mode == "binary_classification" else whole.shape[1]
             log.info("no baseline given: using the uniform probability 1/%d", classes)
             uniform = (1 / classes,) * games
             return replace(payoff, baseline=uniform, baseline_source="uniform")
         if self.task_level != "graph" and payoff.name in ("norm_prob", "raw"):
-            nobody = pack(np.zeros((1, self.n), dtype=np.bool_))
-            with untouched(self.model):
-                alone = payoff.scores(self._evaluator.outputs(nobody))[0]
-            found = tuple(float(score) for score in alone)
-            return replace(payoff, baseline=found, baseline_source="isolated target")
+            source = "isolated target"
+            return replace(payoff, baseline=self._without_players(payoff), baseline_source=source)
         return replace(payoff, baseline=(0.0,) * games)
+
+    def _without_players(self, payoff: Payoff) -> tuple[float, ...]:
+        """Scores of the output with no player present."""
+        nobody = pack(np.zeros((1, self.n), dtype=np.bool_))
+        with untouched(self.model):
+            outputs = self._evaluator.outputs(nobody)
+        alone = replace(payoff, draws=self._evaluator.removal.draws).scores(outputs)[0]
+        return tuple(float(score) for score in alone)
 
     def __repr__(self) -> str:
         return (
             f"GNNGame({self.n} players, payoff={self.payoff.name!r}, "
             f"columns={list(self.payoff.columns)}, {self.evaluations:,} evaluations)"
+        )
+
+
+def _refuse_node_options(players: PlayerSet, removal: Any, baseline: Any) -> None:
+    """Raise where a game of edges or features is given options of a game of nodes."""
+    if removal != "remove":
+        raise ValueError(
+            f"removal says how nodes are taken away, and the players are {players.kind} "
+            f"(got removal={removal!r})"
+        )
+    if baseline is not None and players.without_baseline:
+        raise ValueError(
+            f"for players={players.kind!r} the baseline is the output with no player present, and "
+            f"no other is accepted (got baseline={baseline!r})"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
-from gstarx.gnn.signature import Model, Roles, submodules
+from gstarx.gnn.fields import Roles, edges_moved
+from gstarx.gnn.signature import Model, submodules
 
 
 class Propagation:
@@ -20,16 +22,20 @@ class Propagation:
     ``hops`` is the number of calls of ``propagate``, at least one: layers used twice, and layers
     that propagate several times, count as often as they do. ``flow`` is ``"source_to_target"``,
     ``"target_to_source"``, or ``"both"`` where layers differ or none was seen.
+
+    A layer that is no ``MessagePassing`` of PyG, and that sends messages from the first to the
+    second row of ``edge_index``, may say in an attribute ``message_rounds`` how many times a call
+    of it does so.
     """
 
     def __init__(self) -> None:
         self.calls = 0
         self._flows: set[str] = set()
 
-    def count(self, layer: MessagePassing) -> None:
+    def count(self, flow: str, rounds: int = 1) -> None:
         """Note one call of a layer."""
-        self.calls += 1
-        self._flows.add(layer.flow)
+        self.calls += rounds
+        self._flows.add(flow)
 
     @property
     def hops(self) -> int:
@@ -46,11 +52,18 @@ class Propagation:
 def watch_propagation(model: Model) -> Iterator[Propagation]:
     """Count the calls of ``propagate`` of a model's layers inside this block."""
     seen = Propagation()
-    layers = [module for module in submodules(model) if isinstance(module, MessagePassing)]
-    hooks = [
-        layer.register_propagate_forward_pre_hook(lambda module, _: seen.count(module))
-        for layer in layers
-    ]
+
+    def declared(module: Any, _: Any) -> None:
+        seen.count("source_to_target", module.message_rounds)
+
+    hooks = []
+    for layer in submodules(model):
+        if isinstance(layer, MessagePassing):
+            hooks.append(
+                layer.register_propagate_forward_pre_hook(lambda module, _: seen.count(module.flow))
+            )
+        elif isinstance(getattr(layer, "message_rounds", None), int):
+            hooks.append(layer.register_forward_pre_hook(declared))
     try:
         yield seen
     finally:
@@ -87,7 +100,7 @@ def grow_hops(
 
 
 def induced(data: Data, inside: NDArray[np.bool_], roles: Roles) -> Data:
-    """The subgraph on some nodes, all node and edge fields cut down, node ids moved."""
+    """The subgraph on some nodes, all node and edge fields cut down, ids moved."""
     keep = torch.from_numpy(np.flatnonzero(inside))
     place = torch.full((len(inside),), -1, dtype=torch.long)
     place[keep] = torch.arange(len(keep))
@@ -104,4 +117,6 @@ def induced(data: Data, inside: NDArray[np.bool_], roles: Roles) -> Data:
             columns = place[ids.reshape(1) if ids.dim() == 0 else ids]
             present = (columns[None].flatten(0, -2) >= 0).all(dim=0)
             fields[key] = columns[..., present]
+        elif role == "edge_ids":
+            fields[key] = edges_moved(key, data[key].cpu(), edges)
     return Data(edge_index=moved[:, edges], num_nodes=len(keep), **fields)

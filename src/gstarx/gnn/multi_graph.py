@@ -19,6 +19,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gstarx.gnn.evaluator import Evaluator, default_batch_nodes, takes_batch_statistics
+from gstarx.gnn.fields import GraphTensors, roles_of
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.payoff import outputs_matrix
 from gstarx.gnn.readout import NotShareable
@@ -26,14 +27,7 @@ from gstarx.gnn.removal import REMOVALS, Removal, RemovalLike
 from gstarx.gnn.self_check import SelfCheck, require_apart
 from gstarx.gnn.sharing import SharedPasses, ShareLike, Sharing
 from gstarx.gnn.sharing_order import sharing_order
-from gstarx.gnn.signature import (
-    GraphTensors,
-    Model,
-    Signature,
-    call_model,
-    model_device,
-    roles_of,
-)
+from gstarx.gnn.signature import Model, Signature, call_model, model_device
 from gstarx.graphs import Coalitions, Masks, compiled, pack
 
 _FROM_THE_BATCH = frozenset({"edge_index", "batch", "batch_size", "num_nodes", "ptr"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -179,6 +179,8 @@ class Payoff:
         What is subtracted from each of them.
     baseline_source
         Where the baseline came from, in words.
+    draws
+        How many outputs of a row are behind each other: scores are averaged over them.
     """
 
     name: str
@@ -189,6 +191,7 @@ class Payoff:
     against: int | None = None
     baseline: tuple[float, ...] = (0.0,)
     baseline_source: str = "none"
+    draws: int = 1
 
     @property
     def kind(self) -> str:
@@ -204,6 +207,10 @@ class Payoff:
 
     def scores(self, outputs: Tensor) -> Tensor:
         """Worths (rows, games) before the baseline is taken off."""
+        if self.draws > 1:
+            one_draw = replace(self, draws=1)
+            rows = one_draw.scores(outputs.reshape(len(outputs) * self.draws, -1))
+            return rows.reshape(len(outputs), self.draws, -1).mean(dim=1)
         if self.function is not None:
             found = self.function(outputs)
             shape = getattr(found, "shape", None)

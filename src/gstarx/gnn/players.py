@@ -1,4 +1,4 @@
-"""Who plays: all nodes of a graph, or those around the node or pair that is explained."""
+"""Who plays: all players of a graph, or those around the node or pair that is explained."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from gstarx.gnn.evaluator import Change, Evaluator
+from gstarx.gnn.fields import Roles
 from gstarx.gnn.k_hop import Propagation, grow_hops, induced, watch_propagation
 from gstarx.gnn.model_state import untouched
+from gstarx.gnn.player_sets import PlayerSet
 from gstarx.gnn.self_check import difference, refuse_random, rounding, size_of
-from gstarx.gnn.signature import Model, Roles
+from gstarx.gnn.signature import Model
 from gstarx.graphs import as_size, pack
+from gstarx.players import Features
 
 TASK_LEVELS = ("graph", "node", "edge")
-#: From a part of the graph, the target's places in it, and those of the players.
+#: From a part of the graph, the target's places in it, and the player of each of its units.
 _MakeEvaluator = Callable[[Data, NDArray[np.int64], NDArray[np.int64]], Evaluator]
 log = logging.getLogger("gstarx")
 
@@ -104,15 +107,15 @@ def _guessed_num_nodes(data: Data) -> int:
 
 
 @dataclass(frozen=True)
-class Players:
+class Playing:
     """Who plays, how coalitions are evaluated, and what the model says of the whole graph.
 
     Attributes
     ----------
     evaluator
         Evaluates coalitions of players on the part of the graph that decides the output.
-    nodes
-        Node of the graph behind every player, ascending.
+    players
+        Those of the graph that play.
     prediction
         Output (1, columns) for the whole graph, where it had to be found out already.
     node_outputs
@@ -122,7 +125,7 @@ class Players:
     """
 
     evaluator: Evaluator
-    nodes: NDArray[np.int64]
+    players: PlayerSet
     prediction: Tensor | None = None
     node_outputs: Tensor | None = None
     propagation: Propagation | None = None
@@ -136,22 +139,23 @@ def choose_players(
     num_hops: int | None,
     roles: Roles,
     evaluator: _MakeEvaluator,
-) -> Players:
-    """All nodes of a graph, or those around the node or pair that is explained."""
-    everywhere = np.arange(int(data.num_nodes or 0))
+    players: PlayerSet,
+) -> Playing:
+    """All players of a graph, or those around the node or pair that is explained."""
     anchors = _anchors(data, task_level, index)
-    on_all = evaluator(data, anchors, everywhere)
+    on_all = evaluator(data, anchors, players.player_of)
     if task_level == "graph":
         if num_hops is not None:
             raise ValueError(
                 "num_hops is for task_level='node' or 'edge': all nodes of a graph play "
                 f"(got {num_hops})"
             )
-        return Players(on_all, everywhere)
+        return Playing(on_all, players)
     if num_hops is not None:
         num_hops = as_size(num_hops, name="num_hops")
     with untouched(model):
-        return _Surroundings(model, data, roles, evaluator, on_all, anchors).players(num_hops)
+        around = _Surroundings(model, data, roles, evaluator, on_all, anchors, players)
+        return around.playing(num_hops)
 
 
 class _Surroundings:
@@ -165,9 +169,10 @@ class _Surroundings:
         evaluator: _MakeEvaluator,
         on_all: Evaluator,
         anchors: NDArray[np.int64],
+        players: PlayerSet,
     ) -> None:
         self.model, self.data, self.roles, self.anchors = model, data, roles, anchors
-        self.evaluator, self.on_all = evaluator, on_all
+        self.evaluator, self.on_all, self.all_players = evaluator, on_all, players
         self.edges = data.edge_index.cpu().numpy()
         self.num_nodes = int(data.num_nodes or 0)
         with watch_propagation(model) as self.seen:
@@ -175,33 +180,97 @@ class _Surroundings:
                 self.node_outputs: Tensor | None = on_all.node_outputs()
                 self.prediction = self.node_outputs[torch.from_numpy(anchors)]
             else:
-                self.node_outputs, self.prediction = None, on_all.outputs(on_all.everybody)
+                self.node_outputs, self.prediction = None, self._full_graph()
         self.scale = size_of(self.prediction)
 
-    def players(self, num_hops: int | None) -> Players:
-        """The receptive field, or the nodes within some hops; everything else stays as it is."""
-        if num_hops is None:
-            field = playing = self._field()
-        else:
-            playing = self._within(num_hops, self.seen.flow)
-            field = self._within(self.seen.hops, "both")
-        nodes = np.flatnonzero(playing)
-        on_all = self.evaluator(self.data, self.anchors, nodes)
+    def playing(self, num_hops: int | None) -> Playing:
+        """Players that can change the output, or within some hops; all others stay as they are."""
+        field, players = self._players(num_hops)
+        on_all = self.evaluator(self.data, self.anchors, players.player_of)
         # what the model says when half of the players are gone, for comparison
-        half = pack(np.random.default_rng(0).random((1, len(nodes))) < 0.5)
-        known = [(on_all.everybody, self.prediction)]
+        half = pack(np.random.default_rng(0).random((1, len(players))) < 0.5)
+        known = [(on_all.everybody, self.prediction.repeat(1, on_all.removal.draws))]
         with suppress(Exception):  # a coalition that the model does not take is met again later
             known.append((half, on_all.outputs(half)))
-        for part in self._contexts(field | playing):
+        for part in self._contexts(field):
             inside = np.flatnonzero(part)
             found = self.evaluator(
                 induced(self.data, part, self.roles),
                 np.searchsorted(inside, self.anchors),
-                np.searchsorted(inside, nodes),
+                self._units_inside(players, part),
             )
             if all(self._same(found.outputs(mask), expected) for mask, expected in known):
-                return Players(found, nodes, self.prediction, self.node_outputs, self.seen)
-        return Players(on_all, nodes, self.prediction, self.node_outputs, self.seen)
+                return Playing(found, players, self.prediction, self.node_outputs, self.seen)
+        return Playing(on_all, players, self.prediction, self.node_outputs, self.seen)
+
+    def _players(self, num_hops: int | None) -> tuple[NDArray[np.bool_], PlayerSet]:
+        """The part of the graph that decides the output, and who plays."""
+        players = self.all_players
+        if players.kind == "edges":
+            players = self._playing_edges(num_hops)
+            field = self._within(self.seen.hops, "both")
+            field[self.edges[:, players.player_of >= 0]] = True
+            return field, players
+        if num_hops is None or not players.of_nodes:
+            field = nodes = self._field()
+        else:
+            nodes = self._within(num_hops, self.seen.flow)
+            field = self._within(self.seen.hops, "both") | nodes
+        return field, players.restricted(nodes) if players.of_nodes else players
+
+    def _playing_edges(self, num_hops: int | None) -> PlayerSet:
+        """Edges that can change the output, found by the number of hops and checked."""
+        players = self.all_players
+        if num_hops is not None:
+            return self._some_edges(self._carrying(num_hops))
+        inside = self._within(self.seen.hops, self.seen.flow)
+        ends = inside[self.edges]
+        # those whose messages arrive; those between nodes whose messages do, and those at such
+        # nodes, for networks that look at degrees
+        for units in (self._carrying(self.seen.hops), ends.all(axis=0), ends.any(axis=0)):
+            tried = players.restricted(units)
+            if len(tried) and self._edges_decide(tried):
+                return tried
+        return self._some_edges(np.ones(self.edges.shape[1], dtype=np.bool_))
+
+    def _some_edges(self, units: NDArray[np.bool_]) -> PlayerSet:
+        players = self.all_players.restricted(units)
+        if not len(players):
+            raise ValueError(
+                f"no edge is near enough to {self.anchors.tolist()} to change the output: there "
+                "are no players"
+            )
+        return players
+
+    def _carrying(self, hops: int) -> NDArray[np.bool_]:
+        """Edges along which a message can reach the target within some hops."""
+        inside = self._within(max(hops - 1, 0), self.seen.flow) & (hops > 0)
+        source, target = inside[self.edges]
+        flow = self.seen.flow
+        if flow == "both":
+            return np.asarray(source | target)
+        return np.asarray(target if flow == "source_to_target" else source)
+
+    def _edges_decide(self, players: PlayerSet) -> bool:
+        """Whether the output stays the same without all other edges, and so without some more."""
+        playing, always = players.player_of >= 0, self.all_players.player_of < 0
+        half = (np.random.default_rng(0).random(len(players)) < 0.5)[players.player_of] & playing
+        by_edge = self.evaluator(self.data, self.anchors, np.arange(len(playing)))
+        try:
+            rows = [
+                by_edge.outputs(pack(kept[None]))
+                for kept in (playing | always, half | always, half | ~playing)
+            ]
+        except Exception:
+            return False
+        return self._same(rows[0], self.prediction) and self._same(rows[1], rows[2])
+
+    def _units_inside(self, players: PlayerSet, part: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The players of the units of a part of the graph."""
+        if isinstance(players.spec, Features):
+            return players.player_of
+        inside = part if players.of_nodes else part[self.edges].all(axis=0)
+        return np.asarray(players.player_of[inside])
 
     def _contexts(self, start: NDArray[np.bool_]) -> Iterator[NDArray[np.bool_]]:
         """Parts of the graph that may decide the output: the start, and one and two hops more.
@@ -231,18 +300,15 @@ class _Surroundings:
         """Whether the output stays the same when all features of the nodes outside change."""
         if inside.all():
             return True
-        everybody = self.on_all.everybody
         try:
-            changed = self.on_all.outputs(everybody, self._disturbing(~inside, noise=True))
+            changed = self._full_graph(self._disturbing(~inside, noise=True))
         except Exception:
             # features that noise makes invalid, such as logarithms of something
-            changed = self.on_all.outputs(everybody, self._disturbing(~inside, noise=False))
+            changed = self._full_graph(self._disturbing(~inside, noise=False))
         if self._same(changed, self.prediction):
             return True
 
-        def again() -> Tensor:
-            return self.on_all.outputs(everybody)
-
+        again = self._full_graph
         refuse_random(self.model, again, again(), self.prediction, self.scale)
         return False
 
@@ -266,6 +332,11 @@ class _Surroundings:
             return changed
 
         return change
+
+    def _full_graph(self, change: Change | None = None) -> Tensor:
+        """The output for the full graph, of the first draw if there are several."""
+        outputs = self.on_all.outputs(self.on_all.everybody, change)
+        return outputs[:, : outputs.shape[1] // self.on_all.removal.draws]
 
     def _same(self, a: Tensor, b: Tensor) -> bool:
         return difference(a, b) <= rounding(b.dtype) * max(self.scale, size_of(b))

@@ -1,10 +1,15 @@
-"""What it means that a node is not there: three ways, and the user's own.
+"""What it means that a node, an edge or a column of features is not there.
+
+For nodes there are three ways, and the user's own:
 
 | name | features | edges | nodes the readout sees |
 |---|---|---|---|
 | `remove` | absent rows dropped | induced on the coalition | the coalition |
 | `split` | unchanged | kept where both ends are in the coalition | all |
 | `zero_filling` | absent rows set to zero | unchanged | all |
+
+A removal takes packed coalitions of *units*: nodes, columns of ``edge_index``, or columns of
+features. Which units belong to which player is not its business.
 """
 
 from __future__ import annotations
@@ -20,9 +25,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from gstarx.gnn.batching import UnionBatch
-from gstarx.gnn.signature import GraphTensors
+from gstarx.gnn.batching import UnionBatch, coalition_sizes
+from gstarx.gnn.fields import GraphTensors, edges_moved
+from gstarx.gnn.player_sets import reference_rows
 from gstarx.graphs import Masks, pack, unpack
+from gstarx.players import Edges, Features
 
 REMOVALS = ("remove", "split", "zero_filling")
 #: A name, or a function from a graph and a boolean coalition (n,) to the graph it leaves.
@@ -46,6 +53,25 @@ class Removal:
     tensors: GraphTensors
     anchors: NDArray[np.int64]
     function: Callable[[Data, Tensor], Data] | None = None
+
+    @property
+    def num_units(self) -> int:
+        """How many nodes, edges or columns can be present or absent."""
+        return self.tensors.num_nodes
+
+    @property
+    def by_edges(self) -> bool:
+        """Whether edges are the units, so that all nodes are there."""
+        return False
+
+    @property
+    def draws(self) -> int:
+        """How many graphs stand for one coalition, where absent features are drawn."""
+        return 1
+
+    def sizes(self, masks: Masks) -> NDArray[np.int64]:
+        """Nodes that go through the model for every packed coalition of units."""
+        return coalition_sizes(masks, self.present)
 
     @cached_property
     def present(self) -> Masks:
@@ -99,20 +125,156 @@ class Removal:
         fields = {key: value for key, value in union if key != "ptr"}
         # numbers and words are passed as they are, not as a tensor or list of them
         fields |= {key: value for key, value in graphs[0] if not isinstance(value, Tensor)}
+        # PyG adds numbers of edges to these only where the class of the data says so
+        before = np.cumsum([0, *(graph.edge_index.shape[1] for graph in graphs)]).tolist()
+        for key in self.tensors.edge_ids:
+            moved = [graph[key] + first for graph, first in zip(graphs, before, strict=False)]
+            fields[key] = torch.cat(moved, dim=-1).to(self.tensors.device)
         return fields | {"batch_size": len(graphs), "num_nodes": int(sizes.sum())}, places
 
     def _left(self, inside: NDArray[np.bool_]) -> Data:
         """What the user's function leaves of the graph, less the edges of absent anchors."""
         assert self.function is not None
-        kept = inside.copy()
-        kept[self.anchors] = True
-        left = self.function(self.data, torch.from_numpy(kept))
+        nodes = inside.copy()
+        nodes[self.anchors] = True
+        left = self.function(self.data, torch.from_numpy(nodes))
         if not isinstance(left, Data):
             raise TypeError(f"a removal must return a Data object (got {type(left).__name__})")
         absent = torch.from_numpy(self.anchors[~inside[self.anchors]]).to(left.edge_index.device)
         if len(absent):
-            left = left.edge_subgraph(~torch.isin(left.edge_index, absent).any(dim=0))
+            kept = ~torch.isin(left.edge_index, absent).any(dim=0)
+            named = {key: edges_moved(key, left[key].cpu(), kept) for key in self.tensors.edge_ids}
+            left = left.edge_subgraph(kept)
+            for key, edges in named.items():
+                left[key] = edges
         return left
+
+
+@dataclass(frozen=True)
+class EdgeRemoval(Removal):
+    """All nodes stay, and only some of the columns of ``edge_index`` with them."""
+
+    @property
+    def num_units(self) -> int:
+        """The number of edges."""
+        return int(self.tensors.edge_index.shape[1])
+
+    @property
+    def by_edges(self) -> bool:
+        """Edges are the units."""
+        return True
+
+    def sizes(self, masks: Masks) -> NDArray[np.int64]:
+        """All nodes for every coalition."""
+        return np.full(len(masks), self.tensors.num_nodes)
+
+    @cached_property
+    def present(self) -> Masks:
+        """All nodes, packed (1, words)."""
+        return pack(np.ones((1, self.tensors.num_nodes), dtype=np.bool_))
+
+    @cached_property
+    def linked(self) -> Masks | None:
+        """All nodes: whether an edge is there does not depend on its ends."""
+        return self.present
+
+    def fields(self, masks: Masks) -> tuple[dict[str, Any], NDArray[np.int64]]:
+        """Model inputs for packed coalitions of edges, and the anchors' places."""
+        kept = unpack(masks, self.num_units)
+        return self._fields(kept, np.ones((len(kept), self.tensors.num_nodes), dtype=np.bool_))
+
+    def _fields(
+        self, kept: NDArray[np.bool_], there: NDArray[np.bool_]
+    ) -> tuple[dict[str, Any], NDArray[np.int64]]:
+        """Model inputs for edges (k, E) and nodes (k, n), which have all ends of the edges."""
+        place = np.where(there, np.cumsum(there).reshape(there.shape) - 1, -1)
+        owner, nodes = np.nonzero(there)
+        row, edges = np.nonzero(kept)
+        ends = place[row, self.tensors.edge_index[:, edges]]
+        asked = np.concatenate([self.anchors, self.tensors.named])
+        batch = UnionBatch(nodes, owner, ends, edges, place[:, asked])
+        at_anchors, at_named = np.split(batch.places, [len(self.anchors)], axis=1)
+        return self.tensors.part(batch, at_named), at_anchors
+
+
+@dataclass(frozen=True)
+class TouchedRemoval(EdgeRemoval):
+    """Only some of the edges stay, and the nodes at their ends with them."""
+
+    def sizes(self, masks: Masks) -> NDArray[np.int64]:
+        """The nodes that the edges of every coalition touch."""
+        there = self._there(unpack(masks, self.num_units))
+        return np.asarray(there.sum(axis=1), dtype=np.int64)
+
+    def fields(self, masks: Masks) -> tuple[dict[str, Any], NDArray[np.int64]]:
+        """Model inputs for packed coalitions of edges, and the anchors' places."""
+        kept = unpack(masks, self.num_units)
+        there = self._there(kept)
+        return self._fields(kept & there[:, self.tensors.edge_index].all(axis=1), there)
+
+    def _there(self, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        source, target = self.tensors.edge_index
+        there = np.zeros((len(kept), self.tensors.num_nodes), dtype=np.bool_)
+        row, edge = np.nonzero(kept & (source != target))
+        there[row, source[edge]] = there[row, target[edge]] = True
+        there[:, self.anchors] = True
+        return there
+
+
+@dataclass(frozen=True)
+class FeatureRemoval(Removal):
+    """All nodes and edges stay, and absent columns of features are replaced.
+
+    Attributes
+    ----------
+    replaced
+        The field that loses columns.
+    reference
+        What its values are replaced by, (draws, rows, columns).
+    """
+
+    replaced: str = "x"
+    reference: Tensor | None = None
+
+    @property
+    def num_units(self) -> int:
+        """The number of columns."""
+        assert self.reference is not None
+        return self.reference.shape[2]
+
+    @property
+    def draws(self) -> int:
+        """How many graphs stand for one coalition."""
+        assert self.reference is not None
+        return self.reference.shape[0]
+
+    def sizes(self, masks: Masks) -> NDArray[np.int64]:
+        """All nodes for every coalition and draw."""
+        return np.full(len(masks), self.tensors.num_nodes * self.draws)
+
+    def fields(self, masks: Masks) -> tuple[dict[str, Any], NDArray[np.int64]]:
+        """Model inputs for packed coalitions of columns, and the anchors' places."""
+        assert self.reference is not None
+        kept = torch.from_numpy(unpack(masks, self.num_units)).to(self.tensors.device)
+        edge_index = self.tensors.edge_index
+        n, count = self.tensors.num_nodes, len(masks) * self.draws
+        first = np.arange(count)[:, None] * n
+        ends = (edge_index[:, None, :] + first[None]).reshape(2, -1)
+        asked = np.concatenate([self.anchors, self.tensors.named])
+        batch = UnionBatch(
+            np.tile(np.arange(n), count),
+            np.repeat(np.arange(count), n),
+            ends,
+            np.tile(np.arange(edge_index.shape[1]), count),
+            first + asked,
+        )
+        at_anchors, at_named = np.split(batch.places, [len(self.anchors)], axis=1)
+        fields = self.tensors.part(batch, at_named)
+        own = fields[self.replaced]
+        shape = (len(masks), *self.reference.shape)
+        mixed = torch.where(kept[:, None, None], own.reshape(shape), self.reference.to(own))
+        fields[self.replaced] = mixed.reshape(own.shape)
+        return fields, at_anchors
 
 
 def resolve_removal(
@@ -127,3 +289,14 @@ def resolve_removal(
     if removal == "zero_filling" and "x" not in tensors.node:
         raise ValueError("removal='zero_filling' needs node features x, and the data has none")
     return Removal(removal, data, tensors, anchors)
+
+
+def removal_of(
+    players: Edges | Features, data: Data, tensors: GraphTensors, anchors: NDArray[np.int64]
+) -> Removal:
+    """The removal of players that are edges or features."""
+    if isinstance(players, Edges):
+        kind = TouchedRemoval if players.touched else EdgeRemoval
+        return kind("edges", data, tensors, anchors)
+    rows = reference_rows(players, data).to(tensors.device)
+    return FeatureRemoval("features", data, tensors, anchors, None, players.field, rows)

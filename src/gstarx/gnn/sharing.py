@@ -136,9 +136,8 @@ class SharedPasses:
         if not self.possible:
             return False
         if self._share is not True:
-            present = self._evaluator.removal.present
-            some = self._evaluator.nodes_of(masks[:_FEWEST_NODES])
-            if int(coalition_sizes(some, present).sum()) < _FEWEST_NODES:
+            some = self._evaluator.units_of(masks[:_FEWEST_NODES])
+            if int(self._evaluator.removal.sizes(some).sum()) < _FEWEST_NODES:
                 self.reason = "there are few coalitions"
                 return False
         return True
@@ -179,7 +178,7 @@ class SharedPasses:
         if not self.possible:
             return False
         if not self._trusted:
-            chosen = np.random.default_rng(0).random((_TRIED, len(self._evaluator.players))) < 0.5
+            chosen = np.random.default_rng(0).random((_TRIED, self._evaluator.num_players)) < 0.5
             masks = pack(chosen[chosen.any(axis=1)])
             try:
                 block = self._block(masks)
@@ -234,15 +233,15 @@ class SharedPasses:
         rows, outputs = masks[: block.coalitions], self._run(block)
         self._scale = _spread(outputs), size_of(outputs)
         removal = self._evaluator.removal
-        sizes = coalition_sizes(self._evaluator.nodes_of(rows), np.zeros_like(removal.present))
+        units = self._evaluator.units_of(rows)
+        sizes = coalition_sizes(units, np.zeros_like(units[:1]))
         largest, smallest = int(sizes.argmax()), int(sizes.argmin())
         some = self._random.permutation(len(rows))[: count - 2]
         some = np.unique(np.append(some, [largest, smallest]))
         # in another order than in the block, and the largest graph in company of none
         some = self._random.permutation(some[some != largest])
         alone = np.array([largest])
-        players = len(self._evaluator.players)
-        known = whole if sizes[largest] >= removal.tensors.num_nodes == players else None
+        known = whole if sizes[largest] == removal.num_units else None
         self._require_same(rows[alone], outputs[alone], known)
         if len(some):
             self._require_same(rows[some], outputs[some])
@@ -295,7 +294,7 @@ class SharedPasses:
             self._prepare(counted=_scales(evaluator))
         table = self._room_for(len(masks))
         linked = np.zeros_like(removal.present) if removal.linked is None else removal.linked
-        nodes = masks if evaluator.all_play else evaluator.nodes_of(masks[:_CHUNK])
+        nodes = masks if evaluator.all_play else evaluator.units_of(masks[:_CHUNK])
         return table.block(nodes, removal.present, linked, removal.anchors, self._bits)
 
     def _prepare(self, *, counted: bool) -> None:
@@ -363,6 +362,10 @@ def _reason_against(evaluator: Evaluator) -> str:
         return "the model does not take batch, or normalizes by the batch"
     if evaluator.batch_nodes == 1:
         return "batch_nodes=1 asks for one coalition at a time"
+    if removal.name == "features":
+        return "features are the players: every coalition changes all nodes"
+    if removal.by_edges:
+        return "edges are the players"
     if removal.function is not None:
         return "what a removal of your own leaves of the graph is not known beforehand"
     wanted = (*signature.positional, *signature.keywords)
@@ -370,6 +373,14 @@ def _reason_against(evaluator: Evaluator) -> str:
         signature.takes_data or any(name in wanted for name in removal.tensors.ids)
     ):
         return "the model takes a field that names nodes"
+    # what has a default is left out, and outputs are compared as always
+    if removal.tensors.edge_ids and (
+        signature.takes_data
+        or any(
+            name in wanted and name not in signature.optional for name in removal.tensors.edge_ids
+        )
+    ):
+        return "the model takes a field that names edges"
     if removal.tensors.num_nodes > _MOST_NODES:
         return f"the graph has more than {_MOST_NODES:,} nodes"
     if any(

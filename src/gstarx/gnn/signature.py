@@ -1,8 +1,7 @@
 """Calling a model whatever its signature, on any part of a graph.
 
 A model may take ``(x, edge_index)``, ``(x, edge_index, batch)``, further arguments of any name that
-the data carries, or one ``Data`` object. Which tensors belong to nodes and which to edges, and so
-have to be cut down with a coalition, follows PyG's own conventions for ``Data``.
+the data carries, or one ``Data`` object.
 """
 
 from __future__ import annotations
@@ -15,26 +14,18 @@ from itertools import chain
 from types import FunctionType, MethodType
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from gstarx.gnn.batching import UnionBatch
+from gstarx.gnn.fields import FROM_BATCH, Roles, roles_of
 
 Model = Callable[..., Any]
 _DATA_NAMES = frozenset({"data", "batch", "graph", "g", "inputs"})
-#: Set by the batch, never taken from the data.
-_FROM_BATCH = frozenset(
-    {"batch", "batch_size", "ptr", "num_nodes", "edge_index", "edge_label_index"}
-)
 #: Where wrappers that pass everything on keep the model: ``torch.compile``, ``DataParallel`` and
 #: its relatives, Lightning's Fabric.
 _WRAPPED = ("_orig_mod", "module", "_original_module", "_forward_module")
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-#: What every field of a graph belongs to: ``"node"``, ``"edge"``, ``"ids"`` or ``"rest"``.
-Roles = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -49,6 +40,8 @@ class Signature:
         Names of what goes in by position.
     keywords
         Names of what goes in by keyword.
+    optional
+        Those of them that the model can do without, because they have a default.
     roles
         What the fields of a ``Data`` object belong to, by name.
     """
@@ -56,6 +49,7 @@ class Signature:
     takes_data: bool
     positional: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
     roles: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -76,7 +70,7 @@ class Signature:
         by_keyword = [p for p in parameters or () if p.kind == p.KEYWORD_ONLY]
         names = [p.name for p in named]
         positional = [
-            name if name in data or name in _FROM_BATCH else usual
+            name if name in data or name in FROM_BATCH else usual
             for name, usual in zip(names[:2], ("x", "edge_index"), strict=False)
         ]
         offered = [*names[2:], *(p.name for p in by_keyword)]
@@ -84,11 +78,13 @@ class Signature:
             positional = ["x", "edge_index"]
         _check_required([*named[2:], *by_keyword], data, chosen or ())
         if chosen is None:
-            passed = [n for n in offered if n in data or n in _FROM_BATCH]
+            passed = [n for n in offered if n in data or n in FROM_BATCH]
         else:
             always = ("x", "edge_index", "batch", "batch_size")
             passed = chosen + [n for n in offered if n in always and n not in chosen]
-        return cls(False, tuple(positional), tuple(passed))
+        defaults = {p.name for p in (*named, *by_keyword) if p.default is not p.empty}
+        optional = tuple(name for name in passed if name in defaults)
+        return cls(False, tuple(positional), tuple(passed), optional)
 
     @property
     def takes_batch(self) -> bool:
@@ -104,7 +100,7 @@ def _checked_keywords(keywords: Iterable[str] | None, data: Data) -> list[str] |
         raise TypeError(f"keywords must be a list of names (got {keywords!r}); say [{keywords!r}]")
     chosen = list(keywords)
     for name in chosen:
-        if name not in data and name not in _FROM_BATCH:
+        if name not in data and name not in FROM_BATCH:
             raise ValueError(
                 f"keywords names {name!r}, which the data does not carry (it has "
                 f"{', '.join(sorted(data.keys()))})"
@@ -118,7 +114,7 @@ def _check_required(
     """Raise where the model needs something that is nowhere to be had."""
     for parameter in parameters:
         name = parameter.name
-        if parameter.default is not parameter.empty or name in data or name in _FROM_BATCH:
+        if parameter.default is not parameter.empty or name in data or name in FROM_BATCH:
             continue
         if name not in keywords:
             raise ValueError(
@@ -146,7 +142,7 @@ def _refuse_a_guess(model: Model, data: Data, parameters: tuple[inspect.Paramete
         if isinstance(value, Tensor)
         and key not in known
         and not key.endswith("_mask")
-        and (key not in _FROM_BATCH or key == "edge_label_index")
+        and (key not in FROM_BATCH or key == "edge_label_index")
     ]
     if fields:
         kind = getattr(type(model), "__name__", "model")
@@ -226,88 +222,6 @@ def _wants_data(named: list[inspect.Parameter], data: Data) -> bool:
     return by_type or by_name or (len(named) == 1 and name not in data)
 
 
-def roles_of(data: Data) -> Roles:
-    """What every field of a graph belongs to, by PyG's conventions for ``Data``.
-
-    To be asked of the whole graph only: the sizes of a part of it may coincide.
-    """
-    roles: Roles = {}
-    for key, value in data:
-        if key in _FROM_BATCH:
-            continue
-        dense = isinstance(value, Tensor) and value.layout == torch.strided
-        if dense and ("index" in key or key == "face") and not value.is_floating_point():
-            roles[key] = "ids"
-        elif dense and value.dim() > 0 and data.is_node_attr(key):
-            roles[key] = "node"
-        elif dense and value.dim() > 0 and data.is_edge_attr(key):
-            roles[key] = "edge"
-        else:
-            roles[key] = "rest"
-    return roles
-
-
-class GraphTensors:
-    """The tensors of one graph on a device, sorted by what they belong to."""
-
-    def __init__(self, data: Data, device: torch.device, roles: Roles) -> None:
-        self.num_nodes = int(data.num_nodes or 0)
-        self.device = device
-        self.edge_index = np.ascontiguousarray(data.edge_index.cpu().numpy(), dtype=np.int64)
-        fields: dict[str, dict[str, Any]] = {"node": {}, "edge": {}, "ids": {}, "rest": {}}
-        for key, role in roles.items():
-            value = data[key]
-            fields[role][key] = value.to(device) if isinstance(value, Tensor) else value
-        self.node, self.edge, self.rest = fields["node"], fields["edge"], fields["rest"]
-        #: Nodes that some field names.
-        self.named: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        if fields["ids"]:
-            listed = [ids.cpu().numpy().reshape(-1) for ids in fields["ids"].values()]
-            self.named = np.unique(np.concatenate(listed)).astype(np.int64)
-        # a field of ids, in positions of ``named``
-        lookup = torch.from_numpy(self.named).to(device)
-        self.ids = {
-            key: torch.searchsorted(lookup, ids.reshape(1) if ids.dim() == 0 else ids.contiguous())
-            for key, ids in fields["ids"].items()
-        }
-
-    def part(self, batch: UnionBatch, named: NDArray[np.int64]) -> dict[str, Any]:
-        """All fields for a batch of coalitions by name, given the places (k, m) of named nodes."""
-        fields = self.chosen(batch.nodes, batch.edges, batch.ends, len(named))
-        if self.ids:
-            places = torch.from_numpy(np.ascontiguousarray(named)).to(self.device)
-            fields |= {key: _inside(value, places) for key, value in self.ids.items()}
-        return fields | {"batch": torch.from_numpy(batch.owner).to(self.device)}
-
-    def chosen(
-        self,
-        nodes: NDArray[np.int64],
-        edges: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        count: int,
-    ) -> dict[str, Any]:
-        """Fields of some nodes and edges by name, and those of a graph for ``count`` graphs."""
-        at_nodes, at_edges, edge_index = (
-            torch.from_numpy(array).to(self.device) for array in (nodes, edges, ends)
-        )
-        fields: dict[str, Any] = {
-            key: value.expand(count, *value.shape[1:])
-            if isinstance(value, Tensor) and value.dim() > 0 and len(value) == 1
-            else value
-            for key, value in self.rest.items()
-        }
-        fields |= {key: value.index_select(0, at_nodes) for key, value in self.node.items()}
-        fields |= {key: value.index_select(0, at_edges) for key, value in self.edge.items()}
-        return fields | {"edge_index": edge_index, "batch_size": count, "num_nodes": len(nodes)}
-
-
-def _inside(ids: Tensor, places: Tensor) -> Tensor:
-    """Node ids (K,) or (r, K) in the batch's numbering, where all of a column are present."""
-    moved = places[:, ids[None].flatten(0, -2)]
-    kept = moved.permute(1, 0, 2)[:, (moved >= 0).all(dim=1)]
-    return kept.reshape(*ids.shape[:-1], -1)
-
-
 def call_model(
     model: Model, signature: Signature, fields: dict[str, Any], ptr: Tensor | None = None
 ) -> Any:
@@ -351,14 +265,17 @@ def _as_batch(fields: dict[str, Any], roles: Roles | None) -> Batch:
             continue
         if role == "ids":
             first[key] = slices(owner[value[None].flatten(0, -2)[0]])
+        elif role == "edge_ids":
+            first[key] = slices(owner[fields["edge_index"][0, value[None].flatten(0, -2)[0]]])
         elif role == "rest" and len(value) == count:
             first[key] = torch.arange(count + 1)
         elif role != "rest":
             first[key] = ptr if role == "node" else edges
-    nodes = {"edge_index", *(key for key, role in roles.items() if role == "ids")}
     none = torch.zeros(count, dtype=torch.long)
+    added = {"ids": ptr[:-1], "edge_ids": edges[:-1]}
     batch._slice_dict = first
-    batch._inc_dict = {key: ptr[:-1] if key in nodes else none for key in first}
+    batch._inc_dict = {key: added.get(roles.get(key, ""), none) for key in first}
+    batch._inc_dict["edge_index"] = ptr[:-1]
     batch.stores[0]._num_nodes = ptr.diff().tolist()
     return batch
 

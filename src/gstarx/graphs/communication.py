@@ -113,6 +113,23 @@ class CommunicationGraph:
         return cls(len(position), [(position[u], position[v]) for u, v in graph.edges()])
 
     @classmethod
+    def line_graph(cls, edges: ArrayLike) -> CommunicationGraph:
+        """The graph whose nodes are edges (m, 2), two of them neighbors if they share a node.
+
+        >>> CommunicationGraph.line_graph([(0, 1), (1, 2), (2, 3)]).edges.tolist()
+        [[0, 1], [1, 2]]
+        """
+        ends = _as_array(edges, name="edges", shape="(m, 2)").reshape(-1, 2)
+        node, line = ends.reshape(-1), np.repeat(np.arange(len(ends)), 2)
+        order = np.argsort(node, kind="stable")
+        starts = np.flatnonzero(np.diff(node[order], prepend=-1))
+        pairs = [np.zeros((0, 2), dtype=np.int64)]
+        for meeting in np.split(line[order], starts[1:]):
+            a, b = np.triu_indices(len(meeting), 1)
+            pairs.append(np.stack([meeting[a], meeting[b]], axis=1))
+        return cls(len(ends), np.concatenate(pairs))
+
+    @classmethod
     def complete(cls, num_nodes: int) -> CommunicationGraph:
         """The complete graph.
 

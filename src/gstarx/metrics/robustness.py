@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 from torch_geometric.data import Data
 
-from gstarx.gnn import Model
+from gstarx.gnn import Model, roles_of
 from gstarx.metrics.faithfulness import NodesLike, as_parts, losses
 from gstarx.metrics.probabilities import PartTask, part_probabilities
 from gstarx.metrics.reference import Reference
@@ -167,13 +167,14 @@ def renumbered(data: Data, order: NDArray[np.int64]) -> Data:
     place[order] = np.arange(len(order))
     moved = copy.copy(data)
     taken, there = torch.from_numpy(np.asarray(order)), torch.from_numpy(place)
-    for key, value in data:
-        if not isinstance(value, torch.Tensor):
-            continue
-        if ("index" in key or key == "face") and not value.is_floating_point():
-            moved[key] = there.to(value.device)[value]
-        elif data.is_node_attr(key):
-            moved[key] = value[taken.to(value.device)]
+    roles = roles_of(data) | {"edge_index": "ids"}
+    if "edge_label_index" in data:
+        roles["edge_label_index"] = "ids"
+    for key, role in roles.items():
+        if role == "ids":
+            moved[key] = there.to(data[key].device)[data[key]]
+        elif role == "node":
+            moved[key] = data[key][taken.to(data[key].device)]
     return moved
 
 

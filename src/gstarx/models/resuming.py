@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam
 
-from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.atomic_write import write_atomically
 from gstarx._internal.expanded_size import check_expanded_size
 from gstarx.models.recipes import TrainingSettings
 
@@ -103,7 +103,7 @@ class Run:
         }
         stream = io.BytesIO()
         torch.save(content, stream)
-        write_whole(path, stream.getvalue())
+        write_atomically(path, stream.getvalue())
 
     def restore(self, path: Path, identity: Mapping[str, Any], device: torch.device) -> None:
         """Resume the training at ``path``; raises if it is a different one."""

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 from torch import nn
 
-from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.atomic_write import write_atomically
 from gstarx._internal.quoting import quoted
 from gstarx.metrics import Reference, as_reference
 from gstarx.models.gat import GAT
@@ -182,8 +182,8 @@ def save_model(
     )
     text = json.dumps({"format": _FORMAT, **asdict(facts)}, indent=2, allow_nan=False)
     tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
-    write_whole(path, to_bytes(tensors))
-    write_whole(path.with_suffix(".json"), f"{text}\n".encode())
+    write_atomically(path, to_bytes(tensors))
+    write_atomically(path.with_suffix(".json"), f"{text}\n".encode())
     return facts
 
 

@@ -2,8 +2,7 @@
 
 from gstarx.report.building import build_report
 from gstarx.report.data import Explained, ExplainerRow, ReportData
-from gstarx.report.summaries import summary_page
-from gstarx.report.writing import report_page, write_report
+from gstarx.report.writing import report_page, summary_page, write_report
 
 __all__ = [
     "Explained",

@@ -172,10 +172,10 @@ def build_report(
 def _summaries(
     graphs: list[Data], results: Mapping[str, Sequence[Explanation]], options: Mapping[str, Any]
 ) -> tuple[dict[str, list[SummaryRow]], str]:
-    """What drives the model, by each explainer with scores; or why that cannot be said."""
+    """What drives the model, by each explainer with scores; or why there is no summary."""
     summaries = {}
     for name, explanations in results.items():
-        if any(one.node_scores is None for one in explanations):
+        if any(explanation.node_scores is None for explanation in explanations):
             continue
         try:
             summaries[name] = summarize(graphs, explanations, **options)
@@ -198,10 +198,10 @@ def _check(
         raise ValueError("graphs must be at least one (got none)")
     if not explainers:
         raise ValueError("explainers must name at least one (got none)")
-    for what, given in (("names", names), ("labels", labels), ("positions", positions)):
-        if given is not None and len(given) != len(graphs):
+    for name, values in (("names", names), ("labels", labels), ("positions", positions)):
+        if values is not None and len(values) != len(graphs):
             raise ValueError(
-                f"{what} must have {len(graphs)} entries, one per graph (got {len(given)})"
+                f"{name} must have {len(graphs)} entries, one per graph (got {len(values)})"
             )
     reserved = {_RANDOM, _OPTIMUM} & set(explainers)
     if reserved:
@@ -240,13 +240,13 @@ class _Builder:
     def results(self, name: str, explainer: Any) -> list[Explanation]:
         """The explanations of one explainer, or those that were given."""
         if not isinstance(explainer, NodeExplainer):
-            given = list(explainer)
-            if len(given) != len(self.graphs):
+            results = list(explainer)
+            if len(results) != len(self.graphs):
                 raise ValueError(
                     f"results of {name!r} must have {len(self.graphs)} entries, one per graph "
-                    f"(got {len(given)})"
+                    f"(got {len(results)})"
                 )
-            pairs = zip(given, self.sizes, strict=True)
+            pairs = zip(results, self.sizes, strict=True)
             return [
                 r
                 if isinstance(r, Explanation)
@@ -285,12 +285,12 @@ class _Builder:
         selections = []
         for size, generator in zip(self.sizes, self.generators(), strict=True):
             orders = [generator.permutation(size) for _ in range(draws)]
-            kept = [selection_size(size, level) for level in self.levels]
-            selections.append([order[:k] for k in kept for order in orders])
+            selected = [selection_size(size, level) for level in self.levels]
+            selections.append([order[:k] for k in selected for order in orders])
         metrics = self.pipeline.evaluate_selections(self.graphs, selections)
         means = [
-            [average(one[i * draws : (i + 1) * draws]) for i in range(len(self.levels))]
-            for one in metrics
+            [average(row[i * draws : (i + 1) * draws]) for i in range(len(self.levels))]
+            for row in metrics
         ]
         curve = self.curve(means)
         note = f"mean of {draws} per graph"

@@ -17,7 +17,7 @@ from gstarx.report.data import Explained, ReportData
 _GROUPS = 4
 
 
-def graph_card(data: ReportData, place: int, graph: Explained) -> dict[str, object]:
+def graph_card(data: ReportData, index: int, graph: Explained) -> dict[str, object]:
     """What the template shows of one graph."""
     subject = Subject.of(graph.data, seed=data.seed or 0)
     predicted, known = _prediction(data, graph)
@@ -26,7 +26,7 @@ def graph_card(data: ReportData, place: int, graph: Explained) -> dict[str, obje
     smiles = str(graph.data.get("smiles") or "")
     tags = sorted({name for name, _ in groups_of(graph.data)}) if subject.kind == "molecule" else []
     metrics = {name: _plain(faithfulness) for name, faithfulness in graph.metrics.items()}
-    sureness = graph.value if graph.probability is None else graph.probability
+    confidence = graph.value if graph.probability is None else graph.probability
     return {
         "name": graph.name,
         "smiles": smiles if smiles != graph.name else "",
@@ -36,12 +36,12 @@ def graph_card(data: ReportData, place: int, graph: Explained) -> dict[str, obje
         "verdict": verdict,
         "tags": tags,
         "attributes": {
-            "place": place,
+            "place": index,
             "text": " ".join([graph.name, predicted, known, smiles, *tags, *words]),
             "verdict": verdict,
             "predicted": "" if graph.predicted is None else graph.predicted,
             "label": "" if graph.label is None else graph.label,
-            "probability": f"{0.0 if sureness is None else sureness:.6f}",
+            "probability": f"{0.0 if confidence is None else confidence:.6f}",
             "nodes": len(subject.names),
             "metrics": json.dumps(metrics),
         },

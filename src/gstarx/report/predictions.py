@@ -56,14 +56,14 @@ def predictions_of(
         return _classes(values, classes)
     if pipeline.target is None and count > 1:
         raise ValueError(
-            f"the model has {count} outputs: say which the report is about with target=0.."
-            f"{count - 1}"
+            f"the model has {count} outputs: choose the one to report on with target=0..{count - 1}"
         )
     column = pipeline.target or 0
     measured = [measured_of(g, column) for g in graphs] if labels is None else list(labels)
-    own = [row[column] for row in values]
+    outputs_of_target = [row[column] for row in values]
     name = output_name(column, target_names, count)
-    return _values(own, measured, name) if regression else _labels(own, measured, name)
+    summarize = _values if regression else _labels
+    return summarize(outputs_of_target, measured, name)
 
 
 def measured_of(graph: Data, column: int) -> float | None:
@@ -83,16 +83,16 @@ def _classes(values: list[list[float]], classes: Sequence[int | None]) -> Predic
     return Predictions("classification", "", graphs, accuracy=_accuracy(graphs))
 
 
-def _labels(own: list[float], measured: Sequence[float | None], name: str) -> Predictions:
+def _labels(probabilities: list[float], measured: Sequence[float | None], name: str) -> Predictions:
     graphs = [
         {"predicted": int(p > 0.5), "probability": p, "label": None if y is None else int(y)}
-        for p, y in zip(own, measured, strict=True)
+        for p, y in zip(probabilities, measured, strict=True)
     ]
     return Predictions("multilabel", name, graphs, accuracy=_accuracy(graphs))
 
 
-def _values(own: list[float], measured: Sequence[float | None], name: str) -> Predictions:
-    pairs = list(zip(own, measured, strict=True))
+def _values(predicted: list[float], measured: Sequence[float | None], name: str) -> Predictions:
+    pairs = list(zip(predicted, measured, strict=True))
     errors = [value - true for value, true in pairs if true is not None]
     error = float(np.sqrt(np.mean(np.square(errors)))) if errors else None
     graphs = [{"value": value, "measured": true} for value, true in pairs]
@@ -100,5 +100,5 @@ def _values(own: list[float], measured: Sequence[float | None], name: str) -> Pr
 
 
 def _accuracy(graphs: Sequence[dict[str, Any]]) -> float | None:
-    right = [one["predicted"] == one["label"] for one in graphs if one["label"] is not None]
+    right = [g["predicted"] == g["label"] for g in graphs if g["label"] is not None]
     return float(np.mean(right)) if right else None

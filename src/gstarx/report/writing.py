@@ -1,17 +1,21 @@
-"""Writes the report as one HTML page without external resources."""
+"""Writes reports and summaries as HTML pages without external resources."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 
 from markupsafe import Markup
 
 from gstarx._internal import rounding
 from gstarx._internal.markup import render
+from gstarx._version import __version__
 from gstarx.drawing import (
     MARKS,
     NAMES,
@@ -20,14 +24,13 @@ from gstarx.drawing import (
     color_bar,
     plot_curves,
     plot_intervals,
+    summary_chart,
     write_file,
 )
 from gstarx.evaluation import SummaryRow
 from gstarx.metrics import share_of_gap
-from gstarx.report.assets import assets
 from gstarx.report.cards import graph_card
 from gstarx.report.data import ExplainerRow, ReportData
-from gstarx.report.summaries import summary_part
 
 _SUFFIXES = (".html", ".htm")
 _CURVES = {
@@ -39,6 +42,16 @@ _METRICS = ("harmonic_fidelity", "fidelity", "inverse_fidelity", "sparsity")
 #: Columns of the table whose best number is marked.
 _BEST = {"H-fidelity": max, "Fidelity": max, "Inverse": min, "Gap closed": max, "AUROC": max}
 _FORMATS = {"Gap closed": "{:.0%}", "Evaluations": "{:,.0f}", "Seconds": "{:.2g}"}
+
+_SUMMARY_HEADINGS = (
+    "Group",
+    "Explained",
+    "Mean score",
+    "95% interval",
+    "Graphs",
+    "Sign",
+    "Examples",
+)
 
 
 def write_report(path: str | os.PathLike[str], data: ReportData) -> Path:
@@ -72,16 +85,43 @@ def report_page(data: ReportData) -> str:
     """
     return render(
         "report/report.html.jinja",
-        **assets("report.js"),
+        **_assets("report.js"),
         **_summary(data),
         **_table(data),
         plots=[Markup(picture.svg) for picture in _plots(data)],
-        summaries=[summary_part(name, rows) for name, rows in _ordered_summaries(data)],
+        summaries=[_summary_part(name, rows) for name, rows in _ordered_summaries(data)],
         choices=_choices(data),
         bar=_legend(),
         graphs=[graph_card(data, place, graph) for place, graph in enumerate(data.graphs)],
         lists=_facts(data),
         version=data.versions.get("gstarx", ""),
+    )
+
+
+def summary_page(
+    title: str,
+    summaries: Mapping[str, Sequence[SummaryRow]],
+    *,
+    facts: Mapping[str, str] | None = None,
+) -> str:
+    """A page about what drives a model: one HTML text that loads nothing.
+
+    Parameters
+    ----------
+    title
+        The title of the page.
+    summaries
+        By explainer, rows of :func:`gstarx.evaluation.summarize`.
+    facts
+        What to list below the title, by name.
+    """
+    return render(
+        "report/summary.html.jinja",
+        **_assets(),
+        title=title,
+        parts=[_summary_part(name, rows) for name, rows in summaries.items()],
+        facts=dict(facts or {}),
+        version=__version__,
     )
 
 
@@ -126,8 +166,8 @@ def _named(row: ExplainerRow) -> dict[str, str]:
 def _worse(data: ReportData, row: ExplainerRow) -> bool:
     """Whether an explainer is, as printed, worse than the random selection."""
     references = [each.mean.harmonic_fidelity for each in data.of_kind("random")]
-    own = row.mean.harmonic_fidelity
-    return any(own < one and rounding.metric(own) != rounding.metric(one) for one in references)
+    mean = row.mean.harmonic_fidelity
+    return any(mean < r and rounding.metric(mean) != rounding.metric(r) for r in references)
 
 
 def _of_kinds(data: ReportData, *kinds: str) -> list[ExplainerRow]:
@@ -177,9 +217,11 @@ def _columns(data: ReportData, rows: Sequence[ExplainerRow]) -> dict[str, list[f
         "Seconds": [row.seconds for row in rows],
     }
     # without both references there is no gap; where they do not differ, the column is blank
-    kept = {"Gap closed"} if random is not None and best is not None else set()
+    always = {"Gap closed"} if random is not None and best is not None else set()
     return {
-        name: column for name, column in columns.items() if name in kept or any(map(_known, column))
+        name: column
+        for name, column in columns.items()
+        if name in always or any(map(_known, column))
     }
 
 
@@ -205,16 +247,16 @@ def _cells(
     known = [value for value in column if value is not None and _known(value)]
     cells = []
     for value, row in zip(column, rows, strict=True):
-        share = None
+        meter = None
         if name == "H-fidelity" and value is not None and _known(value):
             low, high = min(known), max(known)
-            share = (value - low) / (high - low) if high > low else 1.0
+            meter = (value - low) / (high - low) if high > low else 1.0
         cells.append(
             {
                 "text": _cell_text(name, value),
                 "value": f"{math.nan if value is None else value:.10g}",
                 "best": row.kind == "explainer" and value is not None and value == best,
-                "meter": share,
+                "meter": meter,
             }
         )
     return cells
@@ -233,8 +275,8 @@ def _plots(data: ReportData) -> list[Picture]:
     explainers = data.of_kind("explainer")
     pictures = []
     heights = {row.name: [g.harmonic_fidelity for g in row.graphs] for row in explainers}
-    # of a regression, graphs that are predicted like the mean have no metrics
-    heights = {name: [h for h in own if _known(h)] for name, own in heights.items()}
+    # regression graphs whose prediction equals the mean have no metrics
+    heights = {name: [v for v in values if _known(v)] for name, values in heights.items()}
     if heights and min(map(len, heights.values())) > 1:
         references = _of_kinds(data, "random", "optimum")
         pictures.append(
@@ -274,12 +316,12 @@ def _ordered_summaries(data: ReportData) -> list[tuple[str, Sequence[SummaryRow]
 def _choices(data: ReportData) -> dict[str, dict[str, str]]:
     """The choices of the gallery's filters, by value; none for classes of a regression."""
     classes = sorted({c for g in data.graphs for c in (g.predicted, g.label) if c is not None})
-    judged = any(graph.right is not None for graph in data.graphs)
-    sure = {"sure": "most confident first", "unsure": "least confident first"}
+    has_labels = any(graph.right is not None for graph in data.graphs)
+    by_confidence = {"sure": "most confident first", "unsure": "least confident first"}
     if data.task == "regression":
-        sure = {"sure": "highest value first", "unsure": "lowest value first"}
+        by_confidence = {"sure": "highest value first", "unsure": "lowest value first"}
     return {
-        "verdicts": {"": "any", "right": "right", "wrong": "wrong"} if judged else {},
+        "verdicts": {"": "any", "right": "right", "wrong": "wrong"} if has_labels else {},
         "classes": {"": "any", **{str(c): data.class_name(c) for c in classes}} if classes else {},
         "explainers": {row.name: row.name for row in data.rows if row.kind == "explainer"},
         "metrics": {metric: NAMES[metric] for metric in _METRICS},
@@ -287,7 +329,7 @@ def _choices(data: ReportData) -> dict[str, dict[str, str]]:
             "given": "as given",
             "high": "metric, highest first",
             "low": "metric, lowest first",
-            **sure,
+            **by_confidence,
             "large": "largest graph first",
         },
     }
@@ -309,3 +351,48 @@ def _facts(data: ReportData) -> dict[str, dict[str, str]]:
         "Settings": settings,
         "Versions": dict(data.versions),
     }
+
+
+def _summary_part(name: str, rows: Sequence[SummaryRow]) -> dict[str, object]:
+    """The summary of one explainer, as the template shows it."""
+    return {
+        "explainer": name,
+        "headings": _SUMMARY_HEADINGS,
+        "chart": Markup(summary_chart(rows, width=520).svg) if rows else "",
+        "rows": [_summary_row(row) for row in rows],
+    }
+
+
+def _summary_row(row: SummaryRow) -> dict[str, object]:
+    # one graph has no interval
+    ends = f"{rounding.metric(row.low)} to {rounding.metric(row.high)}"
+    interval = ends if row.graphs > 1 else "–"
+    return {
+        "name": row.name,
+        "sign": row.sign,
+        "cells": (
+            row.explained,
+            rounding.metric(row.mean),
+            interval,
+            f"{row.graphs:,}",
+            row.sign,
+        ),
+        "examples": ", ".join(row.examples),
+    }
+
+
+def _assets(*scripts: str) -> dict[str, object]:
+    """The style, the scripts as one, and the digests by which the page allows them."""
+    folder = files("gstarx.report")
+    texts = {
+        "style": folder.joinpath("report.css").read_text(encoding="utf-8"),
+        "script": "".join(
+            folder.joinpath(name).read_text(encoding="utf-8") for name in ("tables.js", *scripts)
+        ),
+    }
+    digests = {part: _digest(text) for part, text in texts.items()}
+    return {**{part: Markup(text) for part, text in texts.items()}, "digests": digests}
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

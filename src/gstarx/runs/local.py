@@ -101,7 +101,7 @@ class _Worker:
         self._send(json.dumps(setup).encode())
 
     def _send(self, line: bytes) -> None:
-        # if the process is gone, the end of its output says so
+        # if the process is gone, its output ends
         with suppress(OSError):
             _pipe(self.process.stdin).write(line + b"\n")
             _pipe(self.process.stdin).flush()
@@ -141,7 +141,7 @@ class _Pool:
         self._max_failed_starts = 0
 
     def start(self, count: int) -> None:
-        """Start so many workers, or as many as the system allows."""
+        """Start ``count`` workers, or as many as the system allows."""
         self._max_failed_starts = max(self._max_failed_starts, MAX_STARTS * count)
         for _ in range(count):
             try:

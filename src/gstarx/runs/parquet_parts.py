@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gstarx._internal.atomic_write import left_behind, written_aside
+from gstarx._internal.atomic_write import atomic_path, unfinished_files
 from gstarx.runs.rows import ADDED, SCHEMA, as_table
 
 _LOG = logging.getLogger(__name__)
@@ -178,7 +178,7 @@ def seal(journal: Path, aside: Path) -> None:
 def write_rows(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
     """Write a Parquet file, which gets its name when it is complete."""
     with (
-        written_aside(path) as unfinished,
+        atomic_path(path) as unfinished,
         pq.ParquetWriter(
             unfinished, SCHEMA, compression="zstd", write_page_checksum=True
         ) as writer,
@@ -214,7 +214,7 @@ def recover(directory: Path, aside: Path) -> None:
 
 def set_aside_unfinished(directory: Path, aside: Path) -> None:
     """Move the unfinished files of a process that was killed to ``aside``."""
-    for path in left_behind(directory):
+    for path in unfinished_files(directory):
         set_aside(path, aside, "it was being written when the process ended")
 
 

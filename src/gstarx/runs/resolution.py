@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from gstarx._internal.atomic_write import written_aside
+from gstarx._internal.atomic_write import atomic_path
 from gstarx.datasets import GraphDataset
 from gstarx.explainers import options_for, packages_of, versions_of
 from gstarx.gnn import expected_output
@@ -92,7 +92,7 @@ class ResolvedRun:
         explainer = self.spec.create_explainer(self.baseline, self.reference)
         if trained is not None:
             explainer = type(explainer).load(trained)
-        splits = {at: name for name, part in self.dataset.split_indices.items() for at in part}
+        splits = {i: name for name, split in self.dataset.split_indices.items() for i in split}
         return Task(
             run_id=self.run,
             dataset=self.spec.dataset.title,
@@ -103,7 +103,7 @@ class ResolvedRun:
             sparsities=self.spec.sparsities,
             seed=self.spec.seed,
             device=self.spec.device,
-            splits={at: splits[at] for at in self.positions if at in splits},
+            splits={i: splits[i] for i in self.positions if i in splits},
             versions=self.identity["versions"],
             target=self.spec.target,
             mode=TASKS[self.network.task],
@@ -179,7 +179,7 @@ def resolve(
 
 
 def model_digest(model: Any) -> str:
-    """A digest of a model's weights, and for a class that is not ours of its code."""
+    """A digest of a model's weights, and of its code unless its class is one of the package's."""
     weights = digest(model) if isinstance(model, nn.Module) else ""
     if isinstance(model, Network):
         return weights
@@ -218,7 +218,7 @@ def trained_explainer(resolved: ResolvedRun, directory: Path, aside: Path) -> Pa
             set_aside(path, aside, str(error))
     graphs = [on_device(graph, resolved.spec.device) for graph in resolved.dataset.split("train")]
     explainer.fit(resolved.model, graphs, seed=resolved.spec.seed)
-    with written_aside(path) as unfinished:
+    with atomic_path(path) as unfinished:
         explainer.save(unfinished)
     return path
 
@@ -228,9 +228,9 @@ def check_versions(identity: Mapping[str, Any]) -> None:
     before = identity.get("versions", {})
     for name, got in {**versions_of(before), **package_versions()}.items():
         if before.get(name) != got:
-            was, now = (f"{name} {one}" if one else f"no {name}" for one in (before.get(name), got))
+            was, now = (f"{name} {v}" if v else f"no {name}" for v in (before.get(name), got))
             raise ChangedInput(
-                f"the run was started with {was}, and this is {now}, which may give other numbers: "
+                f"the run was started with {was}, and this is {now}, so its numbers may differ: "
                 "use that version to resume it, or start a new run of the specification"
             )
 
@@ -280,10 +280,10 @@ def _reference(dataset: GraphDataset, network: LoadedNetwork) -> Reference | Non
     return reference_of(network.model, graphs)
 
 
-def _check(what: str, expected: str | None, got: str) -> None:
+def _check(name: str, expected: str | None, got: str) -> None:
     if expected is not None and expected != got:
         raise ChangedInput(
-            f"{what} changed: the run was specified with the digest {expected[:16]}... "
+            f"{name} changed: the run was specified with the digest {expected[:16]}... "
             f"(got {got[:16]}...); restore the old one, or run a specification without digest"
         )
 
@@ -293,12 +293,12 @@ def _positions(spec: RunSpec, dataset: GraphDataset) -> tuple[int, ...]:
     split = all_positions if spec.split == "all" else dataset.split_indices.get(spec.split, ())
     if spec.graphs is None:
         return tuple(sorted(split))
-    inside = set(split)
+    valid = set(split)
     for position in spec.graphs:
-        if position not in inside:
+        if position not in valid:
             raise ValueError(
                 f"graphs must be in the split {spec.split!r} of {spec.dataset.title!r}, "
-                f"{len(inside)} of the positions 0..{len(dataset) - 1} (got {position})"
+                f"{len(valid)} of the positions 0..{len(dataset) - 1} (got {position})"
             )
     return spec.graphs
 
@@ -329,7 +329,7 @@ def _identity(spec: RunSpec, dataset: GraphDataset, network: LoadedNetwork) -> d
         **options_for(spec.explainer.name, spec.dataset.name),
         **spec.explainer_options(None if spec.baseline is None else spec.baseline),
     }
-    splits = {name: list(part) for name, part in sorted(dataset.split_indices.items())}
+    splits = {name: list(indices) for name, indices in sorted(dataset.split_indices.items())}
     explainer = spec.create_explainer(None if spec.baseline is None else [0.5])
     packages = packages_of(spec.explainer.name, explainer)
     model: dict[str, Any] = {

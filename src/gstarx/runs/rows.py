@@ -255,7 +255,7 @@ class Task:
         for rule, prefix in RULES.items():
             row[f"{prefix}selected"] = [nodes.tolist() for nodes in evaluated[rule].selections]
             for metric in METRICS:
-                row[prefix + metric] = [getattr(one, metric) for one in evaluated[rule].metrics]
+                row[prefix + metric] = [getattr(m, metric) for m in evaluated[rule].metrics]
         return row
 
 
@@ -267,8 +267,8 @@ def on_device(data: Data, device: str) -> Data:
 @cache
 def package_versions() -> dict[str, str]:
     """Installed versions of the packages that can change a number."""
-    others = ("numba", "numpy", "torch", "torch_geometric")
-    return {"gstarx": __version__, **{name: version(name) for name in others}}
+    packages = ("numba", "numpy", "torch", "torch_geometric")
+    return {"gstarx": __version__, **{name: version(name) for name in packages}}
 
 
 @cache
@@ -281,4 +281,4 @@ def _describe(error: Exception) -> str:
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:
-        return f"{type(error).__name__}, which cannot say what it is"
+        return f"{type(error).__name__}, whose message cannot be printed"

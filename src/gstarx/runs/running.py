@@ -213,14 +213,14 @@ def _resume(
     check_format(Path(store))
     with one_thread(), open_store(store) as opened:
         requests, problems = opened.read_requests()
-        known = [request["name"].partition("-")[0] for request in requests]
+        stored = [request["name"].partition("-")[0] for request in requests]
         for name, problem in problems.items():
-            if run is not None and run not in known and name.partition("-")[0] == run:
+            if run is not None and run not in stored and name.partition("-")[0] == run:
                 raise problem
             _LOG.warning("%s", problem)
-        if run is not None and run not in known:
-            raise ValueError(unknown("run", run, dict.fromkeys(known)))
-        chosen = [r for r, name in zip(requests, known, strict=True) if run in (None, name)]
+        if run is not None and run not in stored:
+            raise ValueError(unknown("run", run, dict.fromkeys(stored)))
+        chosen = [r for r, name in zip(requests, stored, strict=True) if run in (None, name)]
         return _resume_all(opened, chosen, status, engine)
 
 

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from gstarx import datasets, explainers
-from gstarx._internal.atomic_write import write_whole
+from gstarx._internal.atomic_write import write_atomically
 from gstarx._internal.suggestions import unknown
 from gstarx.explainers import options_of
 from gstarx.metrics import SPARSITIES
@@ -37,7 +37,7 @@ _SET_BY_RUN = {
 }
 
 
-#: What a dataset's own fields say, and not its options.
+#: Fields of a dataset source that are not options.
 _SOURCES = ("name", "root", "file", "graphs")
 
 
@@ -48,12 +48,12 @@ class _Checked(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _known_fields(cls, given: Any) -> Any:
-        if isinstance(given, Mapping):
-            for name in given:
+    def _known_fields(cls, content: Any) -> Any:
+        if isinstance(content, Mapping):
+            for name in content:
                 if name not in cls.model_fields:
                     raise ValueError(unknown("field", str(name), cls.model_fields))
-        return given
+        return content
 
 
 class DatasetSpec(_Checked):
@@ -72,7 +72,7 @@ class DatasetSpec(_Checked):
         Options of :func:`gstarx.datasets.load`, or for a table or a factory the other fields of
         :class:`gstarx.registry.DatasetSource`, such as ``label`` and ``task``.
     digest
-        Digest of its content. Without one, what is loaded counts, and is recorded in the store.
+        Digest of its content; checked if given, and otherwise recorded in the store.
     root
         The directory that contains the data; it does not affect the result.
     """
@@ -94,7 +94,7 @@ class DatasetSpec(_Checked):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if self.name is None:
-            valid = [one.name for one in fields(DatasetSource) if one.name not in _SOURCES]
+            valid = [f.name for f in fields(DatasetSource) if f.name not in _SOURCES]
             for option in self.options:
                 if option not in valid:
                     raise ValueError(unknown("option of a dataset", option, valid))
@@ -115,7 +115,7 @@ class DatasetSpec(_Checked):
         return datasets.load_source(self._source(), progress=progress)
 
     def absolute(self) -> DatasetSpec:
-        """The same with a path that holds in every directory."""
+        """The same dataset with an absolute path."""
         if self.file is None:
             return self
         return self.model_copy(update={"file": os.path.abspath(self.file)})
@@ -139,12 +139,12 @@ class ModelSpec(_Checked):
     options
         Options of :func:`gstarx.models.load_published_checkpoint`.
     task
-        What the model does: one of :data:`gstarx.registry.TASKS`; by default what its file says, or
-        else ``"classification"``.
+        What the model does: one of :data:`gstarx.registry.TASKS`; by default the task stored in its
+        file, or else ``"classification"``.
     return_type
         What it returns: ``"raw"`` outputs, ``"probs"`` or ``"log_probs"``.
     digest
-        The :func:`gstarx.models.digest` of the weights. Without one, what is loaded counts.
+        The :func:`gstarx.models.digest` of the weights; checked if given.
     """
 
     weights: str | None = None
@@ -155,7 +155,7 @@ class ModelSpec(_Checked):
     digest: str | None = None
 
     @model_validator(mode="after")
-    def _something(self) -> Self:
+    def _has_weights_or_factory(self) -> Self:
         if self.weights is None and self.factory is None:
             raise ValueError("a model has weights or a factory (got neither)")
         if self.factory is not None and ":" not in self.factory:
@@ -266,24 +266,24 @@ class RunSpec(_Checked):
 
     @field_validator("dataset", "explainer", mode="before")
     @classmethod
-    def _by_name(cls, given: Any) -> Any:
-        return {"name": given} if isinstance(given, str) else given
+    def _by_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
 
     @field_validator("model", mode="before")
     @classmethod
-    def _by_path(cls, given: Any) -> Any:
-        return {"weights": os.fspath(given)} if isinstance(given, str | os.PathLike) else given
+    def _by_path(cls, value: Any) -> Any:
+        return {"weights": os.fspath(value)} if isinstance(value, str | os.PathLike) else value
 
     @field_validator("graphs")
     @classmethod
     def _positions(cls, graphs: tuple[int, ...] | None) -> tuple[int, ...] | None:
         if graphs is not None and (not graphs or min(graphs) < 0 or len(set(graphs)) < len(graphs)):
-            raise ValueError(f"graphs must be distinct positions from 0 on (got {graphs[:9]})")
+            raise ValueError(f"graphs must be distinct non-negative positions (got {graphs[:9]})")
         return graphs
 
     @field_validator("sparsities")
     @classmethod
-    def _shares(cls, sparsities: tuple[float, ...]) -> tuple[float, ...]:
+    def _in_range(cls, sparsities: tuple[float, ...]) -> tuple[float, ...]:
         if not sparsities or not all(0 <= level <= 1 for level in sparsities):
             raise ValueError(f"sparsities must be numbers in [0, 1] (got {sparsities})")
         return sparsities
@@ -317,17 +317,17 @@ class RunSpec(_Checked):
 
 def valid_options(name: str) -> tuple[str, ...]:
     """The options of an explainer; the published configuration takes those of GStarX too."""
-    more = options_of("gstarx") if name == "gstarx_published" else ()
-    return tuple(dict.fromkeys((*options_of(name), *more)))
+    inherited = options_of("gstarx") if name == "gstarx_published" else ()
+    return tuple(dict.fromkeys((*options_of(name), *inherited)))
 
 
-def as_spec(given: RunSpec | Mapping[str, Any] | str | os.PathLike[str]) -> RunSpec:
+def as_spec(source: RunSpec | Mapping[str, Any] | str | os.PathLike[str]) -> RunSpec:
     """A specification from itself, a dictionary, or the path of a file."""
-    if isinstance(given, RunSpec):
-        return given
-    if isinstance(given, Mapping):
-        return RunSpec.model_validate(dict(given))
-    return read_spec(given)
+    if isinstance(source, RunSpec):
+        return source
+    if isinstance(source, Mapping):
+        return RunSpec.model_validate(dict(source))
+    return read_spec(source)
 
 
 def read_spec(path: str | os.PathLike[str]) -> RunSpec:
@@ -367,7 +367,7 @@ def write_spec(spec: RunSpec, path: str | os.PathLike[str]) -> None:
         text = json.dumps(content, indent=2) + "\n"
     else:
         text = _as_toml(content)
-    write_whole(path, text.encode())
+    write_atomically(path, text.encode())
 
 
 def _checked(path: str | os.PathLike[str]) -> Path:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gstarx._internal.atomic_write import left_behind, write_whole
+from gstarx._internal.atomic_write import unfinished_files, write_atomically
 from gstarx._internal.suggestions import unknown
 from gstarx.runs import parquet_parts
 from gstarx.runs.rows import FORMAT, SCHEMA, digest_of, identity_in, request_name
@@ -72,7 +72,7 @@ class Store:
                     return
                 except ValueError as error:
                     parquet_parts.set_aside(path, self.aside, str(error))
-            write_whole(path, json.dumps(request, indent=2).encode())
+            write_atomically(path, json.dumps(request, indent=2).encode())
 
     def requests(self) -> list[dict[str, Any]]:
         """All requests, oldest first; damaged files are named in the log."""
@@ -169,7 +169,7 @@ def open_store(path: str | os.PathLike[str]) -> Iterator[Store]:
             raise StoreError(f"a store is a directory (got the file {path})")
         mark = path / "store.json"
         # a process that was killed at the very beginning has left only these
-        expected = {path / "lock", path / "lock.holder", *left_behind(path)}
+        expected = {path / "lock", path / "lock.holder", *unfinished_files(path)}
         others = sorted(set(_list(path)) - expected)
         if others and not mark.exists():
             raise StoreError(f"{path} is not a store: it has no store.json, but {others[0].name!r}")
@@ -179,7 +179,7 @@ def open_store(path: str | os.PathLike[str]) -> Iterator[Store]:
         with storage_errors(path):
             stack.enter_context(locked(path / "lock"))
             if not mark.exists():
-                write_whole(mark, json.dumps({"format": FORMAT}).encode())
+                write_atomically(mark, json.dumps({"format": FORMAT}).encode())
             check_format(path)
             for directory in (path, path / "runs", path / "trained"):
                 parquet_parts.set_aside_unfinished(directory, store.aside)

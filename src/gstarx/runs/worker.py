@@ -47,9 +47,9 @@ def main() -> None:
 def _take_stdout() -> IO[bytes]:
     """Standard output for rows alone: whatever else is printed goes to standard error."""
     sys.stdout.flush()
-    own = os.fdopen(os.dup(1), "wb")
+    stdout = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    return own
+    return stdout
 
 
 def _listen(positions: queue.SimpleQueue[int]) -> None:

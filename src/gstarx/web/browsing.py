@@ -77,7 +77,7 @@ class StoreSubject:
         """The subject of the specification of a run, as a store has it."""
         graphs, model = spec["dataset"], spec["model"]
         if graphs.get("name") is not None:
-            # the options of a named dataset say how it is split, not which graphs it has
+            # the options of a named dataset determine its split, not its graphs
             source = DatasetSource(name=graphs["name"], root=graphs.get("root"))
         else:
             source = DatasetSource(
@@ -100,9 +100,9 @@ class StoreSubject:
         factory, weights = self.model.model, self.model.weights
         return factory or ("" if weights is None else weights.stem)
 
-    def served(self, taken: Sequence[str]) -> ServedModel:
-        """The network of the runs, under a name that is not ``taken``."""
-        name = f"{self.network} (run)" if self.network in taken else self.network
+    def served(self, used_names: Sequence[str]) -> ServedModel:
+        """The network of the runs, under a name that is not in ``used_names``."""
+        name = f"{self.network} (run)" if self.network in used_names else self.network
         return ServedModel(
             name,
             self.model,
@@ -154,18 +154,18 @@ class StoreView:
         rows = runs.read(store, columns=["run"]).column("run").to_pylist()
         counts = Counter(subjects[run] for run in rows if run in subjects)
         matching = [
-            one
-            for one in counts
-            if served_run.dataset in (None, one.source.title) and subject in (None, one)
+            candidate
+            for candidate in counts
+            if served_run.dataset in (None, candidate.source.title) and subject in (None, candidate)
         ]
         if not matching:
             if not served_run.dataset:
                 raise ValueError("the store has no rows")
-            known = sorted({one.source.title for one in counts})
-            raise ValueError(unknown("dataset in the store", served_run.dataset, known))
-        chosen = max(matching, key=lambda one: counts[one])
+            valid = sorted({candidate.source.title for candidate in counts})
+            raise ValueError(unknown("dataset in the store", served_run.dataset, valid))
+        chosen = max(matching, key=lambda candidate: counts[candidate])
         with_rows = set(rows)
-        ids = [run for run, one in subjects.items() if one == chosen and run in with_rows]
+        ids = [run for run, about in subjects.items() if about == chosen and run in with_rows]
         titles = _titles({run: requests[run] for run in ids})
         return cls(
             {run: _read_run(store, run, requests[run], titles[run]) for run in ids},
@@ -252,9 +252,9 @@ class StoreView:
             text = f"the run does not include graph {position} of {self.dataset}"
             raise Refused("bad_graph", text, "input.run_graph")
         if self._data is None:
-            moved = self.subject.source.name is None
-            how = "it was moved or changed" if moved else "start the server with --data"
-            text = f"the dataset {self.dataset} is not available: {how}"
+            is_own_data = self.subject.source.name is None
+            hint = "it was moved or changed" if is_own_data else "start the server with --data"
+            text = f"the dataset {self.dataset} is not available: {hint}"
             raise Refused("no_data", text, "input.run_graph")
         data: Data = self._data[position]
         for run in self.runs.values():
@@ -315,7 +315,7 @@ class StoreView:
     def _curves(self, run: StoredRun) -> dict[str, list[float | None]]:
         by_level = [[_metrics(row, level) for row in run.explained] for level in self.sparsities]
         return {
-            name: [_mean([one[name] for one in level if one is not None]) for level in by_level]
+            name: [_mean([row[name] for row in rows if row is not None]) for rows in by_level]
             for name in METRICS
         }
 
@@ -332,7 +332,7 @@ class StoreView:
         limit: int,
     ) -> dict[str, Any]:
         """A page of the graphs, with the metrics of every run."""
-        level = min(self.sparsities, key=lambda one: abs(one - sparsity), default=None)
+        level = min(self.sparsities, key=lambda level: abs(level - sparsity), default=None)
         entries = [self._row(graph, level) for graph in self._graphs]
         if filter == "wrong":
             entries = [entry for entry in entries if entry["correct"] is False]
@@ -344,23 +344,23 @@ class StoreView:
         def value(entry: dict[str, Any]) -> Any:
             return entry[sort] if sort in entry else (entry["metrics"][sort_run] or {}).get(sort)
 
-        known = [entry for entry in entries if value(entry) is not None]
-        known.sort(key=value, reverse=order == "desc")
+        sortable = [entry for entry in entries if value(entry) is not None]
+        sortable.sort(key=value, reverse=order == "desc")
         # graphs without the value come last in either order
-        listed = [*known, *(entry for entry in entries if value(entry) is None)]
+        listed = [*sortable, *(entry for entry in entries if value(entry) is None)]
         shown = listed[offset : offset + limit]
         return {
             "total": len(listed),
-            "rows": [{**row, **self._seen(row["graph"])} for row in shown],
+            "rows": [{**row, **self._preview(row["graph"])} for row in shown],
         }
 
-    def _seen(self, graph: int) -> dict[str, Any]:
-        """The picture of a graph, and what the model says of several targets or a value."""
+    def _preview(self, graph: int) -> dict[str, Any]:
+        """The picture of a graph, and the model's outputs for several targets or a value."""
         entry: dict[str, Any] = {"picture": None, "outputs": [], "measured": []}
         try:
             data = self.graph(graph)
         except Refused:
-            return entry  # opening the graph says why
+            return entry  # opening the graph reports the reason
         entry["picture"] = thumbnail(data)
         if self._model is not None and self.task in ("multilabel", "regression"):
             with suppress(Refused):

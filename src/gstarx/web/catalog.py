@@ -69,18 +69,18 @@ def find_explainer(name: str, field: str) -> ExplainerSpec:
 
 
 def checked_options(
-    spec: ExplainerSpec, given: Mapping[str, Any], budget: int, field: str
+    spec: ExplainerSpec, options: Mapping[str, Any], budget: int, field: str
 ) -> dict[str, Any]:
     """The options of a request if all are valid, or Refused."""
-    known = {option.name: limited(option, budget) for option in spec.options}
+    valid = {option.name: limited(option, budget) for option in spec.options}
     checked = {}
-    for name, value in given.items():
-        if name not in known:
-            what = f"option of {spec.name!r}"
-            raise Refused("bad_option", unknown(what, name[:50], known), field)
-        checked[name] = checked_value(known[name], value, f"{field}.{name}")
+    for name, value in options.items():
+        if name not in valid:
+            noun = f"option of {spec.name!r}"
+            raise Refused("bad_option", unknown(noun, name[:50], valid), field)
+        checked[name] = checked_value(valid[name], value, f"{field}.{name}")
     for option in spec.options:
-        allowed = known[option.name].default
+        allowed = valid[option.name].default
         if option.counted and allowed != option.default:
             checked.setdefault(option.name, allowed)  # the explainer's default exceeds the limit
     return checked

@@ -146,8 +146,8 @@ class ExplanationWorker:
                 result |= _evaluated(of_run, explanation)
             send("result", result)
         # if runs differ in removal or target, no selection is the best for all of them
-        ((removal, _), *others) = {(run.removal, run.target) for run, _, _ in stored}
-        self._finish(replace(request, removal=removal), best and not others, len(stored), send)
+        ((removal, _), *different) = {(run.removal, run.target) for run, _, _ in stored}
+        self._finish(replace(request, removal=removal), best and not different, len(stored), send)
 
     def _result(
         self, request: _Request, name: str, options: dict[str, Any], title: str
@@ -227,10 +227,10 @@ class ExplanationWorker:
             )
         by_size = [best.get(size) for size in sizes]
         return {
-            "selections": [None if one is None else _node_list(one.nodes) for one in by_size],
-            "metrics": _metric_columns(None if one is None else one.evaluation for one in by_size),
-            "optimal": [one is not None and one.optimal for one in by_size],
-            "evaluations": max((one.evaluations for one in best.values()), default=0),
+            "selections": [None if b is None else _node_list(b.nodes) for b in by_size],
+            "metrics": _metric_columns(None if b is None else b.evaluation for b in by_size),
+            "optimal": [b is not None and b.optimal for b in by_size],
+            "evaluations": max((b.evaluations for b in best.values()), default=0),
         }
 
 
@@ -246,12 +246,12 @@ def explained_target(
         target = library.store_view.target
     if target is None and model.task in ("multilabel", "regression"):
         if len(outputs) > 1:
-            text = f"the model has {len(outputs)} targets: say one in 0..{len(outputs) - 1}"
+            text = f"the model has {len(outputs)} targets: choose one in 0..{len(outputs) - 1}"
             raise Refused("bad_target", text, "target")
         return 0
     if target is not None and target >= len(outputs):
-        what = "class" if model.task in ("classification", "binary") else "target"
-        text = f"target must be a {what} in 0..{len(outputs) - 1} (got {target})"
+        noun = "class" if model.task in ("classification", "binary") else "target"
+        text = f"target must be a {noun} in 0..{len(outputs) - 1} (got {target})"
         raise Refused("bad_target", text, "target")
     return target
 
@@ -267,21 +267,21 @@ def score_selection(
     request = _Request(model, "", subject, target, 0, reference)
     metrics: dict[str, float | None] = dict.fromkeys(METRICS)
     if request.has_metrics:
-        ((found,),) = request.pipeline.evaluate_selections([subject.data], [[list(nodes)]])
-        metrics = {name: _number(getattr(found, name)) for name in METRICS}
+        ((faithfulness,),) = request.pipeline.evaluate_selections([subject.data], [[list(nodes)]])
+        metrics = {name: _number(getattr(faithfulness, name)) for name in METRICS}
     return {"size": len(nodes), "sparsity": 1 - len(nodes) / subject.nodes, **metrics}
 
 
 def _empty_result(name: str, title: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """A result without scores."""
-    missing: dict[str, Any] = dict.fromkeys(
+    unknown: dict[str, Any] = dict.fromkeys(
         ("target", "scores", "std_errors", "exact", "estimator", "evaluations", "error")
     )
     return {
         "explainer": name,
         "title": title,
         "options": dict(options),
-        **missing,
+        **unknown,
         "selections": [],
         "metrics": {metric: [] for metric in METRICS},
         "seconds": 0.0,

@@ -13,7 +13,7 @@ from typing import Any
 from gstarx.web.messages import Answer, Problem, Refused, as_json
 from gstarx.web.settings import Limits
 
-ENDED = frozenset({"done", "failed", "cancelled"})
+ENDED = frozenset({"done", "failed", "canceled"})
 #: Seconds after which an idle stream of events sends a comment, so that it is not cut off.
 _HEARTBEAT = 10.0
 
@@ -182,7 +182,7 @@ class JobQueue:
         if job in self._queue:
             self._queue.remove(job)
             self._update_positions()
-        job.end("cancelled")
+        job.end("canceled")
         job.cancel_requested.set()
 
     def listen(self, id: str) -> AsyncIterator[str]:

@@ -33,7 +33,7 @@ SENTENCES = frozenset({"sst2", "tweets"})
 #: Datasets that load fast: those of the package, and small ones by the directory of their files.
 _SHIPPED = frozenset({"nitro", "motifs"})
 _SMALL = {"mutag": "MUTAG", "bbbp": "BBBP", "bace": "BACE", "ba_2motifs": "BA_2Motifs"}
-#: Seconds between two looks at a store, which another process may be writing to.
+#: Seconds between two checks of a store, which another process may be writing to.
 _REFRESH_SECONDS = 2.0
 #: Node features of a molecule and of a sentence, if the dataset of a model is unknown.
 _MOLECULE_WIDTH, _SENTENCE_WIDTH = 9, 384
@@ -81,10 +81,10 @@ class Library:
         self._checked_at = now
         stamp = _stamp(run.store)
         if stamp != self._stamp:
-            self._stamp, before = stamp, self._run
+            self._stamp, previous = stamp, self._run
             self._run = self._read(run)
-            if self._run[0] is None and before[0] is not None:
-                self._run, self._stamp = before, None  # it is being written: try again soon
+            if self._run[0] is None and previous[0] is not None:
+                self._run, self._stamp = previous, None  # it is being written: try again soon
         return self._run
 
     def _read(self, run: ServedRun) -> tuple[StoreView | None, str]:
@@ -106,8 +106,8 @@ class Library:
         if of_run is not None and of_run.name == name:
             return of_run
         if name not in self._served:
-            known = [*self._served, *([of_run.name] if of_run is not None else [])]
-            raise Refused("unknown_model", unknown("model", name[:50], known), "model")
+            names = [*self._served, *([of_run.name] if of_run is not None else [])]
+            raise Refused("unknown_model", unknown("model", name[:50], names), "model")
         return self._served[name]
 
     def get(self, name: str) -> LoadedModel:
@@ -160,7 +160,7 @@ class Library:
             dataset = self.dataset(DatasetSource(name=name))
         except (OSError, ValueError, ImportError):
             return None  # damaged files: the model can still be used with other inputs
-        # a table of one's own may have the name of a dataset
+        # a user's own table may have the name of a dataset
         return dataset if num_features(model) in (None, dataset.num_features) else None
 
     def _as_the_model_reads_it(self, graphs: DatasetSource, model: LoadedModel) -> DatasetSource:
@@ -168,12 +168,12 @@ class Library:
         label = graphs.label
         if label is None and graphs.file is not None:
             label = datasets.present_columns(Path(graphs.file), model.label_columns)
-        named = label is not None  # then the model knows how to read it
         return replace(
             graphs,
             features=self.features(model) or "molecule",
             label=label,
-            task=graphs.task or (model.task if named else None),
+            # the model's task applies to columns that are named for it
+            task=graphs.task or (None if label is None else model.task),
             class_names=model.classes or None,
         )
 
@@ -200,8 +200,8 @@ class Library:
             return model.features
         if model.dataset in MOLECULES:
             return model.dataset if model.dataset in MOLECULE_FEATURES else "molecule"
-        own = model.graphs
-        if model.dataset in DATASETS or (own is not None and not _is_table(own)):
+        graphs = model.graphs
+        if model.dataset in DATASETS or (graphs is not None and not _is_table(graphs)):
             return None  # sentences, or graphs with features of their own
         width = num_features(model)
         if width is None:
@@ -230,9 +230,9 @@ class Library:
         """The names of the targets of a regression or of several yes-or-no targets."""
         return model.targets or self._names(model, "target_names")
 
-    def _names(self, model: LoadedModel, which: str) -> tuple[str, ...]:
+    def _names(self, model: LoadedModel, attribute: str) -> tuple[str, ...]:
         dataset = self._labeled(model)
-        names: tuple[str, ...] = () if dataset is None else getattr(dataset, which)
+        names: tuple[str, ...] = () if dataset is None else getattr(dataset, attribute)
         return names
 
     def _labeled(self, model: LoadedModel) -> GraphDataset | None:
@@ -253,7 +253,7 @@ class Library:
         return model.classes.index(names[label]) if names[label] in model.classes else None
 
     def measured(self, model: LoadedModel, graph: Data) -> list[float | None]:
-        """The labels of a graph by target, ``None`` where nobody measured it; else empty."""
+        """The labels of a graph by target, ``None`` where it was not measured; else empty."""
         dataset, y = self._labeled(model), graph.get("y")
         if dataset is None or y is None or model.task not in ("multilabel", "regression"):
             return []
@@ -262,7 +262,7 @@ class Library:
         return [by_name.get(name) for name in self.targets(model)]
 
     def reference(self, model: LoadedModel) -> tuple[Reference | None, str | None]:
-        """The scale of a regression's metrics, or why there is none; nothing for other tasks."""
+        """The scale of a regression's metrics, or why there is none; (None, None) otherwise."""
         if model.mode != "regression":
             return None, None
         if model.reference is not None:

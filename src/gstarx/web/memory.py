@@ -80,7 +80,7 @@ class MemoryLimit:
         self._ran_out = False
 
     def start(self, size: int) -> None:
-        """Let this process grow by so many bytes from now on."""
+        """Let this process grow by ``size`` bytes from now on."""
         self._size, self._start, self._ran_out = size, used_bytes(), False
         self._set(self._start + size)
 
@@ -93,7 +93,7 @@ class MemoryLimit:
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
-        """Do not count what is loaded inside: whoever started the server chose it."""
+        """Do not count what is loaded inside the block: models and datasets of the server."""
         before = used_bytes()
         self._set(None)
         try:
@@ -191,9 +191,9 @@ def max_coalitions(spec: ExplainerSpec, options: Mapping[str, Any], nodes: int) 
 
 def _count(option: Option, options: Mapping[str, Any], nodes: int) -> int:
     """The value of a counted option for a graph of so many nodes."""
-    given = options.get(option.name, option.default)
+    value = options.get(option.name, option.default)
     # the number of samples that explainers take by default
-    return max(2 * nodes + 2, 200) if given is None else int(given)
+    return max(2 * nodes + 2, 200) if value is None else int(value)
 
 
 def _coalitions_each(option: Option, nodes: int) -> int:

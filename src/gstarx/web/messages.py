@@ -20,7 +20,7 @@ _PATH = re.compile(r"(?<![\w/\\])(?:/[^\s/'\":,;]+){2,}/?|\b[A-Za-z]:\\[^\s'\",;
 
 #: The HTTP status of each error code; 422 for all others.
 STATUS = {
-    "unauthorised": 401,
+    "unauthorized": 401,
     "forbidden": 403,
     "not_found": 404,
     "gone": 404,

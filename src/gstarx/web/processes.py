@@ -190,7 +190,7 @@ class QueryClient:
         """
         if not self._ready.is_set() or self._worker is None:
             raise _unavailable("the server is still loading its models")
-        if len(self._pending) >= self._settings.limits.questions:
+        if len(self._pending) >= self._settings.limits.queries:
             raise Refused("unavailable", "too many requests at once: try again in a moment")
         self._last_number += 1
         number = self._last_number

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from gstarx._internal.suggestions import unknown
 from gstarx.datasets import title_of
+from gstarx.drawing import default_kind
+from gstarx.evaluation import summarize
 from gstarx.web.catalog import model_entry
 from gstarx.web.drawings import matches, thumbnail
 from gstarx.web.explaining import explained_target, score_selection
@@ -17,7 +19,9 @@ from gstarx.web.settings import LoadedModel, Settings
 from gstarx.web.subjects import SubjectCache, outputs_of
 
 if TYPE_CHECKING:
-    from gstarx.web.browsing import StoreView
+    from torch_geometric.data import Data
+
+    from gstarx.web.browsing import StoredRun, StoreView
 
 #: Named molecules, for networks that know few elements and for those that know all.
 _MOLECULES = {
@@ -44,6 +48,15 @@ _SENTENCES = (
     "the plot is thin but the cast is a delight",
     "it is not a bad film, just a long one",
 )
+
+#: Graphs of a run that are summarized, so that the page does not have to wait.
+MAX_GRAPHS = 2_000
+#: What graphs can be divided into, by what suits them.
+_DIVISIONS = {
+    "functional_groups": ("functional_groups", "rings", "brics", "node_types"),
+    "words": ("words",),
+    "node_types": ("node_types",),
+}
 
 
 class QueryWorker:
@@ -82,8 +95,8 @@ class QueryWorker:
     def _known(self, loaded: LoadedModel, outputs: int | None) -> dict[str, Any]:
         library = self._library
         dataset, inputs = library.local_dataset(loaded), library.inputs(loaded)
-        own = dataset is not None and loaded.graphs is not None
-        unreadable = dataset.unreadable if own and dataset is not None else ()
+        has_own_graphs = dataset is not None and loaded.graphs is not None
+        unreadable = dataset.unreadable if has_own_graphs and dataset is not None else ()
         by_class = loaded.task in ("classification", "binary")
         names = library.classes(loaded) if by_class else library.targets(loaded)
         return {
@@ -104,15 +117,15 @@ class QueryWorker:
         """How many classes or targets the model has, after a first prediction; or Refused."""
         inputs = self._library.inputs(model)
         if not inputs:
-            raise Refused("no_model", f"there is nothing to ask {name} about: {_GIVE_GRAPHS}")
+            raise Refused("no_model", f"there are no graphs for {name}: {_GIVE_GRAPHS}")
         if inputs == ["sentence"]:
             return 0  # parsing the first sentence takes long
         input: dict[str, Any] = {"graph": 0} if "graph" in inputs else {"smiles": "CCO"}
         outputs = len(outputs_of(model, self._subjects.get(name, input)))
         if model.task == "classification" and outputs == 1:
-            text = "has one output: say --task binary (one logit) or --task regression"
+            text = "has one output: use --task binary (one logit) or --task regression"
         elif model.task == "binary" and outputs != 2:
-            text = f"has {outputs} outputs and --task binary is for one: say --task multilabel"
+            text = f"has {outputs} outputs, but --task binary is for one: use --task multilabel"
         elif self._library.classes(model)[outputs:] and model.task == "classification":
             classes = ", ".join(self._library.classes(model)[:5])
             text = f"has {outputs} outputs, which are too few for the classes {classes}"
@@ -126,7 +139,7 @@ class QueryWorker:
         if dataset is None:
             return {"total": 0, "graphs": []}
         splits = {i: name for name, indices in dataset.split_indices.items() for i in indices}
-        found: list[dict[str, Any]] = []
+        matching: list[dict[str, Any]] = []
         for position, graph in enumerate(dataset):
             smiles = graph.get("smiles")
             entry: dict[str, Any] = {
@@ -135,8 +148,8 @@ class QueryWorker:
                 "smiles": smiles if isinstance(smiles, str) else None,
             }
             if matches(search, position, entry):
-                found.append(entry)
-        shown = found[offset : offset + limit]
+                matching.append(entry)
+        shown = matching[offset : offset + limit]
         for entry in shown:
             graph = dataset[entry["position"]]
             entry["nodes"] = int(graph.num_nodes or 0)
@@ -144,7 +157,7 @@ class QueryWorker:
             entry["measured"] = self._library.measured(loaded, graph)
             entry["split"] = splits.get(entry["position"])
             entry["picture"] = thumbnail(graph)
-        return {"total": len(found), "graphs": shown}
+        return {"total": len(matching), "graphs": shown}
 
     def _check(
         self,
@@ -183,11 +196,9 @@ class QueryWorker:
         return store_view.rows(run=_known_run(store_view, run), **view)
 
     def _groups(self, run: str | None, by: str | None) -> dict[str, Any]:
-        from gstarx.web.summaries import group_summary
-
         store_view = self._store_view()
         run = _known_run(store_view, run) or next(iter(store_view.runs))
-        counts = tuple(len(one.rows) for one in store_view.runs.values())
+        counts = tuple(len(stored.rows) for stored in store_view.runs.values())
         key = (run, by, counts)  # a run may grow
         if key not in self._summaries:
             self._summaries[key] = group_summary(store_view, run, by)
@@ -216,7 +227,7 @@ def _examples(model: LoadedModel, inputs: list[str], data: Any) -> list[dict[str
         examples += [{"title": text, "input": {"sentence": text}} for text in _SENTENCES]
     if "graph" in inputs and not examples:
         positions = (data.split_indices.get("test") or range(len(data)))[:4]
-        examples += [_example(data, int(at), "smiles" in inputs) for at in positions]
+        examples += [_example(data, int(position), "smiles" in inputs) for position in positions]
     return examples
 
 
@@ -229,3 +240,52 @@ def _example(data: Any, position: int, as_smiles: bool) -> dict[str, Any]:
         "title": title[:_MAX_TITLE],
         "input": {"smiles": smiles} if by_smiles else {"graph": position},
     }
+
+
+def group_summary(view: StoreView, run: str, by: str | None) -> dict[str, Any]:
+    """The groups of the graphs that a run has explained, with their mean scores; or Refused."""
+    from gstarx.runs import explanation_of  # only where runs can be read
+
+    stored = view.runs[run]
+    graphs = _explained(view, stored)
+    if not graphs:
+        text = f"{stored.title} has no scores to summarize, or the graphs are not available"
+        raise Refused("no_data", text, "run")
+    data = [graph for graph, _ in graphs]
+    valid = _DIVISIONS.get(default_kind(data[0]), ("node_types",))
+    by = valid[0] if by is None else by
+    if by not in valid:
+        raise Refused("bad_option", unknown("division", by[:50], valid), "by")
+    shown = graphs[:MAX_GRAPHS]
+    try:
+        rows = summarize(
+            [graph for graph, _ in shown],
+            [explanation_of(row) for _, row in shown],
+            by=by,
+            mode=view.task,
+            class_names=view.names,
+            target_names=view.names,
+        )
+    except ValueError as error:
+        raise Refused("failed", public_message(error), "by") from error
+    return {
+        "run": run,
+        "by": by,
+        "divisions": list(valid),
+        "graphs": len(shown),
+        "total": len(graphs),
+        "rows": [row.as_dict() for row in rows],
+    }
+
+
+def _explained(view: StoreView, run: StoredRun) -> list[tuple[Data, dict[str, Any]]]:
+    """The graphs that have scores, with their rows."""
+    graphs = []
+    for position, row in sorted(run.rows.items()):
+        if row["error"] is not None or row["scores"] is None:
+            continue
+        try:
+            graphs.append((view.graph(position), row))
+        except Refused:
+            continue  # it has changed since the run; opening the graph reports that
+    return graphs

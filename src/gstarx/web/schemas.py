@@ -411,7 +411,7 @@ class JobEntry(BaseModel):
     """A job and its results so far."""
 
     id: str
-    state: Literal["queued", "running", "done", "failed", "cancelled"]
+    state: Literal["queued", "running", "done", "failed", "canceled"]
     position: int | None
     progress: Progress
     subject: SubjectEntry | None

@@ -151,7 +151,7 @@ class Guard:
         text = "open the address that the server printed, or send its token as a bearer token"
         if not scope["path"].startswith("/api/"):
             return PlainTextResponse(text + "\n", 401, {"WWW-Authenticate": "Bearer"})
-        return _refusal(Problem("unauthorised", text), {"WWW-Authenticate": "Bearer"})
+        return _refusal(Problem("unauthorized", text), {"WWW-Authenticate": "Bearer"})
 
     def _matches(self, given: bytes) -> bool:
         assert self._token is not None

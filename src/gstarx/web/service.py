@@ -45,8 +45,8 @@ class ExplorerService:
 
     async def open(self) -> None:
         """Start the workers and the loading of models, without waiting for them."""
-        runs = [self.query_client.run(), self._load(), *(one.run() for one in self.job_runners)]
-        self._tasks = [asyncio.create_task(run) for run in runs]
+        runners = [self.query_client.run(), self._load(), *(r.run() for r in self.job_runners)]
+        self._tasks = [asyncio.create_task(runner) for runner in runners]
 
     async def close(self) -> None:
         """End all jobs and all workers."""

@@ -35,7 +35,7 @@ class Limits:
         Explainers of one job.
     graphs_per_page
         Entries of one list.
-    questions
+    queries
         Quick queries that wait for an answer.
     listeners
         Open streams of events.
@@ -57,7 +57,7 @@ class Limits:
     queue: int = 16
     explainers: int = 8
     graphs_per_page: int = 100
-    questions: int = 64
+    queries: int = 64
     listeners: int = 256
     connections: int = 512
     body: int = 1 << 16
@@ -88,9 +88,9 @@ class LoadedModel:
     reference
         The :class:`gstarx.metrics.Reference` of a regression, if it is stored with the weights.
     features
-        What it reads of a molecule, if its weights say that.
+        What it reads of a molecule, if that is stored with its weights.
     graphs
-        The table or factory of graphs that it is asked about, instead of its dataset.
+        The table or factory of the user's own graphs, instead of its dataset.
     label_columns
         The columns of the table that its labels were read from, if known.
     """
@@ -130,7 +130,7 @@ class ServedModel:
     return_type
         What the model returns: ``"raw"``, ``"probs"`` or ``"log_probs"``.
     graphs
-        The user's own graphs, which it is asked about instead of those of its dataset.
+        The user's own graphs, instead of those of its dataset.
     required
         The server does not start if the model cannot be used.
     """

@@ -73,7 +73,7 @@ class Interrupter:
 
     @contextmanager
     def time_limit(self, seconds: float) -> Iterator[None]:
-        """Leave the block after so many seconds."""
+        """Leave the block after this many seconds."""
         part = object()
         timer = threading.Timer(seconds, self._expire, args=(part,))
         timer.daemon = True
@@ -170,9 +170,9 @@ def _load(role: str, settings: Any, interrupter: Interrupter) -> Callable[..., A
 def _take_stdout() -> IO[bytes]:
     """Standard output for answers alone: whatever else is printed goes to standard error."""
     sys.stdout.flush()
-    own = os.fdopen(os.dup(1), "wb")
+    stdout = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    return own
+    return stdout
 
 
 def _listen(queries: queue.SimpleQueue[dict[str, Any]], interrupter: Interrupter) -> None:

@@ -277,7 +277,7 @@ export class Ask {
 
   #end() {
     this.job = null;
-    const canceled = this.state === 'cancelled';
+    const canceled = this.state === 'canceled';
     if (!canceled) this.results.setBest(null);
     this.results.end(canceled ? 'Canceled.' : 'No result.');
     this.#note(

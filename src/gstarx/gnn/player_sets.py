@@ -1,0 +1,313 @@
+"""The players of one graph: which of its nodes, edges or columns belong to which of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gstarx.graphs import CommunicationGraph
+from gstarx.players import Edges, Features, Groups, Nodes, PlayerKind, as_players
+
+log = logging.getLogger("gstarx")
+
+
+@dataclass(frozen=True)
+class PlayerSet:
+    """The players of one graph.
+
+    Attributes
+    ----------
+    kind
+        ``"nodes"``, ``"groups"``, ``"edges"``, ``"features"`` or ``"edge_features"``.
+    player_of
+        The player of every unit, -1 for one that is always there. Units are the nodes, the columns
+        of ``edge_index``, or the columns of the features.
+    ids
+        What results call the players, (P,): nodes by their numbers in the graph, others by their
+        positions in ``names`` or ``edges``.
+    names
+        Names of groups of nodes and of features.
+    edges
+        The two ends of every player that is an edge, (P, 2).
+    links
+        Pairs of nodes of the graph, along which players communicate.
+    spec
+        What was asked for.
+    """
+
+    kind: str
+    player_of: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    links: NDArray[np.int64]
+    spec: Any
+    names: tuple[str, ...] = ()
+    edges: NDArray[np.int64] | None = None
+    communication: CommunicationGraph | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def of_nodes(self) -> bool:
+        """Whether players are nodes or groups of them, so that nodes can be absent."""
+        return self.kind in ("nodes", "groups")
+
+    @property
+    def without_baseline(self) -> bool:
+        """Whether the output with no player present is the only baseline."""
+        return not self.of_nodes and not self.touched
+
+    @property
+    def touched(self) -> bool:
+        """Whether players are edges that bring the nodes they touch."""
+        return isinstance(self.spec, Edges) and self.spec.touched
+
+    @property
+    def some_always_present(self) -> bool:
+        """Whether something is there even without any player, so that its output is known."""
+        kept = isinstance(self.spec, Groups) and self.spec.rest == "present"
+        return self.without_baseline or (kept and bool((self.player_of < 0).any()))
+
+    @cached_property
+    def graph(self) -> CommunicationGraph:
+        """Who communicates with whom.
+
+        Nodes along edges, groups where an edge joins them, edges where they share a node; features
+        all with all.
+        """
+        if self.communication is not None:
+            return self.communication
+        if self.edges is not None:
+            return CommunicationGraph.line_graph(self.edges)
+        if not self.of_nodes:
+            return CommunicationGraph.complete(len(self))
+        ends = self.player_of[self.links]
+        return CommunicationGraph(len(self), ends[(ends >= 0).all(axis=1)])
+
+    def restricted(self, units: NDArray[np.bool_]) -> PlayerSet:
+        """Only the players with one of these units; all others are always there."""
+        playing = np.unique(self.player_of[units])
+        playing = playing[playing >= 0]
+        place = np.full(len(self) + 1, -1)
+        place[playing] = np.arange(len(playing))
+        return replace(
+            self,
+            # the last entry is for those that do not play
+            player_of=place[self.player_of],
+            ids=self.ids[playing] if self.kind == "nodes" else np.arange(len(playing)),
+            names=tuple(self.names[at] for at in playing) if self.names else (),
+            edges=None if self.edges is None else self.edges[playing],
+            communication=None
+            if self.communication is None
+            else self.communication.subgraph(playing),
+        )
+
+    def describe(self, inside: NDArray[np.bool_]) -> str:
+        """A coalition in words, by the first of its members."""
+        at = np.flatnonzero(inside)
+        if self.edges is not None:
+            listed = [f"{a}-{b}" for a, b in self.edges[at[:8]].tolist()]
+        elif self.names:
+            listed = [self.names[i] for i in at[:8]]
+        else:
+            listed = [str(node) for node in self.ids[at[:8]]]
+        more = f", ... ({len(at)} in all)" if len(at) > 8 else ""
+        return "{" + ", ".join(listed) + more + "}"
+
+    def spread(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores of the units from those of players; 0 for a unit that is always there."""
+        everywhere = np.zeros((len(self.player_of), *scores.shape[1:]))
+        playing = self.player_of >= 0
+        everywhere[playing] = scores[self.player_of[playing]]
+        return everywhere
+
+
+def player_set(data: Data, players: PlayerKind, communication: Any = None) -> PlayerSet:
+    """The players of a graph, or an error that says what is wrong with them."""
+    spec = players
+    if callable(players) and not isinstance(players, type):
+        made = players(data)
+        spec = made if isinstance(made, Groups | Nodes) else as_players(made)
+    links = data.edge_index.cpu().numpy().T
+    count = int(data.num_nodes or 0)
+    if isinstance(spec, Nodes):
+        found = PlayerSet("nodes", np.arange(count), np.arange(count), links, spec)
+    elif isinstance(spec, Groups):
+        found = _of_groups(spec, count, links)
+    elif isinstance(spec, Edges):
+        found = _of_edges(spec, links)
+    elif isinstance(spec, Features):
+        found = _of_features(spec, data, links)
+    else:
+        raise TypeError(
+            f"players must be nodes, groups of nodes, edges or features (got {type(spec).__name__})"
+        )
+    if communication is not None:
+        found = replace(found, communication=_as_communication(communication, len(found)))
+    return found
+
+
+def _as_communication(given: Any, count: int) -> CommunicationGraph:
+    known = isinstance(given, CommunicationGraph)
+    graph: CommunicationGraph = given if known else CommunicationGraph(count, given)
+    if graph.num_nodes != count:
+        raise ValueError(
+            f"communication must be a graph of the {count} players (got {graph.num_nodes} nodes)"
+        )
+    return graph
+
+
+def _of_groups(groups: Groups, count: int, links: NDArray[np.int64]) -> PlayerSet:
+    player_of = np.full(count, -1)
+    for at, (name, nodes) in enumerate(zip(groups.names, groups.sets, strict=True)):
+        unknown = [node for node in nodes if not 0 <= node < count]
+        if unknown:
+            raise ValueError(
+                f"groups must be of nodes in 0..{count - 1} (got {unknown[0]} in group {name!r})"
+            )
+        player_of[list(nodes)] = at
+    names = list(groups.names)
+    rest = np.flatnonzero(player_of < 0)
+    if groups.rest == "players":
+        player_of[rest] = np.arange(len(names), len(names) + len(rest))
+        names += [str(node) for node in rest]
+    graph = CommunicationGraph(count, links)
+    for name, nodes in zip(groups.names, groups.sets, strict=True):
+        parts = len(graph.subgraph(nodes).components)
+        if parts > 1:
+            log.info("group %r is not connected: its %d parts are one player", name, parts)
+    return PlayerSet("groups", player_of, np.arange(len(names)), links, groups, tuple(names))
+
+
+def _of_edges(spec: Edges, links: NDArray[np.int64]) -> PlayerSet:
+    ends = links if spec.directed else np.sort(links, axis=1)
+    joining = links[:, 0] != links[:, 1]
+    if not joining.any():
+        raise ValueError("the graph has no edges between nodes: there are no players")
+    if not spec.directed:
+        _require_both_directions(links[joining])
+    edges, place = np.unique(ends[joining], axis=0, return_inverse=True)
+    player_of = np.full(len(links), -1)
+    player_of[joining] = place.reshape(-1)
+    return PlayerSet("edges", player_of, np.arange(len(edges)), links, spec, (), edges)
+
+
+def _require_both_directions(links: NDArray[np.int64]) -> None:
+    directed = np.unique(links, axis=0)
+    low_first = directed[:, 0] < directed[:, 1]
+    there, back = directed[low_first], directed[~low_first][:, ::-1]
+    pairs, counts = np.unique(np.concatenate([there, back]), axis=0, return_counts=True)
+    alone = pairs[counts < 2]
+    if len(alone):
+        a, b = alone[0].tolist()
+        more = f" and {len(alone) - 1} others" if len(alone) > 1 else ""
+        raise ValueError(
+            f"edge_index has only one direction of the edge between {a} and {b}{more}: "
+            "an undirected edge needs both, as torch_geometric.utils.to_undirected gives them; "
+            "say directed=True to make every direction a player"
+        )
+
+
+def _of_features(spec: Features, data: Data, links: NDArray[np.int64]) -> PlayerSet:
+    features = data.get(spec.field)
+    if not isinstance(features, Tensor) or features.dim() != 2:
+        got = "none" if features is None else f"shape {tuple(getattr(features, 'shape', ()))}"
+        raise ValueError(
+            f"players of features need data.{spec.field} with a column per feature (got {got})"
+        )
+    columns = features.shape[1]
+    player_of = np.full(columns, -1)
+    names: list[str] = []
+    for name, listed in (spec.groups or {}).items():
+        for column in _columns(name, listed, columns):
+            if player_of[column] >= 0:
+                other = names[player_of[column]] if player_of[column] < len(names) else name
+                raise ValueError(
+                    f"feature groups must not overlap: column {column} is in {other!r} and {name!r}"
+                )
+            player_of[column] = len(names)
+        names.append(str(name))
+    rest = np.flatnonzero(player_of < 0)
+    player_of[rest] = np.arange(len(names), len(names) + len(rest))
+    names += [str(column) for column in rest]
+    kind = "features" if spec.field == "x" else "edge_features"
+    return PlayerSet(kind, player_of, np.arange(len(names)), links, spec, tuple(names))
+
+
+def _columns(name: Any, listed: Sequence[int], columns: int) -> list[int]:
+    chosen = [listed] if isinstance(listed, int | np.integer) else list(listed)
+    if not chosen:
+        raise ValueError(f"feature groups must not be empty: {name!r} has no columns")
+    for column in chosen:
+        if isinstance(column, bool) or not isinstance(column, int | np.integer):
+            raise TypeError(f"columns of feature group {name!r} must be integers (got {column!r})")
+        if not 0 <= column < columns:
+            raise ValueError(
+                f"feature group {name!r} names column {column}, and the features have columns "
+                f"0..{columns - 1}"
+            )
+    return [int(column) for column in chosen]
+
+
+def reference_rows(spec: Features, data: Data) -> Tensor:
+    """What absent columns are replaced by, for every draw and row: (draws, rows, F).
+
+    The rows are those of the nodes, or of the edges for features of edges.
+    """
+    own: Tensor = data[spec.field]
+    reference = spec.reference
+    if isinstance(reference, str):
+        row = torch.zeros_like(own[:1]) if reference == "zero" else own.mean(dim=0, keepdim=True)
+        return row.expand(own.shape)[None]
+    rows = _rows_of(reference, spec.field)
+    if rows.dim() not in (1, 2) or rows.shape[-1] != own.shape[1]:
+        raise ValueError(
+            f"reference must have {own.shape[1]} columns, as data.{spec.field} has "
+            f"(got shape {tuple(rows.shape)})"
+        )
+    if not rows.isfinite().all():
+        raise ValueError("reference must be finite")
+    rows = rows.to(own)
+    if rows.dim() == 1:
+        return rows.expand(own.shape)[None]
+    if not len(rows):
+        raise ValueError("reference must have at least one row to draw (got none)")
+    drawn = np.random.default_rng(0).integers(len(rows), size=(spec.draws, len(own)))
+    return rows[torch.from_numpy(drawn).to(own.device)]
+
+
+def _rows_of(reference: Any, field: str) -> Tensor:
+    """Rows of features from a tensor, an array, a graph or several graphs."""
+    if isinstance(reference, Data):
+        reference = [reference]
+    if isinstance(reference, Tensor | np.ndarray):
+        return torch.as_tensor(reference)
+    if isinstance(reference, Mapping) or not np.iterable(reference):
+        raise TypeError(
+            "reference must be 'zero', 'mean', a row of features, or data to draw from "
+            f"(got {type(reference).__name__})"
+        )
+    listed = list(reference)
+    if listed and all(isinstance(graph, Data) for graph in listed):
+        missing = [
+            at for at, graph in enumerate(listed) if not isinstance(graph.get(field), Tensor)
+        ]
+        if missing:
+            raise ValueError(f"reference graph {missing[0]} has no {field}")
+        return torch.cat([graph[field] for graph in listed])
+    try:
+        return torch.as_tensor(np.asarray(listed, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise TypeError(
+            "reference must be 'zero', 'mean', a row of features, or data to draw from "
+            f"(got a list of {type(listed[0]).__name__ if listed else 'nothing'})"
+        ) from None

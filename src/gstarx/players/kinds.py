@@ -1,0 +1,267 @@
+"""Who can play: nodes, groups of nodes, edges, or columns of features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gstarx._internal.suggestions import unknown
+
+#: What becomes of nodes that are in no group.
+RESTS = ("players", "present")
+#: What a missing feature is replaced by, besides data or values of your own.
+REFERENCES = ("zero", "mean")
+#: Kinds of players by name; the makers of groups have names as well.
+KINDS = ("nodes", "edges", "features", "edge_features")
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Every node is a player."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Sets of nodes as players: a coalition of groups is the union of their nodes.
+
+    A sequence of its sets of nodes.
+
+    Attributes
+    ----------
+    sets
+        The nodes of every group.
+    names
+        A name for every group; by default their numbers.
+    rest
+        Nodes in no group: ``"players"``, each of them is a player of its own, or ``"present"``,
+        they are always there.
+
+    Examples
+    --------
+    >>> groups = Groups([{0, 1, 2}, {4}], names=["ring", "tail"])
+    >>> len(groups), groups[0], groups.names
+    (2, (0, 1, 2), ('ring', 'tail'))
+    >>> Groups([{0, 1}, {1, 2}])
+    Traceback (most recent call last):
+    ...
+    ValueError: groups must not overlap: node 1 is in groups '0' and '1'
+    """
+
+    sets: tuple[tuple[int, ...], ...]
+    names: tuple[str, ...] = ()
+    rest: str = "players"
+
+    def __post_init__(self) -> None:
+        sets = tuple(_nodes_of(nodes, at) for at, nodes in enumerate(self.sets))
+        names = tuple(str(name) for name in self.names) or tuple(map(str, range(len(sets))))
+        if len(names) != len(sets):
+            raise ValueError(
+                f"names must be one for each of {len(sets)} groups (got {len(names)} names)"
+            )
+        if self.rest not in RESTS:
+            valid = " or ".join(map(repr, RESTS))
+            raise ValueError(f"rest must be {valid} (got {self.rest!r})")
+        owner: dict[int, str] = {}
+        for name, nodes in zip(names, sets, strict=True):
+            if not nodes:
+                raise ValueError(f"groups must not be empty: group {name!r} has no nodes")
+            for node in nodes:
+                if node in owner:
+                    both = f"{owner[node]!r} and {name!r}"
+                    raise ValueError(f"groups must not overlap: node {node} is in groups {both}")
+                owner[node] = name
+        object.__setattr__(self, "sets", sets)
+        object.__setattr__(self, "names", names)
+
+    @classmethod
+    def from_labels(cls, labels: Any, *, rest: str = "players") -> Groups:
+        """Groups from a label per node, ordered by their first node; -1 or ``None`` is no group.
+
+        >>> Groups.from_labels(["head", "tail", "head", None]).sets
+        ((0, 2), (1,))
+        """
+        members: dict[Any, list[int]] = {}
+        for node, label in enumerate(_listed(labels)):
+            if label is not None and not (isinstance(label, int | float) and label == -1):
+                members.setdefault(label, []).append(node)
+        return cls(
+            tuple(tuple(nodes) for nodes in members.values()), tuple(map(str, members)), rest
+        )
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def __getitem__(self, at: int) -> tuple[int, ...]:
+        return self.sets[at]
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        return iter(self.sets)
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Every edge is a player, and all nodes are always there.
+
+    Attributes
+    ----------
+    directed
+        Whether the two directions of an edge are players of their own, rather than leaving
+        together.
+    touched
+        Whether nodes that no present edge touches are absent, as the position value has it.
+    """
+
+    directed: bool = False
+    touched: bool = False
+
+
+@dataclass(frozen=True)
+class Features:
+    """Columns of features as players, for all nodes together.
+
+    Attributes
+    ----------
+    groups
+        Columns that are present or absent together by name, for instance a one-hot block; columns
+        in no group are players of their own. By default every column is a player.
+    reference
+        What absent columns are replaced by: ``"zero"``; ``"mean"``, the mean over the nodes of the
+        graph; a row of values of your own (F,); or data to draw from, a graph, several graphs or
+        rows (R, F): payoffs are averaged over ``draws``.
+    draws
+        How many times rows are drawn from reference data, one for every node each time.
+    field
+        The features: ``"x"``, or ``"edge_attr"`` for those of edges.
+    """
+
+    groups: Mapping[str, Sequence[int]] | None = None
+    reference: Any = "zero"
+    draws: int = 16
+    field: str = "x"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.reference, str) and self.reference not in REFERENCES:
+            valid = ", ".join(map(repr, REFERENCES))
+            raise ValueError(
+                f"reference must be one of {valid}, or data to draw from (got {self.reference!r})"
+            )
+        if type(self.draws) is not int or self.draws < 1:
+            raise ValueError(f"draws must be an integer of at least 1 (got {self.draws!r})")
+        if self.groups is not None and not isinstance(self.groups, Mapping):
+            raise TypeError(
+                "feature groups must be a mapping from names to columns "
+                f"(got {type(self.groups).__name__})"
+            )
+
+
+#: Players of a graph, or a function that makes groups of a graph.
+PlayerKind = Nodes | Groups | Edges | Features | Callable[[Any], Any]
+#: What can be given as ``players``: a name, groups in any form, or a kind.
+PlayersLike = str | Sequence[Any] | Mapping[str, Any] | PlayerKind
+
+
+def as_players(
+    players: Any,
+    *,
+    directed: bool = False,
+    rest: str = "players",
+    reference: Any = "zero",
+    draws: int = 16,
+    feature_groups: Mapping[str, Sequence[int]] | None = None,
+    makers: Mapping[str, Callable[[Any], Groups]] | None = None,
+) -> PlayerKind:
+    """The kind of players that was asked for, or an error that names what is valid.
+
+    >>> as_players("edges", directed=True)
+    Edges(directed=True, touched=False)
+    >>> as_players([{0, 1}, {2}]).sets
+    ((0, 1), (2,))
+    """
+    if isinstance(players, str):
+        kind = _by_name(players, makers or {})
+    elif isinstance(players, Nodes | Groups | Edges | Features) or callable(players):
+        kind = players
+    else:
+        kind = _as_groups(players, rest)
+    if directed:
+        kind = replace(_only(kind, Edges, "directed=True", "players='edges'"), directed=True)
+    if rest != "players" and (isinstance(kind, Nodes | Edges | Features)):
+        raise ValueError(f"rest is for groups of nodes (got rest={rest!r})")
+    if isinstance(kind, Groups) and rest != "players":
+        kind = replace(kind, rest=rest)
+    given = {"reference": reference, "draws": draws, "groups": feature_groups}
+    default = {"reference": "zero", "draws": 16, "groups": None}
+    changed = {name: given[name] for name in given if given[name] is not default[name]}
+    changed = {name: new for name, new in changed.items() if not _equal(new, default[name])}
+    if changed:
+        first = next(iter(changed)).replace("groups", "feature_groups")
+        kind = replace(_only(kind, Features, first, "players='features'"), **changed)
+    return kind
+
+
+def _equal(given: Any, default: Any) -> bool:
+    return isinstance(given, int | str) and bool(given == default)
+
+
+def _by_name(name: str, makers: Mapping[str, Callable[[Any], Groups]]) -> PlayerKind:
+    known: dict[str, PlayerKind] = {
+        "nodes": Nodes(),
+        "edges": Edges(),
+        "features": Features(),
+        "edge_features": Features(field="edge_attr"),
+        **makers,
+    }
+    plain = name.replace("-", "_")
+    if plain not in known:
+        raise ValueError(
+            f"{unknown('kind of players', name, known)}, groups of nodes, or a function that "
+            "makes them"
+        )
+    return known[plain]
+
+
+def _only(kind: Any, wanted: type, option: str, valid: str) -> Any:
+    if not isinstance(kind, wanted):
+        what = type(kind).__name__.lower() if isinstance(kind, Nodes | Groups | Edges) else kind
+        raise ValueError(f"{option} is an option of {valid} (got it with players={what!r})")
+    return kind
+
+
+def _as_groups(players: Any, rest: str) -> Groups:
+    """Groups from a mapping of names to nodes, sets of nodes, or a label per node."""
+    if isinstance(players, Mapping):
+        return Groups(tuple(players.values()), tuple(map(str, players)), rest)
+    try:
+        listed = _listed(players)
+    except TypeError:
+        raise TypeError(
+            "players must be a name, sets of nodes, a label per node, or a function from a graph "
+            f"to groups (got {type(players).__name__})"
+        ) from None
+    if not listed:
+        raise ValueError("players must be at least one group of nodes (got none)")
+    if all(label is None or (np.ndim(label) == 0 and not _is_set(label)) for label in listed):
+        return Groups.from_labels(listed, rest=rest)
+    return Groups(tuple(listed), (), rest)
+
+
+def _is_set(value: Any) -> bool:
+    return isinstance(value, set | frozenset | list | tuple | range)
+
+
+def _listed(values: Any) -> list[Any]:
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def _nodes_of(nodes: Any, at: int) -> tuple[int, ...]:
+    """The nodes of a group as ascending integers, each once."""
+    listed = _listed(nodes) if not isinstance(nodes, str) and np.iterable(nodes) else [nodes]
+    wrong = [n for n in listed if isinstance(n, bool) or not isinstance(n, int | np.integer)]
+    if wrong:
+        raise TypeError(f"groups must be sets of nodes, integers (got {wrong[0]!r} in group {at})")
+    return tuple(sorted({int(node) for node in listed}))
