@@ -505,6 +505,30 @@ DATASETS = {
             classes=("negative", "neutral", "positive"),
         ),
         DatasetSpec(
+            "cora",
+            "Cora",
+            "one graph of 2,708 papers that cite each other: which topic?",
+            "gstarx.datasets.citation:load_cora",
+        ),
+        DatasetSpec(
+            "citeseer",
+            "CiteSeer",
+            "one graph of 3,327 papers that cite each other: which topic?",
+            "gstarx.datasets.citation:load_citeseer",
+        ),
+        DatasetSpec(
+            "coauthor_cs",
+            "Coauthor-CS",
+            "one graph of 18,333 computer scientists: which field?",
+            "gstarx.datasets.citation:load_coauthor_cs",
+        ),
+        DatasetSpec(
+            "coauthor_physics",
+            "Coauthor-Physics",
+            "one graph of 34,493 physicists: which field?",
+            "gstarx.datasets.citation:load_coauthor_physics",
+        ),
+        DatasetSpec(
             "motifs",
             "Motifs",
             "400 random trees with a motif: house or five-cycle?",

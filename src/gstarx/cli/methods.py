@@ -72,9 +72,12 @@ def create_explainers(
     """The explainers by name, configured for the dataset and trained where they need it."""
     from gstarx import explainers
     from gstarx.explainers import options_of, with_settings
+    from gstarx.gnn import SINGLETONS
 
     created = {}
-    mean = None if baseline is None else _mean_output(inputs, baseline)
+    mean: Any = baseline
+    if baseline is not None and baseline != SINGLETONS:
+        mean = _mean_output(inputs, baseline)
     for name, explainer_options in options.items():
         all_options: dict[str, Any] = dict(explainer_options)
         if mean is not None and "baseline" in options_of(name):

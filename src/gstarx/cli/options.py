@@ -303,10 +303,11 @@ Sparsity = Annotated[
     ),
 ]
 Baseline = Annotated[
-    SPLITS | None,
+    Literal["train", "val", "test", "all", "singletons"] | None,
     typer.Option(
         "--baseline",
-        help="Compare predictions with the mean over this part of the dataset.",
+        help="Compare predictions with the mean over this part of the dataset, or over single "
+        "nodes of the graph.",
         rich_help_panel=_WORK,
         show_default=False,
     ),

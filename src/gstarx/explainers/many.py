@@ -18,6 +18,7 @@ from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.gstarx import GStarX
 from gstarx.explainers.seeds import graph_generator
 from gstarx.gnn import (
+    BaselineLike,
     GNNGame,
     ManyGraphs,
     ModelTask,
@@ -66,6 +67,7 @@ def explain_many(
     tau: float = 0.01,
     superadditive: bool = False,
     presence: float = 0.5,
+    two_sided: bool = False,
     players: PlayersLike = "nodes",
     directed: bool = False,
     rest: str = "players",
@@ -74,7 +76,7 @@ def explain_many(
     draws: int = 16,
     communication: CommunicationGraph | None = None,
     payoff: PayoffLike = "auto",
-    baseline: Any = None,
+    baseline: BaselineLike = None,
     removal: RemovalLike = "remove",
     num_hops: int | None = None,
     batch_nodes: int | None = None,
@@ -101,7 +103,7 @@ def explain_many(
     target, mode, task_level, return_type, index, keywords
         As for :func:`explain`.
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
-    presence
+    presence, two_sided
         As for :func:`explain`.
     players, directed, rest, feature_groups, reference, draws, communication
         As for :func:`explain`. Groups differ from graph to graph, so give a function of the graph
@@ -129,6 +131,7 @@ def explain_many(
         tau=tau,
         superadditive=superadditive,
         presence=presence,
+        two_sided=two_sided,
         players=players,
         directed=directed,
         rest=rest,

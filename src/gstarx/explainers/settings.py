@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from gstarx.games import Game
+from gstarx.games import Game, self_dual
 from gstarx.gnn import GNNGame
-from gstarx.graphs import CommunicationGraph, TooManyCoalitions, as_size
+from gstarx.graphs import CommunicationGraph, TooManyCoalitions, as_size, distinct_rows, pack
 from gstarx.registry import EXACT_BUDGET, SAMPLED_BUDGET
 from gstarx.values import (
     Allocation,
@@ -33,6 +33,7 @@ ESTIMATORS = {
     "myerson": ("exact", "subgraphs", "sampled"),
     "shapley": ("exact", "subgraphs", "sampled"),
     "banzhaf": ("exact", "sampled"),
+    "position": ("exact", "sampled"),
 }
 
 
@@ -43,7 +44,8 @@ class ValueSettings(SubgraphSampling):
     Attributes
     ----------
     value
-        ``"hn"``, ``"myerson"``, ``"shapley"`` or ``"banzhaf"``.
+        ``"hn"``, ``"myerson"``, ``"shapley"``, ``"banzhaf"``, or ``"position"``: what edges get as
+        links between nodes, see :func:`gstarx.values.position_value`; for ``players="edges"``.
     estimator
         ``"auto"``: exact whenever the coalitions that the value needs fit the budget, its
         consistent sampler otherwise. ``"exact"``; ``"growth"`` (HN); ``"sampled"`` (the others);
@@ -54,11 +56,16 @@ class ValueSettings(SubgraphSampling):
         Options of :func:`gstarx.values.subgraph_sampled`, for ``"subgraphs"`` only.
     presence
         For the Banzhaf value: the probability that another node is present.
+    two_sided
+        For HN and Myerson: the value of :func:`gstarx.games.self_dual` of the game, which counts
+        what a coalition is worth and what is lost without it, half each. Complements are evaluated
+        too and count for the budget. Shapley and Banzhaf values see both sides already.
     """
 
     estimator: str = "auto"
     budget: int | None = None
     presence: float = 0.5
+    two_sided: bool = False
     _values: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
 
     def __post_init__(self) -> None:
@@ -75,8 +82,27 @@ class ValueSettings(SubgraphSampling):
                 f"there is no estimator {self.estimator!r} for value={self.value!r}; valid are "
                 f"{pairs}"
             )
+        if self.two_sided:
+            self._check_two_sided()
         if self.budget is not None:
             as_size(self.budget, name="budget")
+
+    def _check_two_sided(self) -> None:
+        if self.value not in ("hn", "myerson"):
+            raise ValueError(
+                "two_sided is an option of value='hn' and value='myerson': Shapley and Banzhaf "
+                f"values are self-dual, they see both sides already (got value={self.value!r})"
+            )
+        if self.estimator == "subgraphs":
+            raise ValueError(
+                "two_sided=True needs the whole graph: there is no complement within the sampled "
+                f"subgraphs of estimator='subgraphs'; valid are 'auto', 'exact' and "
+                f"{ESTIMATORS[self.value][-1]!r}"
+            )
+
+    def played(self, game: Game) -> Game:
+        """The game whose value is computed: the game itself, or its self-dual part."""
+        return self_dual(game) if self.two_sided else game
 
     def chosen_estimator(self, graph: CommunicationGraph, game: Game | None = None) -> str:
         """The estimator for a graph: ``"auto"`` resolved by counting its coalitions.
@@ -95,9 +121,37 @@ class ValueSettings(SubgraphSampling):
         return SAMPLED_BUDGET if self.budget is None else self.budget
 
     def _coalitions_within(self, graph: CommunicationGraph, limit: int) -> bool:
+        """Whether the exact value evaluates at most so many coalitions."""
         if self.value in ("shapley", "banzhaf"):
             return graph.num_nodes < 63 and 2**graph.num_nodes - 1 <= limit
-        return graph.count_connected_coalitions(limit) <= limit
+        count = graph.count_connected_coalitions(limit)
+        if not self.two_sided or count > limit:
+            return count <= limit
+        return count <= _pairs_within(graph, limit) or _with_complements(graph) <= limit
+
+    def _coalitions_to_sample(self, game: Game, graph: CommunicationGraph) -> int:
+        """How many coalitions of :meth:`played` a sampler may ask for within the budget.
+
+        Some of the budget is left for single players that the baseline needs, unless the sampler
+        asks for all of them anyway, and half of it for complements.
+        """
+        n, parts, budget = graph.num_nodes, len(graph.components), self._sample_budget
+        alone = isinstance(game, GNNGame) and game.baseline_from_singletons
+        # on complete graphs, growth is not sampled
+        included = self.value == "hn" and len(graph.edges) < n * (n - 1) // 2
+        room = n if alone and not included else 0
+        least = n + sum(len(part) > 1 for part in graph.components) * (alone and included)
+        if self.two_sided:
+            # all components together, too, are evaluated
+            least = 2 * least + (1 if parts > 1 else -1)
+        if budget < least + room and (alone or self.two_sided):
+            raise ValueError(
+                f"budget must be at least {least + room} for {n} nodes"
+                + (" that are evaluated with their complements" if self.two_sided else "")
+                + (" and baseline='singletons'" if alone else "")
+                + f" (got {budget})"
+            )
+        return _pairs_within(graph, budget - room) if self.two_sided else budget - room
 
     def plan(
         self, graph: CommunicationGraph, *, seed: int | np.random.Generator | None
@@ -137,22 +191,42 @@ class ValueSettings(SubgraphSampling):
         if estimator == "subgraphs":
             # a truncated iteration was requested by name, and the result records it: no warning
             return sample_subgraphs(game, graph, self, seed=seed)
-        most = EXACT_BUDGET if self.budget is None else self.budget
+        fits = self.two_sided and self._coalitions_within(graph, self._sample_budget)
+        if estimator == "exact" or fits:
+            return self._exact(game, graph)
+        budget = self._coalitions_to_sample(game, graph)
         if self.value == "banzhaf":
-            known = {"presence": self.presence}
-            if estimator == "exact":
-                return banzhaf_value(game, graph.num_nodes, max_coalitions=most, **known)
             return banzhaf_value_sampled(
-                game, graph.num_nodes, budget=self._sample_budget, seed=seed, **known
+                game, graph.num_nodes, budget=budget, seed=seed, presence=self.presence
             )
         if self.value == "shapley":
-            if estimator == "exact":
-                return shapley_value(game, graph.num_nodes, max_coalitions=most)
-            return shapley_value_sampled(
-                game, graph.num_nodes, budget=self._sample_budget, seed=seed
-            )
-        if estimator == "exact":
-            exact = hn_value if self.value == "hn" else myerson_value
-            return exact(game, graph, max_coalitions=most)
+            return shapley_value_sampled(game, graph.num_nodes, budget=budget, seed=seed)
         sampled = hn_value_growth_sampled if self.value == "hn" else myerson_value_sampled
-        return sampled(game, graph, budget=self._sample_budget, seed=seed)
+        return sampled(self.played(game), graph, budget=budget, seed=seed)
+
+    def _exact(self, game: Game, graph: CommunicationGraph) -> Allocation:
+        most = EXACT_BUDGET if self.budget is None else self.budget
+        if self.value == "banzhaf":
+            return banzhaf_value(game, graph.num_nodes, max_coalitions=most, presence=self.presence)
+        if self.value == "shapley":
+            return shapley_value(game, graph.num_nodes, max_coalitions=most)
+        if self.two_sided and graph.count_connected_coalitions(most) <= most:
+            needed = _with_complements(graph)
+            if needed > most:
+                raise TooManyCoalitions(needed, most, connected=False)
+        exact = hn_value if self.value == "hn" else myerson_value
+        return exact(self.played(game), graph, max_coalitions=most)
+
+
+def _pairs_within(graph: CommunicationGraph, budget: int) -> int:
+    """How many coalitions can be evaluated for certain with their complements and everybody."""
+    return (budget + 1) // 2 if len(graph.components) == 1 else (budget - 1) // 2
+
+
+def _with_complements(graph: CommunicationGraph) -> int:
+    """Number of connected coalitions, their complements and everybody, each counted once."""
+    n = graph.num_nodes
+    masks = graph.connected_masks()[0]
+    everybody = pack(np.ones((1, n), dtype=np.bool_))
+    joined = np.concatenate([everybody, masks, everybody & ~masks])
+    return len(distinct_rows(joined[joined.any(axis=1)])[0])

@@ -1,5 +1,8 @@
 """A graph neural network as a cooperative game on nodes, evaluated in batches."""
 
+from gstarx.gnn.baseline import SINGLETONS as SINGLETONS
+from gstarx.gnn.baseline import BaselineLike as BaselineLike
+from gstarx.gnn.baseline import check_baseline as check_baseline
 from gstarx.gnn.baseline import expected_output
 from gstarx.gnn.baseline import graph_outputs as graph_outputs
 from gstarx.gnn.batching import UnionBatch as UnionBatch

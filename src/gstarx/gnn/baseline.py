@@ -1,4 +1,4 @@
-"""The mean output of a model over a dataset: the baseline of the paper's payoff."""
+"""Baselines of a payoff: numbers, a model's mean output over a dataset, or a rule."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from gstarx.gnn.evaluator import takes_batch_statistics
 from gstarx.gnn.model_state import untouched
-from gstarx.gnn.payoff import check_task, class_scores, outputs_matrix
+from gstarx.gnn.payoff import Payoff, check_task, class_scores, outputs_matrix
 from gstarx.gnn.self_check import (
     BatchMixing,
     SelfCheck,
@@ -25,6 +25,31 @@ from gstarx.gnn.self_check import (
 from gstarx.gnn.signature import Model, Signature, call_model, model_device
 
 _GRAPHS_PER_BATCH = 64
+
+#: The rule for a baseline of every graph: the mean payoff of single players.
+SINGLETONS = "singletons"
+#: What can be given as ``baseline``.
+BaselineLike = float | ArrayLike | Tensor | str | None
+
+
+def check_baseline(baseline: BaselineLike) -> BaselineLike:
+    """The baseline, if it is one by its type; a string must name a rule."""
+    if isinstance(baseline, str) and baseline != SINGLETONS:
+        raise ValueError(
+            f"baseline must be a number, one per class, or {SINGLETONS!r} (got {baseline!r})"
+        )
+    return baseline
+
+
+def singleton_mean(scores: NDArray[np.float64]) -> tuple[float, ...]:
+    """The mean of scores (players, games), of those players for which the model has one."""
+    known = np.isfinite(scores).all(axis=1)
+    if not known.any():
+        raise ValueError(
+            f"baseline={SINGLETONS!r}: the model fails on each of {len(scores)} single nodes, so "
+            "their mean is not known; give baseline a number"
+        )
+    return tuple(scores[known].mean(axis=0).tolist())
 
 
 def expected_output(
@@ -136,3 +161,28 @@ def _batches(
             del waiting[:size]
     if waiting:
         yield Batch.from_data_list(waiting)
+
+
+def given_baseline(
+    payoff: Payoff, baseline: float | ArrayLike | Tensor, whole: Tensor, games: int
+) -> tuple[float, ...]:
+    """The baseline of every game: one number for all, or picked from one per class."""
+    if isinstance(baseline, Tensor):
+        baseline = baseline.detach().cpu().numpy()
+    numbers = np.asarray(baseline, dtype=np.float64).reshape(-1)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"baseline must be finite (got {numbers.tolist()})")
+    if len(numbers) == 1:
+        return (float(numbers[0]),) * games
+    classes = games if payoff.function is not None else payoff.classes(whole)
+    if len(numbers) != classes:
+        raise ValueError(
+            f"baseline must be one number or one for each of {classes} classes "
+            f"(got {len(numbers)} numbers)"
+        )
+    if payoff.function is not None:
+        return tuple(numbers.tolist())
+    chosen = numbers[list(payoff.columns)]
+    if payoff.against is not None:
+        chosen = chosen - numbers[payoff.against]
+    return tuple(chosen.tolist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,12 +12,19 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 from tqdm import tqdm
 
 from gstarx.games import Worths, describe
+from gstarx.gnn.baseline import (
+    SINGLETONS,
+    BaselineLike,
+    check_baseline,
+    given_baseline,
+    singleton_mean,
+)
 from gstarx.gnn.batching import coalition_sizes
 from gstarx.gnn.cache import WorthCache
 from gstarx.gnn.evaluator import Evaluator, default_batch_nodes
@@ -34,7 +42,7 @@ from gstarx.gnn.payoff import (
 from gstarx.gnn.player_sets import PlayerSet, player_set
 from gstarx.gnn.players import check_data, choose_players
 from gstarx.gnn.readout import NotShareable
-from gstarx.gnn.removal import RemovalLike, removal_of, resolve_removal
+from gstarx.gnn.removal import Removal, RemovalLike, removal_of, resolve_removal
 from gstarx.gnn.self_check import (
     BatchMixing,
     SelfCheck,
@@ -55,7 +63,7 @@ from gstarx.graphs import (
     unpack,
     words_for,
 )
-from gstarx.players import PlayersLike, as_players
+from gstarx.players import Nodes, PlayersLike, as_players
 
 log = logging.getLogger("gstarx")
 
@@ -105,9 +113,11 @@ class GNNGame:
         nodes along edges, groups where an edge joins them, edges where they share a node, and
         features all with all.
     baseline
-        What is subtracted from the payoff: a number, or one per class such as
-        :func:`gstarx.expected_output` computes. By default the uniform probability for
-        ``"norm_prob"``, the output of the isolated target for node and edge tasks, else nothing.
+        What is subtracted from the payoff: a number, one per class such as
+        :func:`gstarx.expected_output` computes, or ``"singletons"``, the mean payoff of single
+        players on this graph (for node and edge tasks, together with the target), which are
+        evaluated and counted. By default the uniform probability for ``"norm_prob"``, the output
+        of the isolated target for node and edge tasks, else nothing.
         For edges and features it is the output with no player present, and no other is accepted.
     removal
         How nodes are taken away: ``"remove"``, ``"split"``, ``"zero_filling"``, or a function from
@@ -123,6 +133,7 @@ class GNNGame:
         coalition goes through the model on its own.
     fallback
         Worth of coalitions on which the model raises or returns NaN. Without one, that is an error.
+        Single players among them do not count for ``baseline="singletons"``.
     keywords
         Names of the fields to pass to the model by keyword, instead of those its signature names.
         Needed where a signature with ``*args`` or ``**kwargs`` leaves it open.
@@ -179,7 +190,7 @@ class GNNGame:
         draws: int = 16,
         communication: CommunicationGraph | None = None,
         payoff: PayoffLike = "auto",
-        baseline: float | ArrayLike | Tensor | None = None,
+        baseline: BaselineLike = None,
         removal: RemovalLike = "remove",
         index: int | Tensor | None = None,
         num_hops: int | None = None,
@@ -216,8 +227,10 @@ class GNNGame:
         self.task_level = task_level
         self.num_nodes = int(data.num_nodes or 0)
         self._show = False
-        self._task, self._payoff, self._baseline = task, payoff, baseline
+        self._task, self._payoff, self._baseline = task, payoff, check_baseline(baseline)
         self._settled: tuple[Tensor, Payoff] | None = None
+        #: The payoff with the mean of single players as its baseline, once it is known.
+        self._centered: Payoff | None = None
 
         def evaluator(
             part: Data, anchors: NDArray[np.int64], player_of: NDArray[np.int64]
@@ -245,7 +258,8 @@ class GNNGame:
         self.n = len(self.players)
         self._cache = WorthCache(words_for(self.n))
         self.check = SelfCheck(enabled=check)
-        self._shared = SharedPasses(self._evaluator, check_share(share), self.check)
+        self._share = check_share(share)
+        self._shared = SharedPasses(self._evaluator, self._share, self.check)
         self._shared.propagation = chosen.propagation
         self._learned: Sharing | None = None
         #: Batches of several coalitions that went through the model, and whether worths of any
@@ -317,7 +331,22 @@ class GNNGame:
     @property
     def payoff(self) -> Payoff:
         """The payoff in force, with its columns and baseline."""
-        return self.settle()[1]
+        payoff = self.settle()[1]
+        if not self.baseline_from_singletons or not self.n:
+            return payoff
+        if self._centered is None:
+            baseline = singleton_mean(self._scores(self._singletons()))
+            self._centered = replace(payoff, baseline=baseline)
+            self._answered |= self._batches > 0
+        return self._centered
+
+    @property
+    def baseline_from_singletons(self) -> bool:
+        """Whether single players are evaluated because the baseline is their mean."""
+        return isinstance(self._baseline, str)
+
+    def _singletons(self) -> Masks:
+        return pack(np.eye(self.n, dtype=np.bool_))
 
     @property
     def single(self) -> bool:
@@ -334,6 +363,24 @@ class GNNGame:
         asked = as_coalitions(coalitions, self.n, name="coalitions")
         some = asked.any(axis=1)
         masks = pack(asked[some])
+        if self.baseline_from_singletons and self._centered is None:
+            # in the same passes
+            scores = self._scores(np.concatenate([masks, self._singletons()]))[: len(masks)]
+        else:
+            scores = self._scores(masks)
+        worths = np.zeros((len(asked), self._games()))
+        if len(masks):
+            worths[some] = scores - np.array(self.payoff.baseline)
+            if self.fallback is not None:
+                worths[np.isnan(worths)] = float(self.fallback)
+        self._answered |= self._batches > 0
+        return worths[:, 0] if self.single else worths
+
+    def _scores(self, masks: Masks) -> NDArray[np.float64]:
+        """Payoffs (k, q) of packed coalitions before the baseline; ``nan`` where the model fails.
+
+        Those that are not known yet go through the model.
+        """
         rows = self._cache.rows_of(masks)
         known, top = self._cache.count, int(rows.max(initial=-1)) + 1
         if top > known:
@@ -344,11 +391,7 @@ class GNNGame:
                 # whatever stopped us, Ctrl-C included: what was evaluated stays, the rest goes
                 if self._cache.count < top:
                     self._cache.forget_unknown()
-        self._answered |= self._batches > 0
-        worths = np.zeros((len(asked), self._games()))
-        if len(rows):
-            worths[some] = self._cache.worths(rows)
-        return worths[:, 0] if self.single else worths
+        return self._cache.worths(rows)
 
     def learn(
         self,
@@ -365,10 +408,10 @@ class GNNGame:
         compared with those of the same graphs alone, and ``sharing`` whether embeddings were shared
         in them, counted over all graphs.
         """
-        worths = self.settle(outputs[:1])[1].worths(outputs)
-        if np.isfinite(worths).all():
+        scores = self.settle(outputs[:1])[1].scores_array(outputs)
+        if np.isfinite(scores).all():
             self._cache.rows_of(pack(coalitions))
-            self._cache.add(worths)
+            self._cache.add(scores)
             self.check.comparisons += compared
             self._learned = sharing
 
@@ -406,7 +449,43 @@ class GNNGame:
         return self._settled
 
     def _games(self) -> int:
-        return len(self.payoff.baseline)
+        return len(self.settle()[1].baseline)
+
+    def on_nodes(self) -> GNNGame:
+        """The same game played by the nodes: same payoff and baseline, nothing evaluated yet.
+
+        For games of groups, or of edges that bring the nodes they touch, on whole graphs.
+        """
+        if self.task_level != "graph" or not (self.players.of_nodes or self.players.touched):
+            raise ValueError(f"no nodes leave in a game of {self.players.kind} of this task")
+        if self.players.of_nodes:
+            _ = self.payoff  # the baseline of single players, if it is that, stays theirs
+        self.settle()
+        own = self._evaluator
+        removal = own.removal
+        if self.players.touched:
+            removal = Removal("remove", removal.data, removal.tensors, removal.anchors)
+        game = copy.copy(self)
+        game._evaluator = Evaluator(
+            self.model,
+            own.signature,
+            removal,
+            task_level=self.task_level,
+            batch_nodes=self.batch_nodes,
+        )
+        game._evaluator.batched = own.batched
+        nodes = np.arange(removal.tensors.num_nodes)
+        game.players = PlayerSet("nodes", nodes, nodes, self.players.links, Nodes())
+        game.n = len(nodes)
+        game._cache = WorthCache(words_for(game.n))
+        game.check = SelfCheck(enabled=self.check.enabled)
+        game._shared = SharedPasses(game._evaluator, self._share, game.check)
+        game._learned = None
+        game._batches, game._answered, game._fallbacks = 0, False, 0
+        if self.players.touched and self.baseline_from_singletons:
+            game._centered = None
+            self._centered = replace(self.settle()[1], baseline=game.payoff.baseline)
+        return game
 
     @contextmanager
     def progress(self, show: bool = True) -> Iterator[None]:
@@ -438,7 +517,7 @@ class GNNGame:
             for outputs in self._shared.outputs(masks, self._everybody_output()):
                 self._batches += not self._batches
                 rows = self._cache.masks(self._cache.count, self._cache.count + len(outputs))
-                self._cache.add(self._worths(rows, outputs))
+                self._cache.add(self._coalition_scores(rows, outputs))
                 if isinstance(bar, tqdm):
                     bar.update(len(outputs))
         except NotShareable as error:
@@ -463,42 +542,43 @@ class GNNGame:
         for batch in self._evaluator.batches(asked):
             rows = asked[batch]
             try:
-                worths = self._batch_worths(rows)
+                scores = self._batch_scores(rows)
             except BatchMixing:
                 self._start_over(known + len(masks))
                 return
-            new = worths[1:] if first and batch.start == 0 else worths
+            new = scores[1:] if first and batch.start == 0 else scores
             self._cache.add(new)
             if isinstance(bar, tqdm):
                 bar.update(len(new))
 
-    def _batch_worths(self, masks: Masks) -> NDArray[np.float64]:
-        """Worths of one batch, compared with those of single coalitions now and then.
+    def _batch_scores(self, masks: Masks) -> NDArray[np.float64]:
+        """Payoffs of one batch, compared with those of single coalitions now and then.
 
         In the first batch of several coalitions, and in the 2nd, 4th, 8th and so on.
         """
         self._batches += len(masks) > 1
         if len(masks) == 1 or not self.check.enabled or self._batches & (self._batches - 1):
-            return self._worths(masks)
+            return self._coalition_scores(masks)
         try:
             outputs = self._outputs(masks)
         except Exception as error:
             return self._one_by_one(masks, error)
         if not self._compared(masks, outputs):
             return self._one_by_one(masks)
-        return self._worths(masks, outputs)
+        return self._coalition_scores(masks, outputs)
 
     def _one_by_one(self, masks: Masks, error: Exception | None = None) -> NDArray[np.float64]:
-        """Worths of the coalitions of a batch that failed as a whole, or is not to be trusted."""
+        """Payoffs of the coalitions of a batch that failed as a whole, or is not to be trusted."""
         before = self._fallbacks
         if error is not None:
             log.info("one by one, because of a batch of %d: %r", len(masks), error)
-        worths = np.concatenate([self._worths(masks[i : i + 1]) for i in range(len(masks))])
+        rows = range(len(masks))
+        scores = np.concatenate([self._coalition_scores(masks[i : i + 1]) for i in rows])
         if error is not None and self._fallbacks == before:
             # nothing is wrong with any of them
             self._evaluator.batched = False
             self.check.one_by_one = f"the model fails on a batch: {error!r}"
-        return worths
+        return scores
 
     def _compared(self, masks: Masks, outputs: Tensor) -> bool:
         """Whether the outputs of a batch are to be trusted, by comparing some of them."""
@@ -539,13 +619,14 @@ class GNNGame:
             "the model mixes the graphs of a batch", "one at a time", "batch_nodes=1"
         )
         for mask in self._cache.masks(0, top):
-            self._cache.add(self._worths(mask[None]))
+            self._cache.add(self._coalition_scores(mask[None]))
 
     def _forget_answers(
         self, reason: str, how: str = "the ordinary way", option: str = "share=False"
     ) -> None:
         """Forget all worths, which are not to be trusted; raise if some were given out."""
         self._cache.count = 0
+        self._centered = None
         if self._answered:
             raise BatchMixing(
                 f"{reason}, and this showed only after some worths had been given out. Ask for "
@@ -553,9 +634,12 @@ class GNNGame:
                 "from the start"
             )
 
-    def _worths(self, masks: Masks, outputs: Tensor | None = None) -> NDArray[np.float64]:
+    def _coalition_scores(self, masks: Masks, outputs: Tensor | None = None) -> NDArray[np.float64]:
+        """Payoffs (k, q) before the baseline, ``nan`` where the model fails and may."""
         try:
-            worths = self.payoff.worths(self._outputs(masks) if outputs is None else outputs)
+            scores = self.settle()[1].scores_array(
+                self._outputs(masks) if outputs is None else outputs
+            )
         except Exception as error:
             if len(masks) > 1:
                 # find the one at fault, or give each of the others its own worth
@@ -567,16 +651,16 @@ class GNNGame:
                 )
                 raise
             self._fallbacks += 1
-            return np.full((1, self._games()), float(self.fallback))
-        bad = ~np.isfinite(worths).all(axis=1)
+            return np.full((1, self._games()), np.nan)
+        bad = ~np.isfinite(scores).all(axis=1)
         if bad.any():
             if self.fallback is None:
                 raise ValueError(
                     f"the model's output for coalition {self._describe(masks[bad][0])} gives a "
-                    f"worth of {worths[bad][0].tolist()}; fallback=... gives such coalitions one"
+                    f"worth of {scores[bad][0].tolist()}; fallback=... gives such coalitions one"
                 )
-            worths[bad] = float(self.fallback)
-        return worths
+            scores[bad] = np.nan
+        return scores
 
     def _seem_probabilities(self, whole: Tensor, mode: str) -> bool:
         """Whether outputs look like probabilities, of the whole and, where in doubt, of parts."""
@@ -614,16 +698,17 @@ class GNNGame:
         nodes[self.nodes[inside]] = True
         return describe(nodes)
 
-    def _with_baseline(
-        self, payoff: Payoff, baseline: float | ArrayLike | Tensor | None, whole: Tensor
-    ) -> Payoff:
+    def _with_baseline(self, payoff: Payoff, baseline: BaselineLike, whole: Tensor) -> Payoff:
         """The payoff with the baseline that was given, or the default one."""
         function = payoff.function is not None
         games = payoff.scores(whole).shape[1] if function else len(payoff.columns)
+        if isinstance(baseline, str):
+            # what it is shows when the single players have been evaluated
+            return replace(payoff, baseline=(0.0,) * games, baseline_source=SINGLETONS)
         if baseline is not None:
             return replace(
                 payoff,
-                baseline=_given_baseline(payoff, baseline, whole, games),
+                baseline=given_baseline(payoff, baseline, whole, games),
                 baseline_source="given",
             )
         if self.players.some_always_present:
@@ -677,28 +762,3 @@ def _checked_batch_nodes(batch_nodes: int | None, model: Model, device: torch.de
     if batch_nodes < 1:
         raise ValueError(f"batch_nodes must be at least 1 (got {batch_nodes})")
     return int(batch_nodes)
-
-
-def _given_baseline(
-    payoff: Payoff, baseline: float | ArrayLike | Tensor, whole: Tensor, games: int
-) -> tuple[float, ...]:
-    """The baseline of every game: one number for all, or picked from one per class."""
-    if isinstance(baseline, Tensor):
-        baseline = baseline.detach().cpu().numpy()
-    numbers = np.asarray(baseline, dtype=np.float64).reshape(-1)
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"baseline must be finite (got {numbers.tolist()})")
-    if len(numbers) == 1:
-        return (float(numbers[0]),) * games
-    classes = games if payoff.function is not None else payoff.classes(whole)
-    if len(numbers) != classes:
-        raise ValueError(
-            f"baseline must be one number or one for each of {classes} classes "
-            f"(got {len(numbers)} numbers)"
-        )
-    if payoff.function is not None:
-        return tuple(numbers.tolist())
-    chosen = numbers[list(payoff.columns)]
-    if payoff.against is not None:
-        chosen = chosen - numbers[payoff.against]
-    return tuple(chosen.tolist())

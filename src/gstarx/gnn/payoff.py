@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -206,7 +207,7 @@ class Payoff:
         return 2 if single else outputs.shape[1]
 
     def scores(self, outputs: Tensor) -> Tensor:
-        """Worths (rows, games) before the baseline is taken off."""
+        """Payoffs (rows, games) before the baseline is taken off."""
         if self.draws > 1:
             one_draw = replace(self, draws=1)
             rows = one_draw.scores(outputs.reshape(len(outputs) * self.draws, -1))
@@ -224,10 +225,9 @@ class Payoff:
         chosen = scores[:, list(self.columns)]
         return chosen - scores[:, [self.against]] if self.against is not None else chosen
 
-    def worths(self, outputs: Tensor) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-        """Worths (rows, games)."""
-        scores = self.scores(outputs).double().cpu().numpy()
-        return np.asarray(scores - np.array(self.baseline), dtype=np.float64)
+    def scores_array(self, outputs: Tensor) -> NDArray[np.float64]:
+        """The scores as an array of their own, in double precision."""
+        return np.array(self.scores(outputs).double().cpu().numpy())
 
 
 def resolve_payoff(

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from gstarx._internal.atomic_write import atomic_path
 from gstarx.datasets import GraphDataset
 from gstarx.explainers import options_for, packages_of, versions_of
-from gstarx.gnn import expected_output
+from gstarx.gnn import SINGLETONS, expected_output
 from gstarx.metrics import Reference, reference_of
 from gstarx.models import LoadedNetwork, Network, digest, load_source, load_weights
 from gstarx.registry import TASKS
@@ -55,7 +55,7 @@ class ResolvedRun:
     network
         The model, in evaluation mode, on its device, and what is known about it.
     baseline
-        A number per class, for explainers that take a baseline.
+        A number per class, or a rule by name, for explainers that take a baseline.
     reference
         For a regression: the range and the mean of outputs that metrics are relative to.
     identity
@@ -67,7 +67,7 @@ class ResolvedRun:
     dataset: GraphDataset
     positions: tuple[int, ...]
     network: LoadedNetwork
-    baseline: tuple[float, ...] | None
+    baseline: tuple[float, ...] | str | None
     reference: Reference | None
     identity: dict[str, Any]
 
@@ -119,7 +119,7 @@ class ResolvedRun:
 
 def resolve(
     spec: RunSpec,
-    baseline: tuple[float, ...] | None = None,
+    baseline: tuple[float, ...] | str | None = None,
     dataset: GraphDataset | None = None,
 ) -> ResolvedRun:
     """Load and check what a specification names.
@@ -305,8 +305,8 @@ def _positions(spec: RunSpec, dataset: GraphDataset) -> tuple[int, ...]:
 
 def _baseline(
     spec: RunSpec, dataset: GraphDataset, network: LoadedNetwork
-) -> tuple[float, ...] | None:
-    if not isinstance(spec.baseline, str):
+) -> tuple[float, ...] | str | None:
+    if not isinstance(spec.baseline, str) or spec.baseline == SINGLETONS:
         return spec.baseline
     if "baseline" not in spec.explainer_options(None):
         return None

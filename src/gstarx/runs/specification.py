@@ -218,7 +218,8 @@ class RunSpec(_Checked):
         their options set it.
     baseline
         What the payoff is compared with, for explainers that have this option: a split over which
-        the model's output is averaged, a number per class, or nothing.
+        the model's output is averaged, ``"singletons"`` for the mean over single nodes of each
+        graph, a number per class, or nothing.
     sparsities
         The sparsities at which every explanation is evaluated.
     target
@@ -247,7 +248,7 @@ class RunSpec(_Checked):
     split: Literal["train", "val", "test", "all"] = "test"
     graphs: tuple[int, ...] | None = None
     removal: Literal["remove", "split", "zero_filling"] = "remove"
-    baseline: Literal["train", "val", "test", "all"] | tuple[float, ...] | None = None
+    baseline: Literal["train", "val", "test", "all", "singletons"] | tuple[float, ...] | None = None
     sparsities: tuple[float, ...] = SPARSITIES
     target: int | None = Field(default=None, ge=0)
     seed: int = Field(default=0, ge=0, lt=2**63)

@@ -68,7 +68,8 @@ def _resolve(setup: dict[str, Any]) -> tuple[Any, Any]:
     torch.set_num_threads(1)
     baseline = setup["baseline"]
     resolved = resolve(
-        RunSpec.model_validate(setup["spec"]), None if baseline is None else tuple(baseline)
+        RunSpec.model_validate(setup["spec"]),
+        tuple(baseline) if isinstance(baseline, list) else baseline,
     )
     if resolved.run != setup["run"]:
         raise RuntimeError("the data, weights or packages have changed since the run was started")
