@@ -220,7 +220,9 @@ def test_a_table_that_is_named_like_a_dataset_of_the_package() -> None:
 
 
 def test_the_weights_remember_the_column_of_their_labels() -> None:
-    gstarx("train", "molecules.csv", "--label", "toxic", "--epochs", "1", "--output", "t.safetensors")
+    gstarx(
+        "train", "molecules.csv", "--label", "toxic", "--epochs", "1", "--output", "t.safetensors"
+    )
     arguments = ("explain", "--file", "molecules.csv", "--limit", "3", "-e", "single_node")
     with open("molecules.csv", newline="") as file:
         true = [int(row["toxic"]) for row in list(csv.DictReader(file))[:3]]

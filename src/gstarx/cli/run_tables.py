@@ -85,7 +85,16 @@ def as_text(rows: list[Mapping[str, Any]], suffix: str) -> str:
     if suffix == ".json":
         return as_json(rows) + "\n"
     text = io.StringIO()
-    names = [*_PLAIN, *_TIMES, "scores", "requested_sparsity", *METRICS, "clipped", "selected", "error"]
+    names = [
+        *_PLAIN,
+        *_TIMES,
+        "scores",
+        "requested_sparsity",
+        *METRICS,
+        "clipped",
+        "selected",
+        "error",
+    ]
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     for row in rows:

@@ -41,7 +41,12 @@ _CURVES = {
 _METRICS = ("harmonic_fidelity", "fidelity", "inverse_fidelity", "sparsity")
 #: Columns of the table whose best number is marked.
 _BEST = {"H-fidelity": max, "Fidelity": max, "Inverse": min, "Gap closed": max, "AUROC": max}
-_FORMATS = {"Gap closed": "{:.0%}", "Clipped": "{:.0%}", "Evaluations": "{:,.0f}", "Seconds": "{:.2g}"}
+_FORMATS = {
+    "Gap closed": "{:.0%}",
+    "Clipped": "{:.0%}",
+    "Evaluations": "{:,.0f}",
+    "Seconds": "{:.2g}",
+}
 
 _SUMMARY_HEADINGS = (
     "Group",

@@ -25,7 +25,7 @@ from gstarx._internal.atomic_write import write_atomically
 from gstarx._internal.suggestions import unknown
 from gstarx.explainers import options_of
 from gstarx.metrics import SPARSITIES
-from gstarx.registry import DatasetSource, ModelSource
+from gstarx.registry import EXPLAINERS, DatasetSource, ModelSource
 
 SPLITS = ("train", "val", "test", "all")
 #: Options of explainers that are set by the run.
@@ -299,9 +299,13 @@ class RunSpec(_Checked):
         return self
 
     def create_explainer(self, baseline: Any, reference: Any = None) -> explainers.NodeExplainer:
-        """The explainer, with a baseline and a reference if it takes them; not trained."""
+        """The explainer, not trained, with a baseline if it takes one.
+
+        Oracles optimize the metrics, so those of a regression need its reference as well.
+        """
         options = self.explainer_options(baseline)
-        if "reference" in valid_options(self.explainer.name):
+        known = EXPLAINERS.get(self.explainer.name)
+        if known is not None and known.oracle:
             options["reference"] = reference
         return explainers.create(self.explainer.name, dataset=self.dataset.name, **options)
 
