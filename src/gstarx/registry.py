@@ -392,6 +392,42 @@ _EXPLAINERS = (
         (_integer("steps", "Points on the way.", 50, 1, 500),),
     ),
     ExplainerSpec(
+        "smoothgrad",
+        "gstarx.explainers.gradients:SmoothGrad",
+        "SmoothGrad",
+        "Gradient × input, averaged over copies of the graph with noise on their features.",
+        (
+            _integer("samples", "Noisy copies.", 50, 1, 1_000),
+            _number("noise", "Spread of the noise, relative to the features.", 0.15, 0.0, 10.0),
+        ),
+    ),
+    ExplainerSpec(
+        "cam",
+        "gstarx.explainers.activations:CAM",
+        "CAM",
+        "What the embedding of each node adds to the logit (class activation mapping).",
+    ),
+    ExplainerSpec(
+        "gradcam",
+        "gstarx.explainers.activations:GradCAM",
+        "GradCAM",
+        "Embeddings of nodes, weighted by their mean gradients.",
+        (_choice("layers", "Which layers count.", "last", "all"),),
+    ),
+    ExplainerSpec(
+        "attention",
+        "gstarx.explainers.activations:Attention",
+        "Attention weights",
+        "How much attention is paid to a node; for networks with attention layers.",
+    ),
+    ExplainerSpec(
+        "occlusion",
+        "gstarx.explainers.baselines:Occlusion",
+        "Occlusion",
+        "What the prediction loses without the neighborhood of the node.",
+        (_integer("hops", "Radius of a neighborhood.", 1, 0, 10), *_GAME),
+    ),
+    ExplainerSpec(
         "local_shapley",
         "gstarx.explainers.baselines:LocalShapley",
         "Local Shapley value",
@@ -503,6 +539,30 @@ DATASETS = {
             "6,940 tweets, parsed again: negative, neutral or positive?",
             "gstarx.datasets.text:load_tweets",
             classes=("negative", "neutral", "positive"),
+        ),
+        DatasetSpec(
+            "benzene",
+            "Benzene",
+            "12,000 molecules with known truths: a benzene ring?",
+            "gstarx.datasets.attribution:load_benzene",
+        ),
+        DatasetSpec(
+            "logic7",
+            "Logic 7",
+            "4,326 molecules with known truths: fluoride and carbonyl?",
+            "gstarx.datasets.attribution:load_logic7",
+        ),
+        DatasetSpec(
+            "logic8",
+            "Logic 8",
+            "8,671 molecules with known truths: unbranched alkane and carbonyl?",
+            "gstarx.datasets.attribution:load_logic8",
+        ),
+        DatasetSpec(
+            "crippen",
+            "Crippen",
+            "1,127 molecules with known truths: what do atoms add to logP?",
+            "gstarx.datasets.attribution:load_crippen",
         ),
         DatasetSpec(
             "cora",

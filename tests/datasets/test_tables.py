@@ -105,7 +105,7 @@ def test_a_limit_counts_broken_rows_and_looks_no_further(
     following = next(table.rows)
     assert isinstance(following, UnreadableRow)
     lines = [row.line for row in (*selected, following)]
-    assert len(set(lines[at + 1] - lines[at] for at in range(7))) == 1
+    assert len({lines[at + 1] - lines[at] for at in range(7)}) == 1
     with pytest.raises(ValueError, match="holds no molecule that can be read"):
         from_table(tmp_path / name, limit=7)
 

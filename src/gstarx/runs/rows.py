@@ -75,7 +75,7 @@ SCHEMA = pa.schema(
         pa.field("clipped", _NUMBERS),
     ]
 )
-#: Columns that stores written before they existed do not have.
+#: Columns that stores written before they existed do not have, in the order of their addition.
 ADDED = ("name", "smiles", "clipped")
 
 

@@ -195,7 +195,7 @@ class ExplainerSpec(_Checked):
     def _known_options(self) -> Self:
         valid = valid_options(self.name)
         for option in self.options:
-            if option in _SET_BY_RUN:
+            if option in _SET_BY_RUN and (option != "reference" or _takes_reference(self.name)):
                 raise ValueError(f"option {option!r} is set by the run: {_SET_BY_RUN[option]}")
             if valid and option not in valid:
                 raise ValueError(unknown(f"option of {self.name!r}", option, valid))
@@ -304,8 +304,7 @@ class RunSpec(_Checked):
         Oracles optimize the metrics, so those of a regression need its reference as well.
         """
         options = self.explainer_options(baseline)
-        known = EXPLAINERS.get(self.explainer.name)
-        if known is not None and known.oracle:
+        if _takes_reference(self.explainer.name):
             options["reference"] = reference
         return explainers.create(self.explainer.name, dataset=self.dataset.name, **options)
 
@@ -318,6 +317,11 @@ class RunSpec(_Checked):
         if "baseline" in valid:
             options["baseline"] = baseline
         return options
+
+
+def _takes_reference(name: str) -> bool:
+    """Whether ``reference`` is that of the metrics, which oracles optimize, and not of features."""
+    return name in EXPLAINERS and EXPLAINERS[name].oracle
 
 
 def valid_options(name: str) -> tuple[str, ...]:
