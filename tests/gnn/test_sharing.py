@@ -145,8 +145,20 @@ class Weighted(nn.Module):
         return self.head(global_add_pool(self.second(hidden, edge_index, edge_attr), batch))
 
 
+class Bonded(nn.Module):
+    """No layer looks at degrees, so that attributes count for nothing but messages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = pyg.GINEConv(nn.Linear(FEATURES, 8), edge_dim=3)
+        self.head = nn.Linear(8, CLASSES)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor, batch: Tensor) -> Tensor:
+        return self.head(global_add_pool(self.layer(x, edge_index, edge_attr).tanh(), batch))
+
+
 @pytest.mark.parametrize("removal", ["remove", "split", "zero_filling"])
-@pytest.mark.parametrize("make", [Weighted, lambda: GIN(FEATURES, 8, CLASSES), Layers])
+@pytest.mark.parametrize("make", [Weighted, Bonded, lambda: GIN(FEATURES, 8, CLASSES), Layers])
 def test_edge_fields_and_every_removal(make: Any, removal: str) -> None:
     data = graph(seed=1)
     rows = np.random.default_rng(0).random((600, 13)) < 0.6

@@ -15,6 +15,7 @@ from torch_geometric.data.storage import GlobalStorage
 
 from gstarx._internal.expanded_size import TooLargeError, check_expanded_size, check_size
 from gstarx._internal.quoting import quoted, shortened
+from gstarx.datasets.citation import graph_from_arrays
 from gstarx.datasets.raw_files import archive
 from gstarx.datasets.tables import SUFFIXES as TABLES
 
@@ -80,7 +81,10 @@ def _torch_file(path: Path) -> list[Any]:
 
 
 def _npz_file(path: Path) -> list[Any]:
-    return [{name: torch.from_numpy(array) for name, array in archive(path).items()}]
+    stored = archive(path)
+    if "x_indptr" in stored:
+        return [graph_from_arrays(stored, path)]
+    return [{name: torch.from_numpy(array) for name, array in stored.items()}]
 
 
 def _safetensors_file(path: Path) -> list[Any]:

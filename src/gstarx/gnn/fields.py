@@ -29,6 +29,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gstarx.gnn.batching import UnionBatch
+from gstarx.gnn.shared_rows import SharedRows
 
 #: Set by the batch, never taken from the data.
 FROM_BATCH = frozenset(
@@ -118,6 +119,7 @@ class GraphTensors:
             value = data[key]
             fields[role][key] = value.to(device) if isinstance(value, Tensor) else value
         self.node, self.edge, self.rest = fields["node"], fields["edge"], fields["rest"]
+        self._rows = {key: SharedRows(value) for key, value in self.node.items()}
         self.edge_ids: dict[str, NDArray[np.int64]] = {
             key: value.cpu().numpy().astype(np.int64) for key, value in fields["edge_ids"].items()
         }
@@ -167,7 +169,7 @@ class GraphTensors:
             else value
             for key, value in self.rest.items()
         }
-        fields |= {key: value.index_select(0, at_nodes) for key, value in self.node.items()}
+        fields |= {key: rows.gathered(at_nodes) for key, rows in self._rows.items()}
         fields |= {key: value.index_select(0, at_edges) for key, value in self.edge.items()}
         return fields | {"edge_index": edge_index, "batch_size": count, "num_nodes": len(nodes)}
 

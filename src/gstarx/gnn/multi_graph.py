@@ -25,6 +25,7 @@ from gstarx.gnn.payoff import outputs_matrix
 from gstarx.gnn.readout import NotShareable
 from gstarx.gnn.removal import REMOVALS, Removal, RemovalLike
 from gstarx.gnn.self_check import SelfCheck, require_apart
+from gstarx.gnn.shared_rows import SharedRows
 from gstarx.gnn.sharing import SharedPasses, ShareLike, Sharing
 from gstarx.gnn.sharing_order import sharing_order
 from gstarx.gnn.signature import Model, Signature, call_model, model_device
@@ -43,6 +44,7 @@ class ManyGraphs:
         self.fields = {
             name: torch.cat([graph[name] for graph in graphs]).to(device) for name in fields
         }
+        self._rows = {name: SharedRows(value) for name, value in self.fields.items()}
         self.roles = fields
         sizes = [int(graph.num_nodes or 0) for graph in graphs]
         edges = [graph.edge_index.cpu().numpy() for graph in graphs]
@@ -104,7 +106,7 @@ class ManyGraphs:
         _fill(*layout, kept_nodes, kept_edges, place, chosen, owner, ends, taken)
         at = {"node": self._tensor(chosen), "edge": self._tensor(taken)}
         found: dict[str, Any] = {
-            name: value.index_select(0, at[self.roles[name]]) for name, value in self.fields.items()
+            name: rows.gathered(at[self.roles[name]]) for name, rows in self._rows.items()
         }
         if removal == "zero_filling":
             gone = self._tensor(~inside)

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from gstarx.gnn.fields import FROM_BATCH, Roles, roles_of
+from gstarx.gnn.shared_rows import GatheredRows, gathered_now
 
 Model = Callable[..., Any]
 _DATA_NAMES = frozenset({"data", "batch", "graph", "g", "inputs"})
@@ -228,8 +229,23 @@ def call_model(
     """Call the model with fields by name.
 
     ``ptr`` says where the graphs of a batch begin. Where it is given, nodes belong to more than
-    one graph, and a batch cannot be taken apart.
+    one graph, and a batch cannot be taken apart. A model that fails on rows that are gathered late,
+    as it may where it leaves torch, is called again with ordinary tensors.
     """
+    late = [value for value in fields.values() if isinstance(value, GatheredRows)]
+    try:
+        return gathered_now(_called(model, signature, fields, ptr))
+    except Exception:
+        if not late:
+            raise
+    plain = {key: gathered_now(value) for key, value in fields.items()}
+    output = _called(model, signature, plain, ptr)
+    for value in late:
+        value.shared.usable = False
+    return output
+
+
+def _called(model: Model, signature: Signature, fields: dict[str, Any], ptr: Tensor | None) -> Any:
     apart = ptr is None
     if signature.takes_data or "ptr" in (*signature.positional, *signature.keywords):
         if ptr is None:

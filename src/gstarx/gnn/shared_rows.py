@@ -1,0 +1,209 @@
+"""Node features that are gathered late, so that operations on single rows are computed once.
+
+The nodes of a batch of coalitions are copies of the nodes of one graph. What a model does with them
+before it passes messages, such as multiplying a thousand columns by a matrix, gives every copy the
+same row. A :class:`GatheredRows` is a tensor that knows the graph's rows and which of them it
+holds. Operations on single rows are applied to the rows of the graph, once, and remembered. Every
+other operation first gathers the rows and then gets an ordinary tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_ATEN = torch.ops.aten
+#: Results remembered for one tensor of rows. A model that computes its weights anew in every pass
+#: never meets them again; beyond this many, rows are gathered at once.
+_MOST_REMEMBERED = 16
+#: Narrower features are gathered at once: what would be saved is less than it costs.
+_FEWEST_COLUMNS = 64
+
+
+class SharedRows:
+    """The rows of a graph, and what operations on single rows made of them."""
+
+    def __init__(self, rows: Tensor) -> None:
+        self.rows = rows
+        #: Whether a model can use these rows without gathering them first, as far as is known.
+        self.usable = rows.dim() == 2 and rows.shape[1] >= _FEWEST_COLUMNS
+        self.usable &= rows.is_floating_point() and not rows.requires_grad
+        self._made: dict[tuple[Any, ...], tuple[tuple[Any, ...], tuple[Any, ...]]] = {}
+
+    def gathered(self, index: Tensor) -> Tensor:
+        """Some of the rows: late if that may help, at once otherwise."""
+        if not self.usable:
+            return self.rows.index_select(0, index)
+        return GatheredRows(self, index)
+
+    def apply(self, func: Any, before: tuple[Any, ...], after: tuple[Any, ...]) -> Any:
+        """An operation on these rows, with other arguments before and after them.
+
+        Returns a tuple of what the operation returned, tensors of rows as :class:`SharedRows`, or
+        None if the result could not be remembered.
+        """
+        key = _key((func, len(before), *before, *after))
+        if key is None:
+            return None
+        if key not in self._made:
+            if len(self._made) >= _MOST_REMEMBERED:
+                return None
+            result = func(*before, self.rows, *after)
+            several = result if isinstance(result, tuple) else (result,)
+            # the arguments are kept, so that no other tensor takes their place in memory
+            self._made[key] = (before, after), (SharedRows(several[0]), *several[1:])
+        return self._made[key][1]
+
+
+class GatheredRows(Tensor):
+    """Some rows of a :class:`SharedRows`, gathered when they are needed."""
+
+    shared: SharedRows
+    places: Tensor
+    _rows: Tensor | None
+
+    @staticmethod
+    def __new__(cls, shared: SharedRows, index: Tensor) -> GatheredRows:
+        """A tensor without content of its own."""
+        rows = shared.rows
+        made: GatheredRows = Tensor._make_wrapper_subclass(
+            cls, (len(index), *rows.shape[1:]), dtype=rows.dtype, device=rows.device
+        )
+        return made
+
+    def __init__(self, shared: SharedRows, index: Tensor) -> None:
+        self.shared, self.places, self._rows = shared, index, None
+
+    @property
+    def gathered(self) -> Tensor:
+        """The rows as an ordinary tensor, always the same one: it may be changed in place."""
+        if self._rows is None:
+            self._rows = self.shared.rows.index_select(0, self.places)
+        return self._rows
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        return f"GatheredRows(shape={tuple(self.shape)})"
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Operations on single rows, or any operation on an ordinary tensor."""
+        kwargs = kwargs or {}
+        late = _HANDLERS.get(func)
+        if late is not None:
+            own = [a for a in args if isinstance(a, GatheredRows)]
+            # rows that were gathered may have been changed in place
+            if len(own) == 1 and own[0]._rows is None:
+                result = late(own[0], func, args, kwargs)
+                if result is not None:
+                    return result
+        result = func(
+            *torch.utils._pytree.tree_map(gathered_now, args),
+            **torch.utils._pytree.tree_map(gathered_now, kwargs),
+        )
+        # an operation in place returns the tensor it was given
+        same = [a for a in args if isinstance(a, GatheredRows) and a._rows is result]
+        return same[0] if same else result
+
+
+def gathered_now(value: Any) -> Any:
+    """Rows as an ordinary tensor; anything else as it is."""
+    return value.gathered if isinstance(value, GatheredRows) else value
+
+
+def _by_row(own: GatheredRows, func: Any, args: Any, kwargs: Any) -> Any:
+    """An operation whose result in a row depends on nothing but that row."""
+    at = next(i for i, a in enumerate(args) if a is own)
+    if kwargs:
+        return None
+    made = own.shared.apply(func, tuple(args[:at]), tuple(args[at + 1 :]))
+    if made is None:
+        return None
+    rows = GatheredRows(made[0], own.places)
+    return rows if len(made) == 1 else (rows, *made[1:])
+
+
+def _linear(own: GatheredRows, func: Any, args: Any, kwargs: Any) -> Any:
+    """A product with a matrix on the right, with or without a bias that is the same for all."""
+    at = next(i for i, a in enumerate(args) if a is own)
+    bias = args[0] if at == 1 else (args[2] if len(args) > 2 else None)
+    shared_bias = bias is None or bias.dim() == 1 or len(bias) == 1
+    expected = 1 if func is _ATEN.addmm.default else 0
+    if at != expected or own.dim() != 2 or not shared_bias:
+        return None
+    return _by_row(own, func, args, kwargs)
+
+
+def _with_constant(own: GatheredRows, func: Any, args: Any, kwargs: Any) -> Any:
+    """An operation of every element with a number, or with a row that is the same for all."""
+    for other in args:
+        if isinstance(other, Tensor) and other is not own:
+            varies = other.dim() == own.dim() and len(other) != 1
+            if other.dim() > own.dim() or varies or own.dim() < 2:
+                return None
+    return _by_row(own, func, args, kwargs)
+
+
+def _normalized(own: GatheredRows, func: Any, args: Any, kwargs: Any) -> Any:
+    """Batch norm by its running statistics."""
+    mean, training = args[3], len(args) > 5 and args[5]
+    if args[0] is not own or own.dim() != 2 or mean is None or training is not False:
+        return None
+    return _by_row(own, func, args, kwargs)
+
+
+def _dropped(own: GatheredRows, func: Any, args: Any, kwargs: Any) -> Any:
+    """Dropout in evaluation mode, which does nothing."""
+    return own if len(args) == 3 and args[2] is False and not kwargs else None
+
+
+def _selected(own: GatheredRows, func: Any, args: Any, kwargs: Any) -> Any:
+    """Rows of these rows, gathered at once."""
+    if args[0] is not own or args[1] % own.dim() != 0 or kwargs:
+        return None
+    index: Tensor = args[2]
+    return own.shared.rows.index_select(0, own.places.index_select(0, index))
+
+
+_POINTWISE = (
+    "relu", "sigmoid", "tanh", "elu", "leaky_relu", "gelu", "silu", "celu", "hardtanh", "softplus",
+    "neg", "exp", "abs", "sqrt", "clamp", "hardswish", "mish", "selu",
+)  # fmt: skip
+_WITH_CONSTANT = ("add", "sub", "mul", "div")
+Handler = Callable[[GatheredRows, Any, Any, Any], Any]
+_HANDLERS: dict[Any, Handler] = {
+    **{getattr(_ATEN, name).default: _by_row for name in _POINTWISE},
+    _ATEN.pow.Tensor_Scalar: _by_row,
+    **{getattr(_ATEN, name).Tensor: _with_constant for name in _WITH_CONSTANT},
+    **dict.fromkeys((_ATEN.linear.default, _ATEN.mm.default, _ATEN.addmm.default), _linear),
+    **dict.fromkeys((_ATEN.batch_norm.default, _ATEN.native_batch_norm.default), _normalized),
+    _ATEN.dropout.default: _dropped,
+    _ATEN.index_select.default: _selected,
+}
+
+
+def _key(arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """What tells arguments apart, or None if they cannot be told apart later."""
+    parts: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, Tensor):
+            if type(argument) not in (Tensor, torch.nn.Parameter) or argument.is_inference():
+                # an inference tensor has no count of its changes
+                return None
+            place = (argument.data_ptr(), argument.storage_offset(), argument._version)
+            parts.append(
+                (*place, argument.shape, argument.stride(), argument.dtype, argument.device)
+            )
+        elif argument is None or isinstance(argument, bool | int | float | str):
+            parts.append((type(argument), argument))
+        else:
+            parts.append(argument)
+    try:
+        hash(key := tuple(parts))
+    except TypeError:
+        return None
+    return key
