@@ -202,7 +202,9 @@ class DatasetSource:
     def title(self) -> str:
         """What to call the dataset."""
         if self.file is not None:
-            return Path(self.file).stem
+            path = Path(self.file)
+            # a file may be named like a dataset of the package, and is another one
+            return path.name if path.stem in DATASETS else path.stem
         return self.name or (self.graphs or "").replace(":", ".")
 
 
@@ -236,7 +238,7 @@ def explainer_names(*, oracles: bool = False) -> tuple[str, ...]:
     """All explainers, those of other packages last; with ``oracles`` also the oracles.
 
     >>> explainer_names()[:3]
-    ('gstarx', 'gstarx_published', 'myerson')
+    ('gstarx_recommended', 'gstarx', 'gstarx_published')
     """
     built_in = tuple(name for name, spec in EXPLAINERS.items() if not spec.oracle)
     added = sorted({point.name for point in entry_points(group=GROUP)} - set(EXPLAINERS))
@@ -270,6 +272,12 @@ _REMOVAL = _choice(
     "removal", "What it means that a node is not there.", "remove", "split", "zero_filling"
 )
 _GAME = (_PAYOFF, _REMOVAL)
+_SIDES = (
+    Option("two_sided", "Also count what is lost without a part of the graph.", "boolean", False),
+    Option(
+        "baseline", "What parts of the graph are compared with.", "choice", None, ("singletons",)
+    ),
+)
 
 
 def _estimator(*others: str) -> Option:
@@ -285,12 +293,19 @@ _RATE = _number("lr", "Size of a step of training.", None, 1e-6, 1.0)
 
 _EXPLAINERS = (
     ExplainerSpec(
+        "gstarx_recommended",
+        "gstarx.explainers.gstarx:GStarX.recommended",
+        "GStarX, recommended",
+        "What each node contributes within connected parts, compared with single nodes.",
+        (_estimator("sampled"), _BUDGET, *_GAME),
+        default=True,
+    ),
+    ExplainerSpec(
         "gstarx",
         "gstarx.explainers.gstarx:GStarX",
         "GStarX",
         "What each node contributes within connected parts of the graph (HN value).",
-        (_estimator("growth", "subgraphs"), _BUDGET, *_GAME),
-        default=True,
+        (_estimator("growth", "subgraphs"), _BUDGET, *_SIDES, *_GAME),
     ),
     ExplainerSpec(
         "gstarx_published",
@@ -303,7 +318,7 @@ _EXPLAINERS = (
         "gstarx.explainers.gstarx:GStarX",
         "Myerson value",
         "Shares among connected parts only: parts that do not touch add up.",
-        (_estimator("sampled", "subgraphs"), _BUDGET, *_GAME),
+        (_estimator("sampled", "subgraphs"), _BUDGET, *_SIDES, *_GAME),
     ),
     ExplainerSpec(
         "shapley",
