@@ -17,6 +17,7 @@ from gstarx.explainers.explanation import Attribution, Explanation
 from gstarx.explainers.settings import ValueSettings
 from gstarx.explainers.two_level import two_level_scores
 from gstarx.gnn import (
+    SINGLETONS,
     BaselineLike,
     GNNGame,
     ModelTask,
@@ -151,6 +152,53 @@ class GStarX(NodeExplainer):
         }
         self.seed = seed
         self.progress = progress
+
+    @classmethod
+    def recommended(
+        cls,
+        *,
+        value: str = "myerson",
+        two_sided: bool = False,
+        estimator: str = "auto",
+        budget: int | None = None,
+        players: PlayersLike = "nodes",
+        payoff: PayoffLike = "auto",
+        baseline: BaselineLike = None,
+        removal: RemovalLike = "remove",
+        num_hops: int | None = None,
+        batch_nodes: int | None = None,
+        fallback: float | None = None,
+        check: bool = True,
+        share: ShareLike = "auto",
+        seed: int | None = None,
+        progress: bool = False,
+    ) -> GStarX:
+        """The configuration that explains best among those that respect the graph.
+
+        The value of connected coalitions with the constant game taken off:
+        ``baseline="singletons"`` unless ``baseline`` says otherwise, which is for players that are
+        nodes or groups of nodes. The results page has the evidence, the theory page the reasons.
+        """
+        edges_or_features = isinstance(as_players(players), Edges | Features)
+        if baseline is None and not edges_or_features:
+            baseline = SINGLETONS
+        return cls(
+            value=value,
+            two_sided=two_sided,
+            estimator=estimator,
+            budget=budget,
+            players=players,
+            payoff=payoff,
+            baseline=baseline,
+            removal=removal,
+            num_hops=num_hops,
+            batch_nodes=batch_nodes,
+            fallback=fallback,
+            check=check,
+            share=share,
+            seed=seed,
+            progress=progress,
+        )
 
     @classmethod
     def as_published(

@@ -55,6 +55,8 @@ class LoadedNetwork:
         What it predicts, one of :data:`gstarx.registry.TASKS`.
     class_names, target_names
         What its classes or its targets are called, if known without the data.
+    label
+        The column of the table that its classes were read from, if known.
     reference
         Of a regression, for its metrics: range and mean of its outputs on the training graphs.
     features
@@ -71,6 +73,12 @@ class LoadedNetwork:
     target_names: tuple[str, ...] = ()
     reference: Reference | None = None
     features: str | None = None
+    label: str | None = None
+
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        """The columns of a table that its labels were read from, if known."""
+        return self.target_names or (() if self.label is None else (self.label,))
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -149,6 +157,7 @@ def load_weights(path: Path, **options: Any) -> LoadedNetwork:
             target_names=known.target_names,
             features=known.features or features_of(known.dataset),
             reference=known.reference,
+            label=known.label,
         )
     if path.suffix != ".pth":
         raise ModelSourceError(

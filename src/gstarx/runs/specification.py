@@ -197,7 +197,7 @@ class ExplainerSpec(_Checked):
     def _known_options(self) -> Self:
         valid = valid_options(self.name)
         for option in self.options:
-            if option in _SET_BY_RUN:
+            if option in _SET_BY_RUN and (option != "reference" or _takes_reference(self.name)):
                 raise ValueError(f"option {option!r} is set by the run: {_SET_BY_RUN[option]}")
             if valid and option not in valid:
                 raise ValueError(unknown(f"option of {self.name!r}", option, valid))
@@ -301,11 +301,12 @@ class RunSpec(_Checked):
         return self
 
     def create_explainer(self, baseline: Any, reference: Any = None) -> explainers.NodeExplainer:
-        """The explainer, with a baseline and a reference if it takes them; not trained."""
+        """The explainer, not trained, with a baseline if it takes one.
+
+        Oracles optimize the metrics, so those of a regression need its reference as well.
+        """
         options = self.explainer_options(baseline)
-        spec = EXPLAINERS.get(self.explainer.name)
-        # that of oracles is the scale of metrics; features have references of another kind
-        if spec is not None and spec.oracle and "reference" in valid_options(spec.name):
+        if _takes_reference(self.explainer.name):
             options["reference"] = reference
         return explainers.create(self.explainer.name, dataset=self.dataset.name, **options)
 
@@ -318,6 +319,11 @@ class RunSpec(_Checked):
         if "baseline" in valid:
             options["baseline"] = baseline
         return options
+
+
+def _takes_reference(name: str) -> bool:
+    """Whether ``reference`` is that of the metrics, which oracles optimize, and not of features."""
+    return name in EXPLAINERS and EXPLAINERS[name].oracle
 
 
 def valid_options(name: str) -> tuple[str, ...]:
