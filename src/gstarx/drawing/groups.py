@@ -111,10 +111,10 @@ def group_scores(
     >>> [group.name for group in group_scores(scores, "c1ccccc1[N+](=O)[O-]", by="rings")]
     ['c1ccccc1']
     """
-    found = list(groups_of(data, by))
+    groups = list(groups_of(data, by))
     count = as_molecule(data).GetNumAtoms() if isinstance(data, str) else int(data.num_nodes or 0)
     values = as_scores(scores, count)
-    summed = [GroupScore(name, atoms, float(values[list(atoms)].sum())) for name, atoms in found]
+    summed = [GroupScore(name, atoms, float(values[list(atoms)].sum())) for name, atoms in groups]
     return sorted(summed, key=lambda group: -group.score)
 
 
@@ -198,8 +198,8 @@ def aggregate(
 def _matches(molecule: Any, patterns: Mapping[str, str]) -> Iterator[tuple[str, tuple[int, ...]]]:
     for name, pattern in patterns.items():
         # RDKit stops at a thousand matches by default
-        found = molecule.GetSubstructMatches(_query(pattern), uniquify=True, maxMatches=1 << 20)
-        for atoms in sorted({tuple(sorted(match)) for match in found}):
+        matches = molecule.GetSubstructMatches(_query(pattern), uniquify=True, maxMatches=1 << 20)
+        for atoms in sorted({tuple(sorted(match)) for match in matches}):
             yield name, atoms
 
 
@@ -216,14 +216,14 @@ def _query(pattern: str) -> Any:
 def _functional_groups() -> dict[str, str]:
     """SMARTS of functional groups by name, from the lists that come with RDKit."""
     folder = Path(require("rdkit.RDConfig", extra="drawing").RDDataDir)
-    known = {}
+    patterns = {}
     for file in ("FragmentDescriptors.csv", "Functional_Group_Hierarchy.txt"):
         for line in (folder / file).read_text(encoding="utf-8").splitlines():
             fields = [field.strip() for field in line.split("\t") if field.strip()]
             if len(fields) > 2 and not fields[0].startswith(("#", "//")):
                 at = 2 if fields[0].startswith("fr_") else 1
-                known[fields[0]] = fields[at]
-    return {name: known[key] for name, key in FUNCTIONAL_GROUPS.items()}
+                patterns[fields[0]] = fields[at]
+    return {name: patterns[key] for name, key in FUNCTIONAL_GROUPS.items()}
 
 
 def _rings(molecule: Any, bonds_known: bool) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -88,8 +88,8 @@ def load_source(source: ModelSource) -> LoadedNetwork:
     """
     if source.task is not None and source.task not in TASKS:
         raise ModelSourceError(unknown("task", source.task, TASKS), usage=True)
-    found = _loaded(source)
-    return found if source.task is None else replace(found, task=source.task)
+    network = _loaded(source)
+    return network if source.task is None else replace(network, task=source.task)
 
 
 def _loaded(source: ModelSource) -> LoadedNetwork:
@@ -120,24 +120,24 @@ def load_weights(path: Path, **options: Any) -> LoadedNetwork:
                 "options of a model are for published checkpoints, .pth files "
                 f"(got {', '.join(options)} for {path})"
             )
-        network, known = load_model(path)
-        facts = {"network": known.network.upper(), "weights": known.digest[:16]}
-        if known.accuracy:
-            facts |= {f"{part} accuracy": f"{got:.3f}" for part, got in known.accuracy.items()}
-        for part, scores in (known.metrics or {}).items():
-            if not known.accuracy and scores.get("rmse") is not None:
+        network, stored = load_model(path)
+        facts = {"network": stored.network.upper(), "weights": stored.digest[:16]}
+        if stored.accuracy:
+            facts |= {f"{part} accuracy": f"{got:.3f}" for part, got in stored.accuracy.items()}
+        for part, scores in (stored.metrics or {}).items():
+            if not stored.accuracy and scores.get("rmse") is not None:
                 facts[f"{part} RMSE"] = f"{scores['rmse']:.4g}"
         return LoadedNetwork(
             network,
             path.stem,
-            known.dataset,
+            stored.dataset,
             facts,
             path,
-            task=known.task,
-            class_names=known.class_names or _classes_of(known.dataset),
-            target_names=known.target_names,
-            features=known.features or features_of(known.dataset),
-            reference=known.reference,
+            task=stored.task,
+            class_names=stored.class_names or _classes_of(stored.dataset),
+            target_names=stored.target_names,
+            features=stored.features or features_of(stored.dataset),
+            reference=stored.reference,
         )
     if path.suffix != ".pth":
         raise ModelSourceError(
@@ -168,8 +168,8 @@ def features_of(dataset: str | None) -> str | None:
     >>> features_of("nitro"), features_of("bbbp"), features_of("sst2")
     ('nitro', 'molecule', None)
     """
-    known = {"nitro": "nitro", "mutag": "mutag", "bbbp": "molecule", "bace": "molecule"}
-    return known.get(dataset or "")
+    features = {"nitro": "nitro", "mutag": "mutag", "bbbp": "molecule", "bace": "molecule"}
+    return features.get(dataset or "")
 
 
 def _classes_of(dataset: str | None) -> tuple[str, ...]:
