@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
-from gstarx.drawing.atoms import as_molecule, atom_names, is_molecule
 from gstarx.drawing.caption import caption_of
 from gstarx.drawing.frame import Scene, card, color_bar
 from gstarx.drawing.graph import graph_name, graph_scene
@@ -19,6 +18,7 @@ from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.sentence import as_pairs, sentence_scene
 from gstarx.metrics import as_scores, select_nodes
+from gstarx.players import as_molecule, atom_names, is_molecule
 
 
 def draw(

@@ -13,8 +13,14 @@ from gstarx._internal.suggestions import unknown
 #: Stands for all datasets.
 EVERY = "*"
 
-#: Datasets of the package that use the settings of an original one.
-SAME_AS = {"sst2": "graph_sst2", "tweets": "twitter", "motifs": "ba_2motifs", "nitro": "mutag"}
+#: Datasets that are not in the paper and use the settings of one that is.
+SAME_AS = {
+    "sst2": "graph_sst2",
+    "tweets": "twitter",
+    "motifs": "ba_2motifs",
+    "nitro": "mutag",
+    **dict.fromkeys(("benzene", "logic7", "logic8", "crippen"), "bbbp"),
+}
 
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "myerson": {EVERY: {"value": "myerson"}},

@@ -20,7 +20,7 @@ def names(*, oracles: bool = False) -> tuple[str, ...]:
     With ``oracles`` also those that optimize the metric itself: ``"best_found"`` and ``"refined"``.
 
     >>> names()[:3]
-    ('gstarx', 'gstarx_published', 'myerson')
+    ('gstarx_recommended', 'gstarx', 'gstarx_published')
     """
     return explainer_names(oracles=oracles)
 

@@ -12,7 +12,15 @@ from gstarx.metrics.faithfulness import (
     harmonic_fidelity,
     sparsity,
 )
-from gstarx.metrics.ground_truth import auroc, iou, precision, precision_at_k, recall
+from gstarx.metrics.ground_truth import (
+    attribution_auroc,
+    attribution_tau,
+    auroc,
+    iou,
+    precision,
+    precision_at_k,
+    recall,
+)
 from gstarx.metrics.labels import LabelFidelity, characterization_score, label_fidelity
 from gstarx.metrics.optimum import (
     BestSelection,
@@ -62,6 +70,8 @@ __all__ = [
     "RefinedSelection",
     "RobustFidelity",
     "Stability",
+    "attribution_auroc",
+    "attribution_tau",
     "auroc",
     "average",
     "best_selection",

@@ -21,14 +21,15 @@ def is_molecule(data: Any) -> bool:
     )
 
 
-def as_molecule(molecule: Data | str) -> Any:
+def as_molecule(molecule: Any) -> Any:
     """An RDKit molecule with an atom for each node, in the order of the nodes.
 
     Parameters
     ----------
     molecule
-        A SMILES; a graph that carries one as ``smiles``; or a graph with ``atoms``, the symbol of
-        each node, whose edges are the bonds. Such a graph may state its ``bonds``: the order (1,
+        A molecule of RDKit, which is returned as it is; a SMILES; a graph that carries one as
+        ``smiles``; or a graph with ``atoms``, the symbol of each node, whose edges are the bonds.
+        Such a graph may state its ``bonds``: the order (1,
         1.5 for aromatic, 2, 3) of each column of ``edge_index``. Otherwise bonds are single except
         in nitro groups, which can be recognized.
 
@@ -39,6 +40,8 @@ def as_molecule(molecule: Data | str) -> Any:
     """
     if isinstance(molecule, str):
         return _from_smiles(molecule)
+    if hasattr(molecule, "GetAtoms"):
+        return molecule
     if not isinstance(molecule, Data):
         raise TypeError(f"molecule must be a SMILES or a PyG Data (got {type(molecule).__name__})")
     if getattr(molecule, "smiles", None) is not None:
