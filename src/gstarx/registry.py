@@ -202,7 +202,9 @@ class DatasetSource:
     def title(self) -> str:
         """What to call the dataset."""
         if self.file is not None:
-            return Path(self.file).stem
+            path = Path(self.file)
+            # a file may be named like a dataset of the package, and is another one
+            return path.name if path.stem in DATASETS else path.stem
         return self.name or (self.graphs or "").replace(":", ".")
 
 

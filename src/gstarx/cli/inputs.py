@@ -157,13 +157,10 @@ class InputSelection:
 
     @property
     def _target_columns(self) -> str | None:
-        """The columns of a table that are called like the targets of the network."""
-        from gstarx.datasets import open_table
+        """The columns of the table that the network was trained on, if this table has them."""
+        from gstarx.datasets import present_columns
 
-        names, path = self.network.target_names, self.file[0] if self.file else None
-        if path is None or not names or path.suffix.lower() not in TABLES or not path.is_file():
-            return None
-        return ",".join(names) if set(names) <= set(open_table(path).header) else None
+        return present_columns(self.file[0], self.network.label_columns) if self.file else None
 
     @property
     def _features(self) -> str:
@@ -266,14 +263,11 @@ class InputSelection:
 
     def _warn(self, subjects: Sequence[Subject]) -> None:
         warn_about_skipped(self.skipped, len(subjects))
-        mixtures = [s.name for s in subjects if "." in str(s.data.get("smiles") or "")]
-        if mixtures and self.salts == "warn":
-            have = "molecule has" if len(mixtures) == 1 else "molecules have"
-            note(
-                f"warning: {len(mixtures)} {have} several parts (salts or mixtures), such as "
-                f"{quoted(mixtures[0])}: every part gets scores, including counter-ions, and they "
-                "sum to the worth of the parts rather than of the whole; --salts largest keeps "
-                "only the largest part"
+        if self.salts == "warn":
+            warn_about_salts(
+                [(subject.name, subject.data) for subject in subjects],
+                "every part gets scores, including counter-ions, and they sum to the worth of the "
+                "parts rather than of the whole; ",
             )
 
     def finish(self) -> None:
@@ -402,6 +396,17 @@ def warn_about_skipped(skipped: Sequence[UnreadableRow], kept: int) -> None:
             note(f"  {row}")
         if len(skipped) > _SHOWN:
             note(f"  ... and {len(skipped) - _SHOWN} more")
+
+
+def warn_about_salts(molecules: Iterable[tuple[str, Data]], consequence: str = "") -> None:
+    """Say on stderr how many molecules, given with their names, have several parts."""
+    names = [name for name, data in molecules if "." in str(data.get("smiles") or "")]
+    if names:
+        have = "molecule has" if len(names) == 1 else "molecules have"
+        note(
+            f"warning: {len(names)} {have} several parts (salts or mixtures), such as "
+            f"{quoted(names[0])}: {consequence}--salts largest keeps only the largest part"
+        )
 
 
 def load_dataset(source: DatasetSource) -> GraphDataset:

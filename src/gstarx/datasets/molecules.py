@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from gstarx._internal.molecules import read_molecule
+from gstarx._internal.molecules import rdkit_messages, read_molecule
 from gstarx._internal.optional import require
 from gstarx._internal.quoting import quoted
 from gstarx.datasets.mutag import MUTAG_ATOMS
@@ -71,7 +71,8 @@ def graph_or_reason(
     if molecule is None:
         return None, reason
     try:
-        parsed = from_rdmol(molecule)
+        with rdkit_messages():  # it prints what it thinks of hydrogens, salts and more
+            parsed = from_rdmol(molecule)
     except ValueError as error:
         return None, f"an atom or bond that PyG has no features for ({error})"
     symbol = chem.GetPeriodicTable().GetElementSymbol

@@ -55,6 +55,8 @@ class LoadedNetwork:
         What it predicts, one of :data:`gstarx.registry.TASKS`.
     class_names, target_names
         What its classes or its targets are called, if known without the data.
+    label
+        The column of the table that its classes were read from, if known.
     reference
         Of a regression, for its metrics: range and mean of its outputs on the training graphs.
     features
@@ -71,6 +73,12 @@ class LoadedNetwork:
     target_names: tuple[str, ...] = ()
     reference: Reference | None = None
     features: str | None = None
+    label: str | None = None
+
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        """The columns of a table that its labels were read from, if known."""
+        return self.target_names or (() if self.label is None else (self.label,))
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -88,8 +96,8 @@ def load_source(source: ModelSource) -> LoadedNetwork:
     """
     if source.task is not None and source.task not in TASKS:
         raise ModelSourceError(unknown("task", source.task, TASKS), usage=True)
-    network = _loaded(source)
-    return network if source.task is None else replace(network, task=source.task)
+    found = _loaded(source)
+    return found if source.task is None else replace(found, task=source.task)
 
 
 def _loaded(source: ModelSource) -> LoadedNetwork:
@@ -120,24 +128,25 @@ def load_weights(path: Path, **options: Any) -> LoadedNetwork:
                 "options of a model are for published checkpoints, .pth files "
                 f"(got {', '.join(options)} for {path})"
             )
-        network, stored = load_model(path)
-        facts = {"network": stored.network.upper(), "weights": stored.digest[:16]}
-        if stored.accuracy:
-            facts |= {f"{part} accuracy": f"{got:.3f}" for part, got in stored.accuracy.items()}
-        for part, scores in (stored.metrics or {}).items():
-            if not stored.accuracy and scores.get("rmse") is not None:
+        network, known = load_model(path)
+        facts = {"network": known.network.upper(), "weights": known.digest[:16]}
+        if known.accuracy:
+            facts |= {f"{part} accuracy": f"{got:.3f}" for part, got in known.accuracy.items()}
+        for part, scores in (known.metrics or {}).items():
+            if not known.accuracy and scores.get("rmse") is not None:
                 facts[f"{part} RMSE"] = f"{scores['rmse']:.4g}"
         return LoadedNetwork(
             network,
             path.stem,
-            stored.dataset,
+            known.dataset,
             facts,
             path,
-            task=stored.task,
-            class_names=stored.class_names or _classes_of(stored.dataset),
-            target_names=stored.target_names,
-            features=stored.features or features_of(stored.dataset),
-            reference=stored.reference,
+            task=known.task,
+            class_names=known.class_names or _classes_of(known.dataset),
+            target_names=known.target_names,
+            features=known.features or features_of(known.dataset),
+            reference=known.reference,
+            label=known.label,
         )
     if path.suffix != ".pth":
         raise ModelSourceError(
@@ -168,8 +177,8 @@ def features_of(dataset: str | None) -> str | None:
     >>> features_of("nitro"), features_of("bbbp"), features_of("sst2")
     ('nitro', 'molecule', None)
     """
-    features = {"nitro": "nitro", "mutag": "mutag", "bbbp": "molecule", "bace": "molecule"}
-    return features.get(dataset or "")
+    known = {"nitro": "nitro", "mutag": "mutag", "bbbp": "molecule", "bace": "molecule"}
+    return known.get(dataset or "")
 
 
 def _classes_of(dataset: str | None) -> tuple[str, ...]:

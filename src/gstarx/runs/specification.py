@@ -299,7 +299,10 @@ class RunSpec(_Checked):
         return self
 
     def create_explainer(self, baseline: Any, reference: Any = None) -> explainers.NodeExplainer:
-        """The explainer, with a baseline and a reference if it takes them; not trained."""
+        """The explainer, not trained, with a baseline if it takes one.
+
+        Oracles optimize the metrics, so those of a regression need its reference as well.
+        """
         options = self.explainer_options(baseline)
         if _takes_reference(self.explainer.name):
             options["reference"] = reference
