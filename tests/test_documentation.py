@@ -46,10 +46,10 @@ def run(block: Block, page: str, namespace: dict[str, Any]) -> None:
 
 
 def pages() -> list[str]:
-    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    documents = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [
         page.relative_to(ROOT).as_posix()
-        for page in found
+        for page in documents
         if any(blocks(page.read_text(encoding="utf-8")))
     ]
 
@@ -97,3 +97,24 @@ def test_blocks_of_a_page_share_their_names() -> None:
 def test_a_page_that_is_wrong_fails(code: str) -> None:
     with pytest.raises(AssertionError):
         run(Block(1, code), "page", {})
+
+
+def test_the_page_on_explaining_lists_every_parameter_with_its_default() -> None:
+    import inspect
+
+    from gstarx import explain
+
+    page = (ROOT / "docs" / "explaining.md").read_text(encoding="utf-8")
+    section = page.partition("## All parameters of `explain`")[2].partition("\n## ")[0]
+    listed: dict[str, str] = {}
+    for row in section.splitlines():
+        cells = row.split(" | ")
+        names = re.findall(r"`(\w+)`", cells[0]) if row.startswith("| `") else []
+        defaults = re.findall(r"`([^`]+)`", cells[1]) if names else []
+        assert len(defaults) in (0, len(names)), f"one default for each parameter: {row}"
+        listed |= dict(zip(names, defaults or [""] * len(names), strict=True))
+    expected = {
+        name: "" if parameter.default is inspect.Parameter.empty else str(parameter.default)
+        for name, parameter in inspect.signature(explain).parameters.items()
+    }
+    assert {name: default.strip('"') for name, default in listed.items()} == expected

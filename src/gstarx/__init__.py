@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gstarx import games as games
     from gstarx import gnn as gnn
     from gstarx import graphs as graphs
+    from gstarx import integrations as integrations
     from gstarx import metrics as metrics
     from gstarx import models as models
     from gstarx import players as players
@@ -55,6 +56,7 @@ _PACKAGES = frozenset(
         "explainers",
         "games",
         "graphs",
+        "integrations",
         "metrics",
         "models",
         "players",

@@ -206,3 +206,36 @@ def test_an_evaluation_that_is_killed_goes_on() -> None:
     alone = found(*arguments[:-1], "alone")
     best, other = run["best"], alone["runs"][0]["best"]
     assert best == pytest.approx(other)
+
+
+def test_a_table_that_is_named_like_a_dataset_of_the_package() -> None:
+    Path("molecules.csv").rename("nitro.csv")
+    train = ("train", "nitro.csv", "--label", "toxic", "--epochs", "1", "--output", "n.safetensors")
+    assert found(*train)["dataset"] == "nitro.csv"
+    limit = ("--file", "nitro.csv", "--limit", "3", "-e", "single_node")
+    content = found("evaluate", *limit, "--weights", "n.safetensors", "--workers", "1")
+    assert content["runs"][0]["explained"] == 3
+    # without labels too: the shipped network of that name knows no column 'toxic'
+    found("evaluate", *limit, "--no-references", "--workers", "1", "--store", "unlabeled")
+
+
+def test_the_weights_remember_the_column_of_their_labels() -> None:
+    gstarx(
+        "train", "molecules.csv", "--label", "toxic", "--epochs", "1", "--output", "t.safetensors"
+    )
+    arguments = ("explain", "--file", "molecules.csv", "--limit", "3", "-e", "single_node")
+    with open("molecules.csv", newline="") as file:
+        true = [int(row["toxic"]) for row in list(csv.DictReader(file))[:3]]
+    assert [one["label"] for one in found(*arguments, "--weights", "t.safetensors")] == true
+    text = gstarx(*arguments, "--weights", "t.safetensors").stdout
+    assert "(0)" not in text, "a class that is called 0 is not named twice"
+    # a table without that column has no labels
+    Path("bare.csv").write_text("smiles\nCCO\n")
+    record = found("explain", "--file", "bare.csv", "--weights", "t.safetensors", "-e", "random")
+    assert record["label"] is None
+
+
+def test_rdkit_prints_nothing_by_itself(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("proton.csv").write_text("smiles,name\n[H+].CCO,proton\nCCO,ethanol\n")
+    found("explain", "--file", "proton.csv", "-e", "single_node", code=0)
+    assert "not removing hydrogen" not in capfd.readouterr().err

@@ -127,8 +127,8 @@ def test_where_data_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_names() -> None:
     assert names() == (
         *("mutag", "bbbp", "bace", "ba_2motifs", "ba_shapes", "graph_sst2", "twitter"),
-        *("sst2", "tweets", "cora", "citeseer", "coauthor_cs", "coauthor_physics"),
-        *("motifs", "nitro"),
+        *("sst2", "tweets", "benzene", "logic7", "logic8", "crippen"),
+        *("cora", "citeseer", "coauthor_cs", "coauthor_physics", "motifs", "nitro"),
     )
     with pytest.raises(ValueError, match=r"name must be one of 'mutag'.* \(got 'MUTAG2'\)"):
         load("MUTAG2")

@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 
 from gstarx.drawing import group_scores
-from gstarx.drawing.groups import FUNCTIONAL_GROUPS, groups_of
+from gstarx.players.parts import FUNCTIONAL_GROUPS, groups_of
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 
@@ -33,7 +33,7 @@ def test_functional_groups_are_those_a_chemist_sees(smiles: str, names: set[str]
 
 def test_every_pattern_of_the_list_can_be_read() -> None:
     assert len(list(groups_of("C"))) == 0
-    from gstarx.drawing.groups import _functional_groups, _query
+    from gstarx.players.parts import _functional_groups, _query
 
     assert set(_functional_groups()) == set(FUNCTIONAL_GROUPS)
     for pattern in _functional_groups().values():

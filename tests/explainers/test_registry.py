@@ -50,8 +50,10 @@ def ready(name: str, model: nn.Module, **options: Any) -> NodeExplainer:
     return explainer
 
 
-@pytest.mark.parametrize("kind", NETWORKS)
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(name, kind) for name in names() for kind in NETWORKS if name != "attention" or kind == "gat"],
+)
 def test_all_answer_alike_and_leave_the_model_alone(name: str, kind: str) -> None:
     model = network(kind)
     before = everything(model)
@@ -79,7 +81,7 @@ def test_all_answer_alike_and_leave_the_model_alone(name: str, kind: str) -> Non
 
 @pytest.mark.parametrize("name", names())
 def test_all_work_inside_pyg(name: str) -> None:
-    model = network("gcn").eval()
+    model = network("gat" if name == "attention" else "gcn").eval()
     data = graph("ring")
     explainer = Explainer(
         model,

@@ -119,3 +119,12 @@ def test_toml_has_no_none(spec: Make, tmp_path: Path) -> None:
     write_spec(expected, tmp_path / "run.json")
     assert read_spec(tmp_path / "run.json") == expected
     assert json.loads((tmp_path / "run.json").read_text())["seed"] == 0
+
+
+def test_a_reference_of_features_is_an_option_and_that_of_metrics_is_the_runs() -> None:
+    common = {"dataset": "nitro", "model": "gcn.safetensors"}
+    options = {"players": "features", "reference": "mean"}
+    RunSpec(**common, explainer={"name": "gstarx", "options": options})
+    assert RunSpec(**common, explainer="gstarx").create_explainer(None) is not None
+    with pytest.raises(ValueError, match="'reference' is set by the run"):
+        RunSpec(**common, explainer={"name": "best_found", "options": {"reference": None}})

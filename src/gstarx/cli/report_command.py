@@ -61,7 +61,7 @@ def report(
             show_default=False,
         ),
     ] = None,
-    explainer: Explainers = ["gstarx", "subgraphx", "graphsvx"],  # noqa: B006
+    explainer: Explainers = ["gstarx_recommended", "gstarx", "subgraphx", "graphsvx"],  # noqa: B006
     option: Options = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,

@@ -139,8 +139,8 @@ def _summary(
     explainer: str,
     by: str | None,
 ) -> dict[str, Any]:
-    from gstarx.drawing import default_kind
     from gstarx.evaluation import summarize as summarized
+    from gstarx.players import default_kind
 
     subjects, explanations = zip(*finished, strict=True)
     kind = by or default_kind(subjects[0].data)

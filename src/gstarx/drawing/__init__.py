@@ -14,10 +14,7 @@ from gstarx.drawing.frame import card as card
 from gstarx.drawing.frame import color_bar as color_bar
 from gstarx.drawing.geometry import Geometry, geometry
 from gstarx.drawing.graph import draw_graph
-from gstarx.drawing.groups import KINDS as KINDS
 from gstarx.drawing.groups import GroupScore, aggregate, group_scores
-from gstarx.drawing.groups import default_kind as default_kind
-from gstarx.drawing.groups import groups_of as groups_of
 from gstarx.drawing.matplotlib_plots import curves_ax, intervals_ax, scores_ax
 from gstarx.drawing.molecule import draw_molecule
 from gstarx.drawing.painted import Painted as Painted

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
-from gstarx.drawing.atoms import as_molecule, atom_names, is_molecule
 from gstarx.drawing.caption import caption_of
 from gstarx.drawing.frame import Scene, card, color_bar
 from gstarx.drawing.graph import graph_name, graph_scene
@@ -19,6 +18,7 @@ from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.sentence import as_pairs, sentence_scene
 from gstarx.metrics import as_scores, select_nodes
+from gstarx.players import as_molecule, atom_names, is_molecule
 
 
 def draw(
@@ -111,11 +111,11 @@ def scored(result: Any, count: int, sparsity: float) -> Scored:
 
 def _node_errors(result: Any, count: int) -> NDArray[np.float64] | None:
     """Standard errors of all nodes: 0 for those that do not play, None if none is known."""
-    own = result.std_errors
-    if own is None or bool(own.isnan().all()):
+    std_errors = result.std_errors
+    if std_errors is None or bool(std_errors.isnan().all()):
         return None
     errors = np.zeros(count)
-    errors[result.players.numpy()] = own.numpy()
+    errors[result.players.numpy()] = std_errors.numpy()
     return errors
 
 

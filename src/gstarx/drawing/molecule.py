@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
 from gstarx._internal.optional import require
-from gstarx.drawing.atoms import as_molecule, atom_names
 from gstarx.drawing.frame import TIE_DASHES, Scene, card, color_bar
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.svg import CARD, INK, element, group, hatched_disc, number, tip
+from gstarx.players import as_molecule, atom_names
 
 #: Units of the SVG for one of RDKit's, in which a bond is 1.5 long.
 _SCALE = 26.0

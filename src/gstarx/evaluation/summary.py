@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
 from gstarx.datasets import title_of
-from gstarx.drawing import class_name, groups_of, output_name
+from gstarx.drawing import class_name, output_name
 from gstarx.explainers import Explanation
 from gstarx.metrics import as_scores, paired_bootstrap
+from gstarx.players import groups_of
 from gstarx.registry import TASKS
 
 #: Fewer graphs than this cannot show a sign: all of six fair coins agree with a probability of 3%.

@@ -1,4 +1,4 @@
-"""Simple baselines: random scores, leave-one-out, single nodes, and local Shapley values."""
+"""Simple baselines: random scores, leave-one-out, occlusion, single nodes, local Shapley values."""
 
 from __future__ import annotations
 
@@ -90,6 +90,50 @@ class SingleNode(_OneNode):
 
     def _scores(self, game: GNNGame) -> Any:
         return game(np.eye(game.n, dtype=np.bool_))
+
+
+class Occlusion(_OneNode):
+    """What the prediction loses without the neighborhood of a node: ``v(N) - v(N without B_i)``.
+
+    Occlusion of image regions (Zeiler and Fergus, Visualizing and Understanding Convolutional
+    Networks, ECCV 2014), with the nodes within some hops of a node as its region.
+
+    Parameters
+    ----------
+    hops
+        Radius of a neighborhood; 0 is :class:`LeaveOneOut`.
+    payoff, baseline, removal, share
+        As in :class:`gstarx.GNNGame`.
+    """
+
+    def __init__(
+        self,
+        *,
+        hops: int = 1,
+        payoff: Any = "auto",
+        baseline: Any = None,
+        removal: Any = "remove",
+        share: ShareLike = "auto",
+    ) -> None:
+        super().__init__(payoff=payoff, baseline=baseline, removal=removal, share=share)
+        if hops < 0:
+            raise ValueError(f"hops must be at least 0 (got {hops!r})")
+        self.hops = hops
+
+    def _scores(self, game: GNNGame) -> Any:
+        adjacent = np.eye(game.n, dtype=np.bool_)
+        for a, b in game.graph.edges:
+            adjacent[a, b] = adjacent[b, a] = True
+        near = np.eye(game.n, dtype=np.bool_)
+        for _ in range(self.hops):
+            near = near @ adjacent
+        rest = ~near
+        worth = game(np.ones((1, game.n), dtype=np.bool_))[0]
+        scores = np.full(game.n, worth)
+        nonempty = rest.any(axis=1)  # the empty coalition has worth 0 by definition
+        if nonempty.any():
+            scores[nonempty] -= game(rest[nonempty])
+        return scores
 
 
 class LocalShapley(NodeExplainer):

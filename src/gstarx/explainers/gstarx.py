@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from torch_geometric.explain.config import MaskType
 from gstarx.explainers.base import NodeExplainer, Seed, log
 from gstarx.explainers.explanation import Attribution, Explanation
 from gstarx.explainers.settings import ValueSettings
+from gstarx.explainers.two_level import two_level_scores
 from gstarx.gnn import (
+    SINGLETONS,
     BaselineLike,
     GNNGame,
     ModelTask,
@@ -28,7 +31,8 @@ from gstarx.gnn import (
 )
 from gstarx.graphs import Coalitions, CommunicationGraph
 from gstarx.players import Edges, Features, PlayersLike, as_players
-from gstarx.values import SubgraphPlan
+from gstarx.registry import SAMPLED_BUDGET
+from gstarx.values import Allocation, SubgraphPlan, node_shares, touched_nodes
 
 #: Edges whose links are listed even if the value ignores them.
 _MOST_LINKED = 64
@@ -136,6 +140,8 @@ class GStarX(NodeExplainer):
             reference=reference,
             draws=draws,
         )
+        if value == "position":
+            kind = _linking(kind)
         self.game_options: dict[str, Any] = {
             "players": kind,
             "communication": communication,
@@ -151,6 +157,53 @@ class GStarX(NodeExplainer):
         }
         self.seed = seed
         self.progress = progress
+
+    @classmethod
+    def recommended(
+        cls,
+        *,
+        value: str = "myerson",
+        two_sided: bool = False,
+        estimator: str = "auto",
+        budget: int | None = None,
+        players: PlayersLike = "nodes",
+        payoff: PayoffLike = "auto",
+        baseline: BaselineLike = None,
+        removal: RemovalLike = "remove",
+        num_hops: int | None = None,
+        batch_nodes: int | None = None,
+        fallback: float | None = None,
+        check: bool = True,
+        share: ShareLike = "auto",
+        seed: int | None = None,
+        progress: bool = False,
+    ) -> GStarX:
+        """The configuration that explains best among those that respect the graph.
+
+        The value of connected coalitions with the constant game taken off:
+        ``baseline="singletons"`` unless ``baseline`` says otherwise, which is for players that are
+        nodes or groups of nodes. The results page has the evidence, the theory page the reasons.
+        """
+        edges_or_features = isinstance(as_players(players), Edges | Features)
+        if baseline is None and not edges_or_features:
+            baseline = SINGLETONS
+        return cls(
+            value=value,
+            two_sided=two_sided,
+            estimator=estimator,
+            budget=budget,
+            players=players,
+            payoff=payoff,
+            baseline=baseline,
+            removal=removal,
+            num_hops=num_hops,
+            batch_nodes=batch_nodes,
+            fallback=fallback,
+            check=check,
+            share=share,
+            seed=seed,
+            progress=progress,
+        )
 
     @classmethod
     def as_published(
@@ -226,19 +279,23 @@ class GStarX(NodeExplainer):
         self, game: GNNGame, seed: Seed, plan: SubgraphPlan | None = None
     ) -> Attribution:
         """Scores of the players of a game; a plan fixes which subgraphs to sample."""
-        settings = self.settings
+        settings, played = self.settings, game
+        singles: Any = None
         graph, together = self._communication(game)
         with game.progress(self.progress):
             try:
-                allocation, estimator = settings.allocate(game, graph, seed=seed, plan=plan)
+                if settings.value == "position":
+                    settings = replace(settings, value="myerson")
+                    singles, played = _links_of(game)
+                allocation, estimator = settings.allocate(played, graph, seed=seed, plan=plan)
             except Exception as error:
                 if not game.settled and getattr(error, "__notes__", None):
                     # the task or the full graph failed, not the coalitions that the note names
                     error.__notes__.pop()
                 raise
+            details = self._node_details(game, allocation, singles)
             everybody = np.ones((1, game.n), dtype=np.bool_)
-            played = settings.played(game)
-            worths = played(np.concatenate([everybody, together]))
+            worths = settings.played(game)(np.concatenate([everybody, together]))
         columns = game.payoff.columns
         # a custom payoff may return several numbers, which become the targets
         games = len(game.payoff.baseline)
@@ -259,13 +316,15 @@ class GStarX(NodeExplainer):
                 "payoff": game.payoff.name,
                 "baseline": list(game.payoff.baseline),
                 "baseline_source": game.payoff.baseline_source,
-                "value": settings.value,
+                "value": self.settings.value,
                 "two_sided": settings.two_sided,
                 "converged": allocation.converged,
                 "residual": allocation.residual,
                 "batch_nodes": game.batch_nodes,
                 "check": game.check.as_dict(),
                 "sharing": game.sharing,
+                "fixed": game.fixed,
+                **details,
             },
         )
 
@@ -280,6 +339,57 @@ class GStarX(NodeExplainer):
             unlinked = np.zeros((0, 2), dtype=np.int64)
             return CommunicationGraph(game.n, unlinked), np.ones((1, game.n), dtype=np.bool_)
         return game.graph, game.graph.component_coalitions
+
+    def _node_details(self, game: GNNGame, allocation: Allocation, singles: Any) -> dict[str, Any]:
+        """Scores of nodes where edges or groups are the players, as far as they are defined."""
+        games = len(game.payoff.baseline)
+
+        def as_tensor(scores: Any) -> Tensor:
+            shape = (-1,) if games == 1 else (-1, games)
+            return torch.from_numpy(np.ascontiguousarray(scores).reshape(shape))
+
+        if singles is not None:
+            assert game.players.edges is not None
+            halves = node_shares(allocation.values, game.players.edges, len(singles))
+            return {"node_scores": as_tensor(singles + halves.reshape(singles.shape))}
+        exactly = allocation.exact and self.settings.estimator in ("auto", "exact")
+        if game.players.kind != "groups" or not exactly:
+            return {}
+        budget = self.settings.budget
+        limit = SAMPLED_BUDGET if budget is None else budget
+        shared = two_level_scores(game, self.settings, limit)
+        if shared is None:
+            log.info("scores of nodes inside groups would take more than %d coalitions", limit)
+            return {}
+        return {"node_scores": as_tensor(shared[0]), "group_remainder": as_tensor(shared[1])}
+
+
+def _linking(kind: Any) -> Edges:
+    """Edges that bring the nodes they touch, as the position value has it."""
+    if not isinstance(kind, Edges) or kind.directed:
+        got = "directed edges" if isinstance(kind, Edges) else type(kind).__name__.lower()
+        raise ValueError(
+            f"value='position' is what undirected edges get: say players='edges' (got {got})"
+        )
+    return replace(kind, touched=True)
+
+
+def _links_of(game: GNNGame) -> tuple[Any, Any]:
+    """Worths of single nodes (N, q), and the game of what links add to the nodes they touch."""
+    if game.task_level != "graph":
+        raise ValueError(
+            f"value='position' is for task_level='graph' (got {game.task_level!r}): the target of "
+            "other tasks is always there"
+        )
+    edges, nodes = game.players.edges, game.on_nodes()
+    assert edges is not None
+    singles = np.asarray(nodes(np.eye(nodes.n, dtype=np.bool_)))
+
+    def beyond_alone(links: Any) -> Any:
+        touched = touched_nodes(links, edges, nodes.n).astype(np.float64)
+        return game(links) - touched @ singles
+
+    return singles, beyond_alone
 
 
 def explain(

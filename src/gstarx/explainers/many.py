@@ -265,9 +265,9 @@ def _run_together(model: Any, cases: list[_Case], explainer: GStarX, task: Model
         if sharing is None:
             return
         parts = [case.coalitions() for case in cases]
-        room = options["batch_nodes"]
+        capacity = options["batch_nodes"]
         outputs, shared = outputs_and_sharing(
-            model, *sharing, parts, removal, room, check=check, share=options["share"]
+            model, *sharing, parts, removal, capacity, check=check, share=options["share"]
         )
         for case, coalitions, case_outputs in zip(
             cases, parts, torch.split(outputs, [len(p) for p in parts]), strict=True

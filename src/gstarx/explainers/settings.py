@@ -33,6 +33,7 @@ ESTIMATORS = {
     "myerson": ("exact", "subgraphs", "sampled"),
     "shapley": ("exact", "subgraphs", "sampled"),
     "banzhaf": ("exact", "sampled"),
+    "position": ("exact", "sampled"),
 }
 
 
@@ -43,7 +44,8 @@ class ValueSettings(SubgraphSampling):
     Attributes
     ----------
     value
-        ``"hn"``, ``"myerson"``, ``"shapley"`` or ``"banzhaf"``.
+        ``"hn"``, ``"myerson"``, ``"shapley"``, ``"banzhaf"``, or ``"position"``: what edges get as
+        links between nodes, see :func:`gstarx.values.position_value`; for ``players="edges"``.
     estimator
         ``"auto"``: exact whenever the coalitions that the value needs fit the budget, its
         consistent sampler otherwise. ``"exact"``; ``"growth"`` (HN); ``"sampled"`` (the others);

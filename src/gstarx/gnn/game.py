@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,9 +47,9 @@ from gstarx.gnn.payoff import (
     resolve_payoff,
 )
 from gstarx.gnn.player_sets import PlayerSet, player_set
-from gstarx.gnn.players import Playing, check_data, choose_players, one_index
+from gstarx.gnn.players import Playing, check_data, choose_players, target_nodes
 from gstarx.gnn.readout import NotShareable
-from gstarx.gnn.removal import RemovalLike, removal_of, resolve_removal
+from gstarx.gnn.removal import Removal, RemovalLike, removal_of, resolve_removal
 from gstarx.gnn.self_check import (
     BatchMixing,
     SelfCheck,
@@ -69,7 +70,7 @@ from gstarx.graphs import (
     unpack,
     words_for,
 )
-from gstarx.players import Edges, PlayersLike, as_players
+from gstarx.players import Edges, Nodes, PlayersLike, as_players
 
 log = logging.getLogger("gstarx")
 #: Coalitions of so many edges at most are put in an order in which they share more.
@@ -185,6 +186,8 @@ class GNNGame:
         Nodes per forward pass.
     check
         What the self-check compared and found, a :class:`SelfCheck`.
+    fixed
+        Names of fields of the whole graph that the model takes: the same in every coalition.
     sharing
         Whether coalitions shared embeddings and how many, or why not: a :class:`Sharing`.
     """
@@ -240,7 +243,7 @@ class GNNGame:
         if task_level == "node" and local_kind(kind, communication, gnnshap):
             keyed = replace(task, keywords=None if keywords is None else list(keywords))
             whole_graph = whole_graph or WholeGraph.of(model, data, keyed)
-            node = one_index(index, "node", self.num_nodes)
+            node = int(target_nodes(data, task_level, index)[0])
             part = local_part(model, data, keyed, roles, whole_graph, node, num_hops, gnnshap)
         if part is not None:
             if isinstance(kind, Edges) and not part.data.edge_index.numel():
@@ -299,7 +302,8 @@ class GNNGame:
         self.n = len(self.players)
         self._cache = WorthCache(words_for(self.n))
         self.check = SelfCheck(enabled=check)
-        self._shared = SharedPasses(self._evaluator, check_share(share), self.check)
+        self._share = check_share(share)
+        self._shared = SharedPasses(self._evaluator, self._share, self.check)
         self._shared.propagation = chosen.propagation
         self._learned: Sharing | None = None
         #: Batches of several coalitions that went through the model, and whether worths of any
@@ -340,6 +344,13 @@ class GNNGame:
     def sharing(self) -> Sharing:
         """Whether coalitions shared embeddings and how many, or why not."""
         return self._learned or self._shared.sharing
+
+    @property
+    def fixed(self) -> list[str]:
+        """Fields of the whole graph that the model takes: the same in every coalition."""
+        signature, rest = self._evaluator.signature, self._evaluator.removal.tensors.rest
+        taken = (*signature.positional, *signature.keywords)
+        return [name for name in taken if isinstance(rest.get(name), Tensor)]
 
     def shares(self) -> bool:
         """Whether coalitions share embeddings and that is worth it, tried on random ones.
@@ -490,6 +501,42 @@ class GNNGame:
 
     def _games(self) -> int:
         return len(self.settle()[1].baseline)
+
+    def on_nodes(self) -> GNNGame:
+        """The same game played by the nodes: same payoff and baseline, nothing evaluated yet.
+
+        For games of groups, or of edges that bring the nodes they touch, on whole graphs.
+        """
+        if self.task_level != "graph" or not (self.players.of_nodes or self.players.touched):
+            raise ValueError(f"no nodes leave in a game of {self.players.kind} of this task")
+        if self.players.of_nodes:
+            _ = self.payoff  # the baseline of single players, if it is that, stays theirs
+        self.settle()
+        own = self._evaluator
+        removal = own.removal
+        if self.players.touched:
+            removal = Removal("remove", removal.data, removal.tensors, removal.anchors)
+        game = copy.copy(self)
+        game._evaluator = Evaluator(
+            self.model,
+            own.signature,
+            removal,
+            task_level=self.task_level,
+            batch_nodes=self.batch_nodes,
+        )
+        game._evaluator.batched = own.batched
+        nodes = np.arange(removal.tensors.num_nodes)
+        game.players = PlayerSet("nodes", nodes, nodes, self.players.links, Nodes())
+        game.n = len(nodes)
+        game._cache = WorthCache(words_for(game.n))
+        game.check = SelfCheck(enabled=self.check.enabled)
+        game._shared = SharedPasses(game._evaluator, self._share, game.check)
+        game._learned = None
+        game._batches, game._answered, game._fallbacks = 0, False, 0
+        if self.players.touched and self.baseline_from_singletons:
+            game._centered = None
+            self._centered = replace(self.settle()[1], baseline=game.payoff.baseline)
+        return game
 
     @contextmanager
     def progress(self, show: bool = True) -> Iterator[None]:

@@ -142,7 +142,7 @@ def choose_players(
     players: PlayerSet,
 ) -> Playing:
     """All players of a graph, or those around the node or pair that is explained."""
-    anchors = _anchors(data, task_level, index)
+    anchors = target_nodes(data, task_level, index)
     on_all = evaluator(data, anchors, players.player_of)
     if task_level == "graph":
         if num_hops is not None:
@@ -342,7 +342,7 @@ class _Surroundings:
         return difference(a, b) <= rounding(b.dtype) * max(self.scale, size_of(b))
 
 
-def _anchors(data: Data, task_level: str, index: int | Tensor | None) -> NDArray[np.int64]:
+def target_nodes(data: Data, task_level: str, index: int | Tensor | None) -> NDArray[np.int64]:
     """The target node, the two ends of the target pair, or nobody."""
     if task_level == "graph":
         check_index(index, task_level)
@@ -353,14 +353,14 @@ def _anchors(data: Data, task_level: str, index: int | Tensor | None) -> NDArray
     if task_level == "edge" and not isinstance(pairs, Tensor):
         raise ValueError("task_level='edge' needs data.edge_label_index of shape (2, K)")
     count = int(data.num_nodes or 0) if task_level == "node" else int(pairs.shape[1])
-    chosen = one_index(index, task_level, count)
+    chosen = _one_index(index, task_level, count)
     if task_level == "node":
         return np.array([chosen])
     ends: NDArray[np.int64] = pairs[:, chosen].cpu().numpy().astype(np.int64)
     return ends
 
 
-def one_index(index: Any, task_level: str, count: int) -> int:
+def _one_index(index: Any, task_level: str, count: int) -> int:
     """One position as an integer, or an error that says what came instead."""
     what = "a node" if task_level == "node" else "a column of edge_label_index"
     chosen = as_index(index, f" in 0..{count - 1}, {what}")

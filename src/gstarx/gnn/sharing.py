@@ -302,7 +302,7 @@ class SharedPasses:
         units = masks
         if not evaluator.all_play:
             # where all nodes are there, no more coalitions fit into a block
-            fitting = table.room // tensors.num_nodes + 1 if removal.by_edges else _CHUNK
+            fitting = table.members // tensors.num_nodes + 1 if removal.by_edges else _CHUNK
             units = evaluator.units_of(masks[:fitting])
         return table.block(units, removal.present, linked, removal.anchors, self._bits)
 

@@ -142,9 +142,9 @@ class StateTable:
     """Finds the states of coalitions, block by block, in memory that is used again."""
 
     def __init__(self, rules: StateRules, states: int, members: int) -> None:
-        """Room for blocks of at most ``states`` states and ``members`` nodes of coalitions."""
+        """Allocate blocks of at most ``states`` states and ``members`` nodes of coalitions."""
         n, words = rules.region.shape
-        self.rules, self.states, self.room = rules, max(states, n), max(members, n)
+        self.rules, self.states, self.members = rules, max(states, n), max(members, n)
         # coalitions of edges have nodes of many edges, each in many states
         per_state = 12 if rules.by_edges else 3
         edge_room = per_state * self.states + len(rules.source)
@@ -157,7 +157,7 @@ class StateTable:
             np.empty((slots, words), dtype=np.uint64),
             np.empty(slots, dtype=np.int32),
         )
-        self._members = np.empty(self.room, dtype=np.int32)
+        self._members = np.empty(self.members, dtype=np.int32)
         self._nodes = np.empty(self.states, dtype=np.int64)
         self._absent = np.empty(self.states, dtype=np.bool_)
         self._ends = np.empty((2, edge_room), dtype=np.int64)
@@ -185,7 +185,7 @@ class StateTable:
         The arrays of a block are overwritten by the next one.
         """
         rules = self.rules
-        most = min(len(masks), self.room)
+        most = min(len(masks), self.members)
         begins = np.empty(most + 1, dtype=np.int64)
         found = np.empty((most, len(asked)), dtype=np.int64)
         self._blocks += 1

@@ -10,9 +10,19 @@ from gstarx.metrics.faithfulness import (
     evaluate,
     evaluate_many,
     harmonic_fidelity,
+    random_selections,
     sparsity,
 )
-from gstarx.metrics.ground_truth import auroc, iou, precision, precision_at_k, recall
+from gstarx.metrics.ground_truth import (
+    attribution_auroc,
+    attribution_tau,
+    auroc,
+    edge_auroc,
+    iou,
+    precision,
+    precision_at_k,
+    recall,
+)
 from gstarx.metrics.labels import LabelFidelity, characterization_score, label_fidelity
 from gstarx.metrics.optimum import (
     BestSelection,
@@ -38,6 +48,7 @@ from gstarx.metrics.robustness import (
 )
 from gstarx.metrics.selection import (
     SPARSITIES,
+    edge_player_scores,
     largest_gap,
     node_scores_from_edges,
     select_nodes,
@@ -62,11 +73,15 @@ __all__ = [
     "RefinedSelection",
     "RobustFidelity",
     "Stability",
+    "attribution_auroc",
+    "attribution_tau",
     "auroc",
     "average",
     "best_selection",
     "best_selections",
     "characterization_score",
+    "edge_auroc",
+    "edge_player_scores",
     "entropy_sparsity",
     "evaluate",
     "evaluate_many",
@@ -80,6 +95,7 @@ __all__ = [
     "poisson_entropy",
     "precision",
     "precision_at_k",
+    "random_selections",
     "randomization_check",
     "rank_correlation",
     "recall",

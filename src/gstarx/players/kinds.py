@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from gstarx._internal.suggestions import unknown
 
 #: What becomes of nodes that are in no group.
 RESTS = ("players", "present")
 #: What a missing feature is replaced by, besides data or values of your own.
 REFERENCES = ("zero", "mean")
-#: Kinds of players by name; the makers of groups have names as well.
-KINDS = ("nodes", "edges", "features", "edge_features")
 
 
 @dataclass(frozen=True)
@@ -84,7 +80,7 @@ class Groups:
         ((0, 2), (1,))
         """
         members: dict[Any, list[int]] = {}
-        for node, label in enumerate(_listed(labels)):
+        for node, label in enumerate(listed(labels)):
             if label is not None and not (isinstance(label, int | float) and label == -1):
                 members.setdefault(label, []).append(node)
         return cls(
@@ -163,96 +159,8 @@ PlayerKind = Nodes | Groups | Edges | Features | Callable[[Any], Any]
 PlayersLike = str | Sequence[Any] | Mapping[str, Any] | PlayerKind
 
 
-def as_players(
-    players: Any,
-    *,
-    directed: bool = False,
-    rest: str = "players",
-    reference: Any = "zero",
-    draws: int = 16,
-    feature_groups: Mapping[str, Sequence[int]] | None = None,
-    makers: Mapping[str, Callable[[Any], Groups]] | None = None,
-) -> PlayerKind:
-    """The kind of players that was asked for, or an error that names what is valid.
-
-    >>> as_players("edges", directed=True)
-    Edges(directed=True, touched=False)
-    >>> as_players([{0, 1}, {2}]).sets
-    ((0, 1), (2,))
-    """
-    if isinstance(players, str):
-        kind = _by_name(players, makers or {})
-    elif isinstance(players, Nodes | Groups | Edges | Features) or callable(players):
-        kind = players
-    else:
-        kind = _as_groups(players, rest)
-    if directed:
-        kind = replace(_only(kind, Edges, "directed=True", "players='edges'"), directed=True)
-    if rest != "players" and (isinstance(kind, Nodes | Edges | Features)):
-        raise ValueError(f"rest is for groups of nodes (got rest={rest!r})")
-    if isinstance(kind, Groups) and rest != "players":
-        kind = replace(kind, rest=rest)
-    given = {"reference": reference, "draws": draws, "groups": feature_groups}
-    default = {"reference": "zero", "draws": 16, "groups": None}
-    changed = {name: given[name] for name in given if given[name] is not default[name]}
-    changed = {name: new for name, new in changed.items() if not _equal(new, default[name])}
-    if changed:
-        first = next(iter(changed)).replace("groups", "feature_groups")
-        kind = replace(_only(kind, Features, first, "players='features'"), **changed)
-    return kind
-
-
-def _equal(given: Any, default: Any) -> bool:
-    return isinstance(given, int | str) and bool(given == default)
-
-
-def _by_name(name: str, makers: Mapping[str, Callable[[Any], Groups]]) -> PlayerKind:
-    known: dict[str, PlayerKind] = {
-        "nodes": Nodes(),
-        "edges": Edges(),
-        "features": Features(),
-        "edge_features": Features(field="edge_attr"),
-        **makers,
-    }
-    plain = name.replace("-", "_")
-    if plain not in known:
-        raise ValueError(
-            f"{unknown('kind of players', name, known)}, groups of nodes, or a function that "
-            "makes them"
-        )
-    return known[plain]
-
-
-def _only(kind: Any, wanted: type, option: str, valid: str) -> Any:
-    if not isinstance(kind, wanted):
-        what = type(kind).__name__.lower() if isinstance(kind, Nodes | Groups | Edges) else kind
-        raise ValueError(f"{option} is an option of {valid} (got it with players={what!r})")
-    return kind
-
-
-def _as_groups(players: Any, rest: str) -> Groups:
-    """Groups from a mapping of names to nodes, sets of nodes, or a label per node."""
-    if isinstance(players, Mapping):
-        return Groups(tuple(players.values()), tuple(map(str, players)), rest)
-    try:
-        listed = _listed(players)
-    except TypeError:
-        raise TypeError(
-            "players must be a name, sets of nodes, a label per node, or a function from a graph "
-            f"to groups (got {type(players).__name__})"
-        ) from None
-    if not listed:
-        raise ValueError("players must be at least one group of nodes (got none)")
-    if all(label is None or (np.ndim(label) == 0 and not _is_set(label)) for label in listed):
-        return Groups.from_labels(listed, rest=rest)
-    return Groups(tuple(listed), (), rest)
-
-
-def _is_set(value: Any) -> bool:
-    return isinstance(value, set | frozenset | list | tuple | range)
-
-
-def _listed(values: Any) -> list[Any]:
+def listed(values: Any) -> list[Any]:
+    """Values of any sequence, array or tensor as a list."""
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
     return values.tolist() if isinstance(values, np.ndarray) else list(values)
@@ -260,8 +168,8 @@ def _listed(values: Any) -> list[Any]:
 
 def _nodes_of(nodes: Any, at: int) -> tuple[int, ...]:
     """The nodes of a group as ascending integers, each once."""
-    listed = _listed(nodes) if not isinstance(nodes, str) and np.iterable(nodes) else [nodes]
-    wrong = [n for n in listed if isinstance(n, bool) or not isinstance(n, int | np.integer)]
+    members = listed(nodes) if not isinstance(nodes, str) and np.iterable(nodes) else [nodes]
+    wrong = [n for n in members if isinstance(n, bool) or not isinstance(n, int | np.integer)]
     if wrong:
         raise TypeError(f"groups must be sets of nodes, integers (got {wrong[0]!r} in group {at})")
-    return tuple(sorted({int(node) for node in listed}))
+    return tuple(sorted({int(node) for node in members}))

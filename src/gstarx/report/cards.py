@@ -9,8 +9,9 @@ from dataclasses import asdict
 from markupsafe import Markup
 
 from gstarx._internal import rounding
-from gstarx.drawing import WORSE, Painted, Subject, card, group_scores, groups_of, signed
+from gstarx.drawing import WORSE, Painted, Subject, card, group_scores, signed
 from gstarx.metrics import Faithfulness
+from gstarx.players import groups_of
 from gstarx.report.data import Explained, ReportData
 
 #: Groups that are listed below a picture.

@@ -217,7 +217,13 @@ def trained_explainer(resolved: ResolvedRun, directory: Path, aside: Path) -> Pa
                 raise
             set_aside(path, aside, str(error))
     graphs = [on_device(graph, resolved.spec.device) for graph in resolved.dataset.split("train")]
-    explainer.fit(resolved.model, graphs, seed=resolved.spec.seed)
+    explainer.fit(
+        resolved.model,
+        graphs,
+        seed=resolved.spec.seed,
+        mode=TASKS[resolved.network.task],
+        return_type=resolved.spec.model.return_type,
+    )
     with atomic_path(path) as unfinished:
         explainer.save(unfinished)
     return path

@@ -25,7 +25,7 @@ from gstarx._internal.atomic_write import write_atomically
 from gstarx._internal.suggestions import unknown
 from gstarx.explainers import options_of
 from gstarx.metrics import SPARSITIES
-from gstarx.registry import DatasetSource, ModelSource
+from gstarx.registry import EXPLAINERS, DatasetSource, ModelSource
 
 SPLITS = ("train", "val", "test", "all")
 #: Options of explainers that are set by the run.
@@ -132,12 +132,14 @@ class ModelSpec(_Checked):
     ----------
     weights
         A file of :func:`gstarx.models.save_model` (``.safetensors``), a published checkpoint
-        (``.pth``), or with ``factory`` a state dictionary. Its path does not affect the result.
+        (``.pth``), a ``.pt`` or ``.ckpt`` of Chemprop, or with ``factory`` a state dictionary. Its
+        path does not affect the result.
     factory
         ``module:factory``, a function without arguments that returns a model of your own. Every
         worker imports it.
     options
-        Options of :func:`gstarx.models.load_published_checkpoint`.
+        Options of :func:`gstarx.models.load_published_checkpoint`, or ``trust`` for a file of
+        Chemprop, as in :func:`gstarx.integrations.chemprop.load`.
     task
         What the model does: one of :data:`gstarx.registry.TASKS`; by default the task stored in its
         file, or else ``"classification"``.
@@ -195,7 +197,7 @@ class ExplainerSpec(_Checked):
     def _known_options(self) -> Self:
         valid = valid_options(self.name)
         for option in self.options:
-            if option in _SET_BY_RUN:
+            if option in _SET_BY_RUN and (option != "reference" or _takes_reference(self.name)):
                 raise ValueError(f"option {option!r} is set by the run: {_SET_BY_RUN[option]}")
             if valid and option not in valid:
                 raise ValueError(unknown(f"option of {self.name!r}", option, valid))
@@ -299,9 +301,12 @@ class RunSpec(_Checked):
         return self
 
     def create_explainer(self, baseline: Any, reference: Any = None) -> explainers.NodeExplainer:
-        """The explainer, with a baseline and a reference if it takes them; not trained."""
+        """The explainer, not trained, with a baseline if it takes one.
+
+        Oracles optimize the metrics, so those of a regression need its reference as well.
+        """
         options = self.explainer_options(baseline)
-        if "reference" in valid_options(self.explainer.name):
+        if _takes_reference(self.explainer.name):
             options["reference"] = reference
         return explainers.create(self.explainer.name, dataset=self.dataset.name, **options)
 
@@ -314,6 +319,11 @@ class RunSpec(_Checked):
         if "baseline" in valid:
             options["baseline"] = baseline
         return options
+
+
+def _takes_reference(name: str) -> bool:
+    """Whether ``reference`` is that of the metrics, which oracles optimize, and not of features."""
+    return name in EXPLAINERS and EXPLAINERS[name].oracle
 
 
 def valid_options(name: str) -> tuple[str, ...]:

@@ -16,6 +16,9 @@ from gstarx.values.hn.growth_sampling import hn_value_growth_sampled
 from gstarx.values.hn.iteration import hn_value_iterated
 from gstarx.values.myerson import myerson_value
 from gstarx.values.permutation_sampling import myerson_value_sampled
+from gstarx.values.position import PositionValue, position_value, position_value_sampled
+from gstarx.values.position import node_shares as node_shares
+from gstarx.values.position import touched_nodes as touched_nodes
 from gstarx.values.shapley import shapley_value
 from gstarx.values.shapley_sampling import shapley_value_sampled
 from gstarx.values.subgraph_sampling import SubgraphPlan as SubgraphPlan
@@ -27,6 +30,7 @@ from gstarx.values.weights import coalition_weights
 __all__ = [
     "Allocation",
     "ConvergenceWarning",
+    "PositionValue",
     "PrecisionError",
     "PrecisionWarning",
     "associated_game",
@@ -42,6 +46,8 @@ __all__ = [
     "limit_game",
     "myerson_value",
     "myerson_value_sampled",
+    "position_value",
+    "position_value_sampled",
     "shapley_value",
     "shapley_value_sampled",
     "subgraph_sampled",

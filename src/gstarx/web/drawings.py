@@ -7,7 +7,8 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from gstarx.drawing import geometry, groups_of
+from gstarx.drawing import geometry
+from gstarx.players import groups_of
 
 #: Thumbnails that are kept, and the nodes of the largest graph that has one.
 _MAX_KEPT, _MAX_NODES = 512, 150

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from gstarx._internal.suggestions import unknown
 from gstarx.datasets import title_of
-from gstarx.drawing import default_kind
 from gstarx.evaluation import summarize
+from gstarx.players import default_kind
 from gstarx.web.catalog import model_entry
 from gstarx.web.drawings import matches, thumbnail
 from gstarx.web.explaining import explained_target, score_selection

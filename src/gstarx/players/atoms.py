@@ -21,14 +21,15 @@ def is_molecule(data: Any) -> bool:
     )
 
 
-def as_molecule(molecule: Data | str) -> Any:
+def as_molecule(molecule: Any) -> Any:
     """An RDKit molecule with an atom for each node, in the order of the nodes.
 
     Parameters
     ----------
     molecule
-        A SMILES; a graph that carries one as ``smiles``; or a graph with ``atoms``, the symbol of
-        each node, whose edges are the bonds. Such a graph may state its ``bonds``: the order (1,
+        A molecule of RDKit, which is returned as it is; a SMILES; a graph that carries one as
+        ``smiles``; or a graph with ``atoms``, the symbol of each node, whose edges are the bonds.
+        Such a graph may state its ``bonds``: the order (1,
         1.5 for aromatic, 2, 3) of each column of ``edge_index``. Otherwise bonds are single except
         in nitro groups, which can be recognized.
 
@@ -39,6 +40,8 @@ def as_molecule(molecule: Data | str) -> Any:
     """
     if isinstance(molecule, str):
         return _from_smiles(molecule)
+    if hasattr(molecule, "GetAtoms"):
+        return molecule
     if not isinstance(molecule, Data):
         raise TypeError(f"molecule must be a SMILES or a PyG Data (got {type(molecule).__name__})")
     if getattr(molecule, "smiles", None) is not None:
@@ -84,7 +87,7 @@ def _from_graph(data: Data) -> Any:
         )
     if not symbols:
         raise ValueError("there is nothing to draw: the graph has no nodes")
-    made = chem.RWMol()
+    molecule = chem.RWMol()
     for place, symbol in enumerate(symbols):
         try:
             atom = chem.Atom(str(symbol))
@@ -93,16 +96,16 @@ def _from_graph(data: Data) -> Any:
                 f"atoms must be symbols of elements (got {symbol!r} at {place})"
             ) from None
         atom.SetNoImplicit(True)  # the graph does not state the number of hydrogens
-        made.AddAtom(atom)
+        molecule.AddAtom(atom)
     orders = _orders(data)
     for (a, b), order in orders.items():
-        made.AddBond(a, b, _bond_type(chem, order))
+        molecule.AddBond(a, b, _bond_type(chem, order))
         if order == 1.5:
-            made.GetBondBetweenAtoms(a, b).SetIsAromatic(True)
-            made.GetAtomWithIdx(a).SetIsAromatic(True)
-            made.GetAtomWithIdx(b).SetIsAromatic(True)
-    _charge_nitro_groups(chem, made)
-    finished = made.GetMol()
+            molecule.GetBondBetweenAtoms(a, b).SetIsAromatic(True)
+            molecule.GetAtomWithIdx(a).SetIsAromatic(True)
+            molecule.GetAtomWithIdx(b).SetIsAromatic(True)
+    _charge_nitro_groups(chem, molecule)
+    finished = molecule.GetMol()
     finished.UpdatePropertyCache(strict=False)
     chem.FastFindRings(finished)
     return finished

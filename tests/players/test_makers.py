@@ -1,0 +1,111 @@
+"""Makers of groups: fragments, functional groups, rings, phrases and communities."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import networkx as nx
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+
+from gstarx.datasets import smiles_graph
+from gstarx.players import Groups, brics, communities, functional_groups, phrases, rings
+
+CASES = ["CC(=O)Oc1ccccc1C(=O)O", "c1ccc2ccccc2c1CC1CC1", "CCN(CC)CCNC(=O)c1ccc(N)cc1", "C"]
+
+
+@pytest.mark.parametrize("smiles", CASES)
+def test_fragments_cover_every_atom_once_and_are_connected(smiles: str) -> None:
+    from rdkit import Chem
+
+    groups = brics(smiles)
+    molecule = Chem.MolFromSmiles(smiles)
+    assert sorted(chain(*groups)) == list(range(molecule.GetNumAtoms()))
+    graph = nx.Graph([(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in molecule.GetBonds()])
+    graph.add_nodes_from(range(molecule.GetNumAtoms()))
+    for nodes in groups:
+        assert nx.is_connected(graph.subgraph(nodes))
+    assert len(set(groups.names)) == len(groups)
+
+
+@pytest.mark.parametrize("make", [brics, functional_groups, rings])
+@pytest.mark.parametrize("smiles", CASES)
+def test_a_molecule_may_be_a_smiles_a_graph_or_of_rdkit(make, smiles: str) -> None:
+    from rdkit import Chem
+
+    if make(smiles).sets == ():
+        return
+    assert make(smiles) == make(Chem.MolFromSmiles(smiles)) == make(smiles_graph(smiles))
+
+
+def test_functional_groups_do_not_overlap_and_larger_ones_win() -> None:
+    groups = functional_groups("CC(=O)Nc1ccc(O)cc1")
+    assert "amide" in groups.names
+    assert "amine" not in groups.names
+    assert "ketone" not in groups.names
+    assert len(list(chain(*groups))) == len(set(chain(*groups)))
+
+
+def test_rings_that_share_atoms_are_one_group() -> None:
+    assert len(rings("c1ccc2ccccc2c1CC1CC1")) == 2
+    with_names = rings("c1ccccc1CCc1ccccc1")
+    assert with_names.names == ("c1ccccc1 (1)", "c1ccccc1 (2)")
+
+
+def tree(parents: list[int], words: list[str] | None = None) -> Data:
+    ends = torch.tensor([(child + 1, parent) for child, parent in enumerate(parents)])
+    edge_index = ends.reshape(-1, 2).t().long()
+    data = Data(edge_index=torch.cat([edge_index, edge_index.flip(0)], 1))
+    data.num_nodes = len(parents) + 1
+    if words:
+        data.words = words
+    return data
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 100), max_size=20), st.integers(1, 6))
+def test_phrases_are_connected_parts_of_bounded_length(drawn: list[int], most: int) -> None:
+    sentence = tree([parent % (child + 1) for child, parent in enumerate(drawn)])
+    groups = phrases(sentence, max_words=most)
+    assert sorted(chain(*groups)) == list(range(len(drawn) + 1))
+    graph = nx.Graph(sentence.edge_index.t().tolist())
+    graph.add_nodes_from(range(len(drawn) + 1))
+    for nodes in groups:
+        assert len(nodes) <= most
+        assert nx.is_connected(graph.subgraph(nodes))
+
+
+def test_the_root_of_a_sentence_may_be_named() -> None:
+    sentence = tree([0, 1, 2, 3], ["a", "b", "c", "d", "e"])
+    assert phrases(sentence).names == ("a", "b", "c d e")
+    sentence.root = 4
+    assert phrases(sentence).names == ("a b c d", "e")
+
+
+def test_communities_follow_the_method_and_the_seed() -> None:
+    barbell = nx.barbell_graph(4, 0)
+    assert communities(barbell).sets == ((0, 1, 2, 3), (4, 5, 6, 7))
+    assert communities(barbell, method="bridges").sets == ((0, 1, 2, 3), (4, 5, 6, 7))
+    large = nx.random_geometric_graph(60, 0.2, seed=1)
+    assert communities(large, seed=4) == communities(large, seed=4)
+    with pytest.raises(ValueError, match="method must be one of"):
+        communities(barbell, method="cliques")
+
+
+def test_what_is_no_molecule_is_refused() -> None:
+    with pytest.raises((ValueError, TypeError), match="molecule"):
+        brics(Data(x=torch.ones(2, 1), edge_index=torch.zeros(2, 0, dtype=torch.long)))
+    with pytest.raises((ValueError, TypeError), match="RDKit"):
+        brics("not a molecule")
+    with pytest.raises(TypeError, match="networkx"):
+        communities("CCO")
+
+
+def test_groups_are_a_sequence_of_sets() -> None:
+    groups = Groups([{2, 0}, [3]])
+    assert len(groups) == 2
+    assert list(groups) == [(0, 2), (3,)]
+    assert groups[1] == (3,)
