@@ -48,7 +48,8 @@ def draw(
         A :class:`gstarx.Explanation` of the graph, or a score per node. An explanation brings its
         standard errors, its selection at ``sparsity``, and the prediction as the caption. Where its
         players are edges, they are tinted by their scores; groups are outlined, each in a color of
-        its own; features are bars. Of its selection only what is above noise is outlined, and ties at the cut are dashed.
+        its own; features are bars. Of its selection only what is above noise is outlined, and ties
+        at the cut are dashed.
     selected
         Nodes to outline: ids, or a boolean mask.
     std_errors, limit, title, caption, legend

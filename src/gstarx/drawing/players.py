@@ -103,6 +103,12 @@ def players_scene(
 
 def player_names(explanation: Any, names: Sequence[str]) -> list[str]:
     """What the players are called, given the names of the nodes."""
+    if explanation.player_kind == "groups":
+        # a node in no group is called what it is
+        return [
+            names[nodes[0]] if [name] == list(map(str, nodes)) else str(name)
+            for name, nodes in zip(explanation.player_names, explanation.groups, strict=True)
+        ]
     if explanation.player_edges is None:
         return [str(name) for name in explanation.player_names]
     between = "-" if explanation.symmetric else " to "
