@@ -74,6 +74,7 @@ class InputSelection:
     data: Path | None = field(default=None, metadata=_as(options.Data))
     model: str | None = field(default=None, metadata=_as(options.Model))
     weights: Path | None = field(default=None, metadata=_as(options.Weights))
+    trust: bool = field(default=False, metadata=_as(options.Trust))
     task: str | None = field(default=None, metadata=_as(options.Task))
     return_type: str = field(default="raw", metadata=_as(options.ReturnType))
     target: str | None = field(default=None, metadata=_as(options.Target))
@@ -123,7 +124,9 @@ class InputSelection:
             default = "nitro"
         elif self.sentence:
             default = "sst2"
-        return choose_network(self.model, self.weights, task=self.task, default=default)
+        return choose_network(
+            self.model, self.weights, task=self.task, default=default, trust=self.trust
+        )
 
     @property
     def mode(self) -> str:
@@ -262,7 +265,9 @@ class InputSelection:
         return [Subject(name, loaded[at], at) for name, at in zip(names, selected, strict=True)]
 
     def _warn(self, subjects: Sequence[Subject]) -> None:
-        warn_about_skipped(self.skipped, len(subjects))
+        # of a table, all rows that were read, of which a run may have explained a part
+        table = None if self.smiles or self.source is None else self.loaded
+        warn_about_skipped(self.skipped, len(subjects if table is None else table))
         if self.salts == "warn":
             warn_about_salts(
                 [(subject.name, subject.data) for subject in subjects],
@@ -470,7 +475,12 @@ def node_labels(data: Data) -> list[str]:
 
 
 def choose_network(
-    model: str | None, weights: Path | None, *, task: str | None = None, default: str | None
+    model: str | None,
+    weights: Path | None,
+    *,
+    task: str | None = None,
+    default: str | None,
+    trust: bool = False,
 ) -> LoadedNetwork:
     """The network that the options select, by default that of a dataset.
 
@@ -490,7 +500,7 @@ def choose_network(
             )
         model = default
     try:
-        return load_source(ModelSource(model, weights, task=task))
+        return load_source(ModelSource(model, weights, task=task, trust=trust))
     except ModelSourceError as error:
         raise (WrongUse if error.usage else CommandError)(str(error)) from error
 

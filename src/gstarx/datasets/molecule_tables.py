@@ -245,8 +245,8 @@ def _graphs(name: str, smiles: Sequence[str], *, features: str, progress: bool) 
 
     def build() -> list[Data]:
         bar = tqdm(smiles, desc="molecules", unit="molecule", disable=not progress)
-        made = [graph_or_reason(text, features)[0] for text in bar]
-        return [graph for graph in made if graph is not None]
+        graphs = [graph_or_reason(text, features)[0] for text in bar]
+        return [graph for graph in graphs if graph is not None]
 
     options = {"rows": list(smiles), "features": features, "with": versions}
     return cached_graphs(name, [], options, _VERSION, build)

@@ -332,7 +332,7 @@ class _Judge:
         self.budget = budget
 
     @property
-    def room(self) -> int | None:
+    def remaining(self) -> int | None:
         """Sets that can still be evaluated, each with its complement; None if unlimited."""
         return None if self.budget is None else (self.budget - self.game.evaluations) // 2
 
@@ -417,8 +417,8 @@ def _climb(
     score = float(judge.scores(current[None])[0])
     while True:
         near = _neighbors(current, size, exact_size)
-        if (room := judge.room) is not None:
-            near = near[: max(0, room)]
+        if (remaining := judge.remaining) is not None:
+            near = near[: max(0, remaining)]
         if not len(near):
             return current, score
         scores = judge.scores(near)

@@ -288,8 +288,8 @@ def as_scores(scores: ArrayLike, num_nodes: int | None = None) -> NDArray[np.flo
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1 or (num_nodes is not None and len(values) != num_nodes):
-        wanted = "(n,)" if num_nodes is None else f"({num_nodes},)"
-        raise ValueError(f"scores must have shape {wanted} (got {values.shape})")
+        expected = "(n,)" if num_nodes is None else f"({num_nodes},)"
+        raise ValueError(f"scores must have shape {expected} (got {values.shape})")
     return values
 
 
