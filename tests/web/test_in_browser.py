@@ -133,7 +133,13 @@ def test_a_molecule_is_explained(explorer: Explorer) -> None:
     page.get_by_role("button", name="Explain", exact=True).click()
     explorer.answered()
     titles = page.locator(".card h3").all_inner_texts()
-    assert titles == ["GStarX, recommended", "Banzhaf value", "GraphSVX", "Best found", "Your selection"]
+    assert titles == [
+        "GStarX, recommended",
+        "Banzhaf value",
+        "GraphSVX",
+        "Best found",
+        "Your selection",
+    ]
     assert page.locator(".head h2").inner_text() == SMILES
     assert page.locator(".head strong").inner_text() == "aromatic nitro group"
     shares = page.locator(".classes .value").all_inner_texts()
