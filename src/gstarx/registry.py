@@ -119,18 +119,22 @@ class ModelSource:
         The name of a network that ships, ``module:factory``, or ``None``.
     weights
         A file of weights: ``.safetensors`` of :func:`gstarx.models.save_model`, a published
-        ``.pth``, or the state dictionary of a custom model; or ``None``.
+        ``.pth``, a file of another package in :data:`MODEL_FILES`, or the state dictionary of a
+        custom model; or ``None``.
     dataset
         For a custom model: the dataset whose features it reads.
     task
         What the model does, one of :data:`TASKS`; by default what its file says, or else
         ``"classification"``.
+    trust
+        Whether to run what a file of another package asks for while it is read.
     """
 
     model: str | None = None
     weights: Path | None = None
     dataset: str | None = None
     task: str | None = None
+    trust: bool = False
 
 
 @dataclass(frozen=True)
@@ -202,7 +206,9 @@ class DatasetSource:
     def title(self) -> str:
         """What to call the dataset."""
         if self.file is not None:
-            return Path(self.file).stem
+            path = Path(self.file)
+            # a file may be named like a dataset of the package, and is another one
+            return path.name if path.stem in DATASETS else path.stem
         return self.name or (self.graphs or "").replace(":", ".")
 
 
@@ -212,6 +218,15 @@ TASKS = {
     "binary": "binary_classification",
     "multilabel": "binary_classification",
     "regression": "regression",
+}
+
+
+#: Files of models that other packages write, by suffix, and what loads them.
+MODEL_FILES = dict.fromkeys((".pt", ".ckpt"), "gstarx.integrations.chemprop:load")
+#: Features of molecules that other packages compute, and what computes them.
+FEATURIZERS = {
+    f"chemprop{suffix}": "gstarx.integrations.chemprop:graph"
+    for suffix in ("", "-v1", "-organic", "-rigr")
 }
 
 

@@ -235,10 +235,20 @@ Weights = Annotated[
     Path | None,
     typer.Option(
         "--weights",
-        help="A file of weights: .safetensors of [b]gstarx train[/b] or a published .pth; with "
-        "[b]--model module:factory[/b] a state dictionary for that model.",
+        help="A file of weights: .safetensors of [b]gstarx train[/b], a .pt or .ckpt of Chemprop, "
+        "or a published .pth; with [b]--model module:factory[/b] a state dictionary for that "
+        "model.",
         rich_help_panel=_NETWORK,
         show_default=False,
+    ),
+]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="Run what a .pt or .ckpt of Chemprop asks for while it is read, if it holds more than "
+        "weights and Chemprop's own layers. Only for files whose origin you trust.",
+        rich_help_panel=_NETWORK,
     ),
 ]
 ReturnType = Annotated[

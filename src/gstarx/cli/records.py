@@ -160,8 +160,8 @@ class Record:
             )
             console.print(f"* {selected} selected at sparsity {self.sparsity:g}: {shown}")
         if groups := self._groups():
-            shown = ", ".join(f"{group['name']} {group['score']:+.4f}" for group in groups)
-            console.print(f"Functional groups, as sums of their atoms' scores: {shown}")
+            console.print("Functional groups, as sums of their atoms' scores:")
+            console.print(_group_table(groups))
         worth, parts = self._worth("worth"), self._worth("component_worth")
         scores = self.explanation.node_scores
         total = 0.0 if scores is None else float(scores.sum())
@@ -200,7 +200,7 @@ class Record:
 
         def named(number: int) -> str:
             name = self.output_name(number)
-            return f"class {number}" + (f" ({name})" if name else "")
+            return f"class {number}" + (f" ({name})" if name and name != str(number) else "")
 
         predicted = int(np.argmax(self.outputs))
         text = Text(f"Predicted: {named(predicted)}, ")
@@ -295,6 +295,15 @@ def _node_table(nodes: list[dict[str, Any]]) -> Table:
             "" if score is None else _bar(score / scale),
             style="bold" if node["selected"] else "",
         )
+    return shown
+
+
+def _group_table(groups: list[dict[str, Any]]) -> Table:
+    shown = table("", "group", "score", "nodes", left=2)
+    shown.columns[3].justify = "left"
+    for group in groups:
+        nodes = " ".join(map(str, group["atoms"]))
+        shown.add_row("", Text(group["name"]), f"{group['score']:+.4f}", nodes)
     return shown
 
 

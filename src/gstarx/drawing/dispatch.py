@@ -111,11 +111,11 @@ def scored(result: Any, count: int, sparsity: float) -> Scored:
 
 def _node_errors(result: Any, count: int) -> NDArray[np.float64] | None:
     """Standard errors of all nodes: 0 for those that do not play, None if none is known."""
-    own = result.std_errors
-    if own is None or bool(own.isnan().all()):
+    std_errors = result.std_errors
+    if std_errors is None or bool(std_errors.isnan().all()):
         return None
     errors = np.zeros(count)
-    errors[result.players.numpy()] = own.numpy()
+    errors[result.players.numpy()] = std_errors.numpy()
     return errors
 
 

@@ -36,7 +36,7 @@ _PER_NODE = frozenset({"node_mask", "node_scores"})
 _PER_EXPLANATION = frozenset(
     {"worth", "component_worth", "baseline", "prediction", "target", "index", "explained"}
     | {"sets", "rewards", "player_edges", "player_names", "groups", "group_remainder"}
-    | {"unit_players"}
+    | {"unit_players", "fixed"}
 )
 
 
@@ -138,6 +138,9 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
     sharing
         Of methods that play the game: whether coalitions shared embeddings and how many, or why
         not, a :class:`gstarx.gnn.Sharing`.
+    fixed
+        Of methods that play the game: fields of the whole graph that the model takes, such as
+        descriptors of a molecule, which are the same in every coalition.
     worth, component_worth, baseline
         Of methods that play the game: the worth of the whole graph (what Shapley values sum to),
         the worths of its components (what HN and Myerson values sum to), and what was subtracted.
@@ -472,6 +475,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         if errors is not None and self.exact is False and self.scores.dim() == 1:
             finite = [error for error in errors if error is not None]
             facts.append(f"largest standard error {max(finite, default=math.nan):.2g}")
+        if self.get("fixed"):
+            facts.append(f"{' and '.join(self.fixed)} the same in every coalition")
         caption = escape(", ".join(str(part) for part in facts if part))
         what = self.player_kind.removesuffix("s").replace("_", " ")
         header = f"<tr><th>{what}</th><th>score</th></tr>"

@@ -241,7 +241,7 @@ class Training:
         sums = weights.new_zeros(len(batch)).index_add(0, owner, weights)
         size = (sums / torch.bincount(owner, minlength=len(batch))).mean()
         drawn = torch.randperm(len(batch), generator=self.draw)[: self.settings.flow_graphs]
-        flows = [self.flow(batch[place]) for place in drawn.tolist()]
+        flows = [self.flow(batch[i]) for i in drawn.tolist()]
         return elbo, kl, size, torch.stack(flows).mean()
 
     def flow(self, example: Example) -> Tensor:
