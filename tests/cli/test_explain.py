@@ -179,6 +179,16 @@ def test_the_published_configuration_asks_for_its_baseline() -> None:
     assert record["estimator"] == "subgraphs"
 
 
+def test_the_recommended_configuration_is_one_word_and_its_parts_are_options() -> None:
+    recommended = found("explain", "nitro", "0", "-e", "gstarx_recommended")
+    written_out = found("explain", "nitro", "0", "-e", "myerson", "--baseline", "singletons")
+    assert recommended["nodes"] == written_out["nodes"]
+    plain = found("explain", "nitro", "0", "-e", "myerson")
+    assert plain["nodes"] != written_out["nodes"]
+    both = found("explain", "nitro", "0", "-o", "two_sided=true", "--baseline", "singletons")
+    assert both["evaluations"] > recommended["evaluations"]
+
+
 def test_results_are_written_too() -> None:
     done = gstarx("explain", "nitro", "0", "2", "--output", "here/scores.json")
     assert "Predicted" in done.stdout
