@@ -16,33 +16,18 @@ from pathlib import Path
 import pytest
 
 from gstarx import runs
-from gstarx.datasets import load
 from tests.cli.commands import environment, found, gstarx, refused
+from tests.cli.own_table import PAGE, write_own_project, write_own_table
 
-Crippen = pytest.importorskip("rdkit.Chem.Crippen", reason="needs the molecules extra")
-
-PAGE = Path(__file__).parent.parent.parent / "docs" / "own_data.md"
-#: Rows that cannot be read, by their place in the table.
-BAD = {3: ("open ring", "C1CC"), 9: ("valence", "CN(C)(C)C"), 20: ("nothing", "")}
+pytest.importorskip("rdkit", reason="needs the molecules extra")
 
 
 @pytest.fixture(autouse=True)
 def _own_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """``molecules.csv`` in the working directory: 60 molecules with names, three of them bad."""
-    from rdkit import Chem
-
     monkeypatch.syspath_prepend(str(Path.cwd()))
     monkeypatch.delitem(sys.modules, "my_project", raising=False)
-    with open("molecules.csv", "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["name", "smiles", "toxic", "logP", "oxygen", "chlorine"])
-        for at, graph in enumerate(load("nitro")[:57]):
-            if at in BAD:
-                writer.writerow([*BAD[at], 1, 0.5, 0, 1])
-            value = Crippen.MolLogP(Chem.MolFromSmiles(graph.smiles))
-            chlorine = "" if at % 7 == 0 else int("Cl" in graph.atoms)
-            row = [f"molecule {at}", graph.smiles, int(graph.y), round(value, 4)]
-            writer.writerow([*row, int("O" in graph.atoms), chlorine])
+    write_own_table(Path("molecules.csv"))
 
 
 def commands(text: str) -> list[list[str]]:
@@ -50,7 +35,7 @@ def commands(text: str) -> list[list[str]]:
     return [shlex.split(line)[1:] for block in blocks for line in block.splitlines()]
 
 
-def test_from_a_table_to_a_report() -> None:
+def test_from_a_table_to_an_explanation() -> None:
     weights = ("--weights", "own.safetensors")
     limit = ("--file", "molecules.csv", "--limit", "5", "-e", "single_node")
     done = gstarx(
@@ -63,19 +48,12 @@ def test_from_a_table_to_a_report() -> None:
     assert first["target_name"] == "logP"
     with open("molecules.csv", newline="") as file:
         assert first["label"] == pytest.approx(float(next(csv.DictReader(file))["logP"]))
-    content = found("evaluate", *limit, *weights, "--workers", "1", "--store", "mine")
-    assert content["skipped"] == 1
-    assert content["runs"][0]["explained"] == 4
-    assert [run["explainer"] for run in content["references"]] == ["random", "best_found"]
-    found("report", "--store", "mine", "--output", "mine.html")
-    assert "molecule 3" in Path("mine.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
 def test_the_commands_on_the_page_run() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    (project,) = re.findall(r"^```python\n(# my_project.py\n.*?)^```", text, re.M | re.S)
-    Path("my_project.py").write_text(project)
+    write_own_project(Path("my_project.py"))
     for arguments in commands(text):
         done = gstarx(*arguments)
         assert done.stdout, arguments

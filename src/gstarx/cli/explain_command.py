@@ -20,6 +20,7 @@ from gstarx.cli.options import (
     Explainer,
     Nodes,
     Options,
+    Players,
     ResultsFile,
     Share,
     Sparsity,
@@ -86,6 +87,7 @@ def explain(
     baseline: Baseline = None,
     share: Share = None,
     nodes: Nodes = None,
+    players: Players = None,
     draw: Draw = None,
     output: ResultsFile = None,
     as_json: AsJson = False,
@@ -102,7 +104,8 @@ def explain(
 
     writable(output, *SUFFIXES)
     writable(draw, ".svg", ".png")
-    options = parse_options(option or (), [explainer], getattr(ctx.obj, "explainers", {}), share)
+    known = getattr(ctx.obj, "explainers", {})
+    options = parse_options(option or (), [explainer], known, share, players)
     inputs.check()  # before torch is loaded, which takes seconds
     if nodes is not None:
         from gstarx.cli.node_explanations import explain_selected_nodes
