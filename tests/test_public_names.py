@@ -141,6 +141,7 @@ PUBLIC = {
         "curves_ax",
         "draw",
         "draw_graph",
+        "draw_interactions",
         "draw_molecule",
         "draw_sentence",
         "geometry",
@@ -172,7 +173,7 @@ PUBLIC = {
         "names",
         "options_of",
     },
-    "gstarx.integrations": {"chemprop"},
+    "gstarx.integrations": {"chemprop", "shapiq"},
     "gstarx.evaluation": {
         "Evaluated",
         "Pipeline",
