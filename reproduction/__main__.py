@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reproduction import RESULTS, checked, claims, figures, headroom, training
+from reproduction import RESULTS, checked, claims, figures, headroom, remedies, training
 from reproduction.explaining import explain_all
 from reproduction.grids import Grid
 from reproduction.methods import STAGES
@@ -40,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         elif chosen.command == "measure":
             measure(chosen.only, results=chosen.results, pictures=chosen.pictures)
+        elif chosen.command == "remedies":
+            remedies.measure_all(chosen.only, results=chosen.results)
         elif chosen.command == "page":
             print(f"written: {write_page(chosen.results, chosen.to)}")
         else:
@@ -103,9 +105,11 @@ def _parser() -> argparse.ArgumentParser:
     measured = commands.add_parser("measure", help="compute the figures and test the claims")
     measured.add_argument("only", nargs="*", help="such as sentence, molecule or fits")
     measured.add_argument("--pictures", type=Path, default=_FIGURES)
+    judged = commands.add_parser("remedies", help="judge variants of HN and Myerson values")
+    judged.add_argument("only", nargs="*", help="dataset-network, nitro or motifs")
     page = commands.add_parser("page", help="write docs/results.md from the stored results")
     page.add_argument("--to", type=Path, default=_PAGE)
-    for command in (train, tables, explain, measured, page):
+    for command in (train, tables, explain, measured, judged, page):
         command.add_argument("--results", type=Path, default=RESULTS)
     return parser
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gstarx import report as report
     from gstarx import runs as runs
     from gstarx import values as values
-    from gstarx.explainers import Explanation, GStarX, explain, explain_many
+    from gstarx.explainers import Explanation, GStarX, explain, explain_many, explain_nodes
     from gstarx.games import TableGame
     from gstarx.gnn import Contrast, GNNGame, expected_output
     from gstarx.graphs import CommunicationGraph
@@ -42,6 +42,7 @@ __all__ = [
     "expected_output",
     "explain",
     "explain_many",
+    "explain_nodes",
     "hn_value",
     "myerson_value",
     "shapley_value",
@@ -76,6 +77,7 @@ _HOME = {
     "expected_output": "gstarx.gnn",
     "explain": "gstarx.explainers",
     "explain_many": "gstarx.explainers",
+    "explain_nodes": "gstarx.explainers",
     "hn_value": "gstarx.values",
     "myerson_value": "gstarx.values",
     "shapley_value": "gstarx.values",

@@ -265,7 +265,9 @@ class InputSelection:
         return [Subject(name, loaded[at], at) for name, at in zip(names, selected, strict=True)]
 
     def _warn(self, subjects: Sequence[Subject]) -> None:
-        warn_about_skipped(self.skipped, len(subjects))
+        # of a table, all rows that were read, of which a run may have explained a part
+        table = None if self.smiles or self.source is None else self.loaded
+        warn_about_skipped(self.skipped, len(subjects if table is None else table))
         if self.salts == "warn":
             warn_about_salts(
                 [(subject.name, subject.data) for subject in subjects],

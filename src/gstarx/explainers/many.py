@@ -79,6 +79,7 @@ def explain_many(
     baseline: BaselineLike = None,
     removal: RemovalLike = "remove",
     num_hops: int | None = None,
+    computation_graph: str = "exact",
     batch_nodes: int | None = None,
     fallback: float | None = None,
     check: bool = True,
@@ -108,7 +109,8 @@ def explain_many(
     players, directed, rest, feature_groups, reference, draws, communication
         As for :func:`explain`. Groups differ from graph to graph, so give a function of the graph
         that makes them, such as :func:`gstarx.players.brics`.
-    payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share, edge_mask
+    payoff, baseline, removal, num_hops, computation_graph, batch_nodes, fallback, check, share,
+    edge_mask
         As for :func:`explain`.
     seed
         Every graph gets its own random numbers from the seed and its position, the same as on the
@@ -143,6 +145,7 @@ def explain_many(
         baseline=baseline,
         removal=removal,
         num_hops=num_hops,
+        computation_graph=computation_graph,
         batch_nodes=batch_nodes,
         fallback=fallback,
         check=check,

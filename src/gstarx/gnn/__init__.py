@@ -12,6 +12,7 @@ from gstarx.gnn.fields import GraphTensors as GraphTensors
 from gstarx.gnn.fields import batched as batched
 from gstarx.gnn.fields import roles_of as roles_of
 from gstarx.gnn.game import GNNGame
+from gstarx.gnn.local_part import WholeGraph as WholeGraph
 from gstarx.gnn.model_state import restored
 from gstarx.gnn.model_state import untouched as untouched
 from gstarx.gnn.model_task import ModelTask
