@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.logp_summary [table.csv]`` trains a network on the logP that RDKit computes
 for the molecules of a table (by default those of the shipped ``nitro`` dataset), explains test
-molecules, and compares the scores of functional groups and of atoms with Crippen's contributions.
+molecules, and compares the scores of functional groups, elements and atoms with Crippen's
+contributions.
 """
 
 from __future__ import annotations
@@ -70,20 +71,24 @@ def main() -> None:
             for own, true in zip(found, truth, strict=True)
             if np.std(true) > 0
         ]
-        options = {"by": "functional_groups", "mode": "regression"}
-        rows = {row.name: row for row in summarize(graphs, found, **options)}
-        true_rows = summarize(graphs, truth, **options)
-        both = [(rows[row.name].mean, row.mean, row.name) for row in true_rows if row.graphs > 5]
-        ours, theirs = np.array([pair[0] for pair in both]), np.array([pair[1] for pair in both])
-        signs = np.mean(np.sign(ours) == np.sign(theirs))
-        of_groups = np.corrcoef(ours, theirs)[0, 1]
+        groups = []
+        for by in ("functional_groups", "node_types"):
+            options = {"by": by, "mode": "regression"}
+            rows = {row.name: row for row in summarize(graphs, found, **options)}
+            groups += [
+                (by, row.name, rows[row.name].mean, row.mean)
+                for row in summarize(graphs, truth, **options)
+                if row.graphs > 5
+            ]
+        ours, theirs = (np.array([group[column] for group in groups]) for column in (2, 3))
+        signs = np.sign(ours) == np.sign(theirs)
         print(
             f"{value}: correlation with the contributions of atoms, mean over molecules "
-            f"{np.mean(of_atoms):.3f}; of {len(both)} groups {of_groups:.3f}, "
-            f"{signs:.0%} of their signs agree"
+            f"{np.mean(of_atoms):.3f}; of {len(groups)} groups and elements "
+            f"{np.corrcoef(ours, theirs)[0, 1]:.3f}, {np.mean(signs):.0%} of their signs agree"
         )
-        for mine, crippen, name in both:
-            print(f"    {name:24} {mine:+.3f}   Crippen {crippen:+.3f}")
+        for by, name, mine, crippen in groups:
+            print(f"    {by:18} {name:24} {mine:+.3f}   Crippen {crippen:+.3f}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reproduction import RESULTS, checked, claims, figures, headroom, training
+from reproduction import RESULTS, checked, claims, figures, headroom, remedies, training
 from reproduction.explaining import explain_all
 from reproduction.grids import Grid
 from reproduction.methods import STAGES
@@ -52,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 workers=chosen.workers,
                 to=chosen.to,
             )
+        elif chosen.command == "remedies":
+            remedies.measure_all(chosen.only, results=chosen.results)
         elif chosen.command == "page":
             print(f"written: {write_page(chosen.results, chosen.to)}")
         else:
@@ -157,6 +159,8 @@ def _parser() -> argparse.ArgumentParser:
     measured = commands.add_parser("measure", help="compute the figures and test the claims")
     measured.add_argument("only", nargs="*", help="such as sentence, molecule or fits")
     measured.add_argument("--pictures", type=Path, default=_FIGURES)
+    judged = commands.add_parser("remedies", help="judge variants of HN and Myerson values")
+    judged.add_argument("only", nargs="*", help="dataset-network, nitro or motifs")
     page = commands.add_parser("page", help="write docs/results.md from the stored results")
     page.add_argument("--to", type=Path, default=_PAGE)
     truth = commands.add_parser("ground-truth", help="compare explanations with known truths")
@@ -166,7 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     truth.add_argument("--whole", action="store_true", help="whole test splits, not samples")
     truth.add_argument("--workers", type=int)
     truth.add_argument("--to", type=Path, default=_TRUTH_PAGE)
-    for command in (train, tables, explain, measured, page):
+    for command in (train, tables, explain, measured, judged, page):
         command.add_argument("--results", type=Path, default=RESULTS)
     return parser
 

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from gstarx._internal.atomic_write import write_atomically
-from gstarx.gnn import SINGLETONS, expected_output
+from gstarx.gnn import expected_output
 from reproduction import RESULTS, checked
 from reproduction.methods import METHODS, STAGES, Method
 from reproduction.results import RowStore
@@ -120,9 +120,9 @@ def training_seconds(results: Path) -> dict[str, dict[str, float]]:
     return seconds
 
 
-def _baseline(setup: Setup, method: Method) -> tuple[float, ...] | str | None:
-    """The baseline as numbers, because the mean over a large split takes a while; or the rule."""
-    if not isinstance(method.baseline, str) or method.baseline == SINGLETONS:
+def _baseline(setup: Setup, method: Method) -> tuple[float, ...] | None:
+    """The baseline as numbers, because the mean over a large split takes a while."""
+    if not isinstance(method.baseline, str):
         return method.baseline
     return _mean_output(setup, method.baseline)
 

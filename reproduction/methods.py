@@ -7,8 +7,6 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-#: The rule for a baseline of every graph, the mean over its single nodes.
-SINGLETONS = "singletons"
 #: Evaluations of estimated values; where all coalitions fit into them, values are exact.
 BUDGET = 2_000
 
@@ -29,8 +27,7 @@ class Method:
         ``"oracle"`` (optimizes the metric itself), ``"refined"`` (an oracle search from an
         explanation).
     baseline
-        The split whose mean output is the baseline of the payoff, ``"singletons"``, numbers, or
-        None.
+        The split whose mean output is the baseline of the payoff, numbers, or None.
     slow
         Whether it explains only the small subset of a setup's graphs.
     splits
@@ -139,40 +136,6 @@ REFINED = (
     Method("random, refined", "refined", {"of": "random"}, "refined"),
 )
 
-
-def _remedied(
-    name: str,
-    value: str,
-    *,
-    baseline: str | tuple[float, ...] = SINGLETONS,
-    role: str = "ours",
-    **options: Any,
-) -> Method:
-    """A value with another baseline, of both sides of the game, or both."""
-    chosen = {"value": value, "budget": BUDGET, **options}
-    return Method(name, "gstarx", chosen, role, baseline=baseline, splits=_BOTH)
-
-
-_BOTH_SIDES: dict[str, Any] = {"two_sided": True}
-_OF_LOGITS: dict[str, Any] = {"payoff": "raw"}
-#: The constant game taken off, the other side of the game added, each alone and both.
-REMEDIES = (
-    _remedied("HN, singletons", "hn"),
-    _remedied("HN, two-sided, singletons", "hn", **_BOTH_SIDES),
-    _remedied("Myerson, singletons", "myerson"),
-    _remedied("Myerson, two-sided, singletons", "myerson", **_BOTH_SIDES),
-    _remedied("HN, two-sided", "hn", baseline="train", **_BOTH_SIDES),
-    _remedied("Myerson, two-sided", "myerson", baseline="train", **_BOTH_SIDES),
-    _remedied("HN of logits, two-sided, singletons", "hn", **_OF_LOGITS, **_BOTH_SIDES),
-    _remedied("Myerson of logits, two-sided, singletons", "myerson", **_OF_LOGITS, **_BOTH_SIDES),
-    _remedied("HN of logits, singletons", "hn", **_OF_LOGITS),
-    _remedied("Myerson of logits, singletons", "myerson", **_OF_LOGITS),
-    # a mean probability is no baseline of a logit
-    _remedied("HN of logits, two-sided", "hn", baseline=(0.0,), **_OF_LOGITS, **_BOTH_SIDES),
-    _remedied(
-        "Myerson of logits, two-sided", "myerson", baseline=(0.0,), **_OF_LOGITS, **_BOTH_SIDES
-    ),
-)
 #: One setting changed at a time, from the published procedure and from the values.
 ABLATION = (
     *(_subsets(f"HN, subsets of {size}", max_sample_size=size) for size in (4, 8, 10, 12)),
@@ -241,7 +204,6 @@ EQUAL = tuple(
 
 STAGES = {
     "headline": HEADLINE,
-    "remedies": REMEDIES,
     "compared": COMPARED,
     "ablation": ABLATION,
     "refined": REFINED,

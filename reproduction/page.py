@@ -10,6 +10,7 @@ import numpy as np
 
 from gstarx._internal.atomic_write import write_atomically
 from gstarx.drawing import plot_curves, plot_intervals
+from reproduction import remedies_tables
 from reproduction.ablation import changes, equal_evaluations
 from reproduction.faithfulness import (
     COMPARED,
@@ -25,6 +26,7 @@ from reproduction.faithfulness import (
 )
 from reproduction.grids import Grid, mean_of, shown
 from reproduction.paper import PRINTED_NAMES, TABLE_1, TABLE_2, paper, printed_mean
+from reproduction.remedies import VARIANTS
 from reproduction.results import SetupResults
 from reproduction.setups import SETUPS
 from reproduction.tables import accuracy_table, seconds
@@ -76,6 +78,7 @@ def write_page(folder: Path, to: Path) -> Path:
         equal_evaluations(results, ["mutag-gcn", "bbbp-gcn", "ba_2motifs-gcn"]),
         seconds(results["bbbp-gcn"], folder),
         changes(results, names),
+        *remedies_tables.tables(folder, results),
     ]
     words = {grid.name: grid.markdown().strip() for grid in grids}
     for grid in grids:
@@ -88,6 +91,10 @@ def write_page(folder: Path, to: Path) -> Path:
     words["intervals"] = _intervals(results, to.parent / "figures")
     words["accuracies"] = accuracy_table(folder).strip()
     words |= {"count_ours": str(len(OURS)), "ours": "; ".join(OURS)}
+    words |= {
+        "count_variants": str(len(VARIANTS)),
+        "remedies_words": remedies_tables.against(folder),
+    }
     words |= {"significance": significance(gains), "below": below_share(results, names)}
     template = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
     write_atomically(to, Template(template).substitute(words).encode())

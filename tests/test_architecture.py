@@ -26,6 +26,7 @@ LAYERS = (
     ("datasets",),
     ("drawing",),
     ("explainers",),
+    ("integrations",),
     ("evaluation", "testing"),
     ("report",),
     ("runs",),

@@ -20,7 +20,7 @@ def test_options_have_the_defaults_of_the_constructor(spec: registry.ExplainerSp
         if option.default is not None:
             assert option.default == default, option.name
         if option.type == "choice":
-            assert option.default in option.choices
+            assert option.default is None or option.default in option.choices
         if option.minimum is not None and option.maximum is not None:
             assert option.minimum < option.maximum
 

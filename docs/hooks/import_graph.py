@@ -18,7 +18,7 @@ ROWS = (
     ("metrics", "datasets"),
     ("models", "drawing"),
     ("explainers",),
-    ("evaluation", "testing"),
+    ("evaluation", "testing", "integrations"),
     ("report", "runs"),
     ("web",),
     ("cli",),

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from gstarx import games as games
     from gstarx import gnn as gnn
     from gstarx import graphs as graphs
+    from gstarx import integrations as integrations
     from gstarx import metrics as metrics
     from gstarx import models as models
     from gstarx import players as players
     from gstarx import report as report
     from gstarx import runs as runs
     from gstarx import values as values
-    from gstarx.explainers import Explanation, GStarX, explain, explain_many
+    from gstarx.explainers import Explanation, GStarX, explain, explain_many, explain_nodes
     from gstarx.games import TableGame
     from gstarx.gnn import Contrast, GNNGame, expected_output
     from gstarx.graphs import CommunicationGraph
@@ -41,6 +42,7 @@ __all__ = [
     "expected_output",
     "explain",
     "explain_many",
+    "explain_nodes",
     "hn_value",
     "myerson_value",
     "shapley_value",
@@ -54,6 +56,7 @@ _PACKAGES = frozenset(
         "explainers",
         "games",
         "graphs",
+        "integrations",
         "metrics",
         "models",
         "players",
@@ -74,6 +77,7 @@ _HOME = {
     "expected_output": "gstarx.gnn",
     "explain": "gstarx.explainers",
     "explain_many": "gstarx.explainers",
+    "explain_nodes": "gstarx.explainers",
     "hn_value": "gstarx.values",
     "myerson_value": "gstarx.values",
     "shapley_value": "gstarx.values",

@@ -119,18 +119,22 @@ class ModelSource:
         The name of a network that ships, ``module:factory``, or ``None``.
     weights
         A file of weights: ``.safetensors`` of :func:`gstarx.models.save_model`, a published
-        ``.pth``, or the state dictionary of a custom model; or ``None``.
+        ``.pth``, a file of another package in :data:`MODEL_FILES`, or the state dictionary of a
+        custom model; or ``None``.
     dataset
         For a custom model: the dataset whose features it reads.
     task
         What the model does, one of :data:`TASKS`; by default what its file says, or else
         ``"classification"``.
+    trust
+        Whether to run what a file of another package asks for while it is read.
     """
 
     model: str | None = None
     weights: Path | None = None
     dataset: str | None = None
     task: str | None = None
+    trust: bool = False
 
 
 @dataclass(frozen=True)
@@ -202,7 +206,9 @@ class DatasetSource:
     def title(self) -> str:
         """What to call the dataset."""
         if self.file is not None:
-            return Path(self.file).stem
+            path = Path(self.file)
+            # a file may be named like a dataset of the package, and is another one
+            return path.name if path.stem in DATASETS else path.stem
         return self.name or (self.graphs or "").replace(":", ".")
 
 
@@ -212,6 +218,15 @@ TASKS = {
     "binary": "binary_classification",
     "multilabel": "binary_classification",
     "regression": "regression",
+}
+
+
+#: Files of models that other packages write, by suffix, and what loads them.
+MODEL_FILES = dict.fromkeys((".pt", ".ckpt"), "gstarx.integrations.chemprop:load")
+#: Features of molecules that other packages compute, and what computes them.
+FEATURIZERS = {
+    f"chemprop{suffix}": "gstarx.integrations.chemprop:graph"
+    for suffix in ("", "-v1", "-organic", "-rigr")
 }
 
 
@@ -236,7 +251,7 @@ def explainer_names(*, oracles: bool = False) -> tuple[str, ...]:
     """All explainers, those of other packages last; with ``oracles`` also the oracles.
 
     >>> explainer_names()[:3]
-    ('gstarx', 'gstarx_published', 'myerson')
+    ('gstarx_recommended', 'gstarx', 'gstarx_published')
     """
     built_in = tuple(name for name, spec in EXPLAINERS.items() if not spec.oracle)
     added = sorted({point.name for point in entry_points(group=GROUP)} - set(EXPLAINERS))
@@ -270,6 +285,12 @@ _REMOVAL = _choice(
     "removal", "What it means that a node is not there.", "remove", "split", "zero_filling"
 )
 _GAME = (_PAYOFF, _REMOVAL)
+_SIDES = (
+    Option("two_sided", "Also count what is lost without a part of the graph.", "boolean", False),
+    Option(
+        "baseline", "What parts of the graph are compared with.", "choice", None, ("singletons",)
+    ),
+)
 
 
 def _estimator(*others: str) -> Option:
@@ -285,12 +306,19 @@ _RATE = _number("lr", "Size of a step of training.", None, 1e-6, 1.0)
 
 _EXPLAINERS = (
     ExplainerSpec(
+        "gstarx_recommended",
+        "gstarx.explainers.gstarx:GStarX.recommended",
+        "GStarX, recommended",
+        "What each node contributes within connected parts, compared with single nodes.",
+        (_estimator("sampled"), _BUDGET, *_GAME),
+        default=True,
+    ),
+    ExplainerSpec(
         "gstarx",
         "gstarx.explainers.gstarx:GStarX",
         "GStarX",
         "What each node contributes within connected parts of the graph (HN value).",
-        (_estimator("growth", "subgraphs"), _BUDGET, *_GAME),
-        default=True,
+        (_estimator("growth", "subgraphs"), _BUDGET, *_SIDES, *_GAME),
     ),
     ExplainerSpec(
         "gstarx_published",
@@ -303,7 +331,7 @@ _EXPLAINERS = (
         "gstarx.explainers.gstarx:GStarX",
         "Myerson value",
         "Shares among connected parts only: parts that do not touch add up.",
-        (_estimator("sampled", "subgraphs"), _BUDGET, *_GAME),
+        (_estimator("sampled", "subgraphs"), _BUDGET, *_SIDES, *_GAME),
     ),
     ExplainerSpec(
         "shapley",

@@ -55,21 +55,21 @@ def check_explainer(
     >>> from gstarx.explainers import LeaveOneOut
     >>> check_explainer(LeaveOneOut())
     """
-    made = explainer() if not isinstance(explainer, NodeExplainer) else explainer
-    _require(isinstance(made, NodeExplainer), "type", "is not a gstarx.explainers.NodeExplainer")
+    checked = explainer() if not isinstance(explainer, NodeExplainer) else explainer
+    _require(isinstance(checked, NodeExplainer), "type", "is not a gstarx.explainers.NodeExplainer")
     network = _network() if model is None else model
     cases = _graphs() if graphs is None else graphs
-    if made.requires_training:
+    if checked.requires_training:
         with _unchanged(network, cases[0], "fit"):
-            made.fit(network, cases, seed=0)
+            checked.fit(network, cases, seed=0)
     for data in cases:
         with _unchanged(network, data, "explain"):
-            explanation = made.explain(network, data, seed=0)
+            explanation = checked.explain(network, data, seed=0)
         _check_result(explanation, data)
-        _check_repeats(made, network, data, explanation)
-        _check_target(made, network, data)
-    _check_own_seed(made, network, cases[0])
-    _check_inside_pyg(made, network, cases[0])
+        _check_repeats(checked, network, data, explanation)
+        _check_target(checked, network, data)
+    _check_own_seed(checked, network, cases[0])
+    _check_inside_pyg(checked, network, cases[0])
 
 
 def _require(holds: bool, check: str, what: str) -> None:

@@ -16,33 +16,18 @@ from pathlib import Path
 import pytest
 
 from gstarx import runs
-from gstarx.datasets import load
 from tests.cli.commands import environment, found, gstarx, refused
+from tests.cli.own_table import PAGE, write_own_project, write_own_table
 
-Crippen = pytest.importorskip("rdkit.Chem.Crippen", reason="needs the molecules extra")
-
-PAGE = Path(__file__).parent.parent.parent / "docs" / "own_data.md"
-#: Rows that cannot be read, by their place in the table.
-BAD = {3: ("open ring", "C1CC"), 9: ("valence", "CN(C)(C)C"), 20: ("nothing", "")}
+pytest.importorskip("rdkit", reason="needs the molecules extra")
 
 
 @pytest.fixture(autouse=True)
 def _own_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """``molecules.csv`` in the working directory: 60 molecules with names, three of them bad."""
-    from rdkit import Chem
-
     monkeypatch.syspath_prepend(str(Path.cwd()))
     monkeypatch.delitem(sys.modules, "my_project", raising=False)
-    with open("molecules.csv", "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["name", "smiles", "toxic", "logP", "oxygen", "chlorine"])
-        for at, graph in enumerate(load("nitro")[:57]):
-            if at in BAD:
-                writer.writerow([*BAD[at], 1, 0.5, 0, 1])
-            value = Crippen.MolLogP(Chem.MolFromSmiles(graph.smiles))
-            chlorine = "" if at % 7 == 0 else int("Cl" in graph.atoms)
-            row = [f"molecule {at}", graph.smiles, int(graph.y), round(value, 4)]
-            writer.writerow([*row, int("O" in graph.atoms), chlorine])
+    write_own_table(Path("molecules.csv"))
 
 
 def commands(text: str) -> list[list[str]]:
@@ -50,7 +35,7 @@ def commands(text: str) -> list[list[str]]:
     return [shlex.split(line)[1:] for block in blocks for line in block.splitlines()]
 
 
-def test_from_a_table_to_a_report() -> None:
+def test_from_a_table_to_an_explanation() -> None:
     weights = ("--weights", "own.safetensors")
     limit = ("--file", "molecules.csv", "--limit", "5", "-e", "single_node")
     done = gstarx(
@@ -63,19 +48,12 @@ def test_from_a_table_to_a_report() -> None:
     assert first["target_name"] == "logP"
     with open("molecules.csv", newline="") as file:
         assert first["label"] == pytest.approx(float(next(csv.DictReader(file))["logP"]))
-    content = found("evaluate", *limit, *weights, "--workers", "1", "--store", "mine")
-    assert content["skipped"] == 1
-    assert content["runs"][0]["explained"] == 4
-    assert [run["explainer"] for run in content["references"]] == ["random", "best_found"]
-    found("report", "--store", "mine", "--output", "mine.html")
-    assert "molecule 3" in Path("mine.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
 def test_the_commands_on_the_page_run() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    (project,) = re.findall(r"^```python\n(# my_project.py\n.*?)^```", text, re.M | re.S)
-    Path("my_project.py").write_text(project)
+    write_own_project(Path("my_project.py"))
     for arguments in commands(text):
         done = gstarx(*arguments)
         assert done.stdout, arguments
@@ -206,3 +184,90 @@ def test_an_evaluation_that_is_killed_goes_on() -> None:
     alone = found(*arguments[:-1], "alone")
     best, other = run["best"], alone["runs"][0]["best"]
     assert best == pytest.approx(other)
+
+
+def test_a_table_that_is_named_like_a_dataset_of_the_package() -> None:
+    Path("molecules.csv").rename("nitro.csv")
+    train = ("train", "nitro.csv", "--label", "toxic", "--epochs", "1", "--output", "n.safetensors")
+    assert found(*train)["dataset"] == "nitro.csv"
+    limit = ("--file", "nitro.csv", "--limit", "3", "-e", "single_node")
+    content = found("evaluate", *limit, "--weights", "n.safetensors", "--workers", "1")
+    assert content["runs"][0]["explained"] == 3
+    # without labels too: the shipped network of that name knows no column 'toxic'
+    found("evaluate", *limit, "--no-references", "--workers", "1", "--store", "unlabeled")
+
+
+def test_the_weights_remember_the_column_of_their_labels() -> None:
+    gstarx(
+        "train", "molecules.csv", "--label", "toxic", "--epochs", "1", "--output", "t.safetensors"
+    )
+    arguments = ("explain", "--file", "molecules.csv", "--limit", "3", "-e", "single_node")
+    with open("molecules.csv", newline="") as file:
+        true = [int(row["toxic"]) for row in list(csv.DictReader(file))[:3]]
+    assert [one["label"] for one in found(*arguments, "--weights", "t.safetensors")] == true
+    text = gstarx(*arguments, "--weights", "t.safetensors").stdout
+    assert "(0)" not in text, "a class that is called 0 is not named twice"
+    # a table without that column has no labels
+    Path("bare.csv").write_text("smiles\nCCO\n")
+    record = found("explain", "--file", "bare.csv", "--weights", "t.safetensors", "-e", "random")
+    assert record["label"] is None
+
+
+def test_rdkit_prints_nothing_by_itself(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("proton.csv").write_text("smiles,name\n[H+].CCO,proton\nCCO,ethanol\n")
+    found("explain", "--file", "proton.csv", "-e", "single_node", code=0)
+    assert "not removing hydrogen" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".parquet"])
+def test_results_for_other_programs(suffix: str) -> None:
+    path = Path(f"scores{suffix}")
+    arguments = ("explain", "--file", "molecules.csv", "--limit", "4", "-e", "leave_one_out")
+    records = found(*arguments, "--output", path)
+    if suffix == ".json":
+        assert json.loads(path.read_text()) == records
+        return
+    if suffix == ".csv":
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    else:
+        rows = pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()
+    assert [row["error"] for row in rows if row["graph"] == "open ring"] == [
+        "skipped: unclosed ring"
+    ]
+    for record in records[1:]:
+        own = [row for row in rows if row["graph"] == record["graph"]]
+        assert {row["smiles"] for row in own} == {record["smiles"]}
+        assert [float(row["score"]) for row in own] == [node["score"] for node in record["nodes"]]
+        assert [str(row["selected"]) for row in own] == [
+            str(node["selected"]) for node in record["nodes"]
+        ]
+        probability = record["prediction"]["probabilities"][record["target"]]
+        assert {float(row["prediction"]) for row in own} == {probability}
+
+
+def test_an_sdf_has_scores_as_properties_of_atoms() -> None:
+    from rdkit import Chem
+
+    arguments = ("explain", "--file", "molecules.csv", "--limit", "4", "-e", "leave_one_out")
+    records = [r for r in found(*arguments, "--output", "scores.sdf") if "error" not in r]
+    molecules = list(Chem.SDMolSupplier("scores.sdf"))
+    assert [molecule.GetProp("_Name") for molecule in molecules] == [r["graph"] for r in records]
+    for molecule, record in zip(molecules, records, strict=True):
+        scores = [atom.GetDoubleProp("score") for atom in molecule.GetAtoms()]
+        assert scores == pytest.approx([node["score"] for node in record["nodes"]], abs=1e-5)
+        selected = [node["index"] for node in record["nodes"] if node["selected"]]
+        assert list(map(int, molecule.GetProp("highlight_atoms").split())) == selected
+        colors = molecule.GetProp("highlight_colors").split()
+        assert len(colors) == molecule.GetNumAtoms()
+        assert all(re.fullmatch("#[0-9a-f]{6}", color) for color in colors)
+    # what was written is read again, with its names
+    again = found("explain", "--file", "scores.sdf", "-e", "single_node")
+    assert [record["graph"] for record in again] == [record["graph"] for record in records]
+
+
+@pytest.mark.parametrize("command", ["explain", "evaluate", "report", "summarize", "train"])
+def test_a_directory_and_a_missing_file_are_no_tables(command: str) -> None:
+    Path("folder.csv").mkdir()
+    assert "folder.csv is a directory" in refused(command, "--file", "folder.csv")
+    assert "no table of molecules at missing.csv" in refused(command, "--file", "missing.csv")

@@ -106,6 +106,7 @@ def test_rows_do_not_depend_on_the_order_or_on_others(spec: Make, tmp_path: Path
         {"seed": 1},
         {"removal": "zero_filling"},
         {"baseline": "train"},
+        {"baseline": "singletons"},
         {"baseline": (0.5, 0.5)},
         {"sparsities": (0.5,)},
         {"explainer": {"name": "single_node"}},

@@ -43,9 +43,9 @@ def call_factory(reference: str, option: str) -> Any:
     gstarx._internal.factories.FactoryError: --model json:dumps: the factory must need no...
     """
     module_name, _, attribute = reference.partition(":")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    working_directory = str(Path.cwd())
+    if working_directory not in sys.path:
+        sys.path.insert(0, working_directory)
     try:
         factory: Any = importlib.import_module(module_name)
     except Exception as error:

@@ -52,7 +52,7 @@ EXAMPLES = examples(
 def compare(
     ctx: typer.Context,
     inputs: InputSelection,
-    explainer: Explainers = ["gstarx", "subgraphx", "random"],  # noqa: B006
+    explainer: Explainers = ["gstarx_recommended", "gstarx", "subgraphx", "random"],  # noqa: B006
     option: Options = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,

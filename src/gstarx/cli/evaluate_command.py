@@ -132,6 +132,7 @@ def _specifications(
                     "weights": None if weights is None else str(weights),
                     "factory": inputs.model if from_factory else None,
                     "task": inputs.task,
+                    "options": {"trust": True} if inputs.trust else {},
                     "return_type": inputs.return_type,
                 },
                 explainer={"name": name, "options": explainer_options},

@@ -74,6 +74,7 @@ class InputSelection:
     data: Path | None = field(default=None, metadata=_as(options.Data))
     model: str | None = field(default=None, metadata=_as(options.Model))
     weights: Path | None = field(default=None, metadata=_as(options.Weights))
+    trust: bool = field(default=False, metadata=_as(options.Trust))
     task: str | None = field(default=None, metadata=_as(options.Task))
     return_type: str = field(default="raw", metadata=_as(options.ReturnType))
     target: str | None = field(default=None, metadata=_as(options.Target))
@@ -123,7 +124,9 @@ class InputSelection:
             default = "nitro"
         elif self.sentence:
             default = "sst2"
-        return choose_network(self.model, self.weights, task=self.task, default=default)
+        return choose_network(
+            self.model, self.weights, task=self.task, default=default, trust=self.trust
+        )
 
     @property
     def mode(self) -> str:
@@ -157,13 +160,10 @@ class InputSelection:
 
     @property
     def _target_columns(self) -> str | None:
-        """The columns of a table that are called like the targets of the network."""
-        from gstarx.datasets import open_table
+        """The columns of the table that the network was trained on, if this table has them."""
+        from gstarx.datasets import present_columns
 
-        names, path = self.network.target_names, self.file[0] if self.file else None
-        if path is None or not names or path.suffix.lower() not in TABLES or not path.is_file():
-            return None
-        return ",".join(names) if set(names) <= set(open_table(path).header) else None
+        return present_columns(self.file[0], self.network.label_columns) if self.file else None
 
     @property
     def _features(self) -> str:
@@ -265,15 +265,14 @@ class InputSelection:
         return [Subject(name, loaded[at], at) for name, at in zip(names, selected, strict=True)]
 
     def _warn(self, subjects: Sequence[Subject]) -> None:
-        warn_about_skipped(self.skipped, len(subjects))
-        mixtures = [s.name for s in subjects if "." in str(s.data.get("smiles") or "")]
-        if mixtures and self.salts == "warn":
-            have = "molecule has" if len(mixtures) == 1 else "molecules have"
-            note(
-                f"warning: {len(mixtures)} {have} several parts (salts or mixtures), such as "
-                f"{quoted(mixtures[0])}: every part gets scores, including counter-ions, and they "
-                "sum to the worth of the parts rather than of the whole; --salts largest keeps "
-                "only the largest part"
+        # of a table, all rows that were read, of which a run may have explained a part
+        table = None if self.smiles or self.source is None else self.loaded
+        warn_about_skipped(self.skipped, len(subjects if table is None else table))
+        if self.salts == "warn":
+            warn_about_salts(
+                [(subject.name, subject.data) for subject in subjects],
+                "every part gets scores, including counter-ions, and they sum to the worth of the "
+                "parts rather than of the whole; ",
             )
 
     def finish(self) -> None:
@@ -404,6 +403,17 @@ def warn_about_skipped(skipped: Sequence[UnreadableRow], kept: int) -> None:
             note(f"  ... and {len(skipped) - _SHOWN} more")
 
 
+def warn_about_salts(molecules: Iterable[tuple[str, Data]], consequence: str = "") -> None:
+    """Say on stderr how many molecules, given with their names, have several parts."""
+    names = [name for name, data in molecules if "." in str(data.get("smiles") or "")]
+    if names:
+        have = "molecule has" if len(names) == 1 else "molecules have"
+        note(
+            f"warning: {len(names)} {have} several parts (salts or mixtures), such as "
+            f"{quoted(names[0])}: {consequence}--salts largest keeps only the largest part"
+        )
+
+
 def load_dataset(source: DatasetSource) -> GraphDataset:
     """A dataset, with progress bars where stderr is a terminal."""
     from gstarx import datasets
@@ -465,7 +475,12 @@ def node_labels(data: Data) -> list[str]:
 
 
 def choose_network(
-    model: str | None, weights: Path | None, *, task: str | None = None, default: str | None
+    model: str | None,
+    weights: Path | None,
+    *,
+    task: str | None = None,
+    default: str | None,
+    trust: bool = False,
 ) -> LoadedNetwork:
     """The network that the options select, by default that of a dataset.
 
@@ -485,7 +500,7 @@ def choose_network(
             )
         model = default
     try:
-        return load_source(ModelSource(model, weights, task=task))
+        return load_source(ModelSource(model, weights, task=task, trust=trust))
     except ModelSourceError as error:
         raise (WrongUse if error.usage else CommandError)(str(error)) from error
 

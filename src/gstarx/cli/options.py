@@ -235,10 +235,20 @@ Weights = Annotated[
     Path | None,
     typer.Option(
         "--weights",
-        help="A file of weights: .safetensors of [b]gstarx train[/b] or a published .pth; with "
-        "[b]--model module:factory[/b] a state dictionary for that model.",
+        help="A file of weights: .safetensors of [b]gstarx train[/b], a .pt or .ckpt of Chemprop, "
+        "or a published .pth; with [b]--model module:factory[/b] a state dictionary for that "
+        "model.",
         rich_help_panel=_NETWORK,
         show_default=False,
+    ),
+]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="Run what a .pt or .ckpt of Chemprop asks for while it is read, if it holds more than "
+        "weights and Chemprop's own layers. Only for files whose origin you trust.",
+        rich_help_panel=_NETWORK,
     ),
 ]
 ReturnType = Annotated[
@@ -308,6 +318,18 @@ Baseline = Annotated[
         "--baseline",
         help="Compare predictions with the mean over this part of the dataset, or over single "
         "nodes of the graph.",
+        rich_help_panel=_WORK,
+        show_default=False,
+    ),
+]
+Players = Annotated[
+    str | None,
+    typer.Option(
+        "--players",
+        metavar="PLAYERS",
+        help="What is scored instead of nodes: [b]edges[/b], [b]features[/b], or groups of nodes: "
+        "[b]brics[/b], [b]functional-groups[/b], [b]rings[/b], [b]phrases[/b], "
+        "[b]communities[/b].",
         rich_help_panel=_WORK,
         show_default=False,
     ),

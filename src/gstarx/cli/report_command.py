@@ -61,7 +61,7 @@ def report(
             show_default=False,
         ),
     ] = None,
-    explainer: Explainers = ["gstarx", "subgraphx", "graphsvx"],  # noqa: B006
+    explainer: Explainers = ["gstarx_recommended", "gstarx", "subgraphx", "graphsvx"],  # noqa: B006
     option: Options = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
@@ -168,6 +168,7 @@ def _dataset_facts(inputs: InputSelection, subjects: list[Subject]) -> dict[str,
         return facts
     loaded = inputs.loaded
     about = {"name": loaded.name, "about": loaded.description, "source": loaded.source}
+    about = {name: text for name, text in about.items() if text}
     if inputs.split is not None:
         facts["split"] = inputs.split
     if loaded.unreadable and inputs.dataset is None:

@@ -19,16 +19,20 @@ _PLAIN = (
     *("run", "dataset", "split", "graph", "name", "smiles", "explainer", "num_nodes", "target"),
     "exact",
 )
+_POINT = ("graph", "error", "sparsities", "clipped")
 _TIMES = ("evaluations", "cpu_seconds")
 
 
 def averages(
     store: Path, run: str, graphs: Collection[int] | None = None
 ) -> tuple[int, list[dict[str, float]]]:
-    """How many graphs of a run are explained, and the mean metrics at every sparsity."""
+    """How many graphs of a run are explained, and the mean metrics at every sparsity.
+
+    For a regression also the share that was ``clipped``, and how many graphs are ``undefined``.
+    """
     from gstarx import runs
 
-    stored = runs.read(store, run=run, columns=["graph", "error", "sparsities", *METRICS])
+    stored = runs.read(store, run=run, columns=[*_POINT, *METRICS])
     rows = [
         row
         for row in stored.to_pylist()
@@ -42,6 +46,9 @@ def averages(
         defined = [row for row in rows if not np.isnan(row["harmonic_fidelity"][at])]
         if defined:
             means = {name: float(np.mean([row[name][at] for row in defined])) for name in METRICS}
+            if rows[0]["clipped"] is not None:
+                means["clipped"] = float(np.mean([row["clipped"][at] for row in defined]))
+                means["undefined"] = len(rows) - len(defined)
             points.append({"requested_sparsity": sparsity, **means})
     return len(rows), points
 
@@ -49,14 +56,23 @@ def averages(
 def show_points(title: str, points: list[dict[str, float]]) -> None:
     """A table of means, a line for every sparsity, the best one bold."""
     best = max(point["harmonic_fidelity"] for point in points)
-    shown = table("requested", "fidelity ↑", "inverse ↓", "H-fidelity ↑", "sparsity", title=title)
+    names = ("requested", "fidelity ↑", "inverse ↓", "H-fidelity ↑", "sparsity")
+    regression = "clipped" in points[0]
+    shown = table(*names, *(["clipped"] if regression else []), title=title)
     for point in points:
         shown.add_row(
             f"{point['requested_sparsity']:.2f}",
             *(f"{point[name]:.4f}" for name in SHOWN),
+            *([f"{point['clipped']:.0%}"] if regression else []),
             style="bold" if point["harmonic_fidelity"] == best else "",
         )
     out().print(shown)
+    if points[0].get("undefined"):
+        out().print(
+            f"{points[0]['undefined']:g} graphs without metrics: their output is the mean of the "
+            "reference",
+            style="dim",
+        )
     out().print()
 
 
@@ -69,7 +85,16 @@ def as_text(rows: list[Mapping[str, Any]], suffix: str) -> str:
     if suffix == ".json":
         return as_json(rows) + "\n"
     text = io.StringIO()
-    names = [*_PLAIN, *_TIMES, "scores", "requested_sparsity", *METRICS, "selected", "error"]
+    names = [
+        *_PLAIN,
+        *_TIMES,
+        "scores",
+        "requested_sparsity",
+        *METRICS,
+        "clipped",
+        "selected",
+        "error",
+    ]
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     for row in rows:
@@ -80,6 +105,7 @@ def as_text(rows: list[Mapping[str, Any]], suffix: str) -> str:
         plain["scores"] = " ".join(map(str, row["scores"] or ()))
         for at, sparsity in enumerate(row["sparsities"]):
             metrics = {name: row[name][at] for name in METRICS}
+            metrics["clipped"] = None if row["clipped"] is None else row["clipped"][at]
             nodes = " ".join(map(str, row["selected"][at]))
             writer.writerow({**plain, "requested_sparsity": sparsity, **metrics, "selected": nodes})
     return text.getvalue()

@@ -26,10 +26,11 @@ from gstarx.cli.options import (
     Sample,
     SmilesColumn,
     Task,
+    Trust,
     complete_network,
     examples,
 )
-from gstarx.registry import DATASETS, NETWORKS, DatasetSource, ModelSource
+from gstarx.registry import DATASETS, MODEL_FILES, NETWORKS, DatasetSource, ModelSource
 from gstarx.web import Limits, ServedModel, ServedRun, Settings
 
 EXAMPLES = examples(
@@ -72,8 +73,9 @@ def serve(
         list[str] | None,
         typer.Option(
             "--model",
-            help="A network that comes with the package, a file of weights (.safetensors, .pth), "
-            "or [b]module:factory[/b]; can be repeated. By default all that come with the package.",
+            help="A network that comes with the package, a file of weights (.safetensors, .pth, "
+            "or .pt and .ckpt of Chemprop), or [b]module:factory[/b]; can be "
+            "repeated. By default all that come with the package.",
             autocompletion=complete_network,
             show_default=False,
         ),
@@ -86,6 +88,7 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    trust: Trust = False,
     task: Task = None,
     return_type: ReturnType = "raw",
     file: Annotated[
@@ -217,7 +220,9 @@ def serve(
         best_seconds=min(_LIMITS.best_seconds, max_seconds / 2),
     )
     settings = Settings(
-        models=served_models(model or (), weights, return_type, task=task, graphs=user_graphs),
+        models=served_models(
+            model or (), weights, return_type, task=task, graphs=user_graphs, trust=trust
+        ),
         run=None if run is None else ServedRun(run.absolute(), run_dataset),
         data=data,
         host=host,
@@ -276,6 +281,7 @@ def served_models(
     *,
     task: str | None = None,
     graphs: DatasetSource | None = None,
+    trust: bool = False,
 ) -> tuple[ServedModel, ...]:
     """The models that the options select.
 
@@ -286,11 +292,11 @@ def served_models(
     if weights is not None and len(factories) > 1:
         raise WrongUse("--weights goes with one --model module:factory (got several)")
     served = [
-        _served(model, weights if model in factories else None, return_type, task)
+        _served(model, weights if model in factories else None, return_type, task, trust)
         for model in models
     ]
     if weights is not None and not factories:
-        served.append(_served(str(weights), None, return_type, task))
+        served.append(_served(str(weights), None, return_type, task, trust))
     if graphs is not None:
         served = _with_graphs(served, graphs)
     if not served:
@@ -325,7 +331,9 @@ def _shipped(name: str, missing: str | None = None) -> ServedModel:
     return ServedModel(short, ModelSource(name), _TITLES[name], missing)
 
 
-def _served(model: str, weights: Path | None, return_type: str, task: str | None) -> ServedModel:
+def _served(
+    model: str, weights: Path | None, return_type: str, task: str | None, trust: bool
+) -> ServedModel:
     if ":" in model:
         source = ModelSource(model, None if weights is None else weights.absolute(), task=task)
         return ServedModel(model, source, return_type=return_type, required=True)
@@ -333,12 +341,12 @@ def _served(model: str, weights: Path | None, return_type: str, task: str | None
     if name in NETWORKS:
         return _shipped(name)
     path = Path(model)
-    if path.suffix not in (".safetensors", ".pth"):
+    if path.suffix not in (".safetensors", ".pth", *MODEL_FILES):
         raise WrongUse(unknown("network or file of weights", model, NETWORKS))
     if not path.is_file():
         raise WrongUse(f"there is no file of weights at {path}")
     # published files share one name, in a directory that is named after their dataset
     folder = path.absolute().parent.name
     name = f"{folder}-{path.stem}" if path.suffix == ".pth" and folder in DATASETS else path.stem
-    source = ModelSource(weights=path.absolute(), task=task)
+    source = ModelSource(weights=path.absolute(), task=task, trust=trust)
     return ServedModel(name, source, return_type=return_type, required=True)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from gstarx._internal.one_thread import one_thread
-from gstarx._internal.quoting import quoted
 from gstarx._internal.suggestions import unknown
 from gstarx.cli.console import (
     CommandError,
@@ -178,19 +177,14 @@ def _check(source: DatasetSource) -> None:
 
 
 def _loaded(source: DatasetSource) -> GraphDataset:
-    from gstarx.cli.inputs import load_dataset, warn_about_skipped
+    from gstarx.cli.inputs import load_dataset, warn_about_salts, warn_about_skipped
+    from gstarx.datasets import title_of
 
     loaded = _by_name(source) if source.name is not None else load_dataset(source)
     if source.name is None:
-        if loaded.name in DATASETS:  # the recipe and the features of that name are for other data
-            loaded = loaded.replace(name=Path(source.file or source.title).name)
         warn_about_skipped(loaded.unreadable, len(loaded))
-    mixtures = [graph.smiles for graph in loaded if "." in str(graph.get("smiles") or "")]
-    if mixtures and source.salts == "warn" and source.file is not None:
-        note(
-            f"warning: {len(mixtures)} molecules have several parts (salts or mixtures), such as "
-            f"{quoted(mixtures[0])}: --salts largest keeps only the largest part"
-        )
+    if source.salts == "warn" and source.file is not None:
+        warn_about_salts([(title_of(graph, ""), graph) for graph in loaded])
     if any(graph.get("y") is None for graph in loaded):
         hint = ": name their column with --label" if source.file is not None else ""
         raise CommandError(f"{loaded.name} has no labels to learn{hint}")
@@ -304,6 +298,7 @@ def _stored(
         task=dataset.task,
         class_names=dataset.class_names,
         target_names=dataset.target_names,
+        label=source.label if dataset.class_names else None,
         features=features,
         reference=result.reference,
         metrics=result.metrics,

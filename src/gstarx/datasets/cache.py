@@ -145,10 +145,10 @@ def _concatenated(key: str, values: Sequence[Tensor], dim: int) -> tuple[Tensor,
 def _as_json(key: str, values: Sequence[Any]) -> Tensor:
     try:
         text = json.dumps(values)
-        kept = json.loads(text) == values
+        round_trips = json.loads(text) == values
     except TypeError:
-        kept = False
-    if not kept:
+        round_trips = False
+    if not round_trips:
         raise TypeError(
             f"{key!r} must hold tensors, strings, numbers or lists of these to be stored "
             f"(got {type(values[0]).__name__})"

@@ -271,11 +271,11 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
 
         Of graphs of your own, every other tensor counts as well.
         """
-        own = self.name not in DATASETS
+        is_own_data = self.name not in DATASETS
         if self.transform is not None:  # which may change at any time
-            return _digest(self.graphs, everything=own)
+            return _digest(self.graphs, everything=is_own_data)
         if self._digest is None:
-            self._digest = _digest(self._graphs, everything=own)
+            self._digest = _digest(self._graphs, everything=is_own_data)
         return self._digest
 
     def __repr__(self) -> str:

@@ -92,20 +92,20 @@ def read_known_labels(
     if kind not in ("classification", "binary"):
         values: list[Tensor | str] = [_numbers(row, kind) for row in rows]
         return Labels(kind, values, target_names=tuple(columns))
-    known = {normal_label(name): at for at, name in enumerate(class_names)}
+    classes = {normal_label(name): at for at, name in enumerate(class_names)}
     values = []
     for row in rows:
         label = normal_label(row[0])
-        if not known and label.isdigit():
+        if not classes and label.isdigit():
             values.append(torch.tensor([int(label)]))
         else:
-            values.append(torch.tensor([known[label]]) if label in known else "no such class")
+            values.append(torch.tensor([classes[label]]) if label in classes else "no such class")
     return Labels(kind, values, class_names=tuple(class_names))
 
 
 def _looks_like(rows: Sequence[Sequence[str]]) -> str:
-    known = [cell for row in rows for cell in row if not _is_missing(cell)]
-    numbers = [_number(cell) for cell in known]
+    cells = [cell for row in rows for cell in row if not _is_missing(cell)]
+    numbers = [_number(cell) for cell in cells]
     if any(number is None for number in numbers):
         return "classification"
     if rows and len(rows[0]) > 1:

@@ -10,7 +10,7 @@ from pathlib import Path
 from torch import Tensor
 from torch_geometric import __version__ as _pyg_version
 from torch_geometric.data import Data
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from gstarx._internal.optional import require
 from gstarx._internal.quoting import quoted
@@ -134,6 +134,7 @@ def read_table(
     """The dataset of a table; nothing is logged about rows that cannot be read."""
     assert source.file is not None
     path = Path(source.file)
+    name = source.title if name is None else name
     if source.salts not in ("keep", "largest", "warn"):
         raise ValueError(f"salts must be one of 'keep', 'largest', 'warn' (got {source.salts!r})")
     if source.features not in MOLECULE_FEATURES:
@@ -148,10 +149,15 @@ def read_table(
         split=source.split if by_column else None,
     )
     selection = selected_rows(
-        path, table, limit=source.limit, sample=source.sample, seed=source.seed
+        table, delimiter=delimiter, limit=source.limit, sample=source.sample, seed=source.seed
     )
-    rows = list(tqdm(selection, desc="reading", unit="row", disable=not progress))
-    if not rows and not table.problems:
+    rows, broken = [], []
+    for row in tqdm(selection, desc="reading", unit="row", disable=not progress):
+        if isinstance(row, TableRow):
+            rows.append(row)
+        else:
+            broken.append(row)
+    if not rows and not broken:
         raise ValueError(f"{path} holds no molecules")
     labels = None
     if columns.labels and rows:
@@ -161,7 +167,7 @@ def read_table(
         else:
             labels = read_known_labels(columns.labels, cells, source.task, source.class_names)
     graphs, problems = labeled_graphs(
-        name or path.stem,
+        name,
         rows,
         columns,
         labels,
@@ -170,7 +176,7 @@ def read_table(
         features=source.features,
         progress=progress,
     )
-    problems = sorted([*table.problems, *problems], key=lambda row: row.line)
+    problems = sorted([*broken, *problems], key=lambda row: row.line)
     if not graphs:
         raise ValueError(f"{path} holds no molecule that can be read: {problems[0]}")
     if by_column:
@@ -179,7 +185,7 @@ def read_table(
     else:
         split_indices = split_molecules([graph.smiles for graph in graphs], source.split)
     return GraphDataset(
-        name or path.stem,
+        name,
         graphs,
         0 if labels is None else len(labels.class_names),
         split_indices,
@@ -239,8 +245,8 @@ def _graphs(name: str, smiles: Sequence[str], *, features: str, progress: bool) 
 
     def build() -> list[Data]:
         bar = tqdm(smiles, desc="molecules", unit="molecule", disable=not progress)
-        made = [graph_or_reason(text, features)[0] for text in bar]
-        return [graph for graph in made if graph is not None]
+        graphs = [graph_or_reason(text, features)[0] for text in bar]
+        return [graph for graph in graphs if graph is not None]
 
     options = {"rows": list(smiles), "features": features, "with": versions}
     return cached_graphs(name, [], options, _VERSION, build)

@@ -16,7 +16,7 @@ from gstarx.datasets.molecule_tables import labeled_graphs
 from gstarx.datasets.paper import TABLE_5, warn_if_unlike_the_paper
 from gstarx.datasets.raw_files import download, find
 from gstarx.datasets.splits import split_molecules
-from gstarx.datasets.tables import WrongColumnsError, open_table
+from gstarx.datasets.tables import TableRow, WrongColumnsError, open_table
 
 _LOG = logging.getLogger(__name__)
 
@@ -79,10 +79,11 @@ def _moleculenet(
         known = table.columns(smiles=smiles, label=label)
     except WrongColumnsError as error:
         raise WrongColumnsError(f"this is not the file of {about.name}: {error}") from error
-    rows = list(table.rows)
-    if table.problems:  # of a file that is known, no row has a reason to be wrong
-        raise ValueError(f"{path} {table.problems[0]}; the file may be cut short")
-    for row in rows:
+    rows = []
+    for row in table.rows:
+        if not isinstance(row, TableRow):  # no row of a file that is known has a reason to be wrong
+            raise ValueError(f"{path} {row}; the file may be cut short")
+        rows.append(row)
         if normal_label(row.cells[label]) not in ("0", "1"):
             raise ValueError(
                 f"{path} line {row.line}: {label} must be 0 or 1 (got {quoted(row.cells[label])})"

@@ -8,15 +8,16 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from gstarx._internal.molecules import read_molecule
+from gstarx._internal.molecules import rdkit_messages, read_molecule
 from gstarx._internal.optional import require
 from gstarx._internal.quoting import quoted
 from gstarx.datasets.mutag import MUTAG_ATOMS
 from gstarx.datasets.nitro import FEATURES
+from gstarx.registry import FEATURIZERS, resolve
 
 #: What a network can read of a molecule: PyG's nine numbers for each atom, these and PyG's numbers
-#: for each bond, or the few elements of a dataset.
-MOLECULE_FEATURES = ("molecule", "molecule+bonds", "nitro", "mutag")
+#: for each bond, the few elements of a dataset, or what another package computes.
+MOLECULE_FEATURES = ("molecule", "molecule+bonds", "nitro", "mutag", *FEATURIZERS)
 
 _AROMATIC = 7  # column of PyG's atom features
 
@@ -70,8 +71,12 @@ def graph_or_reason(
     molecule, reason = read_molecule(smiles)
     if molecule is None:
         return None, reason
+    if features in FEATURIZERS:
+        kind = features.partition("-")[2] or "v2"
+        return resolve(FEATURIZERS[features])(smiles, features=kind), ""
     try:
-        parsed = from_rdmol(molecule)
+        with rdkit_messages():  # it prints what it thinks of hydrogens, salts and more
+            parsed = from_rdmol(molecule)
     except ValueError as error:
         return None, f"an atom or bond that PyG has no features for ({error})"
     symbol = chem.GetPeriodicTable().GetElementSymbol

@@ -76,8 +76,8 @@ def _bond_orders(path: Path, bonds: int) -> NDArray[np.float64] | None:
     kinds = integers(path, columns=1)[:, 0]
     wrong = np.flatnonzero((kinds < 0) | (kinds >= len(_ORDERS)))
     if len(wrong):
-        what = f"kind of bond must be 0 to {len(_ORDERS) - 1} (got {kinds[wrong[0]]})"
-        raise misfit(path, wrong[0], what)
+        problem = f"kind of bond must be 0 to {len(_ORDERS) - 1} (got {kinds[wrong[0]]})"
+        raise misfit(path, wrong[0], problem)
     if len(kinds) != bonds:
         raise ValueError(
             f"{path} does not fit together with the files beside it: it has {len(kinds)} lines "
@@ -99,33 +99,33 @@ def _check(raw: Path, read: dict[str, NDArray[np.int64]]) -> None:
         "node_labels": (len(kinds), len(owner), "atoms"),
         "graph_labels": (len(labels), owner[-1], "molecules"),
     }
-    for name, (lines, wanted, what) in counts.items():
-        if lines != wanted:
+    for name, (lines, expected, noun) in counts.items():
+        if lines != expected:
             raise ValueError(
                 f"{paths[name]} does not fit together with the files beside it: "
-                f"it has {lines} lines for {wanted} {what}"
+                f"it has {lines} lines for {expected} {noun}"
             )
     unknown = np.flatnonzero((kinds < 0) | (kinds >= len(MUTAG_ATOMS)))
     if len(unknown):
-        what = f"kind of atom must be 0 to {len(MUTAG_ATOMS) - 1} (got {kinds[unknown[0]]})"
-        raise misfit(paths["node_labels"], unknown[0], what)
+        problem = f"kind of atom must be 0 to {len(MUTAG_ATOMS) - 1} (got {kinds[unknown[0]]})"
+        raise misfit(paths["node_labels"], unknown[0], problem)
     unlabeled = np.flatnonzero(~np.isin(labels, (-1, 0, 1)))
     if len(unlabeled):
-        what = f"label must be 1, or -1 or 0 (got {labels[unlabeled[0]]})"
-        raise misfit(paths["graph_labels"], unlabeled[0], what)
+        problem = f"label must be 1, or -1 or 0 (got {labels[unlabeled[0]]})"
+        raise misfit(paths["graph_labels"], unlabeled[0], problem)
     outside = np.flatnonzero(((bonds < 1) | (bonds > len(owner))).any(axis=1))
     if len(outside):
-        what = f"atoms are numbered 1 to {len(owner)} (got {bonds[outside[0]].tolist()})"
-        raise misfit(paths["A"], outside[0], what)
+        problem = f"atoms are numbered 1 to {len(owner)} (got {bonds[outside[0]].tolist()})"
+        raise misfit(paths["A"], outside[0], problem)
     across = np.flatnonzero(owner[bonds[:, 0] - 1] != owner[bonds[:, 1] - 1])
     if len(across):
-        what = f"atoms {bonds[across[0]].tolist()} belong to two molecules"
-        raise misfit(paths["A"], across[0], what)
+        problem = f"atoms {bonds[across[0]].tolist()} belong to two molecules"
+        raise misfit(paths["A"], across[0], problem)
     there, back = (bonds @ factors for factors in ([len(owner) + 1, 1], [1, len(owner) + 1]))
     single = np.flatnonzero(~np.isin(back, there))
     if len(single):
-        what = f"bond {bonds[single[0]].tolist()} has no reverse"
-        raise misfit(paths["A"], single[0], what)
+        problem = f"bond {bonds[single[0]].tolist()} has no reverse"
+        raise misfit(paths["A"], single[0], problem)
 
 
 def _download(root: Path) -> None:

@@ -53,17 +53,17 @@ def model_directory(package: str, directory: str) -> Path:
 @cache
 def _check(place: Path, prefix: str) -> None:
     package = prefix.partition("/")[0]
-    known = _known(prefix)
+    digests = _known(prefix)
     present = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()}
-    for name in sorted(known.keys() ^ present):
-        what = "is missing" if name in known else "does not belong there"
-        raise ValueError(f"{place / name} {what}: {_remedy(package)}")
-    for name, wanted in known.items():
+    for name in sorted(digests.keys() ^ present):
+        problem = "is missing" if name in digests else "does not belong there"
+        raise ValueError(f"{place / name} {problem}: {_remedy(package)}")
+    for name, expected in digests.items():
         with open(place / name, "rb") as file:
             got = hashlib.file_digest(file, "sha256").hexdigest()
-        if got != wanted:
+        if got != expected:
             raise ValueError(
-                f"{place / name} must have the SHA-256 {wanted} (got {got}): {_remedy(package)}"
+                f"{place / name} must have the SHA-256 {expected} (got {got}): {_remedy(package)}"
             )
 
 

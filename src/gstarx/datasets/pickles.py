@@ -85,8 +85,8 @@ class _DType:
         self.dtype = dtype
 
     def __setstate__(self, state: Any) -> None:
-        order, *rest = state[1:5]
-        if order not in ("<", ">", "|", "=") or rest != [None] * 3:
+        order, *extra = state[1:5]
+        if order not in ("<", ">", "|", "=") or extra != [None] * 3:
             raise UnsafePickleError("arrays must hold plain numbers")
         self.dtype = self.dtype.newbyteorder(order)
 

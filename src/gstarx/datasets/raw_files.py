@@ -134,7 +134,7 @@ def misfit(path: Path, row: int, what: str) -> ValueError:
 
 def _unreadable(path: Path, columns: int, delimiter: str | None, why: str) -> ValueError:
     """The error for an unreadable table: read it again, slowly, to find the wrong line."""
-    wanted = "one integer" if columns == 1 else f"{columns} integers"
+    expected = "one integer" if columns == 1 else f"{columns} integers"
     message = f"{path} is not a readable table of integers"
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -142,7 +142,9 @@ def _unreadable(path: Path, columns: int, delimiter: str | None, why: str) -> Va
                 cells = line.split(delimiter)
                 if line.strip() and (len(cells) != columns or not all(map(_is_integer, cells))):
                     got = line.rstrip("\n")[:60]
-                    return ValueError(f"{message}: line {number}: expected {wanted} (got {got!r})")
+                    return ValueError(
+                        f"{message}: line {number}: expected {expected} (got {got!r})"
+                    )
     except OSError as error:
         why = str(error)
     return ValueError(f"{message}: {why}")

@@ -119,8 +119,8 @@ def _features(folder: Path, prefix: str) -> NDArray[Any]:
     if len(arrays) != 1 or arrays[0].ndim != 2 or arrays[0].dtype.kind != "f":
         got = ", ".join(f"{each.dtype} {each.shape}" for each in arrays)
         raise ValueError(f"{path} must hold one matrix of floating-point numbers (got {got})")
-    kept = arrays[0].dtype in (np.float16, np.float32)
-    return arrays[0] if kept else arrays[0].astype(np.float32)
+    is_float = arrays[0].dtype in (np.float16, np.float32)
+    return arrays[0] if is_float else arrays[0].astype(np.float32)
 
 
 def _check(
@@ -135,22 +135,22 @@ def _check(
         raise ValueError(f"{paths['split_indices']} has {got} lines for {count} graphs")
     wrong = np.flatnonzero((np.diff(owner, prepend=1) < 0) | (owner < 1) | (owner > count))
     if len(wrong):
-        what = f"graphs must be numbered 1 to {count} in order (got {owner[wrong[0]]})"
-        raise misfit(paths["node_indicator"], wrong[0], what)
+        problem = f"graphs must be numbered 1 to {count} in order (got {owner[wrong[0]]})"
+        raise misfit(paths["node_indicator"], wrong[0], problem)
     for table, valid in (("graph_labels", classes), ("split_indices", 3)):
         values = read[table][:, 0]
         wrong = np.flatnonzero((values < 0) | (values >= valid))
         if len(wrong):
-            what = f"expected 0 to {valid - 1} (got {values[wrong[0]]})"
-            raise misfit(paths[table], wrong[0], what)
+            problem = f"expected 0 to {valid - 1} (got {values[wrong[0]]})"
+            raise misfit(paths[table], wrong[0], problem)
     wrong = np.flatnonzero(((ends < 0) | (ends >= nodes)).any(axis=1))
     if len(wrong):
-        what = f"nodes are numbered 0 to {nodes - 1} (got {ends[wrong[0]].tolist()})"
-        raise misfit(paths["edge_index"], wrong[0], what)
+        problem = f"nodes are numbered 0 to {nodes - 1} (got {ends[wrong[0]].tolist()})"
+        raise misfit(paths["edge_index"], wrong[0], problem)
     wrong = np.flatnonzero(owner[ends[:, 0]] != owner[ends[:, 1]])
     if len(wrong):
-        what = f"nodes {ends[wrong[0]].tolist()} belong to two graphs"
-        raise misfit(paths["edge_index"], wrong[0], what)
+        problem = f"nodes {ends[wrong[0]].tolist()} belong to two graphs"
+        raise misfit(paths["edge_index"], wrong[0], problem)
 
 
 def _add_words(path: Path, graphs: list[Data]) -> None:

@@ -78,14 +78,14 @@ def load_source(source: DatasetSource, *, progress: bool = False) -> GraphDatase
         options = {"progress": progress} if source.name in ("sst2", "tweets") else {}
         return load(source.name, source.root, **options)
     if source.file is not None and Path(source.file).suffix.lower() not in TABLES:
-        made: Any = read_graphs(Path(source.file))
+        graphs: Any = read_graphs(Path(source.file))
     elif source.file is not None:
         return read_table(source, progress=progress)
     else:
         assert source.graphs is not None
-        made = call_factory(source.graphs, "--graphs")
+        graphs = call_factory(source.graphs, "--graphs")
     return from_graphs(
-        made,
+        graphs,
         name=source.title,
         task=source.task,
         split=source.split,
@@ -141,26 +141,26 @@ def from_graphs(
     listed = [_graph(graph, at) for at, graph in enumerate(graphs)]
     if not listed:
         raise ValueError(f"{name!r} holds no graph")
-    given = split_indices or _own_splits(graphs, len(listed))
+    splits = split_indices or _own_splits(graphs, len(listed))
     if isinstance(graphs, GraphDataset):
         class_names = class_names or graphs.class_names
         target_names = target_names or graphs.target_names
         task = task or graphs.task
     task = task or _task_of(listed)
-    if given is None:
+    if splits is None:
         smiles = [graph.get("smiles") for graph in listed]
         by_smiles = split == "scaffold" and all(isinstance(text, str) for text in smiles)
         if split == "scaffold" and not by_smiles:
             raise ValueError("split='scaffold' needs graphs with smiles: say split='random'")
         texts = [str(text) for text in smiles]
-        given = split_molecules(texts, split) if by_smiles else random_split_indices(len(listed))
+        splits = split_molecules(texts, split) if by_smiles else random_split_indices(len(listed))
     classes = _num_classes(listed, task, class_names)
     targets = tuple(target_names) or _target_names(listed, task)
     dataset = GraphDataset(
         name,
         listed,
         classes,
-        given,
+        splits,
         class_names=tuple(class_names),
         task=task,
         target_names=targets,
@@ -195,8 +195,8 @@ def _task_of(graphs: Sequence[Data]) -> str:
     if not labels or not labels[0].is_floating_point():
         return "classification" if not labels or labels[0].numel() == 1 else "multilabel"
     values = torch.cat([label.reshape(-1) for label in labels])
-    known = values[~values.isnan()]
-    if labels[0].numel() > 1 and bool(((known == 0) | (known == 1)).all()):
+    numbers = values[~values.isnan()]
+    if labels[0].numel() > 1 and bool(((numbers == 0) | (numbers == 1)).all()):
         return "multilabel"
     return "regression"
 

@@ -145,8 +145,8 @@ def _from_adjacency(path: Path) -> tuple[list[Array], Array, Array]:
     arrays = read_arrays(path)
     count = len(arrays[0]) if arrays and arrays[0].ndim else 0
     shapes = [array.shape for array in arrays]
-    wanted = [(count, _NODES, _NODES), (count, _NODES, 10), (count, 2)]
-    if shapes != wanted:
+    expected = [(count, _NODES, _NODES), (count, _NODES, 10), (count, 2)]
+    if shapes != expected:
         raise ValueError(
             f"{path} is not BA_2Motifs: expected arrays of shapes (n, 25, 25), (n, 25, 10), "
             f"(n, 2) (got {', '.join(map(str, shapes))})"

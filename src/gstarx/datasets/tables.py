@@ -11,7 +11,7 @@ import csv
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -89,15 +89,11 @@ class Columns:
 
 @dataclass
 class Table:
-    """An open table: its columns, and its rows one after the other.
-
-    ``problems`` grows while rows are read.
-    """
+    """An open table: its columns, and its rows one after the other, those that are broken too."""
 
     path: Path
     header: tuple[str, ...]
-    rows: Iterator[TableRow]
-    problems: list[UnreadableRow] = field(default_factory=list)
+    rows: Iterator[TableRow | UnreadableRow]
 
     def columns(
         self,
@@ -179,12 +175,24 @@ def open_table(path: Path, *, delimiter: str | None = None) -> Table:
     raise TableError(f"{path}: tables are read from {', '.join(SUFFIXES)} (got {path.suffix!r})")
 
 
+def present_columns(path: Path, names: Sequence[str]) -> str | None:
+    """The names, separated by commas, if the table there has all these columns."""
+    if not names or path.suffix.lower() not in SUFFIXES or not path.is_file():
+        return None
+    return ",".join(names) if set(names) <= set(open_table(path).header) else None
+
+
 def selected_rows(
-    path: Path, table: Table, *, limit: int | None, sample: int | None, seed: int
-) -> Iterator[TableRow]:
+    table: Table,
+    *,
+    delimiter: str | None = None,
+    limit: int | None,
+    sample: int | None,
+    seed: int,
+) -> Iterator[TableRow | UnreadableRow]:
     """The first rows of a table, or a random sample of them in their order.
 
-    A sample takes two passes, of which the first only counts.
+    A row that is broken counts as well. A sample takes two passes, of which the first only counts.
     """
     if limit is not None and sample is not None:
         raise ValueError(f"say limit or sample, not both (got {limit} and {sample})")
@@ -193,7 +201,7 @@ def selected_rows(
             raise ValueError(f"{name} must be at least 1 (got {count})")
     if sample is None:
         return islice(table.rows, limit)
-    total = sum(1 for _ in open_table(path).rows)
+    total = sum(1 for _ in open_table(table.path, delimiter=delimiter).rows)
     drawn = set(random.Random(seed).sample(range(total), min(sample, total)))
     return (row for at, row in enumerate(table.rows) if at in drawn)
 
@@ -216,14 +224,14 @@ def _delimited_file(path: Path, delimiter: str | None) -> Table:
     twice = sorted(name for name, count in Counter(header).items() if name and count > 1)
     if twice:
         raise WrongColumnsError(f"{path} has two columns of one name: {listed(twice)}")
-    table = Table(path, header, iter(()))
-    table.rows = _delimited_rows(table, reader, latest)
-    return table
+    return Table(path, header, _delimited_rows(path, header, reader, latest))
 
 
-def _delimited_rows(table: Table, reader: Any, latest: list[str]) -> Iterator[TableRow]:
+def _delimited_rows(
+    path: Path, header: Sequence[str], reader: Any, latest: list[str]
+) -> Iterator[TableRow | UnreadableRow]:
     """The rows that a reader finds; ``latest`` holds the line that it read last."""
-    width, before = len(table.header), reader.line_num
+    width, before = len(header), reader.line_num
     while True:
         try:
             cells = [cell.strip() for cell in next(reader)]
@@ -232,11 +240,10 @@ def _delimited_rows(table: Table, reader: Any, latest: list[str]) -> Iterator[Ta
         except csv.Error as error:
             if reader.line_num - before > 1:  # a quotation mark swallowed the lines after it
                 raise TableError(
-                    f"{table.path} line {before + 1}: {error}; expected cells in quotation marks "
+                    f"{path} line {before + 1}: {error}; expected cells in quotation marks "
                     "that are closed again, or in none"
                 ) from error
-            text = latest[0].strip()[:200]
-            table.problems.append(UnreadableRow(reader.line_num, text, str(error)))
+            yield UnreadableRow(reader.line_num, latest[0].strip()[:200], str(error))
             before = reader.line_num
             continue
         before = reader.line_num
@@ -244,10 +251,9 @@ def _delimited_rows(table: Table, reader: Any, latest: list[str]) -> Iterator[Ta
             continue
         if len(cells) != width:
             reason = f"{len(cells)} cells where the header has {width}"
-            text = " ".join(cells)[:200]
-            table.problems.append(UnreadableRow(reader.line_num, text, reason))
+            yield UnreadableRow(reader.line_num, " ".join(cells)[:200], reason)
             continue
-        yield TableRow(reader.line_num, dict(zip(table.header, cells, strict=True)))
+        yield TableRow(reader.line_num, dict(zip(header, cells, strict=True)))
 
 
 def _smiles_file(path: Path) -> Table:
@@ -318,15 +324,13 @@ def _structure_file(path: Path) -> Table:
         properties += [name for name in _properties(block) if name not in properties]
     taken = ("smiles", "name")
     header = (*taken, *(name for name in properties if name not in taken))
-    table = Table(path, header, iter(()))
 
-    def rows() -> Iterator[TableRow]:
+    def rows() -> Iterator[TableRow | UnreadableRow]:
         for line, block in _records(path):
             title = block.partition("\n")[0].strip()
             molecule, reason = _from_block(block)
             if molecule is None:
-                problem = UnreadableRow(line, f"record at line {line}", reason, title or None)
-                table.problems.append(problem)
+                yield UnreadableRow(line, f"record at line {line}", reason, title or None)
                 continue
             chem = require("rdkit.Chem", extra="molecules")
             own = _properties(block)
@@ -334,8 +338,7 @@ def _structure_file(path: Path) -> Table:
             name = title or own.get("name", "")
             yield TableRow(line, {"smiles": chem.MolToSmiles(molecule), "name": name, **cells})
 
-    table.rows = rows()
-    return table
+    return Table(path, header, rows())
 
 
 def _records(path: Path) -> Iterator[tuple[int, str]]:

@@ -245,14 +245,14 @@ def _subset(rows: Sequence[LabeledSentence], size: int | None, seed: int) -> lis
     if size is None:
         return list(range(len(rows)))
     try:
-        wanted = operator.index(size)
+        count = operator.index(size)
     except TypeError:
         raise TypeError(f"size must be a whole number or None (got {size!r})") from None
-    if not 1 <= wanted <= len(train):
+    if not 1 <= count <= len(train):
         raise ValueError(f"size must be in 1..{len(train)}, the training sentences (got {size})")
-    drawn = stratified([rows[i].label for i in train], wanted, seed=seed)
-    kept = {train[i] for i in drawn}
-    return [i for i, row in enumerate(rows) if row.side != "train" or i in kept]
+    drawn = stratified([rows[i].label for i in train], count, seed=seed)
+    chosen = {train[i] for i in drawn}
+    return [i for i, row in enumerate(rows) if row.side != "train" or i in chosen]
 
 
 def _load(

@@ -49,8 +49,8 @@ class Axis:
 def wide_enough(values: NDArray[np.float64], *, margin: float = 0.06) -> tuple[float, float]:
     """Ends of an axis that contains all values, with a margin and a positive width."""
     low, high = float(values.min()), float(values.max())
-    room = max(high - low, 1e-3 * max(abs(low), abs(high)), 1e-6)
-    return low - margin * room, high + margin * room
+    span = max(high - low, 1e-3 * max(abs(low), abs(high)), 1e-6)
+    return low - margin * span, high + margin * span
 
 
 def horizontal(axis: Axis, top: float, bottom: float, name: str, *, grid: bool = True) -> list[str]:

@@ -108,10 +108,10 @@ def compare(
     drawn = {
         str(name): scored(result, len(subject.names), sparsity) for name, result in results.items()
     }
-    known = dict(metrics or {})
+    by_name = dict(metrics or {})
     if model is not None:
         computed, at_random = _evaluated(model, data, drawn, sparsity, seed, task)
-        known |= computed
+        by_name |= computed
         random = at_random if random is None else random
     if caption is None:
         captions = (
@@ -124,7 +124,7 @@ def compare(
     if not isinstance(scale, str):
         limit = color_limit([], scale)
     cells = [
-        _Cell(name, _painted(result, limit, subject), known.get(name), random, limit is None)
+        _Cell(name, _painted(result, limit, subject), by_name.get(name), random, limit is None)
         for name, result in drawn.items()
     ]
     marks = [mark for mark in MARKS if any(mark in cell.painted.marks for cell in cells)]
@@ -183,8 +183,8 @@ class _Cell:
         """Whether it is, as printed, worse than a random selection."""
         if self.metrics is None or self.random is None:
             return False
-        own = self.metrics.harmonic_fidelity
-        return own < self.random and rounding.metric(own) != rounding.metric(self.random)
+        value = self.metrics.harmonic_fidelity
+        return value < self.random and rounding.metric(value) != rounding.metric(self.random)
 
     @property
     def notes(self) -> list[str]:

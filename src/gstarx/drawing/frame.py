@@ -100,9 +100,11 @@ def card(
     if remarks:
         parts += _lines(remarks, top + 8, size=_SMALL, fill=MUTED)
         top += 8 + len(remarks) * _SMALL * 1.35
-    said = f"{caption}. {description}" if caption else description
+    alternative_text = f"{caption}. {description}" if caption else description
     background = _paper(width, top + _PADDING) if paper else ""
-    return _document(background + "".join(parts), width, top + _PADDING, title or alternative, said)
+    return _document(
+        background + "".join(parts), width, top + _PADDING, title or alternative, alternative_text
+    )
 
 
 def _lines(lines: Sequence[str], top: float, *, size: float, **attributes: object) -> list[str]:

@@ -21,7 +21,7 @@ _EDGE = "#a7b0ba"
 _RIM = "#7b858f"
 _MARGIN = 4.0
 _LARGEST, _SMALLEST = 12.0, 3.0
-#: Radius from which nodes have room for their names.
+#: Radius from which nodes are large enough for their names.
 TEXT_FROM = 8.0
 
 
@@ -56,8 +56,8 @@ def draw_graph(
     std_errors, limit, title, caption, legend
         As for :func:`draw_molecule`.
     labels
-        Names of the nodes; by default their numbers. They are written on the nodes if there is
-        room.
+        Names of the nodes; by default their numbers. They are written on the nodes if they
+        fit.
     width
         Width of the drawing.
 
@@ -128,9 +128,9 @@ def _fitted(
 ) -> tuple[NDArray[np.float64], float, float]:
     """Places in units of the SVG, the radius of nodes, and the height."""
     spread = np.maximum(np.ptp(places, axis=0), 1e-9)
-    room = width - 2 * (_LARGEST + _MARGIN)
+    available = width - 2 * (_LARGEST + _MARGIN)
     # no higher than wide
-    scale = min(room / spread[0], room / spread[1])
+    scale = min(available / spread[0], available / spread[1])
     if len(places) == 1 or not pairs:
         scale = min(scale, 60.0)
     scale = min(scale, 70.0)

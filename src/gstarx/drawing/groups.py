@@ -64,10 +64,10 @@ def group_scores(
     >>> [group.name for group in group_scores(scores, "c1ccccc1[N+](=O)[O-]", by="rings")]
     ['c1ccccc1']
     """
-    found = list(groups_of(data, by))
+    groups = list(groups_of(data, by))
     count = as_molecule(data).GetNumAtoms() if isinstance(data, str) else int(data.num_nodes or 0)
     values = as_scores(scores, count)
-    summed = [GroupScore(name, atoms, float(values[list(atoms)].sum())) for name, atoms in found]
+    summed = [GroupScore(name, atoms, float(values[list(atoms)].sum())) for name, atoms in groups]
     return sorted(summed, key=lambda group: -group.score)
 
 

@@ -147,10 +147,15 @@ def scores_ax(explanation: Any, *, top: int | None = None, ax: Axes | None = Non
     ax = _axes(ax)
     places = np.arange(len(order))
     ax.barh(places, scores, color=np.where(scores < 0, LINES[1], LINES[0]).tolist())
-    known = errors > 0
-    if known.any():
+    has_error = errors > 0
+    if has_error.any():
         ax.errorbar(
-            scores[known], places[known], xerr=errors[known], color=INK, linestyle="none", capsize=3
+            scores[has_error],
+            places[has_error],
+            xerr=errors[has_error],
+            color=INK,
+            linestyle="none",
+            capsize=3,
         )
     ax.axvline(0, color=INK, linewidth=0.8)
     words = getattr(explanation, "words", None) or getattr(explanation, "atoms", None)
@@ -170,7 +175,7 @@ def _axes(ax: Axes | None) -> Axes:
     figure = require("matplotlib.figure", extra="plots")
     if ax is not None:
         return ax
-    made = figure.Figure(layout="constrained")
-    require("matplotlib.backends.backend_agg", extra="plots").FigureCanvasAgg(made)
-    axes: Axes = made.add_subplot()
+    new_figure = figure.Figure(layout="constrained")
+    require("matplotlib.backends.backend_agg", extra="plots").FigureCanvasAgg(new_figure)
+    axes: Axes = new_figure.add_subplot()
     return axes

@@ -236,8 +236,8 @@ def _offsets(
         right = [other for other in others if other > word][::-1]
         # from left to right: the nearest on the left first, the nearest on the right last
         order = [*left[::-1], *right]
-        room = max(0.0, words[word].width - 2 * _PADDING)
-        step = min(_SPREAD, room / max(1, len(order) - 1)) if len(order) > 1 else 0.0
+        available = max(0.0, words[word].width - 2 * _PADDING)
+        step = min(_SPREAD, available / max(1, len(order) - 1)) if len(order) > 1 else 0.0
         for place, other in enumerate(order):
             offsets[word, other] = (place - (len(order) - 1) / 2) * step
     return offsets

@@ -124,8 +124,8 @@ def summary_chart(
 
 def _largest(rows: Sequence[Any], most: int) -> list[Any]:
     order = sorted(rows, key=lambda row: (row.sign == "unclear", -abs(row.mean)))
-    kept = {id(row) for row in order[:most]}
-    return [row for row in rows if id(row) in kept]
+    shown = {id(row) for row in order[:most]}
+    return [row for row in rows if id(row) in shown]
 
 
 def _scene(parts: Sequence[tuple[str, list[Any], int]], width: float) -> Scene:
@@ -187,13 +187,13 @@ def _bar(row: Any, axis: Axis, y: float, side: float, width: float) -> str:
     caps = "".join(f"M{number(x)} {number(y - 4)}v8" for x in (low, high))
     interval = f"M{number(low)} {number(y)}H{number(high)}{caps}"
     graphs = f"{row.graphs} graph{'s' * (row.graphs != 1)}"
-    said = (
+    description = (
         f"{row.name}: {rounding.metric(row.mean)}, {rounding.metric(row.low)} to "
         f"{rounding.metric(row.high)}, {graphs}, {row.sign}"
     )
     name = fitted(row.name, _SMALL, side - 12)
     return group(
-        tip(said),
+        tip(description),
         label(side - 10, y + 4, name, size=_SMALL, text_anchor="end"),
         bar,
         element("path", d=interval, stroke=INK, stroke_width=1.4, fill="none")

@@ -117,10 +117,10 @@ def fitted(text: str, size: float, width: float) -> str:
     """
     if text_width(text, size) <= width:
         return text
-    kept = text
-    while kept and text_width(kept + "…", size) > width:
-        kept = kept[:-1]
-    return kept.rstrip() + "…"
+    shortened = text
+    while shortened and text_width(shortened + "…", size) > width:
+        shortened = shortened[:-1]
+    return shortened.rstrip() + "…"
 
 
 def wrapped(text: str, size: float, width: float) -> list[str]:

@@ -6,6 +6,7 @@ from gstarx.explainers.explanation import Attribution, Explanation
 from gstarx.explainers.graphsvx import GraphSVX
 from gstarx.explainers.gstarx import GStarX, explain
 from gstarx.explainers.many import FailedExplanation, explain_many
+from gstarx.explainers.many_nodes import explain_nodes
 from gstarx.explainers.presets import options_for as options_for
 from gstarx.explainers.presets import with_settings as with_settings
 from gstarx.explainers.registry import create, names, options_of
@@ -31,6 +32,7 @@ __all__ = [
     "create",
     "explain",
     "explain_many",
+    "explain_nodes",
     "graph_generator",
     "names",
     "options_of",

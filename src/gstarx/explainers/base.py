@@ -207,7 +207,7 @@ def game_attribution(
         target=list(game.payoff.columns),
         prediction=game.model_output,
         evaluations=game.evaluations,
-        details={"sharing": game.sharing, **(details or {})},
+        details={"sharing": game.sharing, "fixed": game.fixed, **(details or {})},
         **fields,
     )
 

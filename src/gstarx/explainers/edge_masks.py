@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.nn import MessagePassing
 
@@ -29,6 +29,7 @@ from gstarx.gnn import (
     ModelTask,
     Signature,
     UnionBatch,
+    batched,
     call_model,
     choose_columns,
     class_scores,
@@ -59,9 +60,9 @@ def isolated(model: Any) -> Any:
     if not isinstance(model, nn.Module):
         return model
     layers = [layer for layer in model.modules() if isinstance(layer, MessagePassing)]
-    left = [vars(layer).get("_edge_mask") for layer in layers]
+    earlier_masks = [vars(layer).get("_edge_mask") for layer in layers]
     # a mask with a gradient history cannot be deep-copied, and is dropped below anyway
-    memo: dict[int, Any] = {id(m): m.detach() for m in left if isinstance(m, Tensor)}
+    memo: dict[int, Any] = {id(m): m.detach() for m in earlier_masks if isinstance(m, Tensor)}
     # autograd rejects tensors created in inference mode, including copies
     with torch.inference_mode(False):
         copied = copy.deepcopy(model, memo)
@@ -160,12 +161,12 @@ class Inputs:
     @classmethod
     def union(cls, graphs: Sequence[Data], signature: Signature, device: torch.device) -> Self:
         """Several graphs, with only the fields that the model needs."""
-        wanted = {"x", "edge_index", *signature.positional, *signature.keywords}
+        passed = {"x", "edge_index", *signature.positional, *signature.keywords}
         if not signature.takes_data:
             graphs = [
-                Data(num_nodes=g.num_nodes, **{k: g[k] for k in wanted if k in g}) for g in graphs
+                Data(num_nodes=g.num_nodes, **{k: g[k] for k in passed if k in g}) for g in graphs
             ]
-        batch = Batch.from_data_list(list(graphs)).to(device)
+        batch = batched(graphs).to(device)
         fields = dict(batch.to_dict(), batch=batch.batch, batch_size=len(graphs))
         return cls._of(fields | {"num_nodes": batch.num_nodes}, len(graphs))
 
@@ -327,8 +328,8 @@ class Explained:
         if task.mode == "regression":
             model.column = column
             return cls(model, x, column, scores[:, [column]], index)
-        wanted = torch.full((len(scores),), column, device=device)
-        return cls(model, x, column, wanted, index)
+        labels = torch.full((len(scores),), column, device=device)
+        return cls(model, x, column, labels, index)
 
     @property
     def config(self) -> dict[str, str]:

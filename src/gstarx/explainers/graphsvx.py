@@ -135,8 +135,8 @@ def kernel_shapley(
     """
     if n == 0:
         return np.zeros(0)
-    wanted = max(2 * n + 2, 200) if num_samples is None else num_samples
-    inner, weights = sample_masks(n, wanted, masks, max_size, np.random.default_rng(seed))
+    budget = max(2 * n + 2, 200) if num_samples is None else num_samples
+    inner, weights = sample_masks(n, budget, masks, max_size, np.random.default_rng(seed))
     full_worth = float(evaluate(v, np.ones((1, n), dtype=np.bool_))[0])
     worths = evaluate(v, inner) if len(inner) else np.zeros(0)
     if efficiency == "hard":
@@ -177,13 +177,15 @@ def sample_masks(
     If only some of a size are taken, they carry the weight of all.
     """
     kernel = kernel_weights(n)
-    left = num_samples - 2
+    remaining = num_samples - 2
     if n < 63 and 2**n <= num_samples:
         every = unpack(np.arange(1, max(1, 2**n - 1), dtype=np.uint64)[:, None], n)
         return every, kernel[every.sum(axis=1)]
     rows, weights = [np.zeros((0, n), dtype=np.bool_)], [np.zeros(0)]
     # single nodes are always included, before a tenth is set aside for random coalitions
-    systematic = left if masks == "SmarterSeparate" else max(9 * left // 10, min(left, 2 * n))
+    systematic = (
+        remaining if masks == "SmarterSeparate" else max(9 * remaining // 10, min(remaining, 2 * n))
+    )
     size = 0
     while size < min(max_size, (n - 1) // 2) and systematic >= 2:
         size += 1
@@ -192,8 +194,8 @@ def sample_masks(
         rows += [~subsets, subsets]
         weights += [np.full(len(subsets), kernel[size] * share)] * 2
         systematic -= 2 * len(subsets)
-        left -= 2 * len(subsets)
-    drawn, each = _random_subsets(n, size + 1, left, generator)
+        remaining -= 2 * len(subsets)
+    drawn, each = _random_subsets(n, size + 1, remaining, generator)
     return np.concatenate([*rows, drawn]), np.concatenate([*weights, each])
 
 
@@ -235,6 +237,6 @@ def _constrained(
     root = np.sqrt(weights / weights.max())
     # fit the remainder by scores that sum to zero
     centered = (inner - inner.mean(axis=1, keepdims=True)) * root[:, None]
-    rest = (worths - inner @ equal) * root
-    scores: NDArray[np.float64] = equal + np.linalg.lstsq(centered, rest)[0]
+    residual = (worths - inner @ equal) * root
+    scores: NDArray[np.float64] = equal + np.linalg.lstsq(centered, residual)[0]
     return scores

@@ -17,6 +17,7 @@ from gstarx.explainers.explanation import Attribution, Explanation
 from gstarx.explainers.settings import ValueSettings
 from gstarx.explainers.two_level import two_level_scores
 from gstarx.gnn import (
+    SINGLETONS,
     BaselineLike,
     GNNGame,
     ModelTask,
@@ -28,10 +29,13 @@ from gstarx.gnn import (
     check_share,
     restored,
 )
-from gstarx.graphs import CommunicationGraph
+from gstarx.graphs import Coalitions, CommunicationGraph
 from gstarx.players import Edges, Features, PlayersLike, as_players
 from gstarx.registry import SAMPLED_BUDGET
 from gstarx.values import Allocation, SubgraphPlan, node_shares, touched_nodes
+
+#: Edges whose links are listed even if the value ignores them.
+_MOST_LINKED = 64
 
 
 class GStarX(NodeExplainer):
@@ -48,7 +52,7 @@ class GStarX(NodeExplainer):
         As in :class:`gstarx.explainers.ValueSettings`.
     players, directed, rest, feature_groups, reference, draws, communication
         Who plays, as in :class:`gstarx.GNNGame`.
-    payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share
+    payoff, baseline, removal, num_hops, computation_graph, batch_nodes, fallback, check, share
         As in :class:`gstarx.GNNGame`.
     seed
         The same seed gives the same numbers.
@@ -106,6 +110,7 @@ class GStarX(NodeExplainer):
         baseline: BaselineLike = None,
         removal: RemovalLike = "remove",
         num_hops: int | None = None,
+        computation_graph: str = "exact",
         batch_nodes: int | None = None,
         fallback: float | None = None,
         check: bool = True,
@@ -144,6 +149,7 @@ class GStarX(NodeExplainer):
             "baseline": check_baseline(baseline),
             "removal": removal,
             "num_hops": num_hops,
+            "computation_graph": computation_graph,
             "batch_nodes": batch_nodes,
             "fallback": fallback,
             "check": check,
@@ -151,6 +157,53 @@ class GStarX(NodeExplainer):
         }
         self.seed = seed
         self.progress = progress
+
+    @classmethod
+    def recommended(
+        cls,
+        *,
+        value: str = "myerson",
+        two_sided: bool = False,
+        estimator: str = "auto",
+        budget: int | None = None,
+        players: PlayersLike = "nodes",
+        payoff: PayoffLike = "auto",
+        baseline: BaselineLike = None,
+        removal: RemovalLike = "remove",
+        num_hops: int | None = None,
+        batch_nodes: int | None = None,
+        fallback: float | None = None,
+        check: bool = True,
+        share: ShareLike = "auto",
+        seed: int | None = None,
+        progress: bool = False,
+    ) -> GStarX:
+        """The configuration that explains best among those that respect the graph.
+
+        The value of connected coalitions with the constant game taken off:
+        ``baseline="singletons"`` unless ``baseline`` says otherwise, which is for players that are
+        nodes or groups of nodes. The results page has the evidence, the theory page the reasons.
+        """
+        edges_or_features = isinstance(as_players(players), Edges | Features)
+        if baseline is None and not edges_or_features:
+            baseline = SINGLETONS
+        return cls(
+            value=value,
+            two_sided=two_sided,
+            estimator=estimator,
+            budget=budget,
+            players=players,
+            payoff=payoff,
+            baseline=baseline,
+            removal=removal,
+            num_hops=num_hops,
+            batch_nodes=batch_nodes,
+            fallback=fallback,
+            check=check,
+            share=share,
+            seed=seed,
+            progress=progress,
+        )
 
     @classmethod
     def as_published(
@@ -228,12 +281,13 @@ class GStarX(NodeExplainer):
         """Scores of the players of a game; a plan fixes which subgraphs to sample."""
         settings, played = self.settings, game
         singles: Any = None
+        graph, together = self._communication(game)
         with game.progress(self.progress):
             try:
                 if settings.value == "position":
                     settings = replace(settings, value="myerson")
                     singles, played = _links_of(game)
-                allocation, estimator = settings.allocate(played, game.graph, seed=seed, plan=plan)
+                allocation, estimator = settings.allocate(played, graph, seed=seed, plan=plan)
             except Exception as error:
                 if not game.settled and getattr(error, "__notes__", None):
                     # the task or the full graph failed, not the coalitions that the note names
@@ -241,9 +295,7 @@ class GStarX(NodeExplainer):
                 raise
             details = self._node_details(game, allocation, singles)
             everybody = np.ones((1, game.n), dtype=np.bool_)
-            worths = settings.played(game)(
-                np.concatenate([everybody, game.graph.component_coalitions])
-            )
+            worths = settings.played(game)(np.concatenate([everybody, together]))
         columns = game.payoff.columns
         # a custom payoff may return several numbers, which become the targets
         games = len(game.payoff.baseline)
@@ -271,9 +323,22 @@ class GStarX(NodeExplainer):
                 "batch_nodes": game.batch_nodes,
                 "check": game.check.as_dict(),
                 "sharing": game.sharing,
+                "fixed": game.fixed,
                 **details,
             },
         )
+
+    def _communication(self, game: GNNGame) -> tuple[CommunicationGraph, Coalitions]:
+        """Who communicates with whom, and the coalitions of everybody who does.
+
+        The links between many edges are very many, and Shapley and Banzhaf values ignore them.
+        """
+        ignored = self.settings.value in ("shapley", "banzhaf")
+        ignored &= self.settings.estimator != "subgraphs"
+        if ignored and game.players.kind == "edges" and game.n > _MOST_LINKED:
+            unlinked = np.zeros((0, 2), dtype=np.int64)
+            return CommunicationGraph(game.n, unlinked), np.ones((1, game.n), dtype=np.bool_)
+        return game.graph, game.graph.component_coalitions
 
     def _node_details(self, game: GNNGame, allocation: Allocation, singles: Any) -> dict[str, Any]:
         """Scores of nodes where edges or groups are the players, as far as they are defined."""
@@ -359,6 +424,7 @@ def explain(
     baseline: BaselineLike = None,
     removal: RemovalLike = "remove",
     num_hops: int | None = None,
+    computation_graph: str = "exact",
     batch_nodes: int | None = None,
     fallback: float | None = None,
     check: bool = True,
@@ -390,7 +456,7 @@ def explain(
         Which value and how to compute it, as in :class:`gstarx.explainers.ValueSettings`.
     players, directed, rest, feature_groups, reference, draws, communication
         Who plays: nodes, groups of nodes, edges or features, as in :class:`gstarx.GNNGame`.
-    payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share
+    payoff, baseline, removal, num_hops, computation_graph, batch_nodes, fallback, check, share
         The game, as in :class:`gstarx.GNNGame`.
     edge_mask
         Also score edges, by the mean of their two ends.
@@ -435,6 +501,7 @@ def explain(
         baseline=baseline,
         removal=removal,
         num_hops=num_hops,
+        computation_graph=computation_graph,
         batch_nodes=batch_nodes,
         fallback=fallback,
         check=check,

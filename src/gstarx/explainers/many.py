@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from gstarx.explainers.base import log
 from gstarx.explainers.explanation import Explanation
@@ -79,6 +79,7 @@ def explain_many(
     baseline: BaselineLike = None,
     removal: RemovalLike = "remove",
     num_hops: int | None = None,
+    computation_graph: str = "exact",
     batch_nodes: int | None = None,
     fallback: float | None = None,
     check: bool = True,
@@ -108,7 +109,8 @@ def explain_many(
     players, directed, rest, feature_groups, reference, draws, communication
         As for :func:`explain`. Groups differ from graph to graph, so give a function of the graph
         that makes them, such as :func:`gstarx.players.brics`.
-    payoff, baseline, removal, num_hops, batch_nodes, fallback, check, share, edge_mask
+    payoff, baseline, removal, num_hops, computation_graph, batch_nodes, fallback, check, share,
+    edge_mask
         As for :func:`explain`.
     seed
         Every graph gets its own random numbers from the seed and its position, the same as on the
@@ -143,6 +145,7 @@ def explain_many(
         baseline=baseline,
         removal=removal,
         num_hops=num_hops,
+        computation_graph=computation_graph,
         batch_nodes=batch_nodes,
         fallback=fallback,
         check=check,
@@ -262,9 +265,9 @@ def _run_together(model: Any, cases: list[_Case], explainer: GStarX, task: Model
         if sharing is None:
             return
         parts = [case.coalitions() for case in cases]
-        room = options["batch_nodes"]
+        capacity = options["batch_nodes"]
         outputs, shared = outputs_and_sharing(
-            model, *sharing, parts, removal, room, check=check, share=options["share"]
+            model, *sharing, parts, removal, capacity, check=check, share=options["share"]
         )
         for case, coalitions, case_outputs in zip(
             cases, parts, torch.split(outputs, [len(p) for p in parts]), strict=True

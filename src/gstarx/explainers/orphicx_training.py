@@ -14,7 +14,7 @@ from torch.nn import functional
 from torch.nn.utils import clip_grad_norm_
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Data
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from gstarx.explainers.edge_masks import (
     Inputs,
@@ -241,7 +241,7 @@ class Training:
         sums = weights.new_zeros(len(batch)).index_add(0, owner, weights)
         size = (sums / torch.bincount(owner, minlength=len(batch))).mean()
         drawn = torch.randperm(len(batch), generator=self.draw)[: self.settings.flow_graphs]
-        flows = [self.flow(batch[place]) for place in drawn.tolist()]
+        flows = [self.flow(batch[i]) for i in drawn.tolist()]
         return elbo, kl, size, torch.stack(flows).mean()
 
     def flow(self, example: Example) -> Tensor:

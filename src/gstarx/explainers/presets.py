@@ -65,7 +65,7 @@ def datasets() -> tuple[str, ...]:
     >>> "mutag" in datasets(), "sst2" in datasets()
     (True, True)
     """
-    named = {name for known in PRESETS.values() for name in known} - {EVERY}
+    named = {name for presets in PRESETS.values() for name in presets} - {EVERY}
     return tuple(sorted(named | set(SAME_AS)))
 
 
@@ -82,8 +82,8 @@ def options_for(name: str, dataset: str | None = None) -> dict[str, Any]:
     >>> options_for("random")
     {}
     """
-    known = PRESETS.get(name, {})
-    general = known.get(EVERY, {})
+    presets = PRESETS.get(name, {})
+    general = presets.get(EVERY, {})
     if dataset is None:
         return dict(general)
     if dataset not in datasets():
@@ -91,4 +91,4 @@ def options_for(name: str, dataset: str | None = None) -> dict[str, Any]:
             f"{unknown('dataset with settings of the paper', str(dataset), datasets())}; leave "
             "dataset out for graphs of your own"
         )
-    return {**general, **known.get(SAME_AS.get(dataset, dataset), {})}
+    return {**general, **presets.get(SAME_AS.get(dataset, dataset), {})}

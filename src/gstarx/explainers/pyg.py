@@ -14,7 +14,7 @@ from torch_geometric import explain as pyg
 from torch_geometric.data import Data
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 from torch_geometric.utils import get_embeddings
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import (
@@ -338,11 +338,11 @@ class PGExplainer(NodeExplainer):
         """Raise unless the embeddings are as wide as those that the network was trained on."""
         wide = get_embeddings(explained.model, explained.x)[-1].shape[-1]
         takes = next(iter(self.mlp.parameters())).shape[1] if self.mlp is not None else 0
-        wanted = (3 if task.task_level == "node" else 2) * wide
-        if takes != wanted:
+        expected = (3 if task.task_level == "node" else 2) * wide
+        if takes != expected:
             raise ValueError(
                 f"PGExplainer was trained on another model or task: it takes {takes} numbers for "
-                f"an edge (got {wanted}, from embeddings of width {wide})"
+                f"an edge (got {expected}, from embeddings of width {wide})"
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -20,7 +20,7 @@ def names(*, oracles: bool = False) -> tuple[str, ...]:
     With ``oracles`` also those that optimize the metric itself: ``"best_found"`` and ``"refined"``.
 
     >>> names()[:3]
-    ('gstarx', 'gstarx_published', 'myerson')
+    ('gstarx_recommended', 'gstarx', 'gstarx_published')
     """
     return explainer_names(oracles=oracles)
 
@@ -48,14 +48,14 @@ def create(name: str, *, dataset: str | None = None, **overrides: Any) -> NodeEx
     make = _factory(name)
     options = {**options_for(name, dataset), **overrides}
     _check_options(name, make, options)
-    made = make(**options)
-    if not isinstance(made, NodeExplainer):
+    explainer = make(**options)
+    if not isinstance(explainer, NodeExplainer):
         raise TypeError(
             f"explainer {name!r} must be a gstarx.explainers.NodeExplainer "
-            f"(got {type(made).__name__})"
+            f"(got {type(explainer).__name__})"
         )
-    made.method = name
-    return made
+    explainer.method = name
+    return explainer
 
 
 def options_of(name: str) -> tuple[str, ...]:

@@ -256,14 +256,14 @@ def _without_one(
     """The set without each candidate: the largest component of the rest, or the anchor's."""
     if int(members.sum()) < 2:
         return np.zeros((0, len(members)), dtype=np.bool_)
-    rest = np.repeat(members[None], len(candidates), axis=0)
-    rest[np.arange(len(candidates)), candidates] = False
-    labels = graph.component_labels(rest)
+    smaller = np.repeat(members[None], len(candidates), axis=0)
+    smaller[np.arange(len(candidates)), candidates] = False
+    labels = graph.component_labels(smaller)
     for row, components in enumerate(labels):
         if anchor is None:
             # labels are smallest nodes, so ties go to the component with the smallest node
-            kept = int(np.argmax(np.bincount(components[components >= 0])))
+            component = int(np.argmax(np.bincount(components[components >= 0])))
         else:
-            kept = int(components[anchor])
-        rest[row] = components == kept
-    return rest
+            component = int(components[anchor])
+        smaller[row] = components == component
+    return smaller

@@ -27,10 +27,10 @@ def write_trained(
 ) -> None:
     """Write weights, with the settings as JSON in the header, atomically."""
     path = _checked(path)
-    kept = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    stored = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     about = {"format": _FORMAT, "method": method, "settings": dict(settings)}
-    header = json.dumps({**about, "digest": _digest(about, kept)}, allow_nan=False)
-    write_atomically(path, to_bytes(kept, metadata={"gstarx": header}))
+    header = json.dumps({**about, "digest": _digest(about, stored)}, allow_nan=False)
+    write_atomically(path, to_bytes(stored, metadata={"gstarx": header}))
 
 
 def read_trained(

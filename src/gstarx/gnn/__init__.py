@@ -7,9 +7,12 @@ from gstarx.gnn.baseline import expected_output
 from gstarx.gnn.baseline import graph_outputs as graph_outputs
 from gstarx.gnn.batching import UnionBatch as UnionBatch
 from gstarx.gnn.evaluator import default_batch_nodes as default_batch_nodes
+from gstarx.gnn.fields import EdgeNamingData as EdgeNamingData
 from gstarx.gnn.fields import GraphTensors as GraphTensors
+from gstarx.gnn.fields import batched as batched
 from gstarx.gnn.fields import roles_of as roles_of
 from gstarx.gnn.game import GNNGame
+from gstarx.gnn.local_part import WholeGraph as WholeGraph
 from gstarx.gnn.model_state import restored
 from gstarx.gnn.model_state import untouched as untouched
 from gstarx.gnn.model_task import ModelTask

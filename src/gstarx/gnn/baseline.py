@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from gstarx.gnn.evaluator import takes_batch_statistics
+from gstarx.gnn.fields import batched
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.payoff import Payoff, check_task, class_scores, outputs_matrix
 from gstarx.gnn.self_check import (
@@ -108,9 +109,7 @@ def graph_outputs(
             with untouched(model):
                 apart = _mixes(model, batch, keywords)
         graphs = batch.to_data_list() if apart and batch.num_graphs > 1 else [batch]
-        found = [
-            _outputs(model, Batch.from_data_list([g]) if apart else g, keywords) for g in graphs
-        ]
+        found = [_outputs(model, batched([g]) if apart else g, keywords) for g in graphs]
         # cloned outside inference mode, so that it is a tensor like any other
         yield torch.cat(found).clone()
 
@@ -129,7 +128,7 @@ def _mixes(model: Model, batch: Batch, keywords: Sequence[str] | None) -> bool:
 
     def again(rows: NDArray[np.int64]) -> Tensor:
         graphs = [batch.get_example(int(row)) for row in rows]
-        return _outputs(model, Batch.from_data_list(graphs), keywords)
+        return _outputs(model, batched(graphs), keywords)
 
     together = _outputs(model, batch, keywords)
     try:
@@ -151,16 +150,16 @@ def _batches(
         together = Signature.of(model, item, keywords).takes_batch
         if isinstance(item, Batch) and together:
             if waiting:
-                yield Batch.from_data_list(waiting)
+                yield batched(waiting)
                 waiting = []
             yield item
             continue
         waiting += item.to_data_list() if isinstance(item, Batch) else [item]
         while len(waiting) >= (size := _GRAPHS_PER_BATCH if together else 1):
-            yield Batch.from_data_list(waiting[:size])
+            yield batched(waiting[:size])
             del waiting[:size]
     if waiting:
-        yield Batch.from_data_list(waiting)
+        yield batched(waiting)
 
 
 def given_baseline(

@@ -22,7 +22,7 @@ class WorthCache:
 
     def rows_of(self, masks: Masks) -> NDArray[np.int64]:
         """Row of every mask; those not seen before get new rows from ``self.count`` on."""
-        self._make_room(self.count + len(masks))
+        self._reserve(self.count + len(masks))
         rows = np.empty(len(masks), dtype=np.int64)
         _find_or_add(self._masks, self._table, self.count, masks, rows)
         return rows
@@ -54,18 +54,18 @@ class WorthCache:
         """Worths (k, q) of rows."""
         return self._worths[rows]
 
-    def _make_room(self, needed: int) -> None:
+    def _reserve(self, needed: int) -> None:
         if needed <= len(self._masks):
             return
-        room = len(self._masks)
-        while room < needed:
-            room *= 2
+        capacity = len(self._masks)
+        while capacity < needed:
+            capacity *= 2
         for name in ("_masks", "_worths"):
             old = getattr(self, name)
-            new = np.empty((room, old.shape[1]), dtype=old.dtype)
+            new = np.empty((capacity, old.shape[1]), dtype=old.dtype)
             new[: self.count] = old[: self.count]
             setattr(self, name, new)
-        self._table = np.full(2 * room, -1, dtype=np.int32)
+        self._table = np.full(2 * capacity, -1, dtype=np.int32)
         self.forget_unknown()
 
 

@@ -20,13 +20,14 @@ ends in ``edge_index``, such as ``rev_edge_index``, names edges.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from gstarx.gnn.batching import UnionBatch
 from gstarx.gnn.shared_rows import SharedRows
@@ -68,6 +69,29 @@ def roles_of(data: Data) -> Roles:
         if roles[key] == "edge_ids":
             _check_edge_ids(key, value, int(data.edge_index.shape[1]))
     return roles
+
+
+class EdgeNamingData(Data):  # type: ignore[misc]
+    """A graph whose fields that name edges PyG's loaders renumber by edges, not by nodes.
+
+    They are those of one dimension whose names end in ``edge_index``.
+    """
+
+    def __inc__(self, key: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+        if key != "edge_index" and key.endswith("edge_index") and value.dim() == 1:
+            return self.edge_index.shape[1]
+        return super().__inc__(key, value, *args, **kwargs)
+
+
+def batched(graphs: Iterable[Data]) -> Batch:
+    """A batch of graphs in which fields that name edges name those of the batch."""
+    listed = list(graphs)
+    if listed and "edge_ids" in roles_of(listed[0]).values():
+        listed = [
+            graph if _has_own_inc(graph) else EdgeNamingData.from_dict(graph.to_dict())
+            for graph in listed
+        ]
+    return Batch.from_data_list(listed)
 
 
 def _has_own_inc(data: Data) -> bool:

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from gstarx.games import Worths, describe
 from gstarx.gnn.baseline import (
@@ -30,6 +30,13 @@ from gstarx.gnn.cache import WorthCache
 from gstarx.gnn.evaluator import Evaluator, default_batch_nodes
 from gstarx.gnn.fields import GraphTensors, roles_of
 from gstarx.gnn.k_hop import watch_propagation
+from gstarx.gnn.local_part import (
+    LocalPart,
+    WholeGraph,
+    check_computation_graph,
+    local_kind,
+    local_part,
+)
 from gstarx.gnn.model_state import masked_layers, untouched
 from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.payoff import (
@@ -40,7 +47,7 @@ from gstarx.gnn.payoff import (
     resolve_payoff,
 )
 from gstarx.gnn.player_sets import PlayerSet, player_set
-from gstarx.gnn.players import check_data, choose_players
+from gstarx.gnn.players import Playing, check_data, choose_players, target_nodes
 from gstarx.gnn.readout import NotShareable
 from gstarx.gnn.removal import Removal, RemovalLike, removal_of, resolve_removal
 from gstarx.gnn.self_check import (
@@ -63,9 +70,11 @@ from gstarx.graphs import (
     unpack,
     words_for,
 )
-from gstarx.players import Nodes, PlayersLike, as_players
+from gstarx.players import Edges, Nodes, PlayersLike, as_players
 
 log = logging.getLogger("gstarx")
+#: Coalitions of so many edges at most are put in an order in which they share more.
+_MOST_ORDERED = 64
 
 
 class GNNGame:
@@ -128,6 +137,14 @@ class GNNGame:
         For node and edge tasks: how far around the target nodes are players. By default as far as
         the model sees: the number of times it propagates messages, checked by changing the features
         of all other nodes. Nodes that do not play are always there.
+    computation_graph
+        For node tasks: ``"exact"``, where everybody together gives the prediction on the whole
+        graph, or ``"gnnshap"``, the game of Akkas and Azad (GNNShap, WWW 2024) on nothing but the
+        edges that carry messages to the node and the nodes they touch. The prediction is still that
+        on the whole graph, and the class explained by default the one predicted there.
+    whole_graph
+        For node tasks: what the games of several nodes have in common, which saves a pass over the
+        whole graph for every node.
     batch_nodes
         Nodes per forward pass. The default is a fixed rule by device and model width. With 1 every
         coalition goes through the model on its own.
@@ -169,6 +186,8 @@ class GNNGame:
         Nodes per forward pass.
     check
         What the self-check compared and found, a :class:`SelfCheck`.
+    fixed
+        Names of fields of the whole graph that the model takes: the same in every coalition.
     sharing
         Whether coalitions shared embeddings and how many, or why not: a :class:`Sharing`.
     """
@@ -194,6 +213,8 @@ class GNNGame:
         removal: RemovalLike = "remove",
         index: int | Tensor | None = None,
         num_hops: int | None = None,
+        computation_graph: str = "exact",
+        whole_graph: WholeGraph | None = None,
         batch_nodes: int | None = None,
         fallback: float | None = None,
         keywords: Iterable[str] | None = None,
@@ -212,20 +233,34 @@ class GNNGame:
             reference=reference,
             draws=draws,
         )
-        everyone = player_set(data, kind, communication)
-        if not everyone.of_nodes:
-            _refuse_node_options(everyone, removal, baseline)
         # the index is checked against the graph by whoever finds the players
         task = ModelTask(mode, task_level, return_type, target)
         task_level = task.task_level
-        signature = Signature.of(model, data, keywords)
         roles = roles_of(data)
+        gnnshap = check_computation_graph(computation_graph, task_level) == "gnnshap"
+        self.num_nodes = int(data.num_nodes or 0)
+        part: LocalPart | None = None
+        if task_level == "node" and local_kind(kind, communication, gnnshap):
+            keyed = replace(task, keywords=None if keywords is None else list(keywords))
+            whole_graph = whole_graph or WholeGraph.of(model, data, keyed)
+            node = int(target_nodes(data, task_level, index)[0])
+            part = local_part(model, data, keyed, roles, whole_graph, node, num_hops, gnnshap)
+        if part is not None:
+            if isinstance(kind, Edges) and not part.data.edge_index.numel():
+                raise ValueError(f"no edge brings a message to node {node}: there are no players")
+            data, index = part.data, part.index
+        everyone = player_set(data, kind, communication, one_way=gnnshap)
+        if not everyone.of_nodes:
+            _refuse_node_options(everyone, removal, baseline)
+        if gnnshap:
+            assert whole_graph is not None
+            task = replace(task, target=whole_graph.target(task, node))
+        signature = Signature.of(model, data, keywords)
         device = model_device(model, data.edge_index.device)
         self.model = model
         self.batch_nodes = _checked_batch_nodes(batch_nodes, model, device)
         self.fallback = fallback
         self.task_level = task_level
-        self.num_nodes = int(data.num_nodes or 0)
         self._show = False
         self._task, self._payoff, self._baseline = task, payoff, check_baseline(baseline)
         self._settled: tuple[Tensor, Payoff] | None = None
@@ -249,11 +284,20 @@ class GNNGame:
 
         if masked_layers(model):
             log.warning("the model carries edge masks of another explainer: they are set aside")
-        chosen = choose_players(
-            model, data, task_level, index, num_hops, roles, evaluator, everyone
-        )
+        if gnnshap:
+            assert part is not None
+            assert whole_graph is not None
+            on_part = evaluator(part.data, np.array([part.index]), everyone.player_of)
+            chosen = Playing(on_part, everyone, propagation=whole_graph.propagation)
+        else:
+            chosen = choose_players(
+                model, data, task_level, index, num_hops, roles, evaluator, everyone
+            )
         self._evaluator, self.players = chosen.evaluator, chosen.players
         self._node_outputs = chosen.node_outputs
+        if part is not None and whole_graph is not None:
+            self.players = part.lifted(self.players)
+            self._node_outputs = whole_graph.node_outputs
         self.data = self._evaluator.removal.data
         self.n = len(self.players)
         self._cache = WorthCache(words_for(self.n))
@@ -300,6 +344,13 @@ class GNNGame:
     def sharing(self) -> Sharing:
         """Whether coalitions shared embeddings and how many, or why not."""
         return self._learned or self._shared.sharing
+
+    @property
+    def fixed(self) -> list[str]:
+        """Fields of the whole graph that the model takes: the same in every coalition."""
+        signature, rest = self._evaluator.signature, self._evaluator.removal.tensors.rest
+        taken = (*signature.positional, *signature.keywords)
+        return [name for name in taken if isinstance(rest.get(name), Tensor)]
 
     def shares(self) -> bool:
         """Whether coalitions share embeddings and that is worth it, tried on random ones.
@@ -504,7 +555,8 @@ class GNNGame:
             arranged = self._shared.consider(self._cache.masks(known, top))
             if arranged:
                 masks = self._cache.masks(known, top)
-                self._cache.arrange(known, sharing_order(masks, self.graph.edges.T, self.n))
+                if self.players.kind != "edges" or self.n <= _MOST_ORDERED:
+                    self._cache.arrange(known, sharing_order(masks, self.graph.edges.T, self.n))
                 self._evaluate_shared(known, top, bar)
             if self._cache.count < top:
                 self._evaluate_batches(self._cache.masks(self._cache.count, top), bar)

@@ -165,9 +165,9 @@ def outputs_and_sharing(
     share: ShareLike = "auto",
 ) -> tuple[Tensor, Sharing]:
     """The same as :func:`shared_outputs`, and whether parts shared embeddings."""
-    room = default_batch_nodes(model, graphs.device) if batch_nodes is None else batch_nodes
+    capacity = default_batch_nodes(model, graphs.device) if batch_nodes is None else batch_nodes
     with untouched(model):
-        by_states, sharing = _by_states(model, graphs, signature, parts, removal, room, share)
+        by_states, sharing = _by_states(model, graphs, signature, parts, removal, capacity, share)
     if by_states is not None:
         return by_states, sharing
 
@@ -180,7 +180,7 @@ def outputs_and_sharing(
 
     found: list[Tensor] = []
     with untouched(model):
-        for rows in _batches(parts, removal, room):
+        for rows in _batches(parts, removal, capacity):
             found.append(outputs(rows))
             if check and len(found) == 1:
                 sizes = np.array([parts[graph][part].sum() for graph, part in rows.tolist()])
@@ -194,7 +194,7 @@ def _by_states(
     signature: Signature,
     parts: list[Coalitions],
     removal: str,
-    room: int,
+    capacity: int,
     share: ShareLike,
 ) -> tuple[Tensor | None, Sharing]:
     """Outputs of all parts from shared embeddings, or None; and what came of it."""
@@ -203,7 +203,7 @@ def _by_states(
     union = graphs.union()
     tensors = GraphTensors(union, graphs.device, graphs.roles)
     taken = Removal("remove", union, tensors, np.zeros(0, dtype=np.int64))
-    evaluator = Evaluator(model, signature, taken, task_level="graph", batch_nodes=room)
+    evaluator = Evaluator(model, signature, taken, task_level="graph", batch_nodes=capacity)
     shared = SharedPasses(evaluator, share, SelfCheck())
     masks = graphs.packed(parts)
     if not shared.consider(masks):
@@ -221,8 +221,8 @@ def _by_states(
     return outputs[back], shared.sharing
 
 
-def _batches(parts: list[Coalitions], removal: str, room: int) -> Iterator[NDArray[np.int64]]:
-    """Consecutive parts with at most ``room`` nodes together, at least one each."""
+def _batches(parts: list[Coalitions], removal: str, capacity: int) -> Iterator[NDArray[np.int64]]:
+    """Consecutive parts with at most ``capacity`` nodes together, at least one each."""
     sizes = np.concatenate(
         [p.sum(axis=1) if removal == "remove" else np.full(len(p), p.shape[1]) for p in parts]
     )
@@ -233,7 +233,7 @@ def _batches(parts: list[Coalitions], removal: str, room: int) -> Iterator[NDArr
     start = 0
     while start < len(rows):
         before = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, before + room, "right")))
+        stop = max(start + 1, int(np.searchsorted(ends, before + capacity, "right")))
         yield rows[start:stop]
         start = stop
 

@@ -131,8 +131,13 @@ class PlayerSet:
         return everywhere
 
 
-def player_set(data: Data, players: PlayerKind, communication: Any = None) -> PlayerSet:
-    """The players of a graph, or an error that says what is wrong with them."""
+def player_set(
+    data: Data, players: PlayerKind, communication: Any = None, *, one_way: bool = False
+) -> PlayerSet:
+    """The players of a graph, or an error that says what is wrong with them.
+
+    ``one_way`` says that edges may lack one of their directions.
+    """
     spec = players
     if callable(players) and not isinstance(players, type):
         made = players(data)
@@ -144,7 +149,7 @@ def player_set(data: Data, players: PlayerKind, communication: Any = None) -> Pl
     elif isinstance(spec, Groups):
         found = _of_groups(spec, count, links)
     elif isinstance(spec, Edges):
-        found = _of_edges(spec, links)
+        found = _of_edges(spec, links, one_way)
     elif isinstance(spec, Features):
         found = _of_features(spec, data, links)
     else:
@@ -188,12 +193,12 @@ def _of_groups(groups: Groups, count: int, links: NDArray[np.int64]) -> PlayerSe
     return PlayerSet("groups", player_of, np.arange(len(names)), links, groups, tuple(names))
 
 
-def _of_edges(spec: Edges, links: NDArray[np.int64]) -> PlayerSet:
+def _of_edges(spec: Edges, links: NDArray[np.int64], one_way: bool) -> PlayerSet:
     ends = links if spec.directed else np.sort(links, axis=1)
     joining = links[:, 0] != links[:, 1]
     if not joining.any():
         raise ValueError("the graph has no edges between nodes: there are no players")
-    if not spec.directed:
+    if not spec.directed and not one_way:
         _require_both_directions(links[joining])
     edges, place = np.unique(ends[joining], axis=0, return_inverse=True)
     player_of = np.full(len(links), -1)

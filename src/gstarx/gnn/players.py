@@ -142,7 +142,7 @@ def choose_players(
     players: PlayerSet,
 ) -> Playing:
     """All players of a graph, or those around the node or pair that is explained."""
-    anchors = _anchors(data, task_level, index)
+    anchors = target_nodes(data, task_level, index)
     on_all = evaluator(data, anchors, players.player_of)
     if task_level == "graph":
         if num_hops is not None:
@@ -342,7 +342,7 @@ class _Surroundings:
         return difference(a, b) <= rounding(b.dtype) * max(self.scale, size_of(b))
 
 
-def _anchors(data: Data, task_level: str, index: int | Tensor | None) -> NDArray[np.int64]:
+def target_nodes(data: Data, task_level: str, index: int | Tensor | None) -> NDArray[np.int64]:
     """The target node, the two ends of the target pair, or nobody."""
     if task_level == "graph":
         check_index(index, task_level)

@@ -168,7 +168,7 @@ def refuse_random(
 
 
 def _at_rest(operation: Any, args: Sequence[Any]) -> bool:
-    """Whether it is a dropout that is told not to drop anything."""
+    """Whether it is a dropout that drops nothing."""
     names = [argument.name for argument in operation._schema.arguments]
     return any(name == "train" and value is False for name, value in zip(names, args, strict=False))
 

@@ -28,6 +28,7 @@ from gstarx.gnn.readout import (
     UsesBatch,
     rows_for_aggregations,
 )
+from gstarx.gnn.removal import TouchedRemoval
 from gstarx.gnn.self_check import SelfCheck, difference, rounding, size_of
 from gstarx.gnn.signature import call_model, submodules
 from gstarx.gnn.states import ALL_BITS, Block, StateRules, StateTable
@@ -46,6 +47,10 @@ _FEWEST_SAVED = 1024
 _STATES_PER_NODE = 4
 _MOST_STATES, _MOST_ELSEWHERE = 1 << 13, 1 << 16
 _MEMBERS_PER_STATE = 64
+#: Where all nodes are there in every coalition, a block has room for so many graphs at least.
+_BLOCK_GRAPHS = 4
+#: Features of so many bytes are taken to be different for all nodes, without looking.
+_MOST_COMPARED = 1024
 #: Beyond this many nodes the tables of states would take more memory than they are worth.
 _MOST_NODES = 4096
 #: Coalitions of the first block, and of all later ones together, that also go the ordinary way.
@@ -292,10 +297,14 @@ class SharedPasses:
         evaluator, removal = self._evaluator, self._evaluator.removal
         if self._rules is None:
             self._prepare(counted=_scales(evaluator))
-        table = self._room_for(len(masks))
+        table, tensors = self._room_for(len(masks)), removal.tensors
         linked = np.zeros_like(removal.present) if removal.linked is None else removal.linked
-        nodes = masks if evaluator.all_play else evaluator.units_of(masks[:_CHUNK])
-        return table.block(nodes, removal.present, linked, removal.anchors, self._bits)
+        units = masks
+        if not evaluator.all_play:
+            # where all nodes are there, no more coalitions fit into a block
+            fitting = table.members // tensors.num_nodes + 1 if removal.by_edges else _CHUNK
+            units = evaluator.units_of(masks[:fitting])
+        return table.block(units, removal.present, linked, removal.anchors, self._bits)
 
     def _prepare(self, *, counted: bool) -> None:
         """Find out what decides the state of a node."""
@@ -316,6 +325,7 @@ class SharedPasses:
             _kinds(tensors.edge, evaluator, edges.shape[1]),
             _levels(evaluator, self.propagation.calls, flow),
             counted=counted,
+            by_edges=evaluator.removal.by_edges,
         )
 
     def _room_for(self, coalitions: int) -> StateTable:
@@ -324,6 +334,8 @@ class SharedPasses:
         tensors = self._evaluator.removal.tensors
         most = _MOST_STATES if tensors.device.type == "cpu" else _MOST_ELSEWHERE
         states = min(_STATES_PER_NODE * self._evaluator.batch_nodes, most)
+        if self._evaluator.removal.by_edges:
+            states = max(states, _BLOCK_GRAPHS * tensors.num_nodes)
         members = min(_MEMBERS_PER_STATE * states, coalitions * tensors.num_nodes)
         if self._table is None:
             self._table = StateTable(self._rules, min(states, members), members)
@@ -364,8 +376,8 @@ def _reason_against(evaluator: Evaluator) -> str:
         return "batch_nodes=1 asks for one coalition at a time"
     if removal.name == "features":
         return "features are the players: every coalition changes all nodes"
-    if removal.by_edges:
-        return "edges are the players"
+    if isinstance(removal, TouchedRemoval):
+        return "edges are the players and bring their nodes with them"
     if removal.function is not None:
         return "what a removal of your own leaves of the graph is not known beforehand"
     wanted = (*signature.positional, *signature.keywords)
@@ -381,7 +393,7 @@ def _reason_against(evaluator: Evaluator) -> str:
         )
     ):
         return "the model takes a field that names edges"
-    if removal.tensors.num_nodes > _MOST_NODES:
+    if removal.tensors.num_nodes > _MOST_NODES and not removal.by_edges:
         return f"the graph has more than {_MOST_NODES:,} nodes"
     if any(
         hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
@@ -407,6 +419,8 @@ def _kinds(fields: dict[str, Tensor], evaluator: Evaluator, count: int) -> NDArr
     ]
     if not rows:
         return np.zeros(count, dtype=np.int64)
+    if sum(row.shape[1] for row in rows) > _MOST_COMPARED:
+        return np.arange(count)
     joined = np.ascontiguousarray(np.concatenate(rows, axis=1))
     whole = joined.view(np.dtype((np.void, joined.shape[1]))).reshape(-1)
     return np.unique(whole, return_inverse=True)[1].reshape(-1).astype(np.int64)

@@ -47,6 +47,8 @@ class StateRules:
     counted
         Whether the kinds of the edges to a node are part of what it is from the start, as is needed
         where messages are scaled by the degree of the node they come from.
+    by_edges
+        Whether coalitions are of edges, so that all nodes are there.
     """
 
     start: NDArray[np.uint64]
@@ -56,6 +58,7 @@ class StateRules:
     edge: NDArray[np.int64]
     key: NDArray[np.uint64]
     counted: bool
+    by_edges: bool = False
 
     @classmethod
     def of(
@@ -66,6 +69,7 @@ class StateRules:
         level: NDArray[np.int64],
         *,
         counted: bool,
+        by_edges: bool = False,
     ) -> StateRules:
         """Rules for edges (2, E) from where messages come to where they go."""
         n = len(node_kind)
@@ -81,12 +85,18 @@ class StateRules:
             order.astype(np.int64),
             _numbers(edge_kind[order], 1) | _ONE,
             counted,
+            by_edges,
         )
 
     @cached_property
     def region(self) -> Masks:
-        """The nodes that decide the state of every node, packed (n, words)."""
+        """The nodes that decide the state of every node, packed (n, words).
+
+        Empty for coalitions of edges: those around a node are hardly ever met again.
+        """
         n = len(self.level)
+        if self.by_edges:
+            return np.zeros((n, 1), dtype=np.uint64)
         found = pack(np.eye(n, dtype=np.bool_))
         for step in range(int(self.level.max(initial=0)) + self.counted):
             reach = self.level + self.counted > step
@@ -132,10 +142,12 @@ class StateTable:
     """Finds the states of coalitions, block by block, in memory that is used again."""
 
     def __init__(self, rules: StateRules, states: int, members: int) -> None:
-        """Room for blocks of at most ``states`` states and ``members`` nodes of coalitions."""
+        """Allocate blocks of at most ``states`` states and ``members`` nodes of coalitions."""
         n, words = rules.region.shape
-        self.rules, self.states, self.room = rules, max(states, n), max(members, n)
-        edge_room = 3 * self.states + len(rules.source)
+        self.rules, self.states, self.members = rules, max(states, n), max(members, n)
+        # coalitions of edges have nodes of many edges, each in many states
+        per_state = 12 if rules.by_edges else 3
+        edge_room = per_state * self.states + len(rules.source)
         slots = 1 << (2 * self.states - 1).bit_length()
         self._known = (
             np.zeros(slots, dtype=np.int64),
@@ -145,12 +157,15 @@ class StateTable:
             np.empty((slots, words), dtype=np.uint64),
             np.empty(slots, dtype=np.int32),
         )
-        self._members = np.empty(self.room, dtype=np.int32)
+        self._members = np.empty(self.members, dtype=np.int32)
         self._nodes = np.empty(self.states, dtype=np.int64)
         self._absent = np.empty(self.states, dtype=np.bool_)
         self._ends = np.empty((2, edge_room), dtype=np.int64)
         self._edges = np.empty(edge_room, dtype=np.int64)
         self._work = np.empty((2, n, 2), dtype=np.uint64)
+        bare = np.diff(rules.first) == 0
+        #: Nodes whose state may differ between the coalitions of a block.
+        self._open = np.flatnonzero(~(rules.by_edges & bare & (rules.level == 0)))
         self._blocks = 0
 
     def block(
@@ -164,11 +179,13 @@ class StateTable:
         """The first coalitions of packed ``masks`` (k, words) that fill a block, at least one.
 
         A coalition's nodes are its own and those ``present`` (1, words); its edges those with both
-        ends among its own nodes and those ``linked`` (1, words). ``asked`` are nodes whose states
-        are wanted. The arrays of a block are overwritten by the next one.
+        ends among its own nodes and those ``linked`` (1, words). If they are of edges, all nodes
+        are there, and the edges of the coalition. ``asked`` are nodes whose states are wanted.
+
+        The arrays of a block are overwritten by the next one.
         """
         rules = self.rules
-        most = min(len(masks), self.room)
+        most = min(len(masks), self.members)
         begins = np.empty(most + 1, dtype=np.int64)
         found = np.empty((most, len(asked)), dtype=np.int64)
         self._blocks += 1
@@ -176,12 +193,12 @@ class StateTable:
             masks[:most],
             (present[0], linked[0], rules.region),
             (rules.start, rules.level, rules.first, rules.source, rules.edge, rules.key),
-            rules.counted,
+            (rules.counted, rules.by_edges),
             (bits, np.int64(self._blocks)),
             self._known,
             (self._members, begins, self._nodes, self._absent, self._ends, self._edges),
             (asked, found),
-            self._work,
+            (self._work, self._open),
         )
         return Block(
             int(k),
@@ -235,34 +252,50 @@ def _has(mask, node):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _fill(masks, around, rules, counted, marks, known, out, wanted, work):  # type: ignore[no-untyped-def]
+def _fill(masks, around, rules, how, marks, known, out, wanted, work):  # type: ignore[no-untyped-def]
     present, linked, region = around
+    counted, by_edges = how
     first, source, edge = rules[2:5]
     bits, stamp = marks
     members, begins, nodes, absent, ends, edges = out
     asked, found = wanted
     n = len(rules[0])
+    work, changing = work
     here, own, joined = np.empty(n, np.int64), np.empty(n, np.bool_), np.empty(n, np.bool_)
     seen, slots = np.empty(n, np.int64), np.empty(n, np.int64)
+    kept = np.empty(len(edge), np.bool_)
     total, states, count, row = 0, 0, 0, 0
     begins[0] = 0
     while row < len(masks):
-        m = 0
-        for v in range(n):
-            own[v] = _has(masks[row], v)
-            joined[v] = own[v] or _has(linked, v)
-            seen[v] = -1
-            if own[v] or _has(present, v):
-                here[m] = v
-                m += 1
+        m = n
+        if not by_edges:
+            m = 0
+            for v in range(n):
+                own[v] = _has(masks[row], v)
+                joined[v] = own[v] or _has(linked, v)
+                seen[v] = -1
+                if own[v] or _has(present, v):
+                    here[m] = v
+                    m += 1
+        elif row == 0:
+            for v in range(n):
+                here[v], own[v], joined[v] = v, True, True
         full = states + m > len(nodes) or total + m > len(members)
         if row and (full or count + len(edge) > len(edges)):
             break
         fresh = states
-        if not _remembered(masks[row], region, here[:m], stamp, known, slots, seen):
-            _settle(here[:m], own, joined, rules, counted, work)
-            for i in range(m):
-                v = here[i]
+        if by_edges or not _remembered(masks[row], region, here[:m], stamp, known, slots, seen):
+            for v in range(n):
+                for e in range(first[v], first[v + 1]):
+                    if by_edges:
+                        kept[e] = _has(masks[row], edge[e])
+                    else:
+                        kept[e] = joined[v] and joined[source[e]]
+            # nodes that hear of nobody keep the state of the first coalition
+            looked = changing if by_edges and row else here[:m]
+            _settle(looked, own, kept, rules, counted, work)
+            for i in range(len(looked)):
+                v = looked[i]
                 level = np.uint64(rules[1][v])
                 one, two = (work[0, v, 0] + level) & bits, (work[0, v, 1] ^ level) & bits
                 seen[v] = _find_or_add(one, two, stamp, known[0], known[1], states)
@@ -270,7 +303,8 @@ def _fill(masks, around, rules, counted, marks, known, out, wanted, work):  # ty
                     nodes[states] = v
                     absent[states] = not own[v]
                     states += 1
-                _remember(masks[row], region, v, slots[v], stamp, known, seen[v])
+                if not by_edges:
+                    _remember(masks[row], region, v, slots[v], stamp, known, seen[v])
         for i in range(m):
             members[total + i] = seen[here[i]]
         for at in range(len(asked)):
@@ -278,7 +312,7 @@ def _fill(masks, around, rules, counted, marks, known, out, wanted, work):  # ty
         for target in range(fresh, states):
             v = nodes[target]
             for e in range(first[v], first[v + 1]):
-                if joined[v] and joined[source[e]]:
+                if kept[e]:
                     ends[0, count] = seen[source[e]]
                     ends[1, count] = target
                     edges[count] = edge[e]
@@ -331,21 +365,20 @@ def _remember(mask, region, v, slot, stamp, known, state):  # type: ignore[no-un
 
 
 @compiled
-def _settle(here, own, joined, rules, counted, work):  # type: ignore[no-untyped-def]
+def _settle(here, own, kept, rules, counted, work):  # type: ignore[no-untyped-def]
     """The states of the nodes of one coalition, into ``work[0]``."""
     start, level, first, source, _, key = rules
     state, sent = work[0], work[1]
-    sent[:] = _ZERO
     rounds = 0
     for i in range(len(here)):
         v = here[i]
         rounds = max(rounds, level[v])
         at = 0 if own[v] else 2
         state[v, 0], state[v, 1] = start[v, at], start[v, at + 1]
-        if counted and joined[v]:
+        if counted:
             one, two = _ZERO, _ZERO
             for e in range(first[v], first[v + 1]):
-                if joined[source[e]]:
+                if kept[e]:
                     one += key[e, 0]
                     two += key[e, 1]
             state[v, 0] = _mix(state[v, 0] + one * np.uint64(0x9E3779B97F4A7C15))
@@ -353,15 +386,14 @@ def _settle(here, own, joined, rules, counted, work):  # type: ignore[no-untyped
     for r in range(1, rounds + 1):
         for i in range(len(here)):
             v = here[i]
-            if joined[v]:
-                sent[v, 0] = _mix(state[v, 0])
-                sent[v, 1] = _mix(state[v, 1] + np.uint64(0xA0761D6478BD642F))
+            sent[v, 0] = _mix(state[v, 0])
+            sent[v, 1] = _mix(state[v, 1] + np.uint64(0xA0761D6478BD642F))
         for i in range(len(here)):
             v = here[i]
             if level[v] >= r:
                 one, two = _ZERO, _ZERO
-                if joined[v]:
-                    for e in range(first[v], first[v + 1]):
+                for e in range(first[v], first[v + 1]):
+                    if kept[e]:
                         one += sent[source[e], 0] * key[e, 0]
                         two += sent[source[e], 1] * key[e, 1]
                 state[v, 0] = _mix(state[v, 0] * np.uint64(0x9E3779B97F4A7C15) + one)

@@ -25,10 +25,10 @@ def pack(coalitions: Coalitions) -> Masks:
     array([[5]], dtype=uint64)
     """
     k, n = coalitions.shape
-    room = np.zeros((k, words_for(n) * 8), dtype=np.uint8)
+    padded = np.zeros((k, words_for(n) * 8), dtype=np.uint8)
     packed = np.packbits(coalitions, axis=1, bitorder="little")
-    room[:, : packed.shape[1]] = packed
-    return room.view("<u8").astype(np.uint64, copy=False)
+    padded[:, : packed.shape[1]] = packed
+    return padded.view("<u8").astype(np.uint64, copy=False)
 
 
 def unpack(masks: Masks, num_nodes: int) -> Coalitions:

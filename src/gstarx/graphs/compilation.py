@@ -135,7 +135,7 @@ def _tell(directory: str, error: Exception) -> None:
         _warned = True
         _LOG.warning(
             "numba's cache in %s cannot be used (%s: %s): compiling without it, which takes "
-            "seconds in every process; make room on the disk, delete the .nbi and .nbc files "
+            "seconds in every process; free space on the disk, delete the .nbi and .nbc files "
             "there, or set NUMBA_CACHE_DIR to a directory that can be written",
             directory,
             type(error).__name__,

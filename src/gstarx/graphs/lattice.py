@@ -65,8 +65,8 @@ class CoalitionLattice:
         links = np.zeros(len(masks) + 1, dtype=np.int64)
         np.cumsum(sizes, dtype=np.int64, out=links[1:])
         successors = np.empty(links[-1], dtype=np.int32)
-        room = 1 << (2 * int(by_size.max(initial=1)) - 1).bit_length()
-        table = np.empty(room, dtype=np.int32)
+        capacity = 1 << (2 * int(by_size.max(initial=1)) - 1).bit_length()
+        table = np.empty(capacity, dtype=np.int32)
         _link(graph.adjacency, masks, starts, links, successors, table)
         return cls(graph.num_nodes, masks, starts, sizes, links, successors)
 

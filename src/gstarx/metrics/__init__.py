@@ -10,12 +10,14 @@ from gstarx.metrics.faithfulness import (
     evaluate,
     evaluate_many,
     harmonic_fidelity,
+    random_selections,
     sparsity,
 )
 from gstarx.metrics.ground_truth import (
     attribution_auroc,
     attribution_tau,
     auroc,
+    edge_auroc,
     iou,
     precision,
     precision_at_k,
@@ -46,6 +48,7 @@ from gstarx.metrics.robustness import (
 )
 from gstarx.metrics.selection import (
     SPARSITIES,
+    edge_player_scores,
     largest_gap,
     node_scores_from_edges,
     select_nodes,
@@ -77,6 +80,8 @@ __all__ = [
     "best_selection",
     "best_selections",
     "characterization_score",
+    "edge_auroc",
+    "edge_player_scores",
     "entropy_sparsity",
     "evaluate",
     "evaluate_many",
@@ -90,6 +95,7 @@ __all__ = [
     "poisson_entropy",
     "precision",
     "precision_at_k",
+    "random_selections",
     "randomization_check",
     "rank_correlation",
     "recall",

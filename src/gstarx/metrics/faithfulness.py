@@ -7,7 +7,7 @@ and nothing is taken from the explainer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import MISSING, astuple, dataclass, fields
+from dataclasses import MISSING, astuple, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
 from gstarx.gnn import Model, check_data
-from gstarx.metrics.probabilities import Parts, PartTask, part_probabilities
+from gstarx.metrics.probabilities import Parts, PartTask, part_probabilities, parts_of_game
 from gstarx.metrics.reference import Reference
 from gstarx.metrics.selection import as_mask
+from gstarx.players import PlayersLike
 
 #: One set of nodes: ids, or a boolean mask.
 NodesLike = ArrayLike
@@ -132,8 +133,9 @@ def evaluate(
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
     reference: Reference | None = None,
+    players: PlayersLike = "nodes",
 ) -> Faithfulness:
-    """All metrics of a set of nodes.
+    """All metrics of a set of nodes, or of other players.
 
     Parameters
     ----------
@@ -142,7 +144,8 @@ def evaluate(
     data
         One graph.
     nodes
-        Node ids, or a boolean mask over the nodes.
+        Node ids, or a boolean mask over the nodes; of other players their numbers, as
+        :meth:`gstarx.Explanation.select` returns them, or a mask over them.
     target
         The class whose probability counts, by default the predicted one; of a model with several
         targets, which of them.
@@ -159,11 +162,16 @@ def evaluate(
     reference
         For regression: the range and the mean of the model's outputs, see
         :func:`gstarx.metrics.reference_of`.
+    players
+        What is selected and removed, as for :class:`gstarx.GNNGame`: ``"nodes"``, ``"edges"``,
+        ``"features"``, groups of nodes, or a kind of :mod:`gstarx.players` with options. Sparsity
+        is a share of the players.
 
     Notes
     -----
-    As published, the empty graph has probability 0: the inverse fidelity of no nodes, and the
-    fidelity of all nodes, are the full probability.
+    Without any edge or feature the model still says something, and that is what counts for an
+    empty selection of them. Of nodes and of groups, as published, the empty graph has probability
+    0: the inverse fidelity of no nodes, and the fidelity of all nodes, are the full probability.
 
     For regression, a difference of outputs is divided by the reference's range, counts as a loss
     where it leads towards the reference's mean, which stands for the empty graph, and is clipped to
@@ -181,7 +189,7 @@ def evaluate(
     >>> round(metrics.fidelity, 6), round(metrics.inverse_fidelity, 6), metrics.sparsity
     (0.25, -0.25, 0.5)
     """
-    how = (removal, num_hops, batch_nodes, reference)
+    how = (removal, num_hops, batch_nodes, reference, players)
     task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
     return _evaluated(model, [data], [[nodes]], [target], task)[0][0]
 
@@ -201,12 +209,14 @@ def evaluate_many(
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
     reference: Reference | None = None,
+    players: PlayersLike = "nodes",
 ) -> list[Any]:
     """All metrics of many sets of nodes of many graphs, in few forward passes.
 
     Parameters
     ----------
-    model, removal, mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
+    model, removal, mode, task_level, return_type, index, num_hops, batch_nodes, keywords,
+    reference, players
         As for :func:`evaluate`.
     graphs
         The graphs.
@@ -228,7 +238,7 @@ def evaluate_many(
     targets = _one_for_each(target, len(listed))
     several = [_are_sets(entry) for entry in entries]
     sets = [list(e) if many else [e] for e, many in zip(entries, several, strict=True)]
-    how = (removal, num_hops, batch_nodes, reference)
+    how = (removal, num_hops, batch_nodes, reference, players)
     task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
     evaluated = _evaluated(model, listed, sets, targets, task)
     return [
@@ -279,6 +289,7 @@ def harmonic_fidelity(
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
     reference: Reference | None = None,
+    players: PlayersLike = "nodes",
 ) -> float:
     """Both fidelities, weighted by sparsity, in one number between 0 and 1 (Appendix A.3)."""
     return evaluate(
@@ -295,6 +306,7 @@ def harmonic_fidelity(
         batch_nodes=batch_nodes,
         keywords=keywords,
         reference=reference,
+        players=players,
     ).harmonic_fidelity
 
 
@@ -325,10 +337,71 @@ def _evaluated(
     targets: Sequence[int | None],
     task: PartTask,
 ) -> list[list[Faithfulness]]:
+    if not task.of_nodes:
+        return [
+            _of_players(model, data, selections, target, task)
+            for data, selections, target in zip(graphs, sets, targets, strict=True)
+        ]
     inside = [as_parts(data, selections) for data, selections in zip(graphs, sets, strict=True)]
     both = [np.concatenate([rows, ~rows]) for rows in inside]
     probabilities = part_probabilities(model, graphs, both, targets, task)
     return [metrics_of_sets(parts, rows) for parts, rows in zip(probabilities, inside, strict=True)]
+
+
+def _of_players(
+    model: Model, data: Data, sets: Sequence[Any], target: int | None, task: PartTask
+) -> list[Faithfulness]:
+    """The metrics of sets of players that are groups, edges or features."""
+    game = task.game(model, check_data(data), "all")
+    inside = np.array([as_mask(chosen, game.n) for chosen in sets]).reshape(len(sets), game.n)
+    parts = parts_of_game(game, np.concatenate([inside, ~inside]), target, task)
+    return metrics_of_sets(replace(parts, players=np.arange(game.n)), inside)
+
+
+def random_selections(
+    model: Model,
+    data: Data,
+    size: int,
+    *,
+    count: int = 20,
+    seed: int | np.random.Generator | None = None,
+    target: int | None = None,
+    removal: Any = "remove",
+    mode: str = "multiclass_classification",
+    task_level: str = "graph",
+    return_type: str = "raw",
+    index: int | None = None,
+    num_hops: int | None = None,
+    batch_nodes: int | None = None,
+    keywords: Sequence[str] | None = None,
+    reference: Reference | None = None,
+    players: PlayersLike = "nodes",
+) -> Faithfulness:
+    """The mean metrics of random selections of ``size`` players, which explainers must beat.
+
+    Parameters
+    ----------
+    model, data, target, removal, mode, task_level, return_type, index, num_hops, batch_nodes,
+    keywords, reference, players
+        As for :func:`evaluate`.
+    size
+        How many players are selected.
+    count
+        How many selections are drawn.
+    seed
+        The same seed draws the same selections.
+    """
+    how = (removal, num_hops, batch_nodes, reference, players)
+    task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
+    game = task.game(model, check_data(data), "all")
+    if not 0 <= size <= game.n:
+        raise ValueError(f"size must lie in 0..{game.n}, the number of players (got {size})")
+    generator = np.random.default_rng(seed)
+    inside = np.zeros((count, game.n), dtype=np.bool_)
+    for row in inside:
+        row[generator.permutation(game.n)[:size]] = True
+    parts = parts_of_game(game, np.concatenate([inside, ~inside]), target, task)
+    return average(metrics_of_sets(replace(parts, players=np.arange(game.n)), inside))
 
 
 def _one_for_each(target: Any, count: int) -> list[Any]:

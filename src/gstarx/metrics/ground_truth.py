@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gstarx.metrics.selection import as_mask, as_scores
+from gstarx.metrics.selection import as_mask, as_scores, edge_player_scores
 
 
 def auroc(scores: ArrayLike, truth: Any) -> float:
@@ -47,6 +47,40 @@ def auroc(scores: ArrayLike, truth: Any) -> float:
     ranks = (np.cumsum(count) - (count - 1) / 2)[place]
     above = ranks[inside].sum() - positives * (positives + 1) / 2
     return float(above / (positives * negatives))
+
+
+def edge_auroc(
+    edge_mask: ArrayLike, edge_index: Any, truth: Any, *, directed: bool = False
+) -> float:
+    """Probability that a true edge scores higher than another one; ties count half.
+
+    Parameters
+    ----------
+    edge_mask
+        A score per column of ``edge_index``, (E,), as PyG's explainers return it.
+    edge_index
+        The edges, (2, E). Both directions of an edge are averaged and count once, unless
+        ``directed``; self-loops do not count.
+    truth
+        The true edges: a boolean mask (E,), of which either direction is enough; or the true nodes
+        as ids, which make an edge between two of them true.
+    directed
+        Whether each direction counts on its own.
+
+    Examples
+    --------
+    >>> edge_index = [[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]]
+    >>> edge_auroc([0.9, 0.9, 0.5, 0.5, 0.1, 0.1], edge_index, [0, 1])
+    1.0
+    """
+    scores, edges = edge_player_scores(edge_mask, edge_index, directed=directed)
+    marked = np.asarray(truth.detach().cpu() if hasattr(truth, "detach") else truth)
+    count = int(edges.max(initial=-1)) + 1
+    if marked.dtype == np.bool_ and marked.shape == np.shape(edge_mask):
+        touched, _ = edge_player_scores(marked.astype(np.float64), edge_index, directed=directed)
+        return auroc(scores, touched > 0)
+    inside = as_mask(sorted({int(n) for n in marked.reshape(-1) if n < count}), max(count, 1))
+    return auroc(scores, inside[edges].all(axis=1))
 
 
 def precision_at_k(scores: ArrayLike, truth: Any, k: int | None = None) -> float:

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.gnn import GNNGame, Model
+from gstarx.gnn import Model
 from gstarx.metrics.faithfulness import Faithfulness, NodesLike, harmonic_mean_of, losses
-from gstarx.metrics.probabilities import PartTask, as_target
+from gstarx.metrics.probabilities import PartTask, absolute_worths, as_target
 from gstarx.metrics.reference import Reference
 from gstarx.metrics.selection import as_mask
+from gstarx.players import PlayersLike
 
 _SETS_PER_CALL = 1 << 14
 
@@ -94,6 +95,7 @@ def best_selection(
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
     reference: Reference | None = None,
+    players: PlayersLike = "nodes",
 ) -> BestSelection:
     """The set of at most ``size`` nodes with the highest harmonic fidelity.
 
@@ -103,7 +105,8 @@ def best_selection(
     Parameters
     ----------
     model, data, target, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference,
+    players
         As for :func:`gstarx.metrics.evaluate`.
     size
         The largest number of nodes.
@@ -124,7 +127,7 @@ def best_selection(
     >>> best_selection(GCN(5, 8, 2), ring, 2).status
     'optimal'
     """
-    how = (removal, num_hops, batch_nodes, reference)
+    how = (removal, num_hops, batch_nodes, reference, players)
     task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
     judge = _Judge(model, data, target, task)
     n = judge.game.n
@@ -165,6 +168,7 @@ def best_selections(
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
     reference: Reference | None = None,
+    players: PlayersLike = "nodes",
 ) -> dict[int, BestSelection]:
     """The sets of limited size with the highest harmonic fidelity, for several sizes.
 
@@ -174,7 +178,8 @@ def best_selections(
     Parameters
     ----------
     model, data, exhaustive_up_to, starts, seed, target, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference,
+    players
         As for :func:`best_selection`.
     sizes
         The largest numbers of nodes; repeated sizes are searched once.
@@ -201,6 +206,7 @@ def best_selections(
         batch_nodes=batch_nodes,
         keywords=keywords,
         reference=reference,
+        players=players,
     )
     return dict(selections)
 
@@ -223,12 +229,13 @@ def best_selections_in_turn(
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
     reference: Reference | None = None,
+    players: PlayersLike = "nodes",
 ) -> Iterator[tuple[int, BestSelection]]:
     """The results of :func:`best_selections` one by one, smallest size first.
 
     For callers that may have to stop before the last size.
     """
-    how = (removal, num_hops, batch_nodes, reference)
+    how = (removal, num_hops, batch_nodes, reference, players)
     task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
     judge = _Judge(model, data, target, task)
     generator = np.random.default_rng(seed)
@@ -266,6 +273,7 @@ def refine(
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
     reference: Reference | None = None,
+    players: PlayersLike = "nodes",
 ) -> RefinedSelection:
     """Improve a selection by swapping nodes, best swap first, within a budget of evaluations.
 
@@ -276,7 +284,8 @@ def refine(
     Parameters
     ----------
     model, data, target, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
+    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference,
+    players
         As for :func:`gstarx.metrics.evaluate`.
     nodes
         The selection to start from; its size does not change.
@@ -287,10 +296,13 @@ def refine(
         raise ValueError(
             f"budget must be at least 3: the graph, the nodes and the rest (got {budget!r})"
         )
-    how = (removal, num_hops, batch_nodes, reference)
+    how = (removal, num_hops, batch_nodes, reference, players)
     task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
     judge = _Judge(model, data, target, task, budget)
-    start = as_mask(nodes, int(data.num_nodes or 0))[judge.game.nodes]
+    if task.of_nodes:
+        start = as_mask(nodes, int(data.num_nodes or 0))[judge.game.nodes]
+    else:
+        start = as_mask(nodes, judge.game.n)
     best, _ = _climb(judge, start, int(start.sum()), exact_size=True)
     return RefinedSelection(
         judge.ids(best),
@@ -311,34 +323,25 @@ class _Judge:
         task: PartTask,
         budget: int | None = None,
     ) -> None:
-        self.game = GNNGame(
-            model,
-            data,
-            target=as_target(target),
-            **task.worths,
-            removal=task.removal,
-            mode=task.mode,
-            task_level=task.task_level,
-            return_type=task.return_type,
-            index=task.index,
-            num_hops=task.num_hops,
-            batch_nodes=task.batch_nodes,
-            keywords=task.keywords,
-        )
-        self.full_graph = float(self.game(np.ones((1, self.game.n), dtype=np.bool_))[0])
+        self.game = task.game(model, data, as_target(target), lazy=False)
+        everybody = np.ones((1, self.game.n), dtype=np.bool_)
+        self.full_graph = float(absolute_worths(self.game, everybody)[0])
         (column,) = self.game.payoff.columns
         outputs = len(self.game.prediction)
         self.signed_range, self.nothing = task.signed_range(self.full_graph, column, outputs)
         self.budget = budget
 
     @property
-    def room(self) -> int | None:
+    def remaining(self) -> int | None:
         """Sets that can still be evaluated, each with its complement; None if unlimited."""
         return None if self.budget is None else (self.budget - self.game.evaluations) // 2
 
     def values(self, sets: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Probabilities, or outputs of a regression, of boolean sets (k, n)."""
-        return np.where(sets.any(axis=1), self.game(sets), self.nothing)
+        values = absolute_worths(self.game, sets)
+        if self.game.players.some_always_present:
+            return values
+        return np.where(sets.any(axis=1), values, self.nothing)
 
     def scores(self, sets: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Harmonic fidelity of boolean sets (k, n)."""
@@ -359,8 +362,8 @@ class _Judge:
         return Faithfulness.of(self.full_graph, without, alone, sparsity, self.signed_range)
 
     def ids(self, selected: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The graph's nodes that a set of players stands for."""
-        return np.sort(self.game.nodes[selected])
+        """The graph's nodes that a set of players stands for, or their numbers."""
+        return np.sort(self.game.players.ids[selected])
 
 
 def _exhausted(judge: _Judge, sizes: range) -> NDArray[np.bool_]:
@@ -414,8 +417,8 @@ def _climb(
     score = float(judge.scores(current[None])[0])
     while True:
         near = _neighbors(current, size, exact_size)
-        if (room := judge.room) is not None:
-            near = near[: max(0, room)]
+        if (remaining := judge.remaining) is not None:
+            near = near[: max(0, remaining)]
         if not len(near):
             return current, score
         scores = judge.scores(near)

@@ -31,6 +31,7 @@ from gstarx.gnn import (
 )
 from gstarx.graphs import Coalitions
 from gstarx.metrics.reference import Reference, as_reference
+from gstarx.players import Nodes, as_players
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,11 @@ class PartTask(ModelTask):
     num_hops: int | None = None
     batch_nodes: int | None = None
     reference: Reference | None = None
+    players: Any = "nodes"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "players", as_players(self.players))
         object.__setattr__(self, "reference", as_reference(self.reference))
         if (self.mode == "regression") != (self.reference is not None):
             raise ValueError(
@@ -57,10 +60,34 @@ class PartTask(ModelTask):
 
     @property
     def worths(self) -> dict[str, Any]:
-        """Options of a game whose worths are what the metrics compare."""
-        if self.mode == "regression":
-            return {"payoff": "raw", "baseline": 0.0}
-        return {"payoff": "prob"}
+        """Options of a game whose worths, less its baseline, are what the metrics compare."""
+        if self.mode != "regression":
+            return {"payoff": "prob"}
+        return {"payoff": "raw", "baseline": 0.0} if self.of_nodes else {"payoff": "raw"}
+
+    @property
+    def of_nodes(self) -> bool:
+        """Whether selections are sets of nodes."""
+        return isinstance(self.players, Nodes)
+
+    def game(self, model: Model, data: Data, target: Any, *, lazy: bool = True) -> GNNGame:
+        """The game whose worths the metrics compare."""
+        return GNNGame(
+            model,
+            data,
+            target=target,
+            players=self.players,
+            **self.worths,
+            removal=self.removal,
+            mode=self.mode,
+            task_level=self.task_level,
+            return_type=self.return_type,
+            index=self.index,
+            num_hops=self.num_hops,
+            batch_nodes=self.batch_nodes,
+            keywords=self.keywords,
+            lazy=lazy,
+        )
 
     def signed_range(self, whole: float, target: int, outputs: int) -> tuple[float | None, float]:
         """What differences of an output are divided by, and what counts for no nodes at all.
@@ -81,7 +108,8 @@ class Parts:
     Attributes
     ----------
     players
-        The nodes that can be removed: all of a graph, or those around the explained node.
+        What can be removed: all nodes of a graph, those around the explained node, or all players
+        of another kind.
     whole
         Probability of every class for the full graph, (classes,).
     parts
@@ -159,28 +187,26 @@ def _from_rows(rows: NDArray[np.float64], part: Coalitions, target: int, task: P
 def _from_game(
     model: Model, graph: Data, part: Coalitions, target: int | None, task: PartTask
 ) -> Parts:
-    game = GNNGame(
-        model,
-        graph,
-        target="all",
-        **task.worths,
-        removal=task.removal,
-        mode=task.mode,
-        task_level=task.task_level,
-        return_type=task.return_type,
-        index=task.index,
-        num_hops=task.num_hops,
-        batch_nodes=task.batch_nodes,
-        keywords=task.keywords,
-        lazy=True,
-    )
+    game = task.game(model, graph, "all")
+    return parts_of_game(game, part[:, game.nodes], target, task)
+
+
+def parts_of_game(game: GNNGame, inside: Coalitions, target: int | None, task: PartTask) -> Parts:
+    """Probabilities of boolean coalitions (k, n) of the players of a game for all targets."""
     everybody = np.ones((1, game.n), dtype=np.bool_)
-    inside = part[:, game.nodes]
-    rows = game(np.concatenate([everybody, inside]))
+    rows = absolute_worths(game, np.concatenate([everybody, inside]))
     chosen = _target(rows[0], target, task.mode, len(game.prediction))
     signed_range, nothing = task.signed_range(rows[0][chosen], chosen, rows.shape[1])
-    parts = np.where(inside.any(axis=1, keepdims=True), rows[1:], nothing)
-    return Parts(game.nodes, rows[0], parts, chosen, signed_range)
+    parts = rows[1:]
+    if not game.players.some_always_present:
+        parts = np.where(inside.any(axis=1, keepdims=True), parts, nothing)
+    return Parts(game.players.ids, rows[0], parts, chosen, signed_range)
+
+
+def absolute_worths(game: GNNGame, coalitions: Coalitions) -> NDArray[np.float64]:
+    """Worths with the baseline added: what the model says, also of no player at all."""
+    baseline = game.payoff.baseline
+    return np.asarray(game(coalitions) + (baseline[0] if game.single else np.array(baseline)))
 
 
 def _target(full_graph: NDArray[np.float64], target: int | None, mode: str, columns: int) -> int:

@@ -238,14 +238,58 @@ def node_scores_from_edges(
     return per_node
 
 
+def edge_player_scores(
+    edge_mask: ArrayLike, edge_index: Any, *, directed: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Scores of the players that edges are, from an explainer's ``edge_mask``.
+
+    So a mask of any edge explainer can be selected from and judged by
+    ``evaluate(..., players="edges")``, where it means what it means to the explainer.
+
+    Parameters
+    ----------
+    edge_mask
+        A score per column of ``edge_index``, (E,).
+    edge_index
+        The edges, (2, E). Self-loops are no players.
+    directed
+        Whether each direction is a player; by default both are averaged.
+
+    Returns
+    -------
+    scores, edges
+        A score per player (P,), and the two ends of every player (P, 2), in the order of
+        :attr:`gstarx.Explanation.player_edges`.
+
+    Examples
+    --------
+    >>> edge_player_scores([0.2, 0.4, 0.9], [[0, 1, 1], [1, 0, 2]])
+    (array([0.3, 0.9]), array([[0, 1],
+           [1, 2]]))
+    """
+    ends = np.asarray(_detached(edge_index), dtype=np.int64)
+    per_edge = _finite(edge_mask, name="edge_mask")
+    if ends.ndim != 2 or ends.shape[0] != 2 or per_edge.shape != (ends.shape[1],):
+        raise ValueError(
+            "edge_mask must be one number for each column of edge_index (2, E) "
+            f"(got {per_edge.shape} for {ends.shape})"
+        )
+    joining = ends[0] != ends[1]
+    pairs = ends[:, joining].T if directed else np.sort(ends[:, joining].T, axis=1)
+    edges, where = np.unique(pairs, axis=0, return_inverse=True)
+    summed = np.bincount(where.reshape(-1), weights=per_edge[joining], minlength=len(edges))
+    counts = np.bincount(where.reshape(-1), minlength=len(edges))
+    return summed / np.maximum(counts, 1), edges
+
+
 def as_scores(scores: ArrayLike, num_nodes: int | None = None) -> NDArray[np.float64]:
     """Scores as finite floats (n,); raises if they are anything else."""
     values = _finite(scores, name="scores")
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1 or (num_nodes is not None and len(values) != num_nodes):
-        wanted = "(n,)" if num_nodes is None else f"({num_nodes},)"
-        raise ValueError(f"scores must have shape {wanted} (got {values.shape})")
+        expected = "(n,)" if num_nodes is None else f"({num_nodes},)"
+        raise ValueError(f"scores must have shape {expected} (got {values.shape})")
     return values
 
 

@@ -99,8 +99,8 @@ def _recognized(state: dict[str, Tensor], path: object) -> type[Network]:
     """The network whose tensors these are."""
     for kind, (prefix, parts) in _LAYERS.items():
         layers = _count(kind, state)
-        wanted = {f"{prefix}.{i}.{part}" for i in range(layers) for part in parts}
-        if layers and set(state) == wanted | {"mlps.0.weight", "mlps.0.bias"}:
+        expected = {f"{prefix}.{i}.{part}" for i in range(layers) for part in parts}
+        if layers and set(state) == expected | {"mlps.0.weight", "mlps.0.bias"}:
             return kind
     raise ValueError(
         f"{path} does not hold a published GCN, GIN or GAT: expected keys like 'convs.0.weight', "

@@ -69,8 +69,8 @@ class CollatedGraphs:
         for position, graph in enumerate(graphs):
             missing = [name for name in ("x", "edge_index", "y") if graph.get(name) is None]
             if missing or not len(graph.x):
-                what = f"no {missing[0]}" if missing else "no nodes"
-                raise ValueError(f"graph {position} of {len(graphs)} has {what}")
+                problem = f"no {missing[0]}" if missing else "no nodes"
+                raise ValueError(f"graph {position} of {len(graphs)} has {problem}")
             xs.append(graph.x.cpu())
             edges.append(graph.edge_index.cpu())
             ys.append(graph.y.reshape(-1).cpu())

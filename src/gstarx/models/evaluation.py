@@ -78,12 +78,12 @@ def _chunks(
     model: nn.Module, data: CollatedGraphs, ids: Tensor, mask: Tensor | None
 ) -> list[tuple[Tensor, Tensor]]:
     device, dtype = model_device(model, torch.device("cpu")), float_type(model)
-    found = []
+    outputs = []
     with untouched(model):
         for chunk in torch.split(ids, _BATCH):
             batch = data.batch(chunk, device=device, dtype=dtype, mask=mask)
-            found.append((predict(model, batch), batch.y))
-    return found
+            outputs.append((predict(model, batch), batch.y))
+    return outputs
 
 
 def predict(model: nn.Module, batch: GraphBatch) -> Tensor:
@@ -102,9 +102,9 @@ def predict(model: nn.Module, batch: GraphBatch) -> Tensor:
     expected = len(batch.y) if batch.rows is None else len(batch.x)
     if not isinstance(outputs, Tensor) or outputs.dim() != 2 or len(outputs) != expected:
         got = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
-        what = "graphs" if batch.rows is None else "nodes"
+        noun = "graphs" if batch.rows is None else "nodes"
         raise ValueError(
-            f"the labels are those of {expected} {what}, for which the model must return "
+            f"the labels are those of {expected} {noun}, for which the model must return "
             f"({expected}, classes) (got {got})"
         )
     return outputs if batch.rows is None else outputs[batch.rows]

@@ -47,22 +47,22 @@ class Objective:
         columns = labels[:, None] if labels.dim() == 1 else labels
         named = dict(zip(range(columns.shape[1]), names, strict=False))
         for at, column in enumerate(columns.T):
-            known = column[~column.isnan()] if column.is_floating_point() else column
-            what = f"target {named[at]!r}" if at in named else "the label"
-            if not len(known):
-                raise ValueError(f"no training graph has a value of {what}")
-            if task != "multilabel" and bool((known == known[0]).all()):
+            labeled = column[~column.isnan()] if column.is_floating_point() else column
+            noun = f"target {named[at]!r}" if at in named else "the label"
+            if not len(labeled):
+                raise ValueError(f"no training graph has a value of {noun}")
+            if task != "multilabel" and bool((labeled == labeled[0]).all()):
                 raise ValueError(
-                    f"{what} must differ between training graphs to be learned (got only "
-                    f"{known[0].item():g} for {len(known)} of them)"
+                    f"{noun} must differ between training graphs to be learned (got only "
+                    f"{labeled[0].item():g} for {len(labeled)} of them)"
                 )
         if task != "regression":
             return cls(task)
-        known = ~labels.isnan()
+        labeled = ~labels.isnan()
         values = labels.double().nan_to_num()
-        count = known.sum(dim=0)
+        count = labeled.sum(dim=0)
         center = values.sum(dim=0) / count
-        variance = (((values - center) ** 2) * known).sum(dim=0) / count
+        variance = (((values - center) ** 2) * labeled).sum(dim=0) / count
         return cls(task, center, variance.sqrt())
 
     def count(self, y: Tensor) -> int:
@@ -73,11 +73,11 @@ class Objective:
         """Mean loss over the labels that count, of which there must be one."""
         if self.task == "classification":
             return functional.cross_entropy(outputs, y)
-        known = ~y.isnan()
-        wanted = self.standardized(y)[known].to(outputs.dtype)
+        has_label = ~y.isnan()
+        expected = self.standardized(y)[has_label].to(outputs.dtype)
         if self.task == "regression":
-            return functional.mse_loss(outputs[known], wanted)
-        return functional.binary_cross_entropy_with_logits(outputs[known], wanted)
+            return functional.mse_loss(outputs[has_label], expected)
+        return functional.binary_cross_entropy_with_logits(outputs[has_label], expected)
 
     def validate(
         self, model: nn.Module, data: CollatedGraphs, ids: Tensor, mask: Tensor | None
@@ -100,12 +100,12 @@ class Objective:
         """Itself, or without standardization for a model whose last layer cannot undo it."""
         if self.center is None or isinstance(model, Network):
             return self
-        some = ids[:8]
-        before, _ = outputs_of(model, data, some)
+        sample = ids[:8]
+        before, _ = outputs_of(model, data, sample)
         copy = deepcopy(model)
         trial = Objective(self.task, torch.ones_like(self.center), 2 * torch.ones_like(self.center))
         if trial.fold(copy):
-            after, _ = outputs_of(copy, data, some)
+            after, _ = outputs_of(copy, data, sample)
             if torch.allclose(after, 2 * before + 1, rtol=1e-3, atol=1e-3):
                 return self
         return Objective(self.task)

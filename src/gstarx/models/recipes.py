@@ -141,5 +141,9 @@ def recipe(dataset: str, network: str, **changes: Any) -> Recipe:
     if network not in GENERAL:
         valid = ", ".join(map(repr, GENERAL))
         raise ValueError(f"network must be one of {valid} (got {network!r})")
-    known = RECIPES.get(dataset, {}).get(network) or GENERAL[network]
-    return replace(known, settings=replace(known.settings, **changes)) if changes else known
+    recipe_settings = RECIPES.get(dataset, {}).get(network) or GENERAL[network]
+    return (
+        replace(recipe_settings, settings=replace(recipe_settings.settings, **changes))
+        if changes
+        else recipe_settings
+    )

@@ -43,11 +43,11 @@ def average_precision(scores: ArrayLike, labels: ArrayLike) -> float:
     if not positives or np.isnan(values).any():
         return math.nan
     order = np.argsort(-values, kind="stable")
-    found = np.cumsum(truth[order] > 0.5)
+    true_positives = np.cumsum(truth[order] > 0.5)
     # equal scores are one threshold
     last = np.append(np.flatnonzero(np.diff(values[order])), len(values) - 1)
-    gained = np.diff(found[last], prepend=0)
-    return float((gained * found[last] / (last + 1)).sum() / positives)
+    gained = np.diff(true_positives[last], prepend=0)
+    return float((gained * true_positives[last] / (last + 1)).sum() / positives)
 
 
 def rmse(outputs: ArrayLike, targets: ArrayLike) -> float:
@@ -96,9 +96,9 @@ def scores_of(
         ]
         outputs = outputs.double().softmax(dim=1)[:, -labels.shape[1] :]
     elif task != "regression":
-        known = ~labels.isnan()
+        has_label = ~labels.isnan()
         right = (outputs > 0) == (labels > 0.5)
-        found["accuracy"] = int(right[known].sum()) / max(1, int(known.sum()))
+        found["accuracy"] = int(right[has_label].sum()) / max(1, int(has_label.sum()))
     functions: dict[str, Callable[..., float]] = {"rmse": rmse, "r2": r2}
     if task != "regression":
         functions = {"auroc": auroc, "average_precision": average_precision}
@@ -116,8 +116,8 @@ def scores_of(
 
 def mean_known(numbers: Sequence[float]) -> float:
     """The mean of those that are not nan, or nan."""
-    known = [number for number in numbers if not math.isnan(number)]
-    return sum(known) / len(known) if known else math.nan
+    finite = [number for number in numbers if not math.isnan(number)]
+    return sum(finite) / len(finite) if finite else math.nan
 
 
 def _known(scores: ArrayLike, labels: ArrayLike) -> tuple[Column, Column]:
@@ -125,5 +125,5 @@ def _known(scores: ArrayLike, labels: ArrayLike) -> tuple[Column, Column]:
     truth = np.asarray(labels, dtype=np.float64).reshape(-1)
     if len(values) != len(truth):
         raise ValueError(f"every label needs one score (got {len(values)} for {len(truth)})")
-    known = ~np.isnan(truth)
-    return values[known], truth[known]
+    has_label = ~np.isnan(truth)
+    return values[has_label], truth[has_label]

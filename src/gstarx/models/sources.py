@@ -24,7 +24,7 @@ from gstarx.metrics import Reference
 from gstarx.models.checkpoints import load_published_checkpoint
 from gstarx.models.network import Network
 from gstarx.models.weights import ModelFacts, digest, load_model
-from gstarx.registry import DATASETS, NETWORKS, TASKS, ModelSource
+from gstarx.registry import DATASETS, MODEL_FILES, NETWORKS, TASKS, ModelSource, resolve
 
 
 class ModelSourceError(ValueError):
@@ -55,6 +55,8 @@ class LoadedNetwork:
         What it predicts, one of :data:`gstarx.registry.TASKS`.
     class_names, target_names
         What its classes or its targets are called, if known without the data.
+    label
+        The column of the table that its classes were read from, if known.
     reference
         Of a regression, for its metrics: range and mean of its outputs on the training graphs.
     features
@@ -71,6 +73,12 @@ class LoadedNetwork:
     target_names: tuple[str, ...] = ()
     reference: Reference | None = None
     features: str | None = None
+    label: str | None = None
+
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        """The columns of a table that its labels were read from, if known."""
+        return self.target_names or (() if self.label is None else (self.label,))
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -101,7 +109,7 @@ def _loaded(source: ModelSource) -> LoadedNetwork:
                 f"--weights goes with --model module:factory or alone (got --model {source.model})",
                 usage=True,
             )
-        return load_weights(source.weights)
+        return load_weights(source.weights, **({"trust": True} if source.trust else {}))
     if source.model is None:
         raise ModelSourceError("say which network: --model or --weights", usage=True)
     full = f"{source.model}-gcn" if f"{source.model}-gcn" in NETWORKS else source.model
@@ -111,9 +119,20 @@ def _loaded(source: ModelSource) -> LoadedNetwork:
 
 
 def load_weights(path: Path, **options: Any) -> LoadedNetwork:
-    """A network from its file of weights; ``options`` are for published checkpoints."""
+    """A network from its file of weights.
+
+    ``options`` are for published checkpoints, and ``trust`` for files of other packages.
+    """
     if not path.is_file():
         raise ModelSourceError(f"there is no file of weights at {path}")
+    if path.suffix in MODEL_FILES:
+        return _of_another_package(path, **options)
+    if options.pop("trust", False):
+        raise ModelSourceError(
+            f"--trust is for files of other packages ({', '.join(MODEL_FILES)}): others are always "
+            f"read safely (got {path})",
+            usage=True,
+        )
     if path.suffix == ".safetensors":
         if options:
             raise ValueError(
@@ -138,11 +157,13 @@ def load_weights(path: Path, **options: Any) -> LoadedNetwork:
             target_names=known.target_names,
             features=known.features or features_of(known.dataset),
             reference=known.reference,
+            label=known.label,
         )
     if path.suffix != ".pth":
         raise ModelSourceError(
-            f"weights alone must be a .safetensors of 'gstarx train' or a published .pth (got "
-            f"{path}): with your own model say --model module:factory as well"
+            f"weights alone must be a .safetensors of 'gstarx train', a published .pth, or a .pt "
+            f"or .ckpt of Chemprop (got {path}): with your own model say --model module:factory as "
+            "well"
         )
     published = load_published_checkpoint(path, **options)
     facts = {"network": type(published).__name__, "weights": digest(published)[:16]}
@@ -159,6 +180,26 @@ def load_weights(path: Path, **options: Any) -> LoadedNetwork:
         task="classification",
         class_names=_classes_of(dataset),
         features=features_of(dataset),
+    )
+
+
+def _of_another_package(path: Path, *, trust: bool = False) -> LoadedNetwork:
+    """A model that another package saved, wrapped by the integration that reads its files."""
+    try:
+        model = resolve(MODEL_FILES[path.suffix])(path, trust=trust)
+    except (ImportError, OSError, ValueError, TypeError) as error:
+        own = "; for the state dictionary of your own model say --model module:factory as well"
+        raise ModelSourceError(f"{error}{own if path.suffix == '.pt' else ''}") from error
+    suffix = {None: None, "v2": "chemprop"}.get(model.features, f"chemprop-{model.features}")
+    return LoadedNetwork(
+        model,
+        path.stem,
+        None,
+        {"network": "Chemprop MPNN", "weights": digest(model)[:16]},
+        path,
+        task=model.task,
+        target_names=model.target_names if model.task != "classification" else (),
+        features=suffix,
     )
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_value_
 from torch_geometric.data import Data
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from gstarx.gnn import model_device
 from gstarx.metrics import Reference
@@ -206,9 +206,9 @@ def train(
     assert run.best is not None
     network.load_state_dict(run.best_weights)
     objective.fold(network)
-    found = {name: outputs_of(network, data, p.ids, p.mask) for name, p in parts.items()}
+    outputs = {name: outputs_of(network, data, p.ids, p.mask) for name, p in parts.items()}
     names = dataset.target_names
-    metrics = {name: scores_of(dataset.task, *pair, names) for name, pair in found.items()}
+    metrics = {name: scores_of(dataset.task, *pair, names) for name, pair in outputs.items()}
     return TrainingResult(
         model=network.eval(),
         accuracy={name: one["accuracy"] for name, one in metrics.items() if "accuracy" in one},
@@ -218,7 +218,7 @@ def train(
         seconds=run.seconds,
         seed=seed,
         settings=settings,
-        reference=Reference.of(found["train"][0]) if dataset.task == "regression" else None,
+        reference=Reference.of(outputs["train"][0]) if dataset.task == "regression" else None,
     )
 
 

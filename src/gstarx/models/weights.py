@@ -57,6 +57,8 @@ class ModelFacts:
         What it predicts: ``"classification"``, ``"binary"``, ``"multilabel"`` or ``"regression"``.
     class_names, target_names
         What its classes or targets are called, in order.
+    label
+        The column of the table that its classes were read from.
     features
         Which node features it reads: ``"molecule"`` or ``"molecule+bonds"`` for those of tables of
         molecules, a dataset whose features are its own, or ``None``.
@@ -77,6 +79,7 @@ class ModelFacts:
     task: str = "classification"
     class_names: tuple[str, ...] = ()
     target_names: tuple[str, ...] = ()
+    label: str | None = None
     features: str | None = None
     reference: Reference | None = None
     metrics: dict[str, dict[str, float | None]] | None = None
@@ -131,6 +134,7 @@ def save_model(
     task: str = "classification",
     class_names: Sequence[str] = (),
     target_names: Sequence[str] = (),
+    label: str | None = None,
     features: str | None = None,
     reference: Reference | None = None,
     metrics: Mapping[str, Mapping[str, float]] | None = None,
@@ -146,7 +150,7 @@ def save_model(
     model
         A :class:`GCN`, :class:`GIN` or :class:`GAT`.
     dataset, dataset_digest, seed, accuracy, notes,
-    task, class_names, target_names, features, reference, metrics
+    task, class_names, target_names, label, features, reference, metrics
         What else to remember, see :class:`ModelFacts`.
 
     Returns
@@ -171,6 +175,7 @@ def save_model(
         task=task,
         class_names=tuple(class_names),
         target_names=tuple(target_names),
+        label=label,
         features=features,
         reference=reference,
         metrics=None if metrics is None else _without_nan(metrics),

@@ -87,7 +87,7 @@ def _from_graph(data: Data) -> Any:
         )
     if not symbols:
         raise ValueError("there is nothing to draw: the graph has no nodes")
-    made = chem.RWMol()
+    molecule = chem.RWMol()
     for place, symbol in enumerate(symbols):
         try:
             atom = chem.Atom(str(symbol))
@@ -96,16 +96,16 @@ def _from_graph(data: Data) -> Any:
                 f"atoms must be symbols of elements (got {symbol!r} at {place})"
             ) from None
         atom.SetNoImplicit(True)  # the graph does not state the number of hydrogens
-        made.AddAtom(atom)
+        molecule.AddAtom(atom)
     orders = _orders(data)
     for (a, b), order in orders.items():
-        made.AddBond(a, b, _bond_type(chem, order))
+        molecule.AddBond(a, b, _bond_type(chem, order))
         if order == 1.5:
-            made.GetBondBetweenAtoms(a, b).SetIsAromatic(True)
-            made.GetAtomWithIdx(a).SetIsAromatic(True)
-            made.GetAtomWithIdx(b).SetIsAromatic(True)
-    _charge_nitro_groups(chem, made)
-    finished = made.GetMol()
+            molecule.GetBondBetweenAtoms(a, b).SetIsAromatic(True)
+            molecule.GetAtomWithIdx(a).SetIsAromatic(True)
+            molecule.GetAtomWithIdx(b).SetIsAromatic(True)
+    _charge_nitro_groups(chem, molecule)
+    finished = molecule.GetMol()
     finished.UpdatePropertyCache(strict=False)
     chem.FastFindRings(finished)
     return finished

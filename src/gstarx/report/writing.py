@@ -41,7 +41,12 @@ _CURVES = {
 _METRICS = ("harmonic_fidelity", "fidelity", "inverse_fidelity", "sparsity")
 #: Columns of the table whose best number is marked.
 _BEST = {"H-fidelity": max, "Fidelity": max, "Inverse": min, "Gap closed": max, "AUROC": max}
-_FORMATS = {"Gap closed": "{:.0%}", "Evaluations": "{:,.0f}", "Seconds": "{:.2g}"}
+_FORMATS = {
+    "Gap closed": "{:.0%}",
+    "Clipped": "{:.0%}",
+    "Evaluations": "{:,.0f}",
+    "Seconds": "{:.2g}",
+}
 
 _SUMMARY_HEADINGS = (
     "Group",
@@ -181,6 +186,9 @@ def _table(data: ReportData) -> dict[str, object]:
     cells = [_cells(name, column, rows) for name, column in columns.items()]
     return {
         "headings": ["Explainer", *columns],
+        "clipped": "Clipped" in columns,
+        # the same graphs for every explainer
+        "undefined": round(rows[0].mean.undefined * len(rows[0].graphs)) if rows else 0,
         "no_gap": "Gap closed" in columns and not any(map(_known, columns["Gap closed"])),
         "rows": [
             {
@@ -212,6 +220,7 @@ def _columns(data: ReportData, rows: Sequence[ExplainerRow]) -> dict[str, list[f
             else None
             for row in rows
         ],
+        "Clipped": [row.mean.clipped if data.task == "regression" else None for row in rows],
         "AUROC": [row.auroc for row in rows],
         "Evaluations": [row.evaluations for row in rows],
         "Seconds": [row.seconds for row in rows],

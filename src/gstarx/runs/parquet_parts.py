@@ -27,8 +27,11 @@ from gstarx._internal.atomic_write import atomic_path, unfinished_files
 from gstarx.runs.rows import ADDED, SCHEMA, as_table
 
 _LOG = logging.getLogger(__name__)
-#: The columns of stores that were written before some were added.
-_BEFORE = pa.schema([field for field in SCHEMA if field.name not in ADDED])
+#: The columns of this store, and of those that were written before some were added.
+_SCHEMAS = [
+    pa.schema([field for field in SCHEMA if field.name not in ADDED[kept:]])
+    for kept in range(len(ADDED) + 1)
+]
 _NAME = re.compile(r"rows-(\d{8})-(\d{8})\.parquet|journal-(\d{8})\.jsonl")
 #: A part with this many rows is not merged any further.
 FULL = 20_000
@@ -320,7 +323,7 @@ def _batches(part: Part, columns: list[str]) -> Iterator[pa.RecordBatch]:
         return
     try:
         with pq.ParquetFile(part.path, page_checksum_verification=True) as file:
-            if not any(file.schema_arrow.equals(schema) for schema in (SCHEMA, _BEFORE)):
+            if not any(file.schema_arrow.equals(schema) for schema in _SCHEMAS):
                 raise pa.ArrowInvalid("its columns are not those of the store")
             present = [name for name in columns if name in file.schema_arrow.names]
             missing = file.metadata.num_rows

@@ -71,10 +71,12 @@ SCHEMA = pa.schema(
         pa.field("versions", pa.string()),
         pa.field("name", pa.string()),
         pa.field("smiles", pa.string()),
+        # of the selections above, for a regression
+        pa.field("clipped", _NUMBERS),
     ]
 )
-#: Columns that stores written before they existed do not have.
-ADDED = ("name", "smiles")
+#: Columns that stores written before they existed do not have, in the order of their addition.
+ADDED = ("name", "smiles", "clipped")
 
 
 def row_key(run: str, graph: int) -> str:
@@ -256,6 +258,8 @@ class Task:
             row[f"{prefix}selected"] = [nodes.tolist() for nodes in evaluated[rule].selections]
             for metric in METRICS:
                 row[prefix + metric] = [getattr(m, metric) for m in evaluated[rule].metrics]
+        if self.mode == "regression":
+            row["clipped"] = [m.clipped for m in evaluated["top"].metrics]
         return row
 
 

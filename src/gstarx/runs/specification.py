@@ -132,12 +132,14 @@ class ModelSpec(_Checked):
     ----------
     weights
         A file of :func:`gstarx.models.save_model` (``.safetensors``), a published checkpoint
-        (``.pth``), or with ``factory`` a state dictionary. Its path does not affect the result.
+        (``.pth``), a ``.pt`` or ``.ckpt`` of Chemprop, or with ``factory`` a state dictionary. Its
+        path does not affect the result.
     factory
         ``module:factory``, a function without arguments that returns a model of your own. Every
         worker imports it.
     options
-        Options of :func:`gstarx.models.load_published_checkpoint`.
+        Options of :func:`gstarx.models.load_published_checkpoint`, or ``trust`` for a file of
+        Chemprop, as in :func:`gstarx.integrations.chemprop.load`.
     task
         What the model does: one of :data:`gstarx.registry.TASKS`; by default the task stored in its
         file, or else ``"classification"``.
@@ -299,7 +301,10 @@ class RunSpec(_Checked):
         return self
 
     def create_explainer(self, baseline: Any, reference: Any = None) -> explainers.NodeExplainer:
-        """The explainer, with a baseline and a reference if it takes them; not trained."""
+        """The explainer, not trained, with a baseline if it takes one.
+
+        Oracles optimize the metrics, so those of a regression need its reference as well.
+        """
         options = self.explainer_options(baseline)
         if _takes_reference(self.explainer.name):
             options["reference"] = reference

@@ -217,7 +217,7 @@ def _surrogate(
     """The values of a surrogate fitted to some units, and the residuals of all worths.
 
     The worths of single nodes cancel in marginal contributions, and those of edges in an order and
-    its reverse: a surrogate helps only if it has room for paths of two edges.
+    its reverse: a surrogate helps only if it can include paths of two edges.
     """
     seen = np.bincount(others.ravel(), minlength=len(worths))
     rows = np.flatnonzero(seen)[:_MOST_FITTED]
@@ -260,7 +260,7 @@ def _orders_within(
         parts.append(tuple(part.reshape(batch, -1)[:fits] for part in rows))
         masks = together[first[: distinct[fits]]]
         units += fits
-        # many orders share coalitions, so more of them may fit; once some do not, all room is used
+        # many orders share coalitions, so more may fit; once some do not, the budget is used up
         if fits < batch or units * n > 64 * budget:
             return _Arrivals(masks, *map(np.concatenate, zip(*parts, strict=True)))
 

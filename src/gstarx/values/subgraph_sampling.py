@@ -193,8 +193,8 @@ class SubgraphPlan:
         else:
             node_sets = _draw(graph, options, generator)
         # superadditive covers are computed one subset at a time, everything else together
-        room = 1 if options.superadditive else _NODES_TOGETHER
-        parts = [_Parts.of(graph, group, options.value) for group in _groups(node_sets, room)]
+        max_nodes = 1 if options.superadditive else _NODES_TOGETHER
+        parts = [_Parts.of(graph, group, options.value) for group in _groups(node_sets, max_nodes)]
         masks = [
             pack(graph.component_coalitions),
             *(part.masks_in(graph.num_nodes) for part in parts),
@@ -281,11 +281,11 @@ def hn_value_subgraph_sampled(
     )
 
 
-def _groups(subsets: list[NDArray[np.int64]], room: int) -> Iterator[list[NDArray[np.int64]]]:
-    """Subsets in groups of at most ``room`` nodes together, so that their masks stay narrow."""
+def _groups(subsets: list[NDArray[np.int64]], max_nodes: int) -> Iterator[list[NDArray[np.int64]]]:
+    """Subsets in groups of at most ``max_nodes`` nodes, so that their masks stay narrow."""
     group: list[NDArray[np.int64]] = []
     for nodes in subsets:
-        if group and sum(map(len, group)) + len(nodes) > room:
+        if group and sum(map(len, group)) + len(nodes) > max_nodes:
             yield group
             group = []
         group.append(nodes)
@@ -394,11 +394,13 @@ def _around(
     """Nodes near ``center``, hop by hop; the last hop is sampled if it does not fit."""
     near = np.zeros(graph.num_nodes, dtype=np.bool_)
     near[center] = True
-    while (room := size - int(near.sum())) > 0:
+    while (remaining := size - int(near.sum())) > 0:
         hop = np.flatnonzero(graph.boundary(near))
         if not len(hop):
             break
-        near[hop if len(hop) <= room else generator.choice(hop, size=room, replace=False)] = True
+        near[
+            hop if len(hop) <= remaining else generator.choice(hop, size=remaining, replace=False)
+        ] = True
     return np.flatnonzero(near)
 
 

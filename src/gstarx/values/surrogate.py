@@ -43,13 +43,13 @@ class Features:
     def choose(cls, graph: CommunicationGraph, rows: int, *, shares: bool = True) -> Features:
         """The richest features that ``rows`` fitted coalitions can carry."""
         n = graph.num_nodes
-        room = min(rows // _ROWS_PER_FEATURE, _MAX_FEATURES)
+        max_width = min(rows // _ROWS_PER_FEATURE, _MAX_FEATURES)
         features = cls(n, (np.arange(n)[:, None],), shares)
         if features.width > _MAX_FEATURES:
             features = replace(features, divided=0)
         paths = int((graph.degrees * (graph.degrees - 1) // 2).sum())
         for count, patterns_of in ((len(graph.edges), _edges), (paths, two_edge_paths)):
-            if features.width + (1 + shares) * count > room:
+            if features.width + (1 + shares) * count > max_width:
                 break
             features = replace(features, patterns=(*features.patterns, patterns_of(graph)))
         return features

@@ -146,14 +146,9 @@ class Library:
             If the user's own graphs cannot be loaded.
         """
         if model.graphs is not None:
-            has_label = model.graphs.label is not None  # then the model's task applies to it
-            source = replace(
-                model.graphs,
-                features=self.features(model) or "molecule",
-                task=model.graphs.task or (model.task if has_label else None),
-            )
+            source = model.graphs
             try:
-                return self.dataset(source)
+                return self.dataset(self._as_the_model_reads_it(source, model))
             except Exception as error:  # also those of a user's factory
                 reason = public_message(error) or type(error).__name__
                 text = f"the graphs of {source.title} cannot be loaded: {reason}"
@@ -167,6 +162,20 @@ class Library:
             return None  # damaged files: the model can still be used with other inputs
         # a user's own table may have the name of a dataset
         return dataset if num_features(model) in (None, dataset.num_features) else None
+
+    def _as_the_model_reads_it(self, graphs: DatasetSource, model: LoadedModel) -> DatasetSource:
+        """The user's own graphs with the features, labels and classes of the model."""
+        label = graphs.label
+        if label is None and graphs.file is not None:
+            label = datasets.present_columns(Path(graphs.file), model.label_columns)
+        return replace(
+            graphs,
+            features=self.features(model) or "molecule",
+            label=label,
+            # the model's task applies to columns that are named for it
+            task=graphs.task or (None if label is None else model.task),
+            class_names=model.classes or None,
+        )
 
     @property
     def _root(self) -> str | None:

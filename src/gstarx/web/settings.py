@@ -91,6 +91,8 @@ class LoadedModel:
         What it reads of a molecule, if that is stored with its weights.
     graphs
         The table or factory of the user's own graphs, instead of its dataset.
+    label_columns
+        The columns of the table that its labels were read from, if known.
     """
 
     model: Any
@@ -103,6 +105,7 @@ class LoadedModel:
     reference: Any = None
     features: str | None = None
     graphs: DatasetSource | None = None
+    label_columns: tuple[str, ...] = ()
 
     @property
     def mode(self) -> str:
@@ -156,6 +159,7 @@ class ServedModel:
             loaded.reference,
             loaded.features,
             self.graphs,
+            loaded.label_columns,
         )
 
 

@@ -108,7 +108,7 @@ def _draw(  # type: ignore[no-untyped-def]
     moved = np.empty(n, np.int64)
     moved_unions = np.zeros((n + 1, words), np.uint64)
     moved_borders = np.empty(n + 1, np.int64)
-    room = np.empty(n + 1)
+    likelihoods = np.empty(n + 1)
     union = np.empty(words, np.uint64)
     for row in range(len(starts)):
         size = sizes[row]
@@ -127,7 +127,7 @@ def _draw(  # type: ignore[no-untyped-def]
                 moved,
                 moved_unions,
                 moved_borders,
-                room,
+                likelihoods,
                 union,
             )
             _swap_neighbors(hoods, order, size, generator, unions, borders, union)
@@ -220,7 +220,7 @@ def _move_first(  # type: ignore[no-untyped-def]
     moved,
     moved_unions,
     moved_borders,
-    room,
+    likelihoods,
     union,
 ):
     """A Metropolis-Hastings step that changes the first node of an order.
@@ -229,16 +229,16 @@ def _move_first(  # type: ignore[no-untyped-def]
     of the first node comes to the front; each undoes the other.
     """
     if generator.random() < 0.5:
-        last, scale = _later(hoods, order, size, borders, room, union)
+        last, scale = _later(hoods, order, size, borders, likelihoods, union)
         total = 0.0
         for place in range(1, last):
-            total += room[place]
+            total += likelihoods[place]
         if generator.random() * scale * _linked(hoods, order, size, order[1]) >= total:
             return
         point = generator.random() * total
         place = 1
-        while place < last - 1 and point >= room[place]:
-            point -= room[place]
+        while place < last - 1 and point >= likelihoods[place]:
+            point -= likelihoods[place]
             place += 1
         node = order[0]
         for p in range(place):
@@ -260,10 +260,10 @@ def _move_first(  # type: ignore[no-untyped-def]
         _accumulate(hoods, moved, 0, place + 1, moved_unions, moved_borders)
         for p in range(place + 2, size + 1):
             moved_borders[p] = borders[p]
-        last, scale = _later(hoods, moved, size, moved_borders, room, union)
+        last, scale = _later(hoods, moved, size, moved_borders, likelihoods, union)
         total = 0.0
         for p in range(1, last):
-            total += room[p]
+            total += likelihoods[p]
         if generator.random() * total >= scale * _linked(hoods, order, size, order[0]):
             return
         for p in range(place + 1):
@@ -283,8 +283,8 @@ def _linked(hoods, order, size, node):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _later(hoods, order, size, borders, room, union):  # type: ignore[no-untyped-def]
-    """How likely orders are in which the first node comes at place 1, 2, ..., into ``room``.
+def _later(hoods, order, size, borders, likelihoods, union):  # type: ignore[no-untyped-def]
+    """How likely orders are in which the first node comes at place 1, 2, ..., into ``likelihoods``.
 
     Returns the end of the places that it can come at, and how likely the order is as it stands.
     """
@@ -303,10 +303,10 @@ def _later(hoods, order, size, borders, room, union):  # type: ignore[no-untyped
             union[w] |= hoods[node, w]
             count += np.int64(bit_count(union[w]))
         likely *= borders[place] / (count - place)
-        room[place] = likely
+        likelihoods[place] = likely
         if likely > _HUGE:
             for p in range(1, place + 1):
-                room[p] /= _HUGE
+                likelihoods[p] /= _HUGE
             likely /= _HUGE
             scale /= _HUGE
     return size, scale

@@ -159,18 +159,18 @@ def iterate_parts(
     limits = np.zeros(parts)
     np.add.at(limits, owner, (columns**2).sum(axis=1))
     doubtful = np.zeros(parts, dtype=np.bool_)
-    room = np.empty((3, columns.shape[1], len(columns)))
-    room[0] = columns.T
+    buffers = np.empty((3, columns.shape[1], len(columns)))
+    buffers[0] = columns.T
     _square(
         *_unsigned(lattice, lattice.joining_nodes()),
         tau,
         squarings,
         owner,
         tol * np.sqrt(limits),
-        room,
+        buffers,
         doubtful,
     )
-    settled: Worths = room[0].T
+    settled: Worths = buffers[0].T
     return settled, doubtful
 
 
@@ -237,10 +237,10 @@ def step_games(
     steps: int,
 ) -> Worths:
     """Take worths (k, q) to those of the associated game, ``steps`` times over (equation 6)."""
-    room = np.empty((2, columns.shape[1], len(columns)))
-    room[0] = columns.T
-    _step(*_unsigned(lattice, joining), tau, steps, room)
-    settled: Worths = room[steps % 2].T
+    buffers = np.empty((2, columns.shape[1], len(columns)))
+    buffers[0] = columns.T
+    _step(*_unsigned(lattice, joining), tau, steps, buffers)
+    settled: Worths = buffers[steps % 2].T
     return settled
 
 
@@ -256,9 +256,9 @@ def _unsigned(
 
 
 @compiled
-def _step(links, successors, joining, tau, steps, room):  # type: ignore[no-untyped-def]
-    for g in range(room.shape[1]):
-        before, after = room[0, g], room[1, g]
+def _step(links, successors, joining, tau, steps, buffers):  # type: ignore[no-untyped-def]
+    for g in range(buffers.shape[1]):
+        before, after = buffers[0, g], buffers[1, g]
         for _ in range(steps):
             for row in range(len(before)):
                 first, last = links[row], links[row + 1]
@@ -270,21 +270,21 @@ def _step(links, successors, joining, tau, steps, room):  # type: ignore[no-unty
 
 
 @compiled
-def _square(links, successors, joining, tau, squarings, owner, limits, room, doubtful):  # type: ignore[no-untyped-def]
-    """Leave ``(I + tau B)^(2^squarings) v`` in ``room[0]``, and note whose worths hardly moved."""
+def _square(links, successors, joining, tau, squarings, owner, limits, buffers, doubtful):  # type: ignore[no-untyped-def]
+    """Leave ``(I + tau B)^(2^squarings) v`` in ``buffers[0]``, and note whose worths settle."""
     moved = np.empty(len(limits))
-    _step(links, successors, joining, tau, 1, room[:2])
-    room[0] = room[1]
+    _step(links, successors, joining, tau, 1, buffers[:2])
+    buffers[0] = buffers[1]
     for squaring in range(squarings):
-        room[2] = room[0]
-        _step(links, successors, joining, tau, 1 << squaring, room[:2])
+        buffers[2] = buffers[0]
+        _step(links, successors, joining, tau, 1 << squaring, buffers[:2])
         # an even number of steps ends where it began, an odd one in the other half
         if (1 << squaring) % 2 == 1:
-            room[0] = room[1]
+            buffers[0] = buffers[1]
         moved[:] = 0.0
-        for g in range(room.shape[1]):
-            for row in range(room.shape[2]):
-                moved[owner[row]] += (room[0, g, row] - room[2, g, row]) ** 2
+        for g in range(buffers.shape[1]):
+            for row in range(buffers.shape[2]):
+                moved[owner[row]] += (buffers[0, g, row] - buffers[2, g, row]) ** 2
         for part in range(len(limits)):
             # NaN counts as doubtful
             if not (limits[part] < np.sqrt(moved[part]) < np.inf):

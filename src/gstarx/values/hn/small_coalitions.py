@@ -1,7 +1,7 @@
 """The smallest coalitions of a graph, all of them, with their exact growth weights.
 
 The recursion ``w_k(T) = sum over j of w_k(T - j) / b(T)`` carries the growth weights of all start
-nodes from every size to the next, as long as there is room for all coalitions of that size.
+nodes from every size to the next, as long as all coalitions of that size fit the limit.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class SmallCoalitions:
         masks = np.zeros((n, graph.adjacency.shape[1]), dtype=np.uint64)
         masks[np.arange(n), np.arange(n) // 64] = _ONE << (np.arange(n) % 64).astype(np.uint64)
         levels = [(masks, np.eye(n))]
-        room = limit - n
+        remaining = limit - n
         while len(levels) < n - 1:
-            grown = _grow(graph.adjacency, *levels[-1], room)
+            grown = _grow(graph.adjacency, *levels[-1], remaining)
             if grown is None:
                 break
             levels.append(grown)
-            room -= len(grown[0])
+            remaining -= len(grown[0])
         total = sum(len(masks) for masks, _ in levels)
         return cls(
             np.concatenate([masks for masks, _ in levels]),
@@ -53,11 +53,11 @@ class SmallCoalitions:
 
 
 def _grow(
-    adjacency: Masks, masks: Masks, weights: NDArray[np.float64], room: int
+    adjacency: Masks, masks: Masks, weights: NDArray[np.float64], remaining: int
 ) -> tuple[Masks, NDArray[np.float64]] | None:
-    """All coalitions one size up, and their weights; nothing if there is no room for so many."""
+    """All coalitions one size up, and their weights; nothing if there are too many."""
     links = int(_boundary_total(adjacency, masks))
-    most = min(room, links)
+    most = min(remaining, links)
     if most < 1:
         return None
     table = np.full(1 << (2 * most).bit_length(), -1, dtype=np.int64)

@@ -87,11 +87,11 @@ function textWidth(text) {
   return canvas.measureText(text).width;
 }
 
-function inLines(nodes, room) {
+function inLines(nodes, available) {
   const lines = [[]];
   let left = MARGIN;
   nodes.forEach(({ w }, node) => {
-    if (left + w > room + MARGIN && lines.at(-1).length) {
+    if (left + w > available + MARGIN && lines.at(-1).length) {
       lines.push([]);
       left = MARGIN;
     }

@@ -1,0 +1,213 @@
+"""Tables of the two remedies for HN and Myerson values, from what was judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gstarx.metrics import paired_bootstrap, share_of_gap
+from reproduction.grids import Cell, Grid, percent
+from reproduction.remedies import VARIANTS, read, variant
+from reproduction.results import SetupResults
+
+Numbers = NDArray[np.float64]
+_COMPARED = ("Shapley", "Banzhaf", "Shapley of logits", "Banzhaf of logits", "random")
+_RECOMMENDED = variant("Myerson", two_sided=False, rule="singletons")
+#: The main variants: neither remedy, each alone, and both.
+_MAIN = tuple(
+    variant(value, two_sided=two_sided, rule=rule)
+    for value in ("HN", "Myerson")
+    for two_sided in (False, True)
+    for rule in ("uniform", "singletons")
+)
+
+
+class Judged:
+    """What was judged, by network, split and method; graphs in their order."""
+
+    def __init__(self, folder: Path) -> None:
+        table = read(folder)
+        self._rows: dict[tuple[str, str, str], list[dict[str, object]]] = {}
+        for row in [] if table is None else table.to_pylist():
+            key = (row["network"], row["split"], row["method"])
+            self._rows.setdefault(key, []).append(row)
+        self.networks = tuple(dict.fromkeys(network for network, _, _ in self._rows))
+
+    def numbers(self, network: str, split: str, method: str, judge: str) -> Numbers:
+        """Verdicts of a judge on every graph: (graphs,), or (graphs, sparsities)."""
+        rows = self._rows[network, split, method]
+        return np.array([row[judge] for row in rows], dtype=np.float64)
+
+    def level(self, network: str, method: str) -> int:
+        """The sparsity that is best on the validation graphs."""
+        return int(self.numbers(network, "val", method, "harmonic").mean(axis=0).argmax())
+
+    def tested(self, network: str, method: str) -> Numbers:
+        """H-fidelity on the test graphs at the sparsity that was chosen on validation graphs."""
+        level = self.level(network, method)
+        tested: Numbers = self.numbers(network, "test", method, "harmonic")[:, level]
+        return tested
+
+
+def tables(folder: Path, results: Mapping[str, SetupResults]) -> list[Grid]:
+    """All tables of the section; without anything judged they have no columns."""
+    judged = Judged(folder)
+    return [
+        _all_variants(judged),
+        _ablation(judged),
+        _paired(judged, results),
+        _shares(judged, results),
+        _judges(judged),
+    ]
+
+
+def against(folder: Path, other: str = "Banzhaf") -> str:
+    """Where the recommended setting is ahead of another value beyond doubt, and where not."""
+    judged = Judged(folder)
+    verdicts: dict[str, list[str]] = {"ahead of": [], "level with": [], "behind": []}
+    for name in judged.networks:
+        gain = paired_bootstrap(
+            judged.tested(name, _RECOMMENDED), judged.tested(name, other), seed=0
+        )
+        verdict = "ahead of" if gain.low > 0 else "behind" if gain.high < 0 else "level with"
+        verdicts[verdict].append(f"{name} ({gain.mean:+.3f})")
+    parts = [
+        f"{verdict} {other} on {', '.join(names)}" for verdict, names in verdicts.items() if names
+    ]
+    if not parts:
+        return "Not measured yet."
+    return (
+        f"**Against {other}.** By H-fidelity with intervals that exclude zero, the recommended "
+        f"setting is {'; '.join(parts)}. Level means that these graphs do not decide."
+    )
+
+
+def _all_variants(judged: Judged) -> Grid:
+    rows: list[tuple[Cell, ...]] = []
+    best = {
+        name: max(judged.tested(name, method).mean() for method in (*VARIANTS, *_COMPARED))
+        for name in judged.networks
+    }
+    for method in (*VARIANTS, *_COMPARED):
+        means = {name: float(judged.tested(name, method).mean()) for name in judged.networks}
+        cells = [f"**{m:.4f}**" if m == best[name] else f"{m:.4f}" for name, m in means.items()]
+        rows.append((method, *cells, float(np.mean([*means.values()])) if means else None))
+    return Grid("remedies", ("method", *judged.networks, "mean"), tuple(rows))
+
+
+def _ablation(judged: Judged) -> Grid:
+    """What each remedy gives alone and what both give, averaged over sparsities."""
+    rows: list[tuple[Cell, ...]] = []
+    for value in ("HN", "Myerson"):
+        before = variant(value, two_sided=False, rule="uniform")
+        for label, two_sided, rule in (
+            ("singletons", False, "singletons"),
+            ("two-sided", True, "uniform"),
+            ("both", True, "singletons"),
+        ):
+            after = variant(value, two_sided=two_sided, rule=rule)
+            gains = [
+                _gain(
+                    judged.numbers(name, "test", after, "harmonic").mean(axis=1),
+                    judged.numbers(name, "test", before, "harmonic").mean(axis=1),
+                )
+                for name in judged.networks
+            ]
+            rows.append((f"{value}: {label}", *gains))
+    return Grid("remedies_ablation", ("remedy", *judged.networks), tuple(rows))
+
+
+def _paired(judged: Judged, results: Mapping[str, SetupResults]) -> Grid:
+    """The recommended setting, and the variant chosen on validation, against others."""
+    rows: list[tuple[Cell, ...]] = []
+    for label in ("recommended", "chosen variant"):
+        own = {name: _choice(judged, name, label) for name in judged.networks}
+        rows.append((f"{label}", *own.values()))
+        for other in (_MAIN[0], "Banzhaf", "Shapley", "GraphSVX", "SubgraphX"):
+            cells: list[Cell] = []
+            for name, method in own.items():
+                against = _others(judged, results, name, other)
+                cells.append(
+                    None if against is None else _gain(judged.tested(name, method), against)
+                )
+            rows.append((f"… minus {other}", *cells))
+    return Grid("remedies_paired", ("method", *judged.networks), tuple(rows))
+
+
+def _choice(judged: Judged, network: str, label: str) -> str:
+    if label == "recommended":
+        return _RECOMMENDED
+
+    def on_validation(method: str) -> float:
+        means = judged.numbers(network, "val", method, "harmonic").mean(axis=0)
+        return float(means.max())
+
+    return max(VARIANTS, key=on_validation)
+
+
+def _others(
+    judged: Judged, results: Mapping[str, SetupResults], network: str, method: str
+) -> Numbers | None:
+    """H-fidelity of a compared method on the same test graphs, its sparsity chosen likewise."""
+    if method in (*VARIANTS, *_COMPARED):
+        return judged.tested(network, method)
+    stored = results.get(network)
+    choice = None if stored is None else stored.choose([method], few=True)
+    if choice is None:
+        return None
+    return choice.test[: len(judged.tested(network, "random"))]
+
+
+def _shares(judged: Judged, results: Mapping[str, SetupResults]) -> Grid:
+    """How much of the way from random to best found is covered, best of eight, on test graphs."""
+    setups = [name for name in judged.networks if name in results]
+    rows: list[tuple[Cell, ...]] = []
+    for method in (*_MAIN, "Shapley", "Banzhaf"):
+        cells: list[Cell] = []
+        for name in setups:
+            best = results[name].curves("best found", few=True)
+            if best is None:
+                cells.append(None)
+                continue
+            own, random = (
+                judged.numbers(name, "test", one, "harmonic").mean(axis=0).max()
+                for one in (method, "random")
+            )
+            top = best.harmonic[: len(judged.tested(name, method))].mean(axis=0).max()
+            cells.append(percent(share_of_gap(float(own), random=float(random), best=float(top))))
+        rows.append((method, *cells))
+    return Grid("remedies_shares", ("method", *setups), tuple(rows))
+
+
+def _judges(judged: Judged) -> Grid:
+    """Three judges of the main variants on the test graphs; bold leads among explanations."""
+    columns: list[tuple[str, list[float]]] = []
+    methods = (*_MAIN, "Shapley", "Banzhaf", "random")
+    for name in judged.networks:
+        columns.append((f"{name}: H", [float(judged.tested(name, m).mean()) for m in methods]))
+        for judge, title in (("robust", "robust H"), ("auroc", "AUROC")):
+            means = [float(judged.numbers(name, "test", m, judge).mean()) for m in methods]
+            if not np.isnan(means).any():
+                columns.append((f"{name}: {title}", means))
+    rows = [
+        (
+            method,
+            *(
+                f"**{means[at]:.3f}**" if means[at] == max(means) else f"{means[at]:.3f}"
+                for _, means in columns
+            ),
+        )
+        for at, method in enumerate(methods)
+    ]
+    return Grid("remedies_judges", ("method", *(title for title, _ in columns)), tuple(rows))
+
+
+def _gain(own: Numbers, other: Numbers) -> str:
+    """A mean difference paired over graphs with its interval, in thousandths."""
+    gain = paired_bootstrap(own, other, seed=0)
+    mark = "**" if gain.low > 0 or gain.high < 0 else ""
+    low, mean, high = (1_000 * bound for bound in (gain.low, gain.mean, gain.high))
+    return f"{mark}{mean:+.0f}{mark} [{low:+.0f}, {high:+.0f}]"

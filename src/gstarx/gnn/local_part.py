@@ -1,0 +1,238 @@
+"""The part of a large graph that one node hears of, cut out before anything else is done.
+
+What the nodes of a graph have in common, the model's outputs for all of them and who hears of whom,
+is found once (:class:`WholeGraph`). Everything else of a node's game costs as much as its own part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gstarx.gnn.fields import Roles
+from gstarx.gnn.k_hop import Propagation, watch_propagation
+from gstarx.gnn.model_state import untouched
+from gstarx.gnn.model_task import ModelTask
+from gstarx.gnn.payoff import choose_columns, class_scores
+from gstarx.gnn.player_sets import PlayerSet
+from gstarx.gnn.self_check import difference, rounding, size_of
+from gstarx.gnn.signature import Model
+from gstarx.graphs import as_size
+from gstarx.players import Edges, Nodes
+
+COMPUTATION_GRAPHS = ("exact", "gnnshap")
+
+
+class Incoming:
+    """Which edges bring messages to a node, for all nodes of a graph."""
+
+    def __init__(self, edge_index: NDArray[np.int64], num_nodes: int, flow: str) -> None:
+        senders, hearers = edge_index[::-1] if flow == "target_to_source" else edge_index
+        self.num_nodes, count = num_nodes, edge_index.shape[1]
+        self._order = np.argsort(hearers, kind="stable")
+        self._first = np.concatenate([[0], np.cumsum(np.bincount(hearers, minlength=num_nodes))])
+        self._senders, self.count = senders, count
+
+    def edges_to(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Numbers of the edges that bring messages to some nodes."""
+        counts = self._first[nodes + 1] - self._first[nodes]
+        begins = np.cumsum(counts) - counts
+        places = np.arange(counts.sum()) + np.repeat(self._first[nodes] - begins, counts)
+        return np.asarray(self._order[places])
+
+    def senders(self, edges: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The nodes that messages come from."""
+        return np.asarray(self._senders[edges])
+
+    def within(self, node: int, hops: int) -> NDArray[np.int64]:
+        """Nodes whose messages reach a node within some hops, and the node itself, ascending."""
+        reached = front = np.array([node])
+        for _ in range(hops):
+            heard = np.unique(self.senders(self.edges_to(front)))
+            front = heard[~np.isin(heard, reached)]
+            if not len(front):
+                break
+            reached = np.union1d(reached, front)
+        return reached
+
+
+@dataclass(frozen=True)
+class WholeGraph:
+    """What the games of all nodes of one graph have in common.
+
+    Attributes
+    ----------
+    node_outputs
+        The model's outputs (N, columns) for all nodes.
+    propagation
+        How messages went.
+    incoming
+        Who hears of whom.
+    """
+
+    node_outputs: Tensor
+    propagation: Propagation
+    incoming: Incoming
+
+    @classmethod
+    def of(cls, model: Model, data: Data, task: ModelTask) -> WholeGraph:
+        """Run the model once on the whole graph."""
+        with untouched(model), watch_propagation(model) as seen:
+            outputs = task.output(model, data)
+        edges, count = data.edge_index.cpu().numpy(), int(data.num_nodes or 0)
+        return cls(outputs, seen, Incoming(edges, count, seen.flow))
+
+    def target(self, task: ModelTask, node: int) -> Any:
+        """The target asked for, or the class that is predicted for a node."""
+        if task.target is not None or task.mode == "regression":
+            return task.target
+        scores = class_scores(self.node_outputs[[node]], task.mode, task.return_type, "prob")
+        single = task.mode == "binary_classification" and self.node_outputs.shape[1] == 1
+        return choose_columns(None, scores, task.mode, single)[0]
+
+
+@dataclass(frozen=True)
+class LocalPart:
+    """A part of a graph as a graph of its own.
+
+    Attributes
+    ----------
+    data
+        The part.
+    nodes, edges
+        Numbers of its nodes and edges in the whole graph.
+    index
+        The node that is explained, in the part.
+    sizes
+        Numbers of nodes and edges of the whole graph.
+    """
+
+    data: Data
+    nodes: NDArray[np.int64]
+    edges: NDArray[np.int64]
+    index: int
+    sizes: tuple[int, int]
+
+    def lifted(self, players: PlayerSet) -> PlayerSet:
+        """Players of the part as players of the whole graph."""
+        of_nodes = players.kind == "nodes"
+        units, count = (self.nodes, self.sizes[0]) if of_nodes else (self.edges, self.sizes[1])
+        player_of = np.full(count, -1, dtype=np.int64)
+        player_of[units] = players.player_of
+        return replace(
+            players,
+            player_of=player_of,
+            ids=self.nodes[players.ids] if of_nodes else players.ids,
+            links=self.nodes[players.links],
+            edges=None if players.edges is None else self.nodes[players.edges],
+        )
+
+
+def check_computation_graph(name: Any, task_level: str) -> str:
+    """A kind of computation graph, or an error that lists them."""
+    if name not in COMPUTATION_GRAPHS:
+        valid = ", ".join(map(repr, COMPUTATION_GRAPHS))
+        raise ValueError(f"computation_graph must be one of {valid} (got {name!r})")
+    if name == "gnnshap" and task_level != "node":
+        raise ValueError(
+            f"computation_graph='gnnshap' is for task_level='node' (got task_level={task_level!r})"
+        )
+    return str(name)
+
+
+def local_kind(kind: Any, communication: Any, gnnshap: bool) -> bool:
+    """Whether players are nodes or edges, which can be told of a part of the graph alone."""
+    local = communication is None and isinstance(kind, Nodes | Edges)
+    if gnnshap and not local:
+        what = type(kind).__name__.lower() if communication is None else "communication=..."
+        raise ValueError(
+            f"computation_graph='gnnshap' is for players='nodes' and players='edges' (got {what})"
+        )
+    return local
+
+
+def local_part(
+    model: Model,
+    data: Data,
+    task: ModelTask,
+    roles: Roles,
+    whole: WholeGraph,
+    node: int,
+    num_hops: int | None,
+    gnnshap: bool,
+) -> LocalPart | None:
+    """The part of the graph on which the game of a node is played, None for all of it."""
+    hops = whole.propagation.hops if num_hops is None else as_size(num_hops, name="num_hops")
+    if gnnshap:
+        return message_graph(data, roles, whole, node, hops)
+    return surroundings(model, data, task, roles, whole, node, hops)
+
+
+def message_graph(data: Data, roles: Roles, whole: WholeGraph, node: int, hops: int) -> LocalPart:
+    """The edges that carry a message to a node within some hops, and the nodes they touch.
+
+    Nothing else of the graph is left: nodes at the rim have lost the edges that reach them.
+    """
+    near = whole.incoming.within(node, max(hops - 1, 0))
+    edges = np.sort(whole.incoming.edges_to(near)) if hops else np.zeros(0, dtype=np.int64)
+    ends = data.edge_index.cpu().numpy()[:, edges]
+    joining = ends[0] != ends[1]
+    nodes = np.unique(np.append(ends[:, joining], node))
+    return _cut(data, roles, nodes, edges[joining], node)
+
+
+def surroundings(
+    model: Model, data: Data, task: ModelTask, roles: Roles, whole: WholeGraph, node: int, hops: int
+) -> LocalPart | None:
+    """A part of the graph on which the model says of a node what it says on the whole graph.
+
+    All nodes whose messages arrive, and one hop more, because normalized convolutions look at
+    degrees. None if that does not do, or is the whole graph.
+    """
+    seen = whole.propagation
+    if seen.flow == "both" or {"ids", "edge_ids"} & set(roles.values()):
+        return None
+    nodes = whole.incoming.within(node, max(hops, seen.hops) + 1)
+    if len(nodes) >= whole.incoming.num_nodes:
+        return None
+    edges = np.sort(whole.incoming.edges_to(nodes))
+    edges = edges[np.isin(whole.incoming.senders(edges), nodes)]
+    part = _cut(data, roles, nodes, edges, node)
+    expected = whole.node_outputs[[node]]
+    try:
+        with untouched(model):
+            found = task.output(model, part.data)[[part.index]]
+    except Exception:
+        return None
+    close = difference(found, expected) <= rounding(expected.dtype) * size_of(expected)
+    return part if close else None
+
+
+def _cut(
+    data: Data, roles: Roles, nodes: NDArray[np.int64], edges: NDArray[np.int64], node: int
+) -> LocalPart:
+    at_nodes, at_edges = torch.from_numpy(nodes), torch.from_numpy(edges)
+    ends = data.edge_index.cpu()[:, at_edges].numpy()
+    fields = {}
+    for key, role in roles.items():
+        value = data[key]
+        if role == "node":
+            value = value[at_nodes.to(value.device)]
+        elif role == "edge":
+            value = value[at_edges.to(value.device)]
+        elif role != "rest":
+            raise ValueError(
+                f"computation_graph='gnnshap' cuts out a part of the graph, in which {key!r} "
+                "has no meaning: leave it out of the data"
+            )
+        fields[key] = value
+    moved = torch.from_numpy(np.searchsorted(nodes, ends))
+    part = Data(edge_index=moved, num_nodes=len(nodes), **fields)
+    sizes = int(data.num_nodes or 0), int(data.edge_index.shape[1])
+    return LocalPart(part, nodes, edges, int(np.searchsorted(nodes, node)), sizes)

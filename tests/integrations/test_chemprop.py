@@ -1,0 +1,478 @@
+"""Chemprop models are explained like any other, with the numbers that Chemprop predicts."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Batch
+
+from gstarx import Explanation, GNNGame, expected_output, explain, explain_many
+from tests.cli.commands import found, gstarx, refused
+
+pytest.importorskip("chemprop")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning:lightning"
+)
+
+from chemprop.models import save_model  # noqa: E402
+
+from gstarx.integrations import chemprop  # noqa: E402
+from gstarx.registry import ModelSource  # noqa: E402
+from tests.integrations.networks import (  # noqa: E402
+    AGGREGATIONS,
+    MOLECULES,
+    PARACETAMOL,
+    PASSING,
+    PREDICTORS,
+    molecular_graph,
+    network,
+    predicted,
+    rows,
+    trained,
+)
+
+
+def all_coalitions(n: int) -> Any:
+    return (np.arange(1, 2**n)[:, None] >> np.arange(n)) & 1 == 1
+
+
+@pytest.mark.parametrize("name", PREDICTORS)
+def test_outputs_are_what_chemprop_predicts(name: str) -> None:
+    mpnn = network(name)
+    model = chemprop.wrap(mpnn, return_type="probs")
+    graph = chemprop.graph(PARACETAMOL)
+    expected = predicted(mpnn, PARACETAMOL)
+    if model.task == "classification":
+        expected = expected[0]
+    elif expected.dim() == 2:
+        expected = expected[:, 0]
+    with torch.no_grad():
+        outputs = model(graph.x, graph.edge_index, graph.edge_attr, None, graph.rev_edge_index)
+    assert torch.allclose(outputs[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["binary", "several binaries", "binary Dirichlet", "multiclass"])
+def test_raw_outputs_are_logits_of_the_same_probabilities(name: str) -> None:
+    mpnn, graph = network(name), chemprop.graph(PARACETAMOL)
+    raw, probs = chemprop.wrap(mpnn), chemprop.wrap(mpnn, return_type="probs")
+    options = {"mode": raw.mode, "target": "all" if raw.task != "binary" else 1, "payoff": "prob"}
+    one = explain(raw, graph, value="myerson", **options)
+    other = explain(probs, graph, value="myerson", return_type="probs", **options)
+    assert torch.allclose(one.scores, other.scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("passing", PASSING)
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@pytest.mark.parametrize("undirected", [False, True])
+def test_worths_are_predictions_of_parts_and_shared_embeddings_change_nothing(
+    passing: str, aggregation: str, undirected: bool
+) -> None:
+    mpnn = network("regression", aggregation, passing, undirected=undirected)
+    model, graph = chemprop.wrap(mpnn), chemprop.graph("CC(=O)Oc1ccccc1")
+    coalitions = all_coalitions(10)
+    options: dict[str, Any] = {"mode": "regression", "payoff": "raw"}
+    plain = GNNGame(model, graph, share=False, **options)(coalitions)
+    shared = GNNGame(model, graph, share=True, **options)
+    assert np.allclose(shared(coalitions), plain, rtol=1e-4, atol=1e-4)
+    assert shared.sharing.used
+    assert shared.sharing.states < shared.sharing.nodes / 4
+    # of coalitions whose atoms are cut out by hand
+    for row in range(0, 1023, 97):
+        inside = np.flatnonzero(coalitions[row])
+        part = _cut(molecular_graph("CC(=O)Oc1ccccc1"), inside)
+        with torch.no_grad():
+            assert float(mpnn(part)) == pytest.approx(plain[row], rel=1e-4, abs=1e-4)
+
+
+def _cut(graph: Any, inside: Any) -> Any:
+    from chemprop.data import BatchMolGraph
+    from chemprop.data.molgraph import MolGraph
+
+    place = {node: at for at, node in enumerate(inside.tolist())}
+    kept = [at for at, (a, b) in enumerate(graph.edge_index.T.tolist()) if {a, b} <= place.keys()]
+    ends = np.array([[place[a] for a in graph.edge_index[side, kept]] for side in (0, 1)], int)
+    back = np.arange(len(kept)).reshape(-1, 2)[:, ::-1].ravel()  # bonds come in pairs
+    return BatchMolGraph([MolGraph(graph.V[inside], graph.E[kept], ends.reshape(2, -1), back)])
+
+
+@pytest.mark.parametrize("name", ["regression", "binary"])
+@pytest.mark.parametrize("smiles", ["CCO", "C1CC1N", "CC(=O)Nc1ccccc1"])
+def test_myerson_values_are_those_of_the_myerson_package(name: str, smiles: str) -> None:
+    from myerson.chemprop_explain import MyersonExplainer
+
+    mpnn = network(name)
+    with torch.no_grad():
+        theirs = MyersonExplainer(molecular_graph(smiles), mpnn).calculate_all_myerson_values()
+    model = chemprop.wrap(mpnn)
+    options = {} if name == "regression" else {"payoff": "prob", "target": 1}
+    ours = explain(
+        model, chemprop.graph(smiles), mode=model.mode, value="myerson", baseline=0, **options
+    )
+    assert ours.exact
+    assert np.allclose(ours.scores.numpy(), np.asarray(theirs).reshape(-1), atol=1e-6)
+
+
+def test_scores_are_in_the_units_of_the_training_data() -> None:
+    mpnn = network("regression")
+    explanation = explain(
+        chemprop.wrap(mpnn), chemprop.graph(PARACETAMOL), mode="regression", value="myerson"
+    )
+    assert float(explanation.scores.sum()) == pytest.approx(
+        float(predicted(mpnn, PARACETAMOL)), abs=1e-4
+    )
+
+
+def test_extra_descriptors_stay_as_they_are_and_the_explanation_says_so() -> None:
+    mpnn, x_d = network("regression", extra=4), rows(1, 4)[0]
+    model, graph = chemprop.wrap(mpnn), chemprop.graph(PARACETAMOL, x_d=x_d)
+    assert model.needs == ("4 extra descriptors of the molecule",)
+    explanation = explain(model, graph, mode="regression", value="myerson")
+    assert explanation.fixed == ["x_d"]
+    assert "x_d" in explanation._repr_html_()
+    assert float(explanation.prediction) == pytest.approx(
+        float(predicted(mpnn, PARACETAMOL, x_d)), abs=1e-4
+    )
+    plain = explain(chemprop.wrap(network()), chemprop.graph(PARACETAMOL), mode="regression")
+    assert plain.fixed == []
+
+
+def test_descriptors_of_atoms_come_and_go_with_their_atoms() -> None:
+    torch.manual_seed(0)
+    mpnn = network("regression", extra=3, d_vd=3)
+    v_d = rows(11, 3)
+    graph = chemprop.graph(PARACETAMOL, v_d=v_d)
+    # V_d widens what the aggregation gives, which is what the predictor reads
+    mpnn.bn = torch.nn.Identity()
+    mpnn.X_d_transform = torch.nn.Identity()
+    model = chemprop.wrap(mpnn)
+    assert model.needs == ("3 extra descriptors of every atom",)
+    options: dict[str, Any] = {"mode": "regression", "payoff": "raw"}
+    coalitions = all_coalitions(11)[::7]
+    plain = GNNGame(model, graph, share=False, **options)(coalitions)
+    assert np.allclose(GNNGame(model, graph, share=True, **options)(coalitions), plain, atol=1e-4)
+
+
+def test_extra_features_of_atoms_and_bonds_are_read() -> None:
+    mpnn = network("regression", d_v=74, d_e=15)
+    model = chemprop.wrap(mpnn)
+    assert model.needs == ("74 numbers of an atom and 15 of a bond",)
+    graph = chemprop.graph(PARACETAMOL, atom_features=rows(11, 2), bond_features=rows(11, 1))
+    assert explain(model, graph, mode="regression").scores.shape == (11,)
+    with pytest.raises(ValueError, match=r"reads 74 numbers of an atom and 15 of a bond .got 72"):
+        explain(model, chemprop.graph(PARACETAMOL), mode="regression")
+
+
+@pytest.mark.parametrize("features", chemprop.FEATURES)
+def test_every_set_of_features_of_chemprop(features: str) -> None:
+    graph = chemprop.graph(PARACETAMOL, features=features)
+    model = chemprop.wrap(network(d_v=graph.x.shape[1], d_e=graph.edge_attr.shape[1]))
+    assert model.features == features
+    assert explain(model, graph, mode="regression").scores.shape == (11,)
+
+
+def test_graphs_of_a_batch_keep_their_reverse_bonds() -> None:
+    graphs = [chemprop.graph(smiles) for smiles in MOLECULES]
+    batch = Batch.from_data_list(graphs)
+    assert torch.equal(batch.edge_index[0, batch.rev_edge_index], batch.edge_index[1])
+    model = chemprop.wrap(network())
+    mean = float(expected_output(model, graphs, mode="regression"))
+    alone = np.mean([float(predicted(model.mpnn, smiles)) for smiles in MOLECULES])
+    assert mean == pytest.approx(alone, abs=1e-4)
+
+
+def test_many_molecules_get_the_scores_that_each_gets_alone() -> None:
+    model, graphs = chemprop.wrap(network()), [chemprop.graph(smiles) for smiles in MOLECULES]
+    options: dict[str, Any] = {"mode": "regression", "value": "myerson"}
+    together = explain_many(model, graphs, progress=False, **options)
+    for graph, explanation in zip(graphs, together, strict=True):
+        assert isinstance(explanation, Explanation)
+        assert torch.allclose(explanation.scores, explain(model, graph, **options).scores)
+
+
+@pytest.mark.parametrize(
+    "explainer", ["gradient_x_input", "subgraphx", "graphsvx", "leave_one_out"]
+)
+def test_other_explainers_take_it_too(explainer: str) -> None:
+    from gstarx.explainers import create
+
+    model, graph = chemprop.wrap(network()), chemprop.graph("CC(=O)Nc1ccccc1")
+    explanation = create(explainer).explain(model, graph, mode="regression", seed=0, edge_mask=True)
+    assert explanation.edge_mask.shape == (20,)
+
+
+def test_bonds_and_fragments_are_scored() -> None:
+    from gstarx.drawing import group_scores
+
+    model = chemprop.wrap(trained("regression"))
+    explanation = explain(
+        model, chemprop.graph(PARACETAMOL), mode="regression", value="myerson", edge_mask=True
+    )
+    assert explanation.edge_mask.shape == (22,)
+    groups = {group.name: group.score for group in group_scores(explanation.scores, PARACETAMOL)}
+    assert groups["hydroxyl"] > 0.3  # the network has learned to count oxygen
+
+
+def test_the_order_of_atoms_is_that_of_the_molecule() -> None:
+    from rdkit import Chem
+
+    molecule = Chem.MolFromSmiles(PARACETAMOL)
+    graph = chemprop.graph(molecule)
+    assert graph.atoms == chemprop.graph(PARACETAMOL).atoms
+    assert [a.GetSymbol() for a in Chem.MolFromSmiles(graph.smiles).GetAtoms()] == graph.atoms
+    shuffled = Chem.RenumberAtoms(molecule, [10, 0, 9, 1, 8, 2, 7, 3, 6, 4, 5])
+    with pytest.raises(ValueError, match="renumber them"):
+        chemprop.graph(shuffled)
+    with pytest.raises(TypeError, match=r"a SMILES or a Mol of RDKit .got int"):
+        chemprop.graph(3)
+
+
+# ---- files, the command, the explorer
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("chemprop")
+    made = {name: folder / f"{name}.pt" for name in ("regression", "binary")}
+    save_model(made["regression"], trained("regression"), ["oxygens"])
+    save_model(made["binary"], trained("binary"), ["has oxygen"])
+    return made
+
+
+def test_a_file_is_read_without_running_what_is_in_it(
+    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = torch.load
+
+    def checked(*arguments: Any, **options: Any) -> Any:
+        assert options["weights_only"] is True
+        return before(*arguments, **options)
+
+    monkeypatch.setattr(torch, "load", checked)
+    model = chemprop.load(files["regression"])
+    assert (model.task, model.target_names) == ("regression", ("oxygens",))
+    assert not model.training
+
+
+def test_metrics_and_scalers_in_a_file_are_read_safely(tmp_path: Path) -> None:
+    from chemprop import nn as layers
+    from chemprop.models import MPNN
+
+    mpnn = MPNN(
+        layers.BondMessagePassing(
+            d_h=8,
+            graph_transform=layers.GraphTransform(
+                layers.ScaleTransform([0.5] * 72, [2.0] * 72),
+                layers.ScaleTransform([0.5] * 14, [2.0] * 14),
+            ),
+        ),
+        layers.MeanAggregation(),
+        layers.RegressionFFN(
+            input_dim=8,
+            criterion=layers.metrics.MAE(),
+            output_transform=layers.UnscaleTransform([1.0], [2.0]),
+        ),
+        metrics=[layers.metrics.RMSE(), layers.metrics.R2Score()],
+    ).eval()
+    save_model(tmp_path / "model.pt", mpnn)
+    model, graph = chemprop.load(tmp_path / "model.pt"), chemprop.graph(PARACETAMOL)
+    expected = float(predicted(mpnn, PARACETAMOL))
+    shared = explain(model, graph, mode="regression", value="myerson", share=True)
+    plain = explain(model, graph, mode="regression", value="myerson", share=False)
+    assert float(shared.prediction) == pytest.approx(expected, abs=1e-5)
+    assert torch.allclose(shared.scores, plain.scores, atol=1e-5)
+
+
+def test_a_checkpoint_of_lightning_is_read(tmp_path: Path) -> None:
+    mpnn = trained("regression")
+    content = {
+        "pytorch-lightning_version": "2.5.0",
+        "epoch": 3,
+        "state_dict": mpnn.state_dict(),
+        "hyper_parameters": mpnn.hparams,
+    }
+    torch.save(content, tmp_path / "last.ckpt")
+    model = chemprop.load(tmp_path / "last.ckpt")
+    assert model.task == "regression"
+    with torch.no_grad():
+        assert torch.equal(model.mpnn.message_passing.W_i.weight, mpnn.message_passing.W_i.weight)
+
+
+class _Surprise:
+    def __reduce__(self) -> Any:
+        return (print, ("run while loading",))
+
+
+def test_a_file_with_more_than_weights_needs_trust(
+    files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = torch.load(files["regression"], weights_only=False)
+    torch.save({**content, "more": _Surprise()}, tmp_path / "odd.pt")
+    with pytest.raises(ValueError, match=r"more than weights .*__builtin__\.print|builtins\.print"):
+        chemprop.load(tmp_path / "odd.pt")
+    message = refused("explain", "--smiles", "CCO", "--weights", tmp_path / "odd.pt")
+    assert "--trust" in message
+    assert "run while loading" not in capsys.readouterr().out
+    assert chemprop.load(tmp_path / "odd.pt", trust=True).task == "regression"
+    assert "run while loading" in capsys.readouterr().out
+    gstarx("explain", "--smiles", "CCO", "--weights", tmp_path / "odd.pt", "--trust")
+
+
+def test_a_checkpoint_of_version_1_is_refused_with_the_way_to_convert_it(tmp_path: Path) -> None:
+    path = tmp_path / "old.pt"
+    args = argparse.Namespace(hidden_size=300, dataset_type="regression")
+    torch.save({"args": args, "state_dict": {"encoder.encoder.0.W_i.weight": torch.ones(2)}}, path)
+    with pytest.raises(ValueError, match=r"checkpoint of Chemprop 1.*chemprop convert -i old.pt"):
+        chemprop.load(path)
+    assert "Chemprop 1" in refused("explain", "--smiles", "CCO", "--weights", path)
+    torch.save({"args": args, "state_dict": {}, "scaler": np.float64(3.0)}, path)
+    with pytest.raises(ValueError, match="checkpoint of Chemprop 1"):
+        chemprop.load(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"weight": torch.ones(2)}, r"hyper_parameters and state_dict .got weight"),
+        ([1, 2], r"hyper_parameters and state_dict"),
+        ({"hyper_parameters": {"atom_predictor": 1}, "state_dict": {}}, "of atoms and bonds"),
+        ({"hyper_parameters": {}, "state_dict": {}}, "does not fit the installed Chemprop"),
+        (
+            {"hyper_parameters": {"message_passing": {"cls": "x"}}, "state_dict": {}},
+            "must be a layer",
+        ),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, content: Any, message: str) -> None:
+    torch.save(content, tmp_path / "other.pt")
+    with pytest.raises(ValueError, match=message):
+        chemprop.load(tmp_path / "other.pt")
+
+
+def test_damaged_and_missing_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "damaged.pt").write_bytes(b"nothing of the kind")
+    with pytest.raises(ValueError, match="no readable file of weights"):
+        chemprop.load(tmp_path / "damaged.pt")
+    with pytest.raises(FileNotFoundError, match="no file of weights"):
+        chemprop.load(tmp_path / "missing.pt")
+    weights = "--weights"
+    assert "no file" in refused("explain", "--smiles", "CCO", weights, tmp_path / "missing.ckpt")
+
+
+def test_trust_is_refused_where_it_means_nothing(tmp_path: Path) -> None:
+    from gstarx.models import GCN, ModelSourceError
+    from gstarx.models import save_model as save
+    from gstarx.models.sources import load_source
+
+    save(tmp_path / "own.safetensors", GCN(9, 4, 2))
+    with pytest.raises(ModelSourceError, match="--trust is for files of other packages"):
+        load_source(ModelSource(weights=tmp_path / "own.safetensors", trust=True))
+
+
+def test_the_command_explains_a_chemprop_model(files: dict[str, Path]) -> None:
+    command = ("explain", "--smiles", PARACETAMOL, "-e", "myerson", "--weights")
+    record = found(*command, files["regression"])
+    scores = [node["score"] for node in record["nodes"]]
+    ours = explain(
+        chemprop.load(files["regression"]),
+        chemprop.graph(PARACETAMOL),
+        mode="regression",
+        target=0,
+        value="myerson",
+        seed=0,
+    )
+    assert np.allclose(scores, ours.scores.numpy(), atol=1e-9)
+    assert "oxygens" in gstarx(*command, files["regression"]).stdout
+    assert found(*command, files["binary"])["exact"]
+
+
+def test_a_table_goes_through_a_run(files: dict[str, Path], tmp_path: Path) -> None:
+    table = tmp_path / "molecules.csv"
+    table.write_text("smiles\n" + "\n".join([*MOLECULES, "c1ccc"]) + "\n", encoding="utf-8")
+    gstarx(
+        *("evaluate", "--file", table, "--weights", files["regression"], "-e", "myerson"),
+        *("--store", tmp_path / "runs", "--workers", "1", "--no-references"),
+    )
+    from gstarx import runs
+
+    stored = runs.read(tmp_path / "runs").to_pylist()
+    assert {row["graph"] for row in stored} == set(range(len(MOLECULES)))
+
+
+def test_the_explorer_explains_a_chemprop_model(files: dict[str, Path]) -> None:
+    from gstarx.cli.serve_command import served_models
+    from tests.web.test_own import entry, explained
+
+    for name in files:
+        (served,) = served_models([], files[name])
+        known = entry(served)
+        assert known["problem"] is None
+        assert (known["inputs"], known["kind"]) == (["smiles"], "molecule")
+        parts = explained(served, {"smiles": PARACETAMOL}, best=False)
+        assert len(parts["result"][0]["scores"]) == 11
+
+
+def test_models_of_something_else_are_refused() -> None:
+    from chemprop import nn as layers
+    from chemprop.models import MulticomponentMPNN
+
+    blocks = layers.MulticomponentMessagePassing([layers.BondMessagePassing(d_h=4)] * 2, 2)
+    several = MulticomponentMPNN(
+        blocks, layers.MeanAggregation(), layers.RegressionFFN(input_dim=8)
+    )
+    with pytest.raises(TypeError, match=r"of one molecule .*a model of several molecules"):
+        chemprop.wrap(several)
+    with pytest.raises(TypeError, match=r"of one molecule .got Linear"):
+        chemprop.wrap(torch.nn.Linear(2, 2))
+    with pytest.raises(ValueError, match="return_type must be 'raw' or 'probs'"):
+        chemprop.wrap(network(), return_type="logits")
+    with pytest.raises(ValueError, match="output is for multiclass"):
+        chemprop.wrap(network(), output=0)
+
+
+def test_a_multiclass_model_of_several_tasks_needs_to_know_which() -> None:
+    from chemprop import nn as layers
+
+    mpnn = network()
+    mpnn.predictor = layers.MulticlassClassificationFFN(n_classes=3, n_tasks=2, input_dim=12)
+    with pytest.raises(ValueError, match=r"2 multiclass tasks: say which with output=0\.\.1"):
+        chemprop.wrap(mpnn)
+    model = chemprop.wrap(mpnn.eval(), output=1, return_type="probs")
+    graph = chemprop.graph("CCO")
+    with torch.no_grad():
+        outputs = model(graph.x, graph.edge_index, graph.edge_attr)
+    assert torch.allclose(outputs[0], predicted(mpnn, "CCO")[1], atol=1e-6)
+
+
+def test_what_a_smiles_does_not_give_is_named(tmp_path: Path) -> None:
+    mpnn = network("regression", extra=4)
+    with pytest.raises(ValueError, match=r"4 extra descriptors of the molecule.*graph.smiles, x_d"):
+        explain(chemprop.wrap(mpnn), chemprop.graph("CCO"), mode="regression")
+    save_model(tmp_path / "extra.pt", mpnn)
+    message = refused("explain", "--smiles", "CCO", "--weights", tmp_path / "extra.pt")
+    assert "4 extra descriptors of the molecule, which a SMILES does not give" in message
+
+
+@pytest.mark.parametrize("smiles", ["", "C1CC", "CN(C)(C)C"])
+def test_molecules_that_rdkit_refuses_are_refused_with_its_reason(smiles: str) -> None:
+    with pytest.raises(ValueError, match=r"no SMILES|unclosed ring|valence"):
+        chemprop.graph(smiles)
+    with pytest.raises(ValueError, match="features must be one of 'v2'"):
+        chemprop.graph("CCO", features="v3")
+
+
+def test_without_chemprop_the_message_names_the_extra(
+    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "chemprop"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "chemprop", None)
+    with pytest.raises(ImportError, match=r"pip install 'gstarx\[chemprop\]'"):
+        chemprop.graph("CCO")
+    message = refused("explain", "--smiles", "CCO", "--weights", files["binary"])
+    assert "gstarx[chemprop]" in message

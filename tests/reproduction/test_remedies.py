@@ -1,0 +1,51 @@
+"""Variants of HN and Myerson values from one sample are what the explainer computes for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from gstarx import GNNGame, explain
+from reproduction.remedies import RULES, VARIANTS, scores_of_variants
+from tests.explainers.small import graph, network
+
+
+@pytest.mark.parametrize("name", ["path", "components"])
+def test_variants_by_linearity_are_those_of_the_explainer(name: str) -> None:
+    model, data = network("gcn"), graph(name)
+
+    def both(outputs: torch.Tensor) -> torch.Tensor:
+        return torch.stack([outputs.softmax(1)[:, 1], outputs[:, 1]], dim=1)
+
+    game = GNNGame(model, data, payoff=both, baseline=0.0)
+    scores = scores_of_variants(game, seed=0)
+    assert set(VARIANTS) < set(scores)
+    for value in ("HN", "Myerson"):
+        for payoff, words in (("prob", ""), ("raw", " of logits")):
+            for two_sided, side in ((False, ""), (True, ", two-sided")):
+                for rule in ("singletons", "uniform"):
+                    baseline: Any = {"prob": 0.5, "raw": 0.0}[payoff]
+                    one = explain(
+                        model,
+                        data,
+                        target=1,
+                        value=value.lower(),
+                        payoff=payoff,
+                        two_sided=two_sided,
+                        baseline=rule if rule == "singletons" else baseline,
+                    )
+                    own = scores[f"{value}{words}{side}, {rule}"]
+                    np.testing.assert_allclose(own, one.scores, atol=1e-6)
+
+
+def test_every_rule_finds_the_constant_of_a_game_that_is_flat_on_small_coalitions() -> None:
+    coalitions = np.array([[s >> i & 1 for i in range(8)] for s in range(1, 256)], dtype=np.bool_)
+    size = coalitions.sum(axis=1)
+    flat = np.stack([np.where(size <= 2, 0.7, 0.9), np.full(255, -3.0)], axis=1)
+    for name in ("singletons", "small coalitions"):
+        np.testing.assert_allclose(RULES[name](coalitions, flat), [0.7, -3.0])
+    additive = np.stack([0.3 + coalitions @ np.arange(8.0), np.full(255, -3.0)], axis=1)
+    np.testing.assert_allclose(RULES["intercept"](coalitions, additive), [0.3, -3.0], atol=1e-9)
