@@ -24,6 +24,7 @@ NAMES = (
     "evaluation_speed",
     "compared_on_mutag",
     "ground_truth",
+    "players",
     "explain_overhead",
     "self_check_cost",
     "sharing",

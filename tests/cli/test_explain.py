@@ -24,6 +24,8 @@ FIELDS = {
     "label": (int, type(None)),
     "nodes": list,
     "groups": list,
+    "player_kind": str,
+    "players": list,
     "smiles": (str, type(None)),
     "target_name": (str, type(None)),
     "worth": (float, type(None)),
@@ -49,6 +51,36 @@ def check_schema(record: dict) -> None:
     for at, node in enumerate(record["nodes"]):
         assert node.keys() == {"index", "label", "score", "std_error", "selected"}
         assert node["index"] == at
+
+
+@pytest.mark.parametrize(
+    ("players", "kind"),
+    [("edges", "edges"), ("functional-groups", "groups"), ("features", "features")],
+)
+def test_players_other_than_nodes(players: str, kind: str, tmp_path: Path) -> None:
+    picture = tmp_path / "picture.svg"
+    record = found("explain", "nitro", "0", "--players", players, "--draw", str(picture))
+    check_schema(record)
+    data, (model, _) = load("nitro")[0], pretrained("nitro")
+    explained = explainers.create("gstarx", players=players).explain(model, data, seed=0)
+    assert record["player_kind"] == kind
+    assert [player["score"] for player in record["players"]] == explained.scores.tolist()
+    selected = [player["index"] for player in record["players"] if player["selected"]]
+    assert selected == explained.select(sparsity=record["sparsity"]).tolist()
+    judged = evaluate(model, data, selected, players=explained.player_spec)
+    assert record["metrics"]["fidelity"] == pytest.approx(judged.fidelity, abs=1e-6)
+    assert "<svg" in picture.read_text()
+    text = gstarx("explain", "nitro", "0", "--players", players)
+    assert f"{len(selected)} {kind.removesuffix('s')}" in text.stdout
+
+
+def test_players_are_for_explainers_that_play() -> None:
+    assert "--players is for" in refused(
+        "explain", "nitro", "0", "-e", "gnnexplainer", "--players", "edges", code=2
+    )
+    assert "no kind of players 'bonds'" in refused(
+        "explain", "nitro", "0", "--players", "bonds", code=2
+    )
 
 
 def test_graphs_of_a_dataset_by_position() -> None:

@@ -19,6 +19,7 @@ from gstarx.cli.options import (
     Draw,
     Explainer,
     Options,
+    Players,
     ResultsFile,
     Share,
     Sparsity,
@@ -84,6 +85,7 @@ def explain(
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
     share: Share = None,
+    players: Players = None,
     draw: Draw = None,
     output: ResultsFile = None,
     as_json: AsJson = False,
@@ -100,7 +102,8 @@ def explain(
 
     writable(output, *SUFFIXES)
     writable(draw, ".svg", ".png")
-    options = parse_options(option or (), [explainer], getattr(ctx.obj, "explainers", {}), share)
+    known = getattr(ctx.obj, "explainers", {})
+    options = parse_options(option or (), [explainer], known, share, players)
     inputs.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
         subjects = inputs.subjects()

@@ -22,6 +22,7 @@ def parse_options(
     explainers: Sequence[str],
     settings: OptionsOf,
     share: str | None = None,
+    players: str | None = None,
 ) -> dict[str, dict[str, Any]]:
     """The options of every explainer: those of the settings file, then those of the command.
 
@@ -36,6 +37,8 @@ def parse_options(
         Options of the settings file.
     share
         Of explainers that take it: ``"auto"``, ``"true"`` or ``"false"``.
+    players
+        Of explainers that take it: who plays, such as ``"edges"`` or ``"brics"``.
 
     Examples
     --------
@@ -63,7 +66,19 @@ def parse_options(
         for explainer in explainers:
             if "share" in options_of(explainer):
                 parsed[explainer]["share"] = {"true": True, "false": False}.get(share, share)
+    if players is not None:
+        _set_players(parsed, players)
     return parsed
+
+
+def _set_players(parsed: dict[str, dict[str, Any]], players: str) -> None:
+    from gstarx.explainers import options_of
+
+    taking = [name for name in parsed if "players" in options_of(name)]
+    if not taking:
+        raise WrongUse(f"--players is for explainers that play a game (got {', '.join(parsed)})")
+    for name in taking:
+        parsed[name]["players"] = players
 
 
 def create_explainers(

@@ -322,6 +322,18 @@ Baseline = Annotated[
         show_default=False,
     ),
 ]
+Players = Annotated[
+    str | None,
+    typer.Option(
+        "--players",
+        metavar="PLAYERS",
+        help="What is scored instead of nodes: [b]edges[/b], [b]features[/b], or groups of nodes: "
+        "[b]brics[/b], [b]functional-groups[/b], [b]rings[/b], [b]phrases[/b], "
+        "[b]communities[/b].",
+        rich_help_panel=_WORK,
+        show_default=False,
+    ),
+]
 Share = Annotated[
     Literal["auto", "true", "false"] | None,
     typer.Option(

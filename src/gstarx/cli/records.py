@@ -69,6 +69,8 @@ class Record:
             "label": self._label(),
             "nodes": self._nodes(),
             "groups": self._groups(),
+            "player_kind": self.explanation.player_kind,
+            "players": self._players(),
             "metrics": None if self.metrics is None else asdict(self.metrics),
             "worth": self._worth("worth"),
             "component_worth": self._worth("component_worth"),
@@ -112,7 +114,7 @@ class Record:
         labels = node_labels(self.subject.data)
         record = recorded(self.explanation)
         scores, errors = record["scores"], record["std_errors"]
-        selected_nodes = set(self.selected)
+        selected_nodes = set(self.explanation.nodes_of(self.selected).tolist())
         return [
             {
                 "index": node,
@@ -124,12 +126,32 @@ class Record:
             for node in range(len(labels))
         ]
 
+    def _players(self) -> list[dict[str, Any]]:
+        """Players that are not nodes, with their scores."""
+        explanation = self.explanation
+        if explanation.player_kind == "nodes":
+            return []
+        errors, chosen = explanation.std_errors.tolist(), set(self.selected)
+        labels = node_labels(self.subject.data)
+        return [
+            {
+                "index": player,
+                "name": _player_name(explanation, player, labels),
+                "nodes": explanation.nodes_of([player]).tolist(),
+                "score": float(score),
+                "std_error": None if np.isnan(errors[player]) else errors[player],
+                "selected": player in chosen,
+            }
+            for player, score in enumerate(explanation.scores.tolist())
+        ]
+
     def _groups(self) -> list[dict[str, Any]]:
         """Functional groups of a molecule with the sums of their atoms' scores."""
         from gstarx.drawing import group_scores
 
         scores = self.explanation.node_scores
-        if scores is None or not isinstance(self.subject.data.get("smiles"), str):
+        molecule = isinstance(self.subject.data.get("smiles"), str)
+        if scores is None or not molecule or self.explanation.player_kind != "nodes":
             return []
         return [
             {"name": group.name, "atoms": list(group.atoms), "score": group.score}
@@ -145,8 +167,12 @@ class Record:
             title.append(f"  {smiles}", style="dim")
         console.print(title, soft_wrap=True)
         console.print(self._shown_prediction())
-        console.print(_node_table(self._nodes()))
-        selected = counted(len(self.selected), "node")
+        kind = explanation.player_kind
+        if kind == "nodes":
+            console.print(_node_table(self._nodes()))
+        else:
+            console.print(_player_table(self._players()))
+        selected = counted(len(self.selected), kind.removesuffix("s").replace("_", " "))
         if self.metrics is None:
             console.print(f"* {selected} selected at sparsity {self.sparsity:g}")
         else:
@@ -163,7 +189,7 @@ class Record:
             console.print("Functional groups, as sums of their atoms' scores:")
             console.print(_group_table(groups))
         worth, parts = self._worth("worth"), self._worth("component_worth")
-        scores = self.explanation.node_scores
+        scores = self.explanation.scores
         total = 0.0 if scores is None else float(scores.sum())
         # values that ignore edges sum to the worth of the whole graph
         if (
@@ -294,6 +320,31 @@ def _node_table(nodes: list[dict[str, Any]]) -> Table:
             *([f"{error or 0:.4f}"] if errors else []),
             "" if score is None else _bar(score / scale),
             style="bold" if node["selected"] else "",
+        )
+    return shown
+
+
+def _player_name(explanation: Explanation, player: int, labels: list[str]) -> str:
+    if explanation.player_edges is None:
+        return str(explanation.name_of(player))
+    a, b = explanation.player_edges[player].tolist()
+    return f"{labels[a]} {a} - {labels[b]} {b}"
+
+
+def _player_table(players: list[dict[str, Any]]) -> Table:
+    """Players that are not nodes, highest score first."""
+    scale = max((abs(player["score"]) for player in players), default=0.0) or 1.0
+    errors = any(player["std_error"] for player in players)
+    shown = table("", "player", "score", *(["±"] if errors else []), "", left=2)
+    shown.columns[-1].justify = "left"
+    for player in sorted(players, key=lambda one: -one["score"]):
+        shown.add_row(
+            "*" if player["selected"] else "",
+            Text(player["name"]),
+            f"{player['score']:+.4f}",
+            *([f"{player['std_error'] or 0:.4f}"] if errors else []),
+            _bar(player["score"] / scale),
+            style="bold" if player["selected"] else "",
         )
     return shown
 

@@ -16,6 +16,7 @@ from gstarx.drawing.graph import graph_name, graph_scene
 from gstarx.drawing.molecule import molecule_name, molecule_scene, unknown_bonds
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
+from gstarx.drawing.players import painted_players, players_scene
 from gstarx.drawing.sentence import as_pairs, sentence_scene
 from gstarx.metrics import as_scores, select_nodes
 from gstarx.players import as_molecule, atom_names, is_molecule
@@ -45,8 +46,10 @@ def draw(
         as a graph. A string is a SMILES.
     scores
         A :class:`gstarx.Explanation` of the graph, or a score per node. An explanation brings its
-        standard errors, its selection at ``sparsity``, and the prediction as the caption. Of its
-        selection only what is above noise is outlined, and ties at the cut are dashed.
+        standard errors, its selection at ``sparsity``, and the prediction as the caption. Where its
+        players are edges, they are tinted by their scores; groups are outlined, each in a color of
+        its own; features are bars. Of its selection only what is above noise is outlined, and ties
+        at the cut are dashed.
     selected
         Nodes to outline: ids, or a boolean mask.
     std_errors, limit, title, caption, legend
@@ -66,6 +69,24 @@ def draw(
     'Molecule C1CCCN1Cc1cccc([N+](=O)[O-])c1'
     """
     subject = Subject.of(data, seed=seed)
+    explanation: Any = scores
+    if getattr(explanation, "player_kind", "nodes") != "nodes":
+        if caption is None:
+            caption = caption_of(explanation, class_names=class_names, target_names=target_names)
+        painted = painted_players(explanation, subject.names, selected, limit, sparsity)
+        scene = players_scene(
+            explanation, painted, subject.kind, subject.source, subject.names, seed=seed
+        )
+        noun = explanation.player_kind.removesuffix("s").replace("_", " ")
+        return card(
+            scene,
+            title=title,
+            caption=caption,
+            alternative=subject.title,
+            description=painted.described(noun) + subject.remark,
+            notes=painted.notes(noun),
+            legend=color_bar(painted.limit, marks=painted.marks) if legend else None,
+        )
     by_score = selected is None and hasattr(scores, "node_scores")
     if hasattr(scores, "node_scores"):
         result = scored(scores, len(subject.names), sparsity)

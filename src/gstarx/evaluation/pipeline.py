@@ -102,6 +102,13 @@ class Pipeline:
         for i, explanation in enumerate(explanations or ()):
             if explanation is not None and explanation.explained:
                 targets[i] = explanation.target_class
+        if any(_plays(one) != "nodes" for one in explanations or ()):
+            return [
+                self._evaluated(graph, list(sets), target, explanation)
+                for graph, sets, target, explanation in zip(
+                    graphs, selections, targets, explanations or (), strict=True
+                )
+            ]
         return evaluate_many(
             self.model,
             graphs,
@@ -114,9 +121,35 @@ class Pipeline:
             reference=self.reference,
         )
 
+    def _evaluated(
+        self, data: Data, sets: list[Any], target: int | None, explanation: Explanation | None
+    ) -> list[Faithfulness]:
+        """Metrics of sets of the players of an explanation: to remove means what it meant there."""
+        players = "nodes"
+        if explanation is not None and _plays(explanation) != "nodes":
+            players = explanation.player_spec
+        (metrics,) = evaluate_many(
+            self.model,
+            [data],
+            [sets],
+            target=target,
+            # how nodes are removed
+            removal=self.removal if _plays(explanation) in ("nodes", "groups") else "remove",
+            mode=self.mode,
+            return_type=self.return_type,
+            keywords=self.keywords,
+            reference=self.reference,
+            players=players,
+        )
+        return metrics  # type: ignore[no-any-return]
+
     def probabilities(self, output: Tensor) -> list[float]:
         """Probabilities of all classes, or values, from the model's output (1, C) for a graph."""
         return class_probabilities(output, self.mode, self.return_type)
+
+
+def _plays(explanation: Explanation | None) -> str:
+    return "nodes" if explanation is None else str(explanation.player_kind)
 
 
 def class_probabilities(output: Tensor, mode: str, return_type: str) -> list[float]:
@@ -139,10 +172,15 @@ def class_probabilities(output: Tensor, mode: str, return_type: str) -> list[flo
 def recorded(explanation: Explanation) -> dict[str, Any]:
     """What is kept of an explanation: the fields that files, pages and the command line share.
 
-    Numbers are plain Python ones; ``std_errors`` is ``None`` where no error is known.
+    Numbers are plain Python ones; ``std_errors`` is ``None`` where no error is known. Where players
+    are not nodes, ``scores`` are those of nodes if there are any, of groups otherwise their own.
     """
     scores, errors = explanation.node_scores, None
-    if explanation.scores is not None and not explanation.std_errors.isnan().all():
+    of_nodes = explanation.player_kind == "nodes"
+    if scores is None and explanation.player_kind == "groups":
+        scores = explanation.node_mask[:, 0]
+    known = explanation.scores is not None and not explanation.std_errors.isnan().all()
+    if known and of_nodes:
         everywhere = np.zeros(int(explanation.num_nodes or 0))
         everywhere[explanation.players.numpy()] = explanation.std_errors.numpy()
         errors = everywhere.tolist()

@@ -36,7 +36,7 @@ _PER_NODE = frozenset({"node_mask", "node_scores"})
 _PER_EXPLANATION = frozenset(
     {"worth", "component_worth", "baseline", "prediction", "target", "index", "explained"}
     | {"sets", "rewards", "player_edges", "player_names", "groups", "group_remainder"}
-    | {"unit_players", "fixed"}
+    | {"unit_players", "player_spec", "fixed"}
 )
 
 
@@ -458,12 +458,19 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             target_names=target_names,
         )
 
+    def _repr_svg_(self) -> str | None:
+        """The picture for notebooks, if all that it needs is installed."""
+        try:
+            return self.draw().svg
+        except Exception:
+            return None
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/html": self._repr_html_(), "text/plain": repr(self)}
+
     def _repr_html_(self) -> str:
         """The picture for notebooks, or only a table if something it needs is not installed."""
-        try:
-            picture = self.draw().svg
-        except Exception:
-            picture = ""
+        picture = self._repr_svg_() or ""
         errors = _plain(self.std_errors)
         rows = "".join(
             f"<tr><td>{escape(self.name_of(player))}</td>"
@@ -540,6 +547,15 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         graph = CommunicationGraph.from_edge_index(self.edge_index, count)
         return graph.subgraph(self.players.numpy())
 
+    def nodes_of(self, players: Any) -> NDArray[np.int64]:
+        """The nodes that some players are, contain or touch, ascending; none for features."""
+        chosen = np.asarray(players, dtype=np.int64)
+        if self.player_edges is not None:
+            return np.unique(self.player_edges.numpy()[chosen])
+        if self.player_kind == "groups":
+            return np.flatnonzero(np.isin(self.unit_players.numpy(), chosen))
+        return chosen if self.player_kind == "nodes" else np.zeros(0, dtype=np.int64)
+
     def name_of(self, player: int) -> str:
         """What a player is called: a node's number, the two ends of an edge, or a name."""
         if self.player_edges is not None:
@@ -599,6 +615,7 @@ def _fields_of_players(attribution: Attribution, players: PlayerSet) -> dict[str
         if errors is None
         else torch.from_numpy(np.ascontiguousarray(errors, dtype=np.float64)),
         "unit_players": torch.from_numpy(players.player_of),
+        "player_spec": players.spec,
     }
     if players.names:
         made["player_names"] = list(players.names)

@@ -1,0 +1,312 @@
+"""Explanations whose players are not nodes: tinted edges, outlined groups, bars of features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gstarx.drawing import graph as graphs
+from gstarx.drawing import molecule as molecules
+from gstarx.drawing.frame import Scene
+from gstarx.drawing.painted import Painted
+from gstarx.drawing.svg import (
+    CARD,
+    INK,
+    element,
+    fitted,
+    group,
+    label,
+    moved,
+    number,
+    signed,
+    text_width,
+    tip,
+)
+
+#: Colors of groups, told apart by color-blind readers (Okabe and Ito), in pale and in full.
+_PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8000", "#5f5f5f")
+_EDGE_WIDTH, _SELECTED = 11.0, 3.0
+_ROW, _TEXT, _BAR = 19.0, 11.0, 130.0
+#: Rows of a list of players below a picture, and of bars.
+_LISTED, _BARS = 12, 30
+_WIDTH = 460.0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the nodes of a graph are drawn, and what is drawn over the scores.
+
+    Attributes
+    ----------
+    places
+        The middle of every node, (n, 2).
+    radius
+        Of a node.
+    width, height
+        Of the drawing.
+    lines
+        What goes over the colors: RDKit's lines and letters, or the nodes.
+    """
+
+    places: NDArray[np.float64]
+    radius: float
+    width: float
+    height: float
+    lines: str
+
+    @classmethod
+    def of(cls, kind: str, source: Any, names: Sequence[str], seed: int) -> Layout:
+        """The layout of a molecule, or of nodes and edges with their names."""
+        if kind == "molecule":
+            shapes, places, low, high = molecules.laid_out(source)
+            drawn = group(*(element(s.tag, **s.attributes) for s in shapes), pointer_events="none")
+            shifted = group(drawn, transform=f"translate({number(-low[0])} {number(-low[1])})")
+            width, height = (float(side) for side in high - low)
+            return cls(places - low, molecules.RADIUS, width, height, shifted)
+        places, radius, height = graphs.laid_out(source, len(names), seed=seed, width=_WIDTH)
+        nodes = [
+            _plain_node(float(x), float(y), radius, name)
+            for (x, y), name in zip(places, names, strict=True)
+        ]
+        return cls(places, radius, _WIDTH, height, group(*nodes, pointer_events="none"))
+
+
+def players_scene(
+    explanation: Any,
+    painted: Painted,
+    kind: str,
+    source: Any,
+    names: Sequence[str],
+    *,
+    seed: int = 0,
+) -> Scene:
+    """The drawing of an explanation by what its players are."""
+    if explanation.player_kind.endswith("features"):
+        return feature_bars(painted)
+    pairs = molecules.bonds_of(source) if kind == "molecule" else source
+    layout = Layout.of(kind, source, names, seed)
+    if explanation.player_kind == "edges":
+        ends = explanation.player_edges.numpy()
+        return Scene(layout.width, layout.height, group(*_edges(layout, ends, painted, pairs)))
+    sets = [list(nodes) for nodes in explanation.groups]
+    body = group(*_groups(layout, sets, painted, pairs), layout.lines)
+    rows = _list_of_groups(painted, layout.width)
+    height = layout.height + 10 + rows.height
+    return Scene(
+        max(layout.width, rows.width), height, group(body, moved(rows.body, 0, layout.height + 10))
+    )
+
+
+def player_names(explanation: Any, names: Sequence[str]) -> list[str]:
+    """What the players are called, given the names of the nodes."""
+    if explanation.player_kind == "groups":
+        # a node in no group is called what it is
+        return [
+            names[nodes[0]] if [name] == list(map(str, nodes)) else str(name)
+            for name, nodes in zip(explanation.player_names, explanation.groups, strict=True)
+        ]
+    if explanation.player_edges is None:
+        return [str(name) for name in explanation.player_names]
+    between = "-" if explanation.symmetric else " to "
+    return [f"{names[a]}{between}{names[b]}" for a, b in explanation.player_edges.tolist()]
+
+
+def feature_bars(painted: Painted) -> Scene:
+    """A bar for every feature, the strongest first."""
+    order = np.argsort(-np.abs(painted.scores), kind="stable")[:_BARS]
+    wide = min(200.0, max(text_width(painted.names[i], _TEXT) for i in order) + 6)
+    middle = wide + 10 + _BAR
+    parts = []
+    for row, player in enumerate(order.tolist()):
+        top = row * _ROW
+        length = _BAR * min(1.0, abs(float(painted.scores[player])) / (painted.limit or 1.0))
+        left = middle - length if painted.scores[player] < 0 else middle
+        chosen = bool(painted.selected[player])
+        bar = element(
+            "rect",
+            tip(painted.caption(player)),
+            x=left,
+            y=top + 3,
+            width=max(length, 0.8),
+            height=_ROW - 6,
+            fill=painted.color(player),
+            stroke=INK if chosen else "#9a9a9a",
+            stroke_width=1.6 if chosen else 0.6,
+        )
+        shown = fitted(painted.names[player], _TEXT, wide)
+        weight = {"font_weight": 600} if chosen else {}
+        parts += [
+            label(wide, top + 13, shown, size=_TEXT, text_anchor="end", **weight),
+            bar,
+            label(middle + _BAR + 8, top + 13, signed(float(painted.scores[player])), size=_TEXT),
+        ]
+    height = len(order) * _ROW + 4
+    parts.append(element("line", x1=middle, x2=middle, y1=0, y2=height, stroke=INK))
+    left_out = len(painted.scores) - len(order)
+    if left_out:
+        parts.append(label(0, height + 12, f"and {left_out} more, with smaller scores", size=10))
+        height += 18
+    return Scene(middle + _BAR + 62, height, group(*parts))
+
+
+def _edges(
+    layout: Layout,
+    ends: NDArray[np.int64],
+    painted: Painted,
+    pairs: Sequence[tuple[int, int]],
+) -> list[str]:
+    """Edges as bars in the color of their score, selected ones outlined; nodes over them."""
+    wide = min(_EDGE_WIDTH, 1.1 * layout.radius)
+    played = {tuple(sorted(pair)) for pair in ends.tolist()}
+    parts = [
+        _line(layout.places, a, b, stroke="#b9b9b9", stroke_width=1.0)
+        for a, b in pairs
+        if tuple(sorted((a, b))) not in played
+    ]
+    both = {tuple(pair) for pair in ends.tolist()}
+    order = np.argsort(np.abs(painted.scores), kind="stable")
+    for player in order.tolist():
+        a, b = ends[player].tolist()
+        places = layout.places
+        if (b, a) in both:  # two directions lie beside each other
+            along = places[b] - places[a]
+            aside = np.array([-along[1], along[0]]) / max(float(np.linalg.norm(along)), 1e-9)
+            places = places + aside * wide * 0.55
+        outlined = bool(painted.selected[player] or painted.tied[player])
+        under = [(INK if outlined else "#9a9a9a", wide + (_SELECTED if outlined else 1.0))]
+        for color, width in [*under, (painted.color(player), wide)]:
+            tied = bool(painted.tied[player]) and color == INK
+            parts.append(
+                _line(
+                    places,
+                    a,
+                    b,
+                    tip(painted.caption(player)),
+                    stroke=color,
+                    stroke_width=width,
+                    stroke_linecap="round",
+                    stroke_opacity=0.45 if tied else None,
+                )
+            )
+    return [*parts, layout.lines]
+
+
+def _groups(
+    layout: Layout,
+    sets: list[list[int]],
+    painted: Painted,
+    pairs: Sequence[tuple[int, int]],
+) -> list[str]:
+    """Every group as a soft shape: its score inside, its own color around it."""
+    parts = [_line(layout.places, a, b, stroke="#b9b9b9", stroke_width=1.0) for a, b in pairs]
+    inner = min(layout.radius, 13.0)
+    for at, nodes in enumerate(sets):
+        rim = 4.2 if painted.selected[at] or painted.tied[at] else 2.2
+        inside = set(nodes)
+        bars = [(a, b) for a, b in pairs if a in inside and b in inside]
+        shape = []
+        for color, grown in ((_PALETTE[at % len(_PALETTE)], inner + rim), (CARD, inner)):
+            shape += _blob(layout.places, nodes, bars, color, grown)
+        shape += _blob(layout.places, nodes, bars, painted.color(at), inner)
+        parts.append(group(tip(painted.caption(at)), *shape))
+    return parts
+
+
+def _blob(
+    places: NDArray[np.float64],
+    nodes: list[int],
+    bars: list[tuple[int, int]],
+    color: str,
+    radius: float,
+) -> list[str]:
+    """Discs around nodes and bars between them, of one color."""
+    return [
+        *(_line(places, a, b, stroke=color, stroke_width=2 * radius) for a, b in bars),
+        *(
+            element("circle", cx=float(places[n][0]), cy=float(places[n][1]), r=radius, fill=color)
+            for n in nodes
+        ),
+    ]
+
+
+def _list_of_groups(painted: Painted, width: float) -> Scene:
+    """The groups with their colors and scores, highest first."""
+    wide = max(width, 300.0)
+    order = np.argsort(-painted.scores, kind="stable")
+    several = len(order) > _LISTED
+    shown = order[: _LISTED - 1] if several else order
+    parts = []
+    for row, at in enumerate(shown.tolist()):
+        top = row * _ROW
+        name = fitted(painted.names[at], _TEXT, wide - 90)
+        weight = {"font_weight": 600} if painted.selected[at] else {}
+        parts += [
+            element(
+                "circle",
+                cx=8.0,
+                cy=top + 9,
+                r=5.0,
+                fill=painted.color(at),
+                stroke=_PALETTE[at % len(_PALETTE)],
+                stroke_width=2.6,
+            ),
+            label(20, top + 13, name, size=_TEXT, **weight),
+            label(
+                wide,
+                top + 13,
+                signed(float(painted.scores[at])),
+                size=_TEXT,
+                text_anchor="end",
+                **weight,
+            ),
+        ]
+    if several:
+        rest = len(order) - len(shown)
+        parts.append(label(20, len(shown) * _ROW + 13, f"and {rest} more", size=_TEXT))
+    return Scene(wide, (len(shown) + several) * _ROW, group(*parts))
+
+
+def _line(
+    places: NDArray[np.float64], a: int, b: int, content: str = "", **attributes: object
+) -> str:
+    (x1, y1), (x2, y2) = places[a].tolist(), places[b].tolist()
+    return element("line", content, x1=x1, y1=y1, x2=x2, y2=y2, **attributes)
+
+
+def _plain_node(x: float, y: float, radius: float, name: str) -> str:
+    small = min(radius, 9.0)
+    size = min(10.0, small * 0.95)
+    parts = [element("circle", cx=x, cy=y, r=small, fill=CARD, stroke=INK, stroke_width=1.0)]
+    if text_width(name, size) <= 2 * small and size >= 5:
+        parts.append(label(x, y + size * 0.35, name, size=size, text_anchor="middle"))
+    elif len(name) > 2 and size >= 5:
+        parts.append(label(x, y - small - 2, name, size=9, text_anchor="middle"))
+    return group(*parts)
+
+
+def painted_players(
+    explanation: Any,
+    names: Sequence[str],
+    selected: Any,
+    limit: float | None,
+    sparsity: float,
+) -> Painted:
+    """Scores, colors and outlines of the players of an explanation."""
+    by_score = selected is None
+    chosen = explanation.select(sparsity=sparsity) if selected is None else selected
+    errors = explanation.std_errors
+    known = None if errors is None or bool(errors.isnan().all()) else errors.numpy()
+    painted = Painted.of(
+        explanation.scores,
+        chosen,
+        limit,
+        player_names(explanation, names),
+        std_errors=known,
+        by_score=by_score,
+    )
+    # bars and shapes are not hatched
+    return replace(painted, uncertain=np.zeros_like(painted.uncertain))
