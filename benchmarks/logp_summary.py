@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.logp_summary [table.csv]`` trains a network on the logP that RDKit computes
 for the molecules of a table (by default those of the shipped ``nitro`` dataset), explains test
-molecules, and compares the scores of functional groups, elements and atoms with Crippen's contributions.
+molecules, and compares the scores of functional groups, elements and atoms with Crippen's
+contributions.
 """
 
 from __future__ import annotations
@@ -74,9 +75,11 @@ def main() -> None:
         for by in ("functional_groups", "node_types"):
             options = {"by": by, "mode": "regression"}
             rows = {row.name: row for row in summarize(graphs, found, **options)}
-            for row in summarize(graphs, truth, **options):
-                if row.graphs > 5:
-                    groups.append((by, row.name, rows[row.name].mean, row.mean))
+            groups += [
+                (by, row.name, rows[row.name].mean, row.mean)
+                for row in summarize(graphs, truth, **options)
+                if row.graphs > 5
+            ]
         ours, theirs = (np.array([group[column] for group in groups]) for column in (2, 3))
         signs = np.sign(ours) == np.sign(theirs)
         print(

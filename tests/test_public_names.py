@@ -142,6 +142,7 @@ PUBLIC = {
         "curves_ax",
         "draw",
         "draw_graph",
+        "draw_interactions",
         "draw_molecule",
         "draw_sentence",
         "geometry",
@@ -174,7 +175,7 @@ PUBLIC = {
         "names",
         "options_of",
     },
-    "gstarx.integrations": {"chemprop"},
+    "gstarx.integrations": {"chemprop", "shapiq"},
     "gstarx.evaluation": {
         "Evaluated",
         "Pipeline",

@@ -217,3 +217,57 @@ def test_rdkit_prints_nothing_by_itself(capfd: pytest.CaptureFixture[str]) -> No
     Path("proton.csv").write_text("smiles,name\n[H+].CCO,proton\nCCO,ethanol\n")
     found("explain", "--file", "proton.csv", "-e", "single_node", code=0)
     assert "not removing hydrogen" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".parquet"])
+def test_results_for_other_programs(suffix: str) -> None:
+    path = Path(f"scores{suffix}")
+    arguments = ("explain", "--file", "molecules.csv", "--limit", "4", "-e", "leave_one_out")
+    records = found(*arguments, "--output", path)
+    if suffix == ".json":
+        assert json.loads(path.read_text()) == records
+        return
+    if suffix == ".csv":
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    else:
+        rows = pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()
+    assert [row["error"] for row in rows if row["graph"] == "open ring"] == [
+        "skipped: unclosed ring"
+    ]
+    for record in records[1:]:
+        own = [row for row in rows if row["graph"] == record["graph"]]
+        assert {row["smiles"] for row in own} == {record["smiles"]}
+        assert [float(row["score"]) for row in own] == [node["score"] for node in record["nodes"]]
+        assert [str(row["selected"]) for row in own] == [
+            str(node["selected"]) for node in record["nodes"]
+        ]
+        probability = record["prediction"]["probabilities"][record["target"]]
+        assert {float(row["prediction"]) for row in own} == {probability}
+
+
+def test_an_sdf_has_scores_as_properties_of_atoms() -> None:
+    from rdkit import Chem
+
+    arguments = ("explain", "--file", "molecules.csv", "--limit", "4", "-e", "leave_one_out")
+    records = [r for r in found(*arguments, "--output", "scores.sdf") if "error" not in r]
+    molecules = list(Chem.SDMolSupplier("scores.sdf"))
+    assert [molecule.GetProp("_Name") for molecule in molecules] == [r["graph"] for r in records]
+    for molecule, record in zip(molecules, records, strict=True):
+        scores = [atom.GetDoubleProp("score") for atom in molecule.GetAtoms()]
+        assert scores == pytest.approx([node["score"] for node in record["nodes"]], abs=1e-5)
+        selected = [node["index"] for node in record["nodes"] if node["selected"]]
+        assert list(map(int, molecule.GetProp("highlight_atoms").split())) == selected
+        colors = molecule.GetProp("highlight_colors").split()
+        assert len(colors) == molecule.GetNumAtoms()
+        assert all(re.fullmatch("#[0-9a-f]{6}", color) for color in colors)
+    # what was written is read again, with its names
+    again = found("explain", "--file", "scores.sdf", "-e", "single_node")
+    assert [record["graph"] for record in again] == [record["graph"] for record in records]
+
+
+@pytest.mark.parametrize("command", ["explain", "evaluate", "report", "summarize", "train"])
+def test_a_directory_and_a_missing_file_are_no_tables(command: str) -> None:
+    Path("folder.csv").mkdir()
+    assert "folder.csv is a directory" in refused(command, "--file", "folder.csv")
+    assert "no table of molecules at missing.csv" in refused(command, "--file", "missing.csv")

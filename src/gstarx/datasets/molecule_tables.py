@@ -10,7 +10,7 @@ from pathlib import Path
 from torch import Tensor
 from torch_geometric import __version__ as _pyg_version
 from torch_geometric.data import Data
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from gstarx._internal.optional import require
 from gstarx._internal.quoting import quoted

@@ -15,6 +15,7 @@ from gstarx.drawing.frame import color_bar as color_bar
 from gstarx.drawing.geometry import Geometry, geometry
 from gstarx.drawing.graph import draw_graph
 from gstarx.drawing.groups import GroupScore, aggregate, group_scores
+from gstarx.drawing.interactions import draw_interactions
 from gstarx.drawing.matplotlib_plots import curves_ax, intervals_ax, scores_ax
 from gstarx.drawing.molecule import draw_molecule
 from gstarx.drawing.painted import Painted as Painted
@@ -35,6 +36,7 @@ __all__ = [
     "curves_ax",
     "draw",
     "draw_graph",
+    "draw_interactions",
     "draw_molecule",
     "draw_sentence",
     "geometry",

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from gstarx._internal.atomic_write import write_atomically
 from gstarx._internal.optional import require
@@ -93,6 +94,10 @@ class Picture:
 
     def _repr_html_(self) -> str:
         return self.svg
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """The picture for notebooks, and its title where no picture can be shown."""
+        return {"image/svg+xml": self.svg, "text/plain": self.title or "Picture"}
 
 
 def write_file(path: Path, content: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
 from gstarx.datasets import title_of
-from gstarx.drawing import class_name, output_name
+from gstarx.drawing import class_name, output_name, signed, summary_chart
 from gstarx.explainers import Explanation
 from gstarx.metrics import as_scores, paired_bootstrap
 from gstarx.players import groups_of
@@ -65,6 +66,28 @@ class SummaryRow:
         return {**asdict(self), "examples": list(self.examples)}
 
 
+class Summary(list[SummaryRow]):
+    """The rows of :func:`summarize`, which notebooks show as a chart."""
+
+    def _repr_svg_(self) -> str:
+        return summary_chart(self).svg
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(row.explained)}</td><td>{escape(row.name)}</td>"
+            f"<td>{signed(row.mean)}</td><td>{signed(row.low)} to {signed(row.high)}</td>"
+            f"<td>{row.graphs}</td><td>{row.sign}</td></tr>"
+            for row in self
+        )
+        names = ("explained", "group", "mean", "95% interval", "graphs", "sign")
+        header = "".join(f"<th>{name}</th>" for name in names)
+        chart = self._repr_svg_() if self else ""
+        return f"<figure>{chart}</figure><table><tr>{header}</tr>{rows}</table>"
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/html": self._repr_html_(), "text/plain": repr(list(self))}
+
+
 def summarize(
     graphs: Iterable[Data],
     explanations: Iterable[Explanation | ArrayLike],
@@ -77,7 +100,7 @@ def summarize(
     names: Sequence[str] | None = None,
     confidence: float = 0.95,
     seed: int = 0,
-) -> list[SummaryRow]:
+) -> Summary:
     """Which functional groups, rings, fragments, words or node types drive each class.
 
     The score of a group is the sum of the scores of its atoms. Explanations of different classes
@@ -146,15 +169,17 @@ def summarize(
         for (column, explained, name), group in groups.items()
     ]
     order = {"for": 0, "unclear": 1, "against": 2}
-    return sorted(
-        rows,
-        key=lambda row: (
-            -1 if row.target is None else row.target,
-            row.explained,
-            order[row.sign],
-            -row.mean,
-            row.name,
-        ),
+    return Summary(
+        sorted(
+            rows,
+            key=lambda row: (
+                -1 if row.target is None else row.target,
+                row.explained,
+                order[row.sign],
+                -row.mean,
+                row.name,
+            ),
+        )
     )
 
 

@@ -458,12 +458,19 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             target_names=target_names,
         )
 
+    def _repr_svg_(self) -> str | None:
+        """The picture for notebooks, if all that it needs is installed."""
+        try:
+            return self.draw().svg
+        except Exception:
+            return None
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/html": self._repr_html_(), "text/plain": repr(self)}
+
     def _repr_html_(self) -> str:
         """The picture for notebooks, or only a table if something it needs is not installed."""
-        try:
-            picture = self.draw().svg
-        except Exception:
-            picture = ""
+        picture = self._repr_svg_() or ""
         errors = _plain(self.std_errors)
         rows = "".join(
             f"<tr><td>{escape(self.name_of(player))}</td>"

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from gstarx.explainers.base import log
 from gstarx.explainers.explanation import Explanation

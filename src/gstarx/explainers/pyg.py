@@ -14,7 +14,7 @@ from torch_geometric import explain as pyg
 from torch_geometric.data import Data
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 from torch_geometric.utils import get_embeddings
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import (

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gstarx.integrations import chemprop as chemprop
+    from gstarx.integrations import shapiq as shapiq
 
-__all__ = ["chemprop"]
+__all__ = ["chemprop", "shapiq"]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from torch_geometric.data import Data
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from gstarx.datasets import title_of
 from gstarx.drawing import class_name, scored

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from gstarx._internal.one_thread import one_thread
 from gstarx._internal.suggestions import unknown
