@@ -29,6 +29,7 @@ NAMES = (
     "explain_overhead",
     "self_check_cost",
     "sharing",
+    "citation",
     "published_speed",
     "cost_growth",
     "ego_graphs",

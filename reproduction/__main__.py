@@ -18,6 +18,9 @@ from reproduction.tables import accuracy_table, entropies, statistics_table
 
 _ROOT = Path(__file__).resolve().parents[1]
 _PAGE = _ROOT / "docs" / "results.md"
+_TRUTH_PAGE = _ROOT / "docs" / "ground-truth.md"
+#: Steps of the ground-truth benchmark, in their order.
+TRUTH_STEPS = ("train", "explain", "measure", "page")
 _FIGURES = _ROOT / "docs" / "figures"
 _SHIPPED = _ROOT / "src" / "gstarx" / "models" / "trained"
 
@@ -40,6 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         elif chosen.command == "measure":
             measure(chosen.only, results=chosen.results, pictures=chosen.pictures)
+        elif chosen.command == "ground-truth":
+            ground_truth(
+                chosen.setups,
+                chosen.stages,
+                steps=chosen.steps,
+                whole=chosen.whole,
+                workers=chosen.workers,
+                to=chosen.to,
+            )
         elif chosen.command == "remedies":
             remedies.measure_all(chosen.only, results=chosen.results)
         elif chosen.command == "page":
@@ -85,6 +97,48 @@ def measure(only: Sequence[str] = (), *, results: Path, pictures: Path) -> None:
             picture.save(pictures / f"{name}.svg")
 
 
+def ground_truth(
+    setups: Sequence[str] = (),
+    stages: Sequence[str] = (),
+    *,
+    steps: Sequence[str] = (),
+    whole: bool = False,
+    workers: int | None = None,
+    to: Path = _TRUTH_PAGE,
+) -> None:
+    """Train the networks of the ground-truth benchmark, explain, measure, and write its page.
+
+    Every step skips what is done.
+
+    Parameters
+    ----------
+    setups, stages
+        Such as ``benzene-gin``, and stages of explaining; all by default.
+    steps
+        Of ``train``, ``explain``, ``measure`` and ``page``; all by default.
+    whole
+        Explain whole test splits instead of samples.
+    workers
+        As for :func:`gstarx.runs.run`.
+    to
+        The file of the page.
+    """
+    from reproduction.ground_truth.explaining import explain_tasks
+    from reproduction.ground_truth.measuring import measure_networks
+    from reproduction.ground_truth.page import write_ground_truth
+    from reproduction.ground_truth.training import train_networks
+
+    for step in checked("step", steps, TRUTH_STEPS):
+        if step == "train":
+            train_networks(setups)
+        elif step == "explain":
+            explain_tasks(setups, stages, workers=workers, whole=whole)
+        elif step == "measure":
+            measure_networks(setups)
+        else:
+            print(f"written: {write_ground_truth(to=to)}")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m reproduction", description=(__doc__ or "").partition(":")[0]
@@ -109,6 +163,13 @@ def _parser() -> argparse.ArgumentParser:
     judged.add_argument("only", nargs="*", help="dataset-network, nitro or motifs")
     page = commands.add_parser("page", help="write docs/results.md from the stored results")
     page.add_argument("--to", type=Path, default=_PAGE)
+    truth = commands.add_parser("ground-truth", help="compare explanations with known truths")
+    truth.add_argument("setups", nargs="*", help="task-network, such as benzene-gin (default: all)")
+    truth.add_argument("--steps", nargs="*", default=[], help=f"of {', '.join(TRUTH_STEPS)}")
+    truth.add_argument("--stages", nargs="*", default=[], help="of explaining, such as values")
+    truth.add_argument("--whole", action="store_true", help="whole test splits, not samples")
+    truth.add_argument("--workers", type=int)
+    truth.add_argument("--to", type=Path, default=_TRUTH_PAGE)
     for command in (train, tables, explain, measured, judged, page):
         command.add_argument("--results", type=Path, default=RESULTS)
     return parser

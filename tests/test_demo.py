@@ -21,7 +21,7 @@ def test_the_demo_explains_two_networks_and_prints_the_path_last(
     assert printed.splitlines()[-1] == str(page)
     for name in (
         "GStarX, recommended",
-        "GStarX, HN value",
+        "GStarX, Banzhaf value",
         "SubgraphX",
         "GraphSVX",
         "random selection",

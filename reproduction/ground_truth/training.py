@@ -1,4 +1,4 @@
-"""Train the networks of the ground-truth benchmark; ``python -m reproduction ground-truth-train``.
+"""Train the networks of the ground-truth benchmark.
 
 Epoch and seed were fixed before any explanation; the best epoch is chosen on the validation split.
 """

@@ -18,7 +18,6 @@ EXAMPLES = examples("gstarx demo", "gstarx demo --output somewhere/report.html")
 #: GStarX with the paper's value and with the one that suits fidelity best, and two other methods.
 _EXPLAINERS = {
     "gstarx_recommended": "GStarX, recommended",
-    "gstarx": "GStarX, HN value",
     "banzhaf": "GStarX, Banzhaf value",
     "subgraphx": "SubgraphX",
     "graphsvx": "GraphSVX",

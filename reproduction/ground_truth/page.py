@@ -1,0 +1,321 @@
+"""The page of the ground-truth benchmark, ``docs/ground-truth.md``, written from the rows."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gstarx._internal.atomic_write import write_atomically
+from gstarx.metrics import rank_correlation
+from reproduction.grids import Cell, Grid
+from reproduction.ground_truth import FOLDER, NETWORKS, TASKS
+from reproduction.ground_truth.explaining import FEW, applies
+from reproduction.ground_truth.measuring import read_notes
+from reproduction.ground_truth.methods import METHODS, PUBLISHED
+from reproduction.ground_truth.rows import TruthRows
+from reproduction.ground_truth.training import read_training
+
+#: Names of the networks in the tables: those of ours, and those of the published table.
+TITLES = {"gcn": "GCN", "gin": "GIN", "gat": "GAT", "edge": "bond network"}
+BLOCKS = ("gcn", "gat", "mpnn", "graphnet")
+_RESAMPLES = 2_000
+_TASK_TITLES = {
+    "benzene": "Benzene: a benzene ring",
+    "logic7": "Logic 7: fluoride and carbonyl",
+    "logic8": "Logic 8: unbranched alkane and carbonyl",
+    "crippen": "Crippen: contributions to logP",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One method on one setup: its rows that have a defined agreement, and those that failed."""
+
+    graphs: tuple[int, ...]
+    agreement: NDArray[np.float64]
+    fidelity: NDArray[np.float64]
+    robust: NDArray[np.float64]
+    evaluations: float | None
+    seconds: float
+    failed: int
+
+    @property
+    def mean(self) -> float:
+        """The figure of the tables."""
+        return float(self.agreement.mean())
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % percentile interval of the mean, by resampling graphs."""
+        draws = np.random.default_rng(0).integers(
+            len(self.agreement), size=(_RESAMPLES, len(self.agreement))
+        )
+        low, high = np.quantile(self.agreement[draws].mean(axis=1), (0.025, 0.975))
+        return float(low), float(high)
+
+    @property
+    def best_fidelity(self) -> float:
+        """H-fidelity as the paper reports it: the best mean over the sparsities."""
+        return float(np.nanmean(self.fidelity, axis=0).max())
+
+
+def read_outcomes(folder: Path = FOLDER) -> dict[str, dict[str, Outcome]]:
+    """Outcomes by setup and method; methods are compared on the graphs of the sample."""
+    outcomes: dict[str, dict[str, Outcome]] = {}
+    for task in TASKS:
+        for network in NETWORKS:
+            setup = f"{task}-{network}"
+            rows = TruthRows(setup, folder)
+            every = {name: rows.of(method) for name, method in METHODS.items()}
+            explained = {name: own for name, own in every.items() if own}
+            quick = [set(own) for name, own in explained.items() if not METHODS[name].slow]
+            if not quick:
+                continue
+            common = set.intersection(*quick)
+            outcomes[setup] = {}
+            for name, own in explained.items():
+                outcome = _outcome([own[at] for at in sorted(own) if at in common])
+                if outcome is not None:
+                    outcomes[setup][name] = outcome
+    return outcomes
+
+
+def _outcome(rows: Sequence[Mapping[str, Any]]) -> Outcome | None:
+    defined = [
+        row for row in rows if row["agreement"] is not None and np.isfinite(row["agreement"])
+    ]
+    if not defined:
+        return None
+    counted = [row["evaluations"] for row in defined if row["evaluations"] is not None]
+    robust = [row["robust_fidelity"] for row in defined if row["robust_fidelity"] is not None]
+    return Outcome(
+        tuple(row["graph"] for row in defined),
+        np.array([row["agreement"] for row in defined], dtype=np.float64),
+        np.array([row["harmonic_fidelity"] for row in defined], dtype=np.float64),
+        np.array(robust, dtype=np.float64),
+        float(np.mean(counted)) if counted else None,
+        float(np.mean([row["cpu_seconds"] for row in defined])),
+        sum(row["error"] is not None for row in rows),
+    )
+
+
+def read_published(data: Path | None = None) -> dict[tuple[str, str, str], tuple[float, ...]]:
+    """Published quartiles (low, median, high) by task, block and technique, from the data.
+
+    Empty where ``attribution/published.csv`` is not in the data directory.
+    """
+    folder = data or Path(os.environ.get("GSTARX_DATA") or Path.home() / ".cache" / "gstarx")
+    path = folder / "attribution" / "published.csv"
+    if not path.is_file():
+        return {}
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["metric"] in ("ATT AUROC", "ATT tau")]
+    return {
+        (row["task"], row["block"], row["technique"]): tuple(
+            float(row[name]) for name in ("q25", "median", "q75")
+        )
+        for row in rows
+        if row["task"] in TASKS
+    }
+
+
+def task_table(
+    task: str,
+    outcomes: Mapping[str, Mapping[str, Outcome]],
+    published: Mapping[tuple[str, str, str], tuple[float, ...]],
+) -> Grid:
+    """Our means with intervals, and published medians with quartiles, side by side."""
+    networks = [name for name in NETWORKS if f"{task}-{name}" in outcomes]
+    blocks = [block for block in BLOCKS if any(key[:2] == (task, block) for key in published)]
+    best = {name: _best(outcomes[f"{task}-{name}"]) for name in networks}
+    rows: list[tuple[Cell, ...]] = []
+    for name, method in METHODS.items():
+        cells: list[Cell] = []
+        for network in networks:
+            outcome = outcomes[f"{task}-{network}"].get(name)
+            if outcome is None:
+                reason = "" if applies(method, f"{task}-{network}") else "does not apply"
+                cells.append(reason or None)
+                continue
+            low, high = outcome.interval
+            mean = f"{outcome.mean:.3f}"
+            mean = f"**{mean}**" if outcome.mean >= best[network] - 5e-4 else mean
+            few = f", {len(outcome.graphs)} graphs" if method.slow else ""
+            cells.append(f"{mean} [{low:.3f}, {high:.3f}]{few}")
+        technique = PUBLISHED.get(name)
+        cells += [_quartiles(published.get((task, b, technique or ""))) for b in blocks]
+        if any(cell is not None for cell in cells):
+            rows.append((name, *cells))
+    random = [_quartiles(published.get((task, block, "Random"))) for block in blocks]
+    rows.append(("Random of the paper (atoms and bonds)", *[None] * len(networks), *random))
+    header = ("method", *(TITLES[name] for name in networks), *(f"published {b}" for b in blocks))
+    return Grid(f"truth_{task}", header, tuple(rows))
+
+
+def _best(outcomes: Mapping[str, Outcome]) -> float:
+    return max(outcome.mean for name, outcome in outcomes.items() if not METHODS[name].slow)
+
+
+def _quartiles(values: tuple[float, ...] | None) -> str | None:
+    return None if values is None else f"{values[1]:.3f} ({values[0]:.3f}–{values[2]:.3f})"
+
+
+def networks_table(folder: Path) -> Grid:
+    """What the networks have learned: test scores, positives found, and pairs they get right."""
+    training, notes = read_training(folder), read_notes(folder)
+    rows: list[tuple[Cell, ...]] = []
+    for task in TASKS:
+        for network in NETWORKS:
+            scores = training.get(f"{task}-{network}", {}).get("scores", {}).get("test")
+            if scores is None:
+                continue
+            note = notes.get(f"{task}-{network}", {})
+            if "rmse" in scores:
+                cells: list[Cell] = [f"RMSE {scores['rmse']:.3f}", f"R² {scores['r2']:.3f}"]
+            else:
+                cells = [f"{scores['accuracy']:.3f}", f"{scores['auroc']:.3f}"]
+            found = [p > 0.5 for p in note.get("predictions", {}).values()]
+            right = f"{sum(found)} of {len(found)}" if found and task != "crippen" else None
+            pairs = f"{note['pairs_right']} of {note['pairs']}" if "pairs" in note else None
+            rows.append((task, TITLES[network], *cells, right, pairs))
+    header = ("task", "network", "accuracy", "AUROC", "explained positives found", "pairs right")
+    return Grid("truth_networks", header, tuple(rows))
+
+
+def costs_table(outcomes: Mapping[str, Mapping[str, Outcome]]) -> Grid:
+    """Evaluations and CPU milliseconds of a graph, means over tasks."""
+    networks = [n for n in NETWORKS if any(s.endswith(f"-{n}") for s in outcomes)]
+    rows: list[tuple[Cell, ...]] = []
+    for name in METHODS:
+        cells: list[Cell] = []
+        for network in networks:
+            own = [o[name] for s, o in outcomes.items() if s.endswith(f"-{network}") and name in o]
+            counted = [one.evaluations for one in own if one.evaluations is not None]
+            cells.append(f"{np.mean(counted):,.0f}" if counted else None)
+            cells.append(f"{1000 * np.mean([o.seconds for o in own]):.0f} ms" if own else None)
+        if any(cell is not None for cell in cells):
+            rows.append((name, *cells))
+    header = [h for n in networks for h in (f"{TITLES[n]}: evaluations", f"{TITLES[n]}: CPU")]
+    return Grid("truth_costs", ("method", *header), tuple(rows))
+
+
+def agreement_table(outcomes: Mapping[str, Mapping[str, Outcome]]) -> Grid:
+    """Rank correlations over methods between agreement with the truth and fidelities."""
+    rows: list[tuple[Cell, ...]] = []
+    for setup, own in outcomes.items():
+        methods = [name for name in own if not METHODS[name].slow and len(own[name].robust)]
+        if len(methods) < 5:
+            continue
+        truth = [own[name].mean for name in methods]
+        plain = rank_correlation(truth, [own[name].best_fidelity for name in methods])
+        robust = rank_correlation(truth, [float(own[name].robust.mean()) for name in methods])
+        rows.append((setup, len(methods), f"{plain:+.2f}", f"{robust:+.2f}"))
+    if rows:
+        means = [np.mean([float(str(row[at])) for row in rows]) for at in (2, 3)]
+        rows.append(("mean", None, *(f"{mean:+.2f}" for mean in means)))
+    header = ("setup", "methods", "truth and H-fidelity", "truth and robust fidelity")
+    return Grid("truth_agreement", header, tuple(rows))
+
+
+def right_and_wrong_table(
+    outcomes: Mapping[str, Mapping[str, Outcome]], folder: Path, names: Sequence[str]
+) -> Grid:
+    """Mean agreement on positives that the network finds, and on those that it misses."""
+    notes = read_notes(folder)
+    rows: list[tuple[Cell, ...]] = []
+    for setup, own in outcomes.items():
+        predictions = notes.get(setup, {}).get("predictions", {})
+        if setup.startswith("crippen") or not predictions:
+            continue
+        for name in names:
+            if name not in own:
+                continue
+            known = [at for at in own[name].graphs if str(at) in predictions]
+            found = np.array([predictions[str(at)] > 0.5 for at in known], dtype=bool)
+            values = own[name].agreement[np.isin(own[name].graphs, known)]
+            cells = [f"{values[m].mean():.3f}" if m.any() else None for m in (found, ~found)]
+            rows.append((setup, name, int(found.sum()), cells[0], int((~found).sum()), cells[1]))
+    header = ("setup", "method", "found", "AUROC there", "missed", "AUROC there ")
+    return Grid("truth_found", header, tuple(rows))
+
+
+def write_ground_truth(folder: Path = FOLDER, *, to: Path, data: Path | None = None) -> Path:
+    """Write the page, its tables as CSV, and its plot.
+
+    Parameters
+    ----------
+    folder
+        The directory of the rows.
+    to
+        The file of the page; the plot goes to ``figures`` beside it.
+    data
+        The data directory, for the published figures.
+    """
+    outcomes, published = read_outcomes(folder), read_published(data)
+    grids = [networks_table(folder), costs_table(outcomes), agreement_table(outcomes)]
+    shown = ("HN", "HN, singletons", "Shapley", "Myerson, singletons", "CAM")
+    grids.append(right_and_wrong_table(outcomes, folder, shown))
+    words = {grid.name: grid.markdown().strip() for grid in grids}
+    tables = {task: task_table(task, outcomes, published) for task in TASKS}
+    for grid in (*grids, *tables.values()):
+        grid.write(folder)
+    words["tasks"] = "\n\n".join(
+        f"### {_TASK_TITLES[task]}\n\n{grid.markdown().strip()}" for task, grid in tables.items()
+    )
+    words["samples"] = ", ".join(
+        f"{task} {max(len(o.graphs) for o in outcomes[f'{task}-gin'].values())}"
+        for task in TASKS
+        if f"{task}-gin" in outcomes
+    )
+    words["left_out"] = ", ".join(
+        f"{task} {note['left_out']:,} of {note['test']:,}"
+        for task in TASKS
+        if (note := read_notes(folder).get(f"{task}-gin")) is not None
+    )
+    words["few"] = ", ".join(f"{task} {count}" for task, count in FEW.items())
+    totals = [outcome for own in outcomes.values() for outcome in own.values()]
+    words["rows"] = f"{sum(len(outcome.graphs) for outcome in totals):,}"
+    words["failed"] = str(sum(outcome.failed for outcome in totals))
+    words["plot"] = _plot(outcomes, to.parent / "figures" / "fidelity-and-truth.svg")
+    template = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
+    write_atomically(to, Template(template).substitute(words).encode())
+    return to
+
+
+def _plot(outcomes: Mapping[str, Mapping[str, Outcome]], path: Path) -> str:
+    """Agreement with the truth against H-fidelity, a panel per task; Markdown that shows it."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    colors = {"ours": "tab:blue", "compared": "tab:orange", "control": "tab:gray"}
+    marks = {"gin": "o", "edge": "s", "gcn": "D", "gat": "^"}
+    figure = Figure(figsize=(13, 3.6), layout="constrained")
+    axes = figure.subplots(1, len(TASKS), squeeze=False)[0]
+    for axis, task in zip(axes, TASKS, strict=True):
+        for network in NETWORKS:
+            for name, outcome in outcomes.get(f"{task}-{network}", {}).items():
+                if METHODS[name].slow:
+                    continue
+                color, mark = colors[METHODS[name].role], marks[network]
+                place = (outcome.best_fidelity, outcome.mean)
+                axis.plot(*place, mark, color=color, markersize=4, alpha=0.8)
+        axis.set_title(task)
+        axis.set_xlabel("H-fidelity")
+    axes[0].set_ylabel("AUROC against the truth (crippen: tau)")
+    handles = [Line2D([], [], ls="", marker="o", color=color) for color in colors.values()]
+    handles += [Line2D([], [], ls="", marker=marks[n], color="black") for n in NETWORKS]
+    labels = ["values of games", "compared", "controls", *(TITLES[n] for n in NETWORKS)]
+    axes[-1].legend(handles, labels, fontsize=7, loc="lower right")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with rc_context({"svg.hashsalt": "gstarx"}):
+        figure.savefig(path, metadata={"Date": None})
+    return f"![Agreement with the truth against H-fidelity](figures/{path.name})"

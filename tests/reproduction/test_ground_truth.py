@@ -1,0 +1,190 @@
+"""The ground-truth benchmark: its network, its rows, and its page."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from gstarx.datasets import attribution_task, save_attribution
+from gstarx.explainers import Attribution, NodeExplainer, create
+from reproduction import ground_truth
+from reproduction.__main__ import main
+from reproduction.ground_truth import explaining, measuring, page, training
+from reproduction.ground_truth.methods import METHODS, PUBLISHED
+from reproduction.ground_truth.networks import EdgeNetwork
+from reproduction.ground_truth.rows import TruthRows, agreement, new_row, node_scores
+from tests.shared import DATA
+
+pytest.importorskip("rdkit")
+pytest.importorskip("pyarrow")
+
+ROOT = Path(__file__).resolve().parents[2]
+SMILES = [f"{'C' * n}{end}" for n in range(1, 31) for end in ("F", "C=O", "C(F)C=O", "OC(F)C=O")]
+
+
+def small_task() -> Any:
+    return attribution_task(SMILES, ["[FX1]", "[CX3]=O"], name="logic7")
+
+
+def test_the_bond_network_is_a_sum_over_nodes_and_their_bonds() -> None:
+    torch.manual_seed(0)
+    model, graph = EdgeNetwork(2).eval(), small_task()[2]
+    logits = model(graph.x, graph.edge_index, graph.edge_attr)
+    assert logits.shape == (1, 2)
+    assert float(logits[0, 0].detach()) == 0
+    scores = create("cam").explain(model, graph, target=1).scores
+    assert float(scores.sum()) == pytest.approx(float(logits[0, 1].detach()), abs=1e-5)
+    number = EdgeNetwork(0)(graph.x, graph.edge_index, graph.edge_attr)
+    assert number.shape == (1, 1)
+
+
+def test_rows_are_replaced_by_newer_ones_and_dropped_with_old_settings(tmp_path: Path) -> None:
+    graph, method = small_task()[2], METHODS["HN"]
+    run: dict[str, Any] = {
+        "run": "r",
+        "graph": 5,
+        "num_nodes": 5,
+        "exact": True,
+        "evaluations": 9,
+        "cpu_seconds": 0.1,
+        "scores": [0.0, 3.0, 1.0, 2.0, 0.0],
+        "harmonic_fidelity": [0.5],
+        "error": None,
+    }
+    rows = TruthRows("logic7-gin", tmp_path)
+    rows.add([new_row(method, run, graph)])
+    rows.add([new_row(method, {**run, "scores": [3.0, 0.0, 0.0, 0.0, 0.0]}, graph)])
+    again = TruthRows("logic7-gin", tmp_path).of(method)
+    assert again[5]["agreement"] == agreement([3.0, 0.0, 0.0, 0.0, 0.0], graph)
+    assert len(rows.table) == 1
+    rows.add([{**new_row(method, run, graph), "settings": "newer", "graph": 6}])
+    assert rows.table["settings"].to_pylist() == ["newer"]
+
+
+def test_sets_are_scored_by_how_many_hold_a_node() -> None:
+    row = {"scores": None, "selected": [[0, 1], [1], []], "num_nodes": 3}
+    scores = node_scores(row)
+    assert scores is not None
+    assert scores.tolist() == [1, 2, 0]
+    assert node_scores({"scores": None, "selected": None, "num_nodes": 3}) is None
+
+
+def test_graphs_without_a_defined_metric_are_left_out() -> None:
+    graph = small_task()[2]
+    assert explaining._defined(graph)
+    for mask in (torch.zeros(1, 5), torch.ones(2, 5)):
+        graph.truths = mask.bool()
+        assert not explaining._defined(graph)
+    graph.truths = torch.tensor([[0.5] * 5])
+    assert not explaining._defined(graph)
+    graph.truths = torch.tensor([[0.5, 0.5, -0.5, 0.5, 0.5]])
+    assert explaining._defined(graph)
+
+
+def test_techniques_of_the_published_table_are_methods_of_ours() -> None:
+    assert set(PUBLISHED) <= set(METHODS)
+    if not (DATA / "attribution" / "published.csv").is_file():
+        pytest.skip("the published figures are not here")
+    published = page.read_published(DATA)
+    assert {technique for _, _, technique in published} == {*PUBLISHED.values(), "Random"}
+    assert published["logic7", "gcn", "IG"][1] == pytest.approx(0.779326)
+
+
+class Broken(NodeExplainer):
+    def attribute(self, model: Any, data: Any, *, task: Any, seed: Any) -> Attribution:
+        return Attribution(np.full(data.num_nodes, np.nan))
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A benchmark of one small task and one network, in a directory of its own."""
+    save_attribution(tmp_path / "data" / "attribution" / "logic7.npz", small_task())
+    monkeypatch.setenv("GSTARX_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(training, "EPOCHS", {"logic7": 3})
+    monkeypatch.setattr(explaining, "WEIGHTS", tmp_path / "weights")
+    for module in (ground_truth, explaining, measuring, page, training):
+        for name in ("TASKS", "NETWORKS"):
+            if hasattr(module, name):
+                one = ("logic7",) if name == "TASKS" else ("gin", "edge")
+                monkeypatch.setattr(module, name, one)
+    explaining.load_task.cache_clear()
+    explaining._mean_output.cache_clear()
+    training.train_networks(to=tmp_path / "weights", folder=tmp_path / "results")
+    yield tmp_path / "results"
+    explaining.load_task.cache_clear()
+    explaining._mean_output.cache_clear()
+
+
+def test_a_small_benchmark_from_training_to_page(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = ("random nodes", "CAM", "leave one out", "HN, singletons", "HN, two-sided, singletons")
+    stages = {"some": tuple(METHODS[name] for name in kept)}
+    monkeypatch.setattr(explaining, "STAGES", stages)
+    monkeypatch.setattr(explaining, "SAMPLE", {"logic7": 3})
+    monkeypatch.setattr(explaining, "FEW", {"logic7": 2})
+    monkeypatch.setattr(measuring, "FEW", {"logic7": 2})
+    explaining.explain_tasks(folder=small, workers=1)
+    assert capsys.readouterr().out.count("graphs,") == 2 * len(kept)
+    explaining.explain_tasks(folder=small, workers=1)
+    assert not capsys.readouterr().out  # everything is done
+    measuring.measure_networks(folder=small)
+    outcomes = page.read_outcomes(small)
+    assert set(outcomes) == {"logic7-gin", "logic7-edge"}
+    assert set(outcomes["logic7-gin"]) == set(kept)
+    for own in outcomes["logic7-edge"].values():
+        assert 0 <= own.mean <= 1
+        assert own.interval[0] <= own.mean <= own.interval[1]
+        assert len(own.robust) == 2
+        assert own.failed == 0
+    notes = measuring.read_notes(small)["logic7-gin"]
+    assert notes["pairs"] > 0
+    assert 0 < notes["left_out"] < notes["test"]
+    made = page.write_ground_truth(small, to=small / "docs" / "page.md").read_text("utf-8")
+    assert "$" not in made
+    assert "| HN, singletons |" in made
+    assert (small / "docs" / "figures" / "fidelity-and-truth.svg").is_file()
+
+
+def test_an_explainer_that_returns_nan_costs_its_own_rows_only(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gstarx.explainers.activations.CAM", Broken)
+    stages = {"some": (METHODS["random nodes"], METHODS["CAM"])}
+    monkeypatch.setattr(explaining, "STAGES", stages)
+    monkeypatch.setattr(explaining, "SAMPLE", {"logic7": 3})
+    explaining.explain_tasks(["logic7-gin"], folder=small, workers=1)
+    rows = TruthRows("logic7-gin", small)
+    broken = rows.of(METHODS["CAM"])
+    assert all("must be finite (got nan" in row["error"] for row in broken.values())
+    assert all(row["agreement"] is None for row in broken.values())
+    outcomes = page.read_outcomes(small)["logic7-gin"]
+    assert set(outcomes) == {"random nodes"}
+    assert len(outcomes["random nodes"].graphs) == len(broken) == 3
+
+
+def test_missing_weights_and_names_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(explaining, "WEIGHTS", tmp_path)
+    with pytest.raises(FileNotFoundError, match="ground-truth logic7-gin --steps train"):
+        explaining.model_spec("logic7-gin")
+    assert main(["ground-truth", "logic7-gine", "--steps", "explain"]) == 1
+    assert "there is no setup 'logic7-gine'" in capsys.readouterr().err
+    assert main(["ground-truth", "--steps", "draw"]) == 1
+    assert "there is no step 'draw'" in capsys.readouterr().err
+
+
+def test_the_page_is_made_of_the_rows_that_are_here(tmp_path: Path) -> None:
+    if not (DATA / "attribution" / "published.csv").is_file():
+        pytest.skip("the published figures are not here")
+    ignored = shutil.ignore_patterns("work")
+    shutil.copytree(ground_truth.FOLDER, tmp_path / "results", ignore=ignored)
+    to = tmp_path / "docs" / "ground-truth.md"
+    made = page.write_ground_truth(tmp_path / "results", to=to, data=DATA)
+    assert made.read_text() == (ROOT / "docs" / "ground-truth.md").read_text()
