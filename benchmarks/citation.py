@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
-from gstarx import GNNGame, datasets, explain_nodes
+from gstarx import GNNGame, datasets
 from gstarx.gnn import ModelTask, WholeGraph
 from gstarx.values import PrecisionWarning, banzhaf_value_sampled, shapley_value_sampled
 
@@ -103,13 +103,15 @@ def _million(nodes: int = 1_000_000, edges: int = 10_000_000) -> None:
     quantiles = np.linspace(0.5, 1, 10)
     for node in np.argsort(degrees, kind="stable")[((nodes - 1) * quantiles).astype(int)].tolist():
         start = time.process_time()
-        options = {**_GAME, "value": "shapley", "budget": 2_000, "seed": 0}
-        (found,) = explain_nodes(
-            *(model, data, [node]), **options, progress=False, on_error="record"
-        )
+        try:
+            game = GNNGame(model, data, **_GAME, task_level="node", index=node, whole_graph=whole)
+            players = game.n
+            shapley_value_sampled(game, players, budget=2_000, seed=0)
+            said = f"{players:,} players"
+        except ValueError as error:
+            said = str(error)
         took = time.process_time() - start
-        said = getattr(found, "error", None) or f"{len(found.scores):,} players"
-        print(f"node {node}, {degrees[node]:,} edges to it: {took:.2f} s, {said}")
+        print(f"node {node}, {degrees[node]:,} edges to it: {took:.2f} s, {said}", flush=True)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
         f"peak memory {after:.2f} GB, {before:.2f} GB of it before; {whole.incoming.count:,} edges"

@@ -14,8 +14,8 @@ from torch_geometric import explain as pyg
 from torch_geometric.data import Data
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 from torch_geometric.utils import get_embeddings
-from tqdm.auto import tqdm
 
+from gstarx._internal.progress import tqdm
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import (
     Explained,
