@@ -13,6 +13,7 @@ NAMES = (
     "exactness",
     "hn_speed",
     "myerson_speed",
+    "chemprop_myerson",
     "enumeration",
     "growth_accuracy",
     "growth_unlistable",
