@@ -121,7 +121,10 @@ def _methods(model: Any, train: Any, **task: Any) -> dict[str, Callable[[Any, in
         **({} if task else {"position": ours("position")}),
         "mean of ends (node HN)": means,
         "GNNExplainer": lambda g, s, **w: learned.explain(model, g, seed=s, **task, **w).edge_mask,
-        "PGExplainer": lambda g, s, **w: trained.explain(model, g, seed=s, **task, **w).edge_mask,
+        # its weights are 0 or 1 to the last digit: what ranks edges are their logits
+        "PGExplainer": lambda g, s, **w: (
+            trained.explain(model, g, seed=s, **task, **w).distinct_edge_mask
+        ),
     }
 
 

@@ -291,6 +291,12 @@ _SIDES = (
         "baseline", "What parts of the graph are compared with.", "choice", None, ("singletons",)
     ),
 )
+_PLAYERS = _choice(
+    "players",
+    "What is scored: nodes, edges, or groups of nodes.",
+    "nodes",
+    *("edges", "brics", "functional_groups", "rings", "communities"),
+)
 
 
 def _estimator(*others: str) -> Option:
@@ -318,7 +324,7 @@ _EXPLAINERS = (
         "gstarx.explainers.gstarx:GStarX",
         "GStarX",
         "What each node contributes within connected parts of the graph (HN value).",
-        (_estimator("growth", "subgraphs"), _BUDGET, *_SIDES, *_GAME),
+        (_estimator("growth", "subgraphs"), _BUDGET, *_SIDES, *_GAME, _PLAYERS),
     ),
     ExplainerSpec(
         "gstarx_published",

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from gstarx import explain
+from gstarx.datasets import load
+from gstarx.metrics import evaluate
+from gstarx.models import pretrained
 from tests.cli.commands import found, gstarx, refused
 from tests.cli.test_explain import check_schema
 
@@ -86,6 +90,26 @@ def test_a_page_must_be_html_and_writable() -> None:
     assert "cannot write file/page.html" in refused(
         "report", "nitro", "0", "--output", "file/page.html"
     )
+
+
+def test_runs_and_reports_take_other_players() -> None:
+    short = ("--workers", "1", "--store", "here", "--no-references")
+    edges = ("-e", "gstarx", "--players", "edges", "-o", "budget=60")
+    gstarx("evaluate", "nitro", *edges, "--limit", "2", *short)
+    (shown,) = found("runs", "show", "here")
+    gstarx("runs", "export", "here", "rows.json", "--run", shown["run"])
+    data, (model, _) = load("nitro")[0], pretrained("nitro")
+    for row in json.loads(Path("rows.json").read_text()):
+        assert row["error"] is None
+        assert row["scores"] is None
+        assert all(0 <= node < row["num_nodes"] for nodes in row["selected"] for node in nodes)
+    content = found(
+        "report", "nitro", "0", "-e", "gstarx", "--players", "rings", "--sparsity", "0.7"
+    )
+    explained = explain(model, data, players="rings", seed=0)
+    judged = evaluate(model, data, explained.select(sparsity=0.7), players=explained.player_spec)
+    rows = {row["name"]: row["metrics"] for row in content["rows"]}
+    assert rows["gstarx"]["fidelity"] == pytest.approx(judged.fidelity, abs=1e-6)
 
 
 def test_a_report_shows_what_runs_have_found() -> None:

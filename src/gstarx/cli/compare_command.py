@@ -31,6 +31,7 @@ from gstarx.cli.options import (
     Explainers,
     JsonFile,
     Options,
+    Players,
     Share,
     Sparsity,
     examples,
@@ -57,6 +58,7 @@ def compare(
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
     share: Share = None,
+    players: Players = None,
     draw: Draw = None,
     output: JsonFile = None,
     as_json: AsJson = False,
@@ -71,7 +73,8 @@ def compare(
 
     writable(output, ".json")
     writable(draw, ".svg", ".png")
-    options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}), share)
+    known = getattr(ctx.obj, "explainers", {})
+    options = parse_options(option or (), explainer, known, share, players)
     inputs.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
         subjects = inputs.subjects()

@@ -17,6 +17,7 @@ from gstarx.cli.options import (
     Engine,
     Explainers,
     Options,
+    Players,
     Share,
     StoreOption,
     Workers,
@@ -43,6 +44,7 @@ def evaluate(
     option: Options = None,
     baseline: Baseline = None,
     share: Share = None,
+    players: Players = None,
     references: Annotated[
         bool,
         typer.Option(
@@ -63,7 +65,8 @@ def evaluate(
     """
     from gstarx.cli.methods import parse_options
 
-    options = parse_options(option or (), explainer, getattr(ctx.obj, "explainers", {}), share)
+    known = getattr(ctx.obj, "explainers", {})
+    options = parse_options(option or (), explainer, known, share, players)
     inputs = _with_default_split(inputs)
     inputs.check()
     failed = 0

@@ -18,6 +18,7 @@ from gstarx.cli.options import (
     Baseline,
     Draw,
     Explainer,
+    Nodes,
     Options,
     Players,
     ResultsFile,
@@ -85,6 +86,7 @@ def explain(
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
     share: Share = None,
+    nodes: Nodes = None,
     players: Players = None,
     draw: Draw = None,
     output: ResultsFile = None,
@@ -105,6 +107,20 @@ def explain(
     known = getattr(ctx.obj, "explainers", {})
     options = parse_options(option or (), [explainer], known, share, players)
     inputs.check()  # before torch is loaded, which takes seconds
+    if nodes is not None:
+        from gstarx.cli.node_explanations import explain_selected_nodes
+
+        with one_thread(), only_json(as_json) as stream:
+            failures = explain_selected_nodes(
+                inputs,
+                nodes,
+                explainer,
+                options[explainer],
+                stream=stream if as_json else None,
+                output=output,
+                draw=draw,
+            )
+        raise typer.Exit(1 if failures else 0)
     with one_thread(), only_json(as_json) as stream:
         subjects = inputs.subjects()
         (method,) = create_explainers(inputs, options, baseline=baseline).values()

@@ -206,8 +206,11 @@ class InputSelection:
             return () if trained_on is None else trained_on.classes
         return load_dataset(DatasetSource(name=trained_on.name)).class_names
 
-    def subjects(self) -> list[Subject]:
-        """The graphs; those that could not be read are reported on stderr."""
+    def subjects(self, *, of_nodes: bool = False) -> list[Subject]:
+        """The graphs; those that could not be read are reported on stderr.
+
+        ``of_nodes`` says that the network classifies nodes.
+        """
         self.check()
         network = self.network
         if self.smiles:
@@ -220,7 +223,7 @@ class InputSelection:
             ]
         else:
             subjects = self._of_the_dataset()
-        check_fit(network, subjects)
+        check_fit(network, subjects, of_nodes=of_nodes)
         self._warn(subjects)
         return subjects
 
@@ -445,16 +448,22 @@ def positions(text: str, size: int) -> range:
     return range(first, last + 1)
 
 
-def check_fit(network: LoadedNetwork, subjects: Iterable[Subject]) -> None:
-    """Raise if a network of the package cannot read the graphs, or classifies nodes."""
+def check_fit(
+    network: LoadedNetwork, subjects: Iterable[Subject], *, of_nodes: bool = False
+) -> None:
+    """Raise if a network of the package cannot read the graphs, or what it classifies differs."""
     config: Any = getattr(network.model, "config", None)
     if not isinstance(config, dict) or "in_channels" not in config:
         return
-    if config.get("readout", "") is None:
+    classifies_nodes = config.get("readout", "") is None
+    if classifies_nodes and not of_nodes:
         raise CommandError(
             f"{network.name} classifies nodes, and this command explains graphs: use "
-            "gstarx.explain(model, data, task_level='node', index=...) in Python"
+            "'gstarx explain ... --nodes 37,52', or gstarx.explain(model, data, "
+            "task_level='node', index=...) in Python"
         )
+    if of_nodes and not classifies_nodes:
+        raise CommandError(f"{network.name} classifies graphs: leave --nodes out")
     for subject in subjects:
         features = subject.data.x.shape[1]
         if features != config["in_channels"]:

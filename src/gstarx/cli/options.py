@@ -322,6 +322,16 @@ Baseline = Annotated[
         show_default=False,
     ),
 ]
+Nodes = Annotated[
+    str | None,
+    typer.Option(
+        "--nodes",
+        help="Nodes of one graph to explain, for a network that classifies nodes: numbers such as "
+        "37,52-60, or @file with a list of them. Every player gets a score.",
+        rich_help_panel=_WORK,
+        show_default=False,
+    ),
+]
 Players = Annotated[
     str | None,
     typer.Option(

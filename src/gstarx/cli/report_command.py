@@ -27,6 +27,7 @@ from gstarx.cli.options import (
     Baseline,
     Explainers,
     Options,
+    Players,
     Share,
     Sparsity,
     examples,
@@ -66,6 +67,7 @@ def report(
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
     share: Share = None,
+    players: Players = None,
     title: Annotated[str | None, typer.Option(help="Of the page.", show_default=False)] = None,
     output: Annotated[Path, typer.Option(help="The page, .html.")] = Path("report.html"),
     as_json: AsJson = False,
@@ -85,7 +87,7 @@ def report(
             inputs, methods = stored_results(from_store, inputs)
         else:
             configured = getattr(ctx.obj, "explainers", {})
-            options = parse_options(option or (), explainer, configured, share)
+            options = parse_options(option or (), explainer, configured, share, players)
             methods = create_explainers(inputs, options, baseline=baseline)
         report_data = collect_report(inputs, methods, title=title, sparsity=sparsity)
         from gstarx.report import write_report

@@ -10,9 +10,9 @@ from pathlib import Path
 from torch import Tensor
 from torch_geometric import __version__ as _pyg_version
 from torch_geometric.data import Data
-from tqdm.auto import tqdm
 
 from gstarx._internal.optional import require
+from gstarx._internal.progress import tqdm
 from gstarx._internal.quoting import quoted
 from gstarx.datasets.cache import cached_graphs
 from gstarx.datasets.dataset import GraphDataset

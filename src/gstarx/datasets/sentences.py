@@ -18,9 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
-from tqdm.auto import tqdm
 
 from gstarx._internal.optional import require
+from gstarx._internal.progress import tqdm
 from gstarx.datasets.packaged_models import model_directory
 from gstarx.gnn import untouched
 

@@ -123,11 +123,25 @@ def scored(result: Any, count: int, sparsity: float) -> Scored:
         plain = as_scores(getattr(result, "node_mask", result), count)
         return Scored(plain, np.sort(select_nodes(plain, sparsity)))
     selected = result.select(sparsity=sparsity)
+    if getattr(result, "player_kind", "nodes") != "nodes":
+        return _scored_players(result, count, selected)
     if result.node_scores is not None:
         return Scored(as_scores(result.node_scores, count), selected, _node_errors(result, count))
     scores = np.zeros(count)
     scores[selected] = 1.0
     return Scored(scores, selected)
+
+
+def _scored_players(result: Any, count: int, selected: NDArray[np.int64]) -> Scored:
+    """Nodes where players are groups or edges: their own scores, or those of their groups."""
+    nodes = result.nodes_of(selected)
+    if result.node_scores is not None:
+        return Scored(as_scores(result.node_scores, count), nodes)
+    if result.player_kind == "groups":
+        return Scored(as_scores(result.node_mask, count), nodes)
+    marked = np.zeros(count)
+    marked[nodes] = 1.0
+    return Scored(marked, nodes)
 
 
 def _node_errors(result: Any, count: int) -> NDArray[np.float64] | None:

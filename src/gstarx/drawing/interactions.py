@@ -16,6 +16,7 @@ from gstarx.drawing.geometry import geometry
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.svg import element, group, number, signed, tip
+from gstarx.metrics import as_scores
 
 #: How far a bow bends, as a share of its length, and its widths.
 _BEND = 0.32
@@ -65,9 +66,10 @@ def draw_interactions(
         )
     order = sorted(interactions, key=lambda nodes: -abs(interactions[nodes]))[:strongest]
     values = {nodes: float(interactions[nodes]) for nodes in order if interactions[nodes]}
-    limit = max((abs(value) for value in values.values()), default=1.0)
-    given = np.zeros(count) if scores is None else scores
-    painted = Painted.of(given, None, None, subject.names)
+    given = np.zeros(count) if scores is None else as_scores(scores, count)
+    # one scale for nodes and bows, so that the legend holds for both
+    limit = max(map(abs, (*values.values(), *given.tolist())), default=0.0) or 1.0
+    painted = Painted.of(given, None, limit, subject.names)
     drawn = subject.scene(painted)
     place = geometry(data, seed=seed)
     places = np.array([[node.x, node.y] for node in place.nodes]).reshape(-1, 2)
@@ -117,7 +119,7 @@ def _bow(
         stroke=score_color(np.sign(value) * max(strength, 0.35) * limit, limit),
         stroke_width=_WIDTHS[0] + (_WIDTHS[1] - _WIDTHS[0]) * strength,
         stroke_linecap="round",
-        stroke_opacity=0.85,
+        stroke_opacity=0.6,
     )
     return shape, (middle + control) / 2
 

@@ -281,6 +281,7 @@ class GStarX(NodeExplainer):
         """Scores of the players of a game; a plan fixes which subgraphs to sample."""
         settings, played = self.settings, game
         singles: Any = None
+        self._require_room(game)
         graph, together = self._communication(game)
         with game.progress(self.progress):
             try:
@@ -327,6 +328,15 @@ class GStarX(NodeExplainer):
                 **details,
             },
         )
+
+    def _require_room(self, game: GNNGame) -> None:
+        """Raise before anything is listed of a node with more players than can be evaluated."""
+        budget = SAMPLED_BUDGET if self.settings.budget is None else self.settings.budget
+        if game.task_level == "node" and game.n > budget:
+            raise ValueError(
+                f"budget must be at least the number of players, {game.n:,}: every one of them has "
+                f"to be seen (got {budget:,}). num_hops=1 leaves only those nearest to the node"
+            )
 
     def _communication(self, game: GNNGame) -> tuple[CommunicationGraph, Coalitions]:
         """Who communicates with whom, and the coalitions of everybody who does.

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
-from tqdm.auto import tqdm
 
+from gstarx._internal.progress import tqdm
 from gstarx.explainers.base import log
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.gstarx import GStarX

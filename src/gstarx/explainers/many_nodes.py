@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data
-from tqdm import tqdm
 
+from gstarx._internal.progress import tqdm
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.gstarx import GStarX
 from gstarx.explainers.many import FailedExplanation

@@ -14,8 +14,8 @@ from torch.nn import functional
 from torch.nn.utils import clip_grad_norm_
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Data
-from tqdm.auto import tqdm
 
+from gstarx._internal.progress import tqdm
 from gstarx.explainers.edge_masks import (
     Inputs,
     PlainModel,

@@ -14,8 +14,8 @@ from torch_geometric import explain as pyg
 from torch_geometric.data import Data
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 from torch_geometric.utils import get_embeddings
-from tqdm.auto import tqdm
 
+from gstarx._internal.progress import tqdm
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import (
     Explained,
@@ -169,7 +169,7 @@ class PGExplainer(NodeExplainer):
 
     The weights of a trained network are often 0 or 1 to the last digit. So edges are scored by
     their logits, on a scale from 0 to 1 that keeps them distinct (:func:`spread`). The weights
-    themselves are the ``edge_mask``.
+    themselves are the ``edge_mask``; the distinct scores of edges are ``distinct_edge_mask``.
 
     Adam takes one step per epoch, on the mean over all graphs, as in the paper's experiments.
     Self-loops are not weighted: their messages are not changed, and their score is 0.
@@ -330,9 +330,14 @@ class PGExplainer(NodeExplainer):
         weights = spread(logits[-1].detach().reshape(-1))
         if reached is not None:
             weights = weights * reached
-        scores, _ = node_scores(weights, inputs, self.settings.reduce)
+        scores, distinct = node_scores(weights, inputs, self.settings.reduce)
         _, edge_mask = node_scores(explanation.edge_mask, inputs, self.settings.reduce)
-        return Attribution(scores=scores, target=explained.column, edge_mask=edge_mask)
+        return Attribution(
+            scores=scores,
+            target=explained.column,
+            edge_mask=edge_mask,
+            details={"distinct_edge_mask": distinct},
+        )
 
     def _check_fit(self, explained: Explained, task: ModelTask) -> None:
         """Raise unless the embeddings are as wide as those that the network was trained on."""

@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
-from tqdm.auto import tqdm
 
+from gstarx._internal.progress import tqdm
 from gstarx.games import Worths, describe
 from gstarx.gnn.baseline import (
     SINGLETONS,

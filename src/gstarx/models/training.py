@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_value_
 from torch_geometric.data import Data
-from tqdm.auto import tqdm
 
+from gstarx._internal.progress import tqdm
 from gstarx.gnn import model_device
 from gstarx.metrics import Reference
 from gstarx.models.collation import CollatedGraphs

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from torch_geometric.data import Data
-from tqdm.auto import tqdm
 
+from gstarx._internal.progress import tqdm
 from gstarx.datasets import title_of
 from gstarx.drawing import class_name, scored
 from gstarx.evaluation import Pipeline, SummaryRow, summarize

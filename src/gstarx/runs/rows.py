@@ -255,7 +255,10 @@ class Task:
             )
         row: dict[str, Any] = {**recorded(explanation), "wall_seconds": wall}
         for rule, prefix in RULES.items():
-            row[f"{prefix}selected"] = [nodes.tolist() for nodes in evaluated[rule].selections]
+            # of edges and groups, the nodes that they touch or contain
+            row[f"{prefix}selected"] = [
+                explanation.nodes_of(players).tolist() for players in evaluated[rule].selections
+            ]
             for metric in METRICS:
                 row[prefix + metric] = [getattr(m, metric) for m in evaluated[rule].metrics]
         if self.mode == "regression":

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tqdm.auto import tqdm
-
 from gstarx._internal.one_thread import one_thread
+from gstarx._internal.progress import tqdm
 from gstarx._internal.suggestions import unknown
 from gstarx.datasets import GraphDataset
 from gstarx.runs.local import explain_locally

@@ -300,7 +300,7 @@ def _evaluated(request: _Request, explanation: Explanation) -> dict[str, Any]:
         "target": request.target if record["target"] is None else record["target"],
         "scores": _numbers(record["scores"]),
         "std_errors": _numbers(record["std_errors"]),
-        "selections": [_node_list(nodes) for nodes in evaluated.selections],
+        "selections": [_node_list(explanation.nodes_of(one)) for one in evaluated.selections],
         "metrics": _metric_columns(evaluated.metrics),
         "exact": record["exact"],
         "estimator": record["estimator"],

@@ -1,0 +1,279 @@
+"""Nodes of citation and co-author graphs: fidelity and CPU seconds beside published figures.
+
+The game and the metrics are those of GNNShap (Akkas and Azad, WWW 2024) and DistShap (2025): the
+directed edges that carry messages to a node are the players, `computation_graph="gnnshap"`. Needs
+the graphs, weights and `published.csv` in the directory `citation` of GSTARX_DATA. By default Cora
+and CiteSeer; `CITATION=coauthor_cs,coauthor_physics` names others, `CITATION_NODES` limits nodes.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import resource
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
+
+from gstarx import GNNGame, datasets
+from gstarx.gnn import ModelTask, WholeGraph
+from gstarx.values import PrecisionWarning, banzhaf_value_sampled, shapley_value_sampled
+
+Scores = NDArray[np.float64]
+_COAUTHOR = ("explained_distshap", 60_000, "sub-graph")
+#: Which nodes are explained, with how many coalitions, and on which graph the class is predicted.
+_SETTINGS = {
+    "cora": ("cora_gcn", "explained", 10_000, "whole graph"),
+    "citeseer": ("citeseer_gcn", "explained", 10_000, "whole graph"),
+    "coauthor_cs": ("coauthor_cs_gcn_distshap", *_COAUTHOR),
+    "coauthor_physics": ("coauthor_physics_gcn", *_COAUTHOR),
+}
+_GAME: dict[str, Any] = {
+    "players": "edges",
+    "directed": True,
+    "computation_graph": "gnnshap",
+    "payoff": "prob",
+}
+_CUTS = (("fid_minus", "0.3"), ("fid_minus", "0.6"), ("fid_plus", "10"), ("fid_plus", "30"))
+
+
+class Network(nn.Module):
+    """Two normalized convolutions."""
+
+    def __init__(self, weights: dict[str, Tensor]) -> None:
+        super().__init__()
+        shapes = [weights[f"convs.{layer}.lin.weight"].shape for layer in (0, 1)]
+        self.convs = nn.ModuleList([GCNConv(columns, width) for width, columns in shapes])
+        self.load_state_dict(weights)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        hidden = self.convs[0](x, edge_index, edge_weight).relu()
+        return self.convs[1](hidden, edge_index, edge_weight)
+
+
+def main() -> None:
+    folder = Path(os.environ.get("GSTARX_DATA", "")) / "citation"
+    if not (folder / "cora_gcn.safetensors").is_file():
+        print("skipped: needs the graphs and weights in the directory citation of GSTARX_DATA")
+        return
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore", PrecisionWarning)
+    published = _published(folder / "published.csv")
+    for name in os.environ.get("CITATION", "cora,citeseer").split(","):
+        if name == "million":
+            _million()
+        else:
+            _table(name, folder, published)
+
+
+def _million(nodes: int = 1_000_000, edges: int = 10_000_000) -> None:
+    """Ten nodes of a made graph whose degrees follow a power law, the largest hub included."""
+    draw = np.random.default_rng(0)
+    # the node with number k sends and hears with a chance of about 1 / (k + 10)
+    ends = (10 * (nodes / 10) ** draw.random((2, edges))).astype(np.int64) - 10
+    ends = np.clip(ends, 0, nodes - 1)
+    ends[0] = draw.integers(nodes, size=edges)
+    torch.manual_seed(0)
+    data = Data(x=torch.randn(nodes, 64), edge_index=torch.from_numpy(ends))
+    weights = GCNConv(64, 16), GCNConv(16, 4)
+    model = Network(
+        {
+            f"convs.{at}.{key}": v
+            for at, c in enumerate(weights)
+            for key, v in c.state_dict().items()
+        }
+    ).eval()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    start = time.process_time()
+    whole = WholeGraph.of(model, data, ModelTask(task_level="node"))
+    print(
+        f"\n{nodes:,} nodes, {edges:,} edges: {time.process_time() - start:.1f} s for all outputs"
+    )
+    degrees = np.bincount(ends[1], minlength=nodes)
+    quantiles = np.linspace(0.5, 1, 10)
+    for node in np.argsort(degrees, kind="stable")[((nodes - 1) * quantiles).astype(int)].tolist():
+        start = time.process_time()
+        try:
+            game = GNNGame(model, data, **_GAME, task_level="node", index=node, whole_graph=whole)
+            players = game.n
+            shapley_value_sampled(game, players, budget=2_000, seed=0)
+            said = f"{players:,} players"
+        except ValueError as error:
+            said = str(error)
+        took = time.process_time() - start
+        print(f"node {node}, {degrees[node]:,} edges to it: {took:.2f} s, {said}", flush=True)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"peak memory {after:.2f} GB, {before:.2f} GB of it before; {whole.incoming.count:,} edges"
+    )
+
+
+def _table(name: str, folder: Path, published: dict[tuple[str, str], list[str]]) -> None:
+    weights, nodes_key, budget, rule = _SETTINGS[name]
+    data = datasets.load(name)[0]
+    model = Network(load_file(folder / f"{weights}.safetensors")).eval()
+    stored = datasets.archive(folder / f"{name}.npz")
+    listed = stored[nodes_key].tolist()[: int(os.environ.get("CITATION_NODES", "1000"))]
+    whole = WholeGraph.of(model, data, ModelTask(task_level="node"))
+    methods = _methods(budget)
+    found: dict[str, list[list[float]]] = {method: [] for method in methods}
+    seconds = dict.fromkeys(methods, 0.0)
+    players = []
+    for node in listed:
+        try:
+            judge = _Judge(model, data, whole, node, rule)
+        except ValueError:  # no edge brings a message to it
+            continue
+        if judge.game.n < 2:
+            continue
+        players.append(judge.game.n)
+        for method, score in methods.items():
+            start = time.process_time()
+            scores = score(model, data, whole, node, judge)
+            seconds[method] += time.process_time() - start
+            found[method].append(judge.fidelities(np.abs(scores)))
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"\n{name}: {len(players)} nodes, {min(players)} to {max(players)} players "
+        f"(median {np.median(players):.0f}), {budget:,} coalitions per node, class predicted on "
+        f"the {rule}; peak memory {memory:.2f} GB"
+    )
+    columns = [f"{metric} {cut}" for metric, cut in _CUTS]
+    print("| method | " + " | ".join(columns) + " | CPU seconds |")
+    print("|---|" + "---|" * (len(columns) + 1))
+    tables = {method: np.array(rows) for method, rows in found.items()}
+    for method, rows in tables.items():
+        cells = [_interval(column) for column in rows.T]
+        print(f"| {method} | " + " | ".join(cells) + f" | {seconds[method]:.1f} |")
+    for (dataset, method), cells in published.items():
+        if dataset == name:
+            print(f"| {method}, printed | " + " | ".join(cells) + " |")
+    gap = tables["leave one out"] - tables["Shapley"]
+    print("leave one out less Shapley, node by node: " + ", ".join(map(_interval, gap.T)))
+
+
+def _methods(budget: int) -> dict[str, Callable[..., Scores]]:
+    """Scores of the players by method."""
+
+    def sampled(value: Callable[..., Any]) -> Callable[..., Scores]:
+        def scores(model: Any, data: Data, whole: WholeGraph, node: int, judge: Any) -> Scores:
+            game = GNNGame(
+                model,
+                data,
+                **_GAME,
+                task_level="node",
+                index=node,
+                target=judge.scored,
+                whole_graph=whole,
+            )
+            values: Scores = value(game, game.n, budget=max(budget, game.n), seed=0).values
+            return values
+
+        return scores
+
+    def left_out(model: Any, data: Data, whole: WholeGraph, node: int, judge: Any) -> Scores:
+        game = GNNGame(
+            model,
+            data,
+            **_GAME,
+            task_level="node",
+            index=node,
+            target=judge.scored,
+            whole_graph=whole,
+        )
+        everybody = np.ones((1, game.n), dtype=np.bool_)
+        rows = np.concatenate([everybody, ~np.eye(game.n, dtype=np.bool_)])
+        worths = game(rows)
+        return worths[0] - worths[1:]
+
+    def gradient(model: Any, data: Data, whole: WholeGraph, node: int, judge: Any) -> Scores:
+        part = judge.game.data
+        weight = torch.ones(part.edge_index.shape[1], requires_grad=True)
+        output = model(part.x, part.edge_index, weight)[judge.place]
+        output.softmax(dim=0)[judge.scored].backward()
+        assert weight.grad is not None
+        return weight.grad.double().numpy()
+
+    def random(model: Any, data: Data, whole: WholeGraph, node: int, judge: Any) -> Scores:
+        return np.random.default_rng(node).random(judge.game.n)
+
+    return {
+        "Shapley": sampled(shapley_value_sampled),
+        "Banzhaf": sampled(banzhaf_value_sampled),
+        "leave one out": left_out,
+        "gradient": gradient,
+        "random": random,
+    }
+
+
+class _Judge:
+    """The probabilities of all classes, for the fidelity of any scores of one node."""
+
+    def __init__(self, model: Any, data: Data, whole: WholeGraph, node: int, rule: str) -> None:
+        self.game = GNNGame(
+            model,
+            data,
+            **_GAME,
+            task_level="node",
+            index=node,
+            target="all",
+            whole_graph=whole,
+            share=False,
+        )
+        self.place = int(self.game._evaluator.removal.anchors[0])
+        on_part = int(self._probabilities(np.ones((1, self.game.n), dtype=np.bool_)).argmax())
+        on_whole = int(whole.node_outputs[node].argmax())
+        self.judged = on_part
+        self.scored = on_whole if rule == "whole graph" else on_part
+
+    def _probabilities(self, rows: NDArray[np.bool_]) -> Scores:
+        found: Scores = self.game(rows) + np.array(self.game.payoff.baseline)
+        return found
+
+    def fidelities(self, sizes: Scores) -> list[float]:
+        """Fid- at sparsities 0.3 and 0.6 and Fid+ without the top 10 and 30, by |score|."""
+        n = len(sizes)
+        order = np.argsort(sizes)
+        rows = np.ones((5, n), dtype=np.bool_)
+        for row, (metric, cut) in enumerate(_CUTS):
+            if metric == "fid_minus":
+                rows[row, order[: n - int(np.ceil(n * (1 - float(cut))))]] = False
+            else:
+                rows[row, order[max(0, n - int(cut)) :]] = False
+        probabilities = self._probabilities(rows)[:, self.judged]
+        return [float(gap) for gap in np.abs(probabilities[:4] - probabilities[4])]
+
+
+def _interval(values: Scores) -> str:
+    """The mean, and twice its standard error over nodes."""
+    spread = 2 * values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return f"{values.mean():.4f} ± {spread:.4f}"
+
+
+def _published(path: Path) -> dict[tuple[str, str], list[str]]:
+    """Printed figures of two-layer GCNs by dataset and method: the metrics, then seconds."""
+    names = {"Cora": "cora", "CiteSeer": "citeseer", "Coauthor-CS": "coauthor_cs"}
+    names["Coauthor-Physics"] = "coauthor_physics"
+    wanted = [*_CUTS, ("explain_seconds", "")]
+    cells: dict[tuple[str, str], list[str]] = {}
+    with open(path, newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            key = row["metric"], row["cutoff"].rpartition(" ")[2]
+            dataset = names.get(row["dataset"], row["dataset"].lower().replace("-", "_"))
+            if row["model"] != "GCN" or key not in wanted:
+                continue
+            line = cells.setdefault((dataset, row["method"]), ["–"] * len(wanted))
+            line[wanted.index(key)] = row["value"] + (
+                f" on {row['gpus']} GPU" if key[0] == "explain_seconds" and row["gpus"] else ""
+            )
+    return cells

@@ -1,0 +1,136 @@
+"""Explaining nodes of one graph on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from gstarx.cli.console import CommandError, WrongUse, as_json, note, out, write
+from gstarx.cli.inputs import InputSelection, Subject, positions
+
+if TYPE_CHECKING:
+    from gstarx.explainers import Explanation
+
+#: Players of a node that are printed for the terminal.
+_SHOWN = 8
+
+
+def parse_nodes(text: str, size: int) -> list[int]:
+    """Numbers of nodes: ``37,1792-1796``, or ``@file`` with a list of them.
+
+    >>> parse_nodes("7,3-5", 10)
+    [7, 3, 4, 5]
+    """
+    listed = text
+    if text.startswith("@"):
+        try:
+            listed = ",".join(Path(text[1:]).read_text(encoding="utf-8").split())
+        except (OSError, UnicodeDecodeError) as error:
+            raise CommandError(f"--nodes: {text[1:]} cannot be read: {error}") from error
+    parts = [part for part in listed.split(",") if part]
+    if not parts:
+        raise WrongUse(f"--nodes takes numbers such as 37,52-60 (got {text!r})")
+    return [node for part in parts for node in positions(part.strip(), size)]
+
+
+def explain_selected_nodes(
+    inputs: InputSelection,
+    nodes: str,
+    explainer: str,
+    options: dict[str, Any],
+    *,
+    stream: IO[str] | None,
+    output: Path | None,
+    draw: Path | None,
+) -> int:
+    """Explain nodes of the one graph that is selected, print and write them; count failures."""
+    from gstarx.explainers import FailedExplanation, explain_nodes
+
+    if explainer != "gstarx":
+        raise WrongUse(f"--nodes is for --explainer gstarx (got {explainer!r})")
+    if draw is not None or (output is not None and output.suffix != ".json"):
+        raise WrongUse("explanations of nodes are printed, or written with --output file.json")
+    subjects = inputs.subjects(of_nodes=True)
+    if len(subjects) != 1:
+        raise WrongUse(f"--nodes is for nodes of one graph (got {len(subjects)} graphs)")
+    (subject,) = subjects
+    listed = parse_nodes(nodes, int(subject.data.num_nodes or 0))
+    made = explain_nodes(
+        *(inputs.network.model, subject.data, listed),
+        mode=inputs.network.task,
+        return_type=inputs.return_type,
+        target=_targets(inputs, subjects),
+        seed=inputs.seed,
+        on_error="record",
+        progress=stream is None,
+        **options,
+    )
+    records = []
+    for node, explanation in zip(listed, made, strict=True):
+        about = {"graph": subject.name, "dataset": subject.dataset, "node": node}
+        if isinstance(explanation, FailedExplanation):
+            found = {"error": str(explanation.error)}
+        else:
+            found = _record(explanation)
+        records.append({**about, **found, "options": options, "seed": inputs.seed})
+        if stream is None:
+            _show(records[-1])
+    if stream is not None:
+        stream.write(as_json(records) + "\n")
+    if output is not None:
+        write(output, as_json(records) + "\n")
+        note(f"wrote {output}")
+    return sum("error" in record for record in records)
+
+
+def _targets(inputs: InputSelection, subjects: list[Subject]) -> int | list[int] | None:
+    """The classes asked for, None for the predicted one of every node."""
+    if inputs.target is None:
+        return None
+    targets = [target for target in inputs.targets(subjects) if target is not None]
+    return targets[0] if len(targets) == 1 else targets
+
+
+def _record(explanation: Explanation) -> dict[str, Any]:
+    """What JSON holds of the explanation of a node: every player with its scores."""
+    whole = explanation.to_dict()
+    edges = whole["player_edges"]
+    players = [
+        {"source": edges[at][0], "target": edges[at][1]} if edges else {"node": player}
+        for at, player in enumerate(whole["players"])
+    ]
+    scores = zip(whole["scores"], whole["std_errors"], strict=True)
+    kept = ("value", "payoff", "exact", "estimator", "evaluations", "baseline", "worth")
+    return {
+        "targets": whole["explained"],
+        "prediction": explanation.prediction[explanation.index].tolist(),
+        "players": [
+            {**player, "score": score, "std_error": error}
+            for player, (score, error) in zip(players, scores, strict=True)
+        ],
+        **{name: whole[name] for name in kept},
+        "cpu_seconds": whole["seconds"],
+    }
+
+
+def _show(record: dict[str, Any]) -> None:
+    """Print the strongest players of a node."""
+    console = out()
+    if "error" in record:
+        console.print(f"node {record['node']}: {record['error']}", markup=False)
+        return
+    players = record["players"]
+    how = "exact" if record["exact"] else "estimated"
+    console.print(
+        f"node {record['node']}: class {record['targets'][0]}, {len(players):,} players, "
+        f"{record['evaluations']:,} evaluations, {how}",
+        style="bold",
+    )
+
+    def size(player: dict[str, Any]) -> float:
+        score = player["score"]
+        return float(max(map(abs, score)) if isinstance(score, list) else abs(score))
+
+    for player in sorted(players, key=size, reverse=True)[:_SHOWN]:
+        name = f"{player['source']} to {player['target']}" if "source" in player else player["node"]
+        console.print(f"  {name}: {player['score']}", markup=False)

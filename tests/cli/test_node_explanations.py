@@ -1,0 +1,86 @@
+"""`gstarx explain --nodes`: nodes of one graph."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gstarx import explain_nodes
+from tests.cli.commands import found, gstarx, refused
+
+MODULE = """
+import torch
+from torch_geometric.nn import GCNConv
+
+
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = GCNConv(4, 8), GCNConv(8, 3)
+
+    def forward(self, x, edge_index):
+        return self.second(self.first(x, edge_index).relu(), edge_index)
+
+
+def network():
+    return Network().eval()
+"""
+
+
+@pytest.fixture
+def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Data:
+    """A ring of twelve nodes and one without edges, in a file beside a network of one's own."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_node_network.py").write_text(MODULE)
+    ring = torch.arange(12)
+    ends = torch.stack([ring, (ring + 1) % 12])
+    made = Data(x=torch.randn(13, 4, generator=torch.Generator().manual_seed(1)))
+    made.edge_index = torch.cat([ends, ends.flip(0)], dim=1)
+    np.savez(tmp_path / "ring.npz", x=made.x.numpy(), edge_index=made.edge_index.numpy())
+    return made
+
+
+OWN = ("explain", "--file", "ring.npz", "--model", "own_node_network:network")
+
+
+def test_nodes_have_the_scores_of_the_function(graph: Data, tmp_path: Path) -> None:
+    options = ("--option", "value=shapley", "--option", "players=edges", "--seed", 3)
+    records = found(*OWN, "--nodes", "4,7-8", *options)
+    model = importlib.import_module("own_node_network").network()
+    expected = explain_nodes(
+        model, graph, [4, 7, 8], value="shapley", players="edges", seed=3, progress=False
+    )
+    assert [record["node"] for record in records] == [4, 7, 8]
+    for record, explanation in zip(records, expected, strict=True):
+        scores = [player["score"] for player in record["players"]]
+        assert scores == pytest.approx(explanation.scores.tolist(), abs=1e-6)
+        ends = [[player["source"], player["target"]] for player in record["players"]]
+        assert ends == explanation.player_edges.tolist()
+    (tmp_path / "nodes.txt").write_text("4\n7\n8\n")
+    done = gstarx(*OWN, "--nodes", "@nodes.txt", *options, "--output", "out.json")
+    assert "node 4: class" in done.stdout
+    written = json.loads((tmp_path / "out.json").read_text())
+    assert [record["players"] for record in written] == [record["players"] for record in records]
+
+
+def test_one_bad_node_does_not_cost_the_others(graph: Data) -> None:
+    records = found(*OWN, "--nodes", "12,4", "--option", "players=edges", code=1)
+    assert "no edge brings a message to node 12" in records[0]["error"]
+    assert len(records[1]["players"]) > 3
+
+
+def test_what_is_wrong_is_said(graph: Data) -> None:
+    assert "positions must lie in 0..12" in refused(*OWN, "--nodes", "13")
+    assert "cannot be read" in refused(*OWN, "--nodes", "@missing.txt")
+    assert "--explainer gstarx" in refused(*OWN, "--nodes", "1", "--explainer", "random", code=2)
+    assert "file.json" in refused(*OWN, "--nodes", "1", "--output", "a.csv", code=2)
+    assert "numbers such as" in refused(*OWN, "--nodes", "", code=2)
+    several = ("explain", "nitro", "1", "2", "--nodes", "1")
+    assert "classifies graphs: leave --nodes out" in refused(*several)
