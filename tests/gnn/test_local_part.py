@@ -294,6 +294,15 @@ def test_fewer_hops_than_layers() -> None:
     assert everybody + exact.payoff.baseline[0] == pytest.approx(whole, abs=1e-6)
 
 
+def test_more_players_than_the_budget_are_refused_with_what_helps() -> None:
+    model, data = built("gcn"), graph()
+    for players in ("nodes", "edges"):
+        with pytest.raises(
+            ValueError, match=r"at least the number of players.*\(got 2\).*num_hops=1"
+        ):
+            explain(model, data, **NODE, index=3, players=players, value="shapley", budget=2)
+
+
 def test_what_a_computation_graph_is_for() -> None:
     model, data = built("gcn"), graph()
     with pytest.raises(ValueError, match=r"must be one of 'exact', 'gnnshap' \(got 'other'\)"):
