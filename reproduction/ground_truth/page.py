@@ -147,7 +147,8 @@ def task_table(
                 continue
             low, high = outcome.interval
             mean = f"{outcome.mean:.3f}"
-            mean = f"**{mean}**" if outcome.mean >= best[network] - 5e-4 else mean
+            leads = not method.slow and outcome.mean >= best[network] - 5e-4
+            mean = f"**{mean}**" if leads else mean
             few = f", {len(outcome.graphs)} graphs" if method.slow else ""
             cells.append(f"{mean} [{low:.3f}, {high:.3f}]{few}")
         technique = PUBLISHED.get(name)
