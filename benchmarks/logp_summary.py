@@ -17,9 +17,9 @@ import numpy as np
 from rdkit import Chem
 from rdkit.Chem import Crippen, rdMolDescriptors
 
-from gstarx import explain
 from gstarx.datasets import from_table, load
 from gstarx.evaluation import summarize
+from gstarx.explainers import create
 from gstarx.models import GIN, TrainingSettings, train
 
 
@@ -60,21 +60,21 @@ def main() -> None:
     result = train(network, dataset, settings=settings, progress=True)
     print("R2 by split:", {part: round(own["r2"], 3) for part, own in result.metrics.items()})
     graphs = dataset.split("test")[:100]
-    for value in ("hn", "shapley", "banzhaf"):
-        found = [
-            explain(result.model, graph, mode="regression", value=value, budget=3_000, seed=0)
-            for graph in graphs
+    for method in ("gstarx_recommended", "gstarx", "shapley", "banzhaf"):
+        explainer = create(method, budget=3_000)
+        explanations = [
+            explainer.explain(result.model, graph, mode="regression", seed=0) for graph in graphs
         ]
         truth = [contributions(graph.smiles) for graph in graphs]
         of_atoms = [
             np.corrcoef(own.node_scores, true)[0, 1]
-            for own, true in zip(found, truth, strict=True)
+            for own, true in zip(explanations, truth, strict=True)
             if np.std(true) > 0
         ]
         groups = []
         for by in ("functional_groups", "node_types"):
             options = {"by": by, "mode": "regression"}
-            rows = {row.name: row for row in summarize(graphs, found, **options)}
+            rows = {row.name: row for row in summarize(graphs, explanations, **options)}
             groups += [
                 (by, row.name, rows[row.name].mean, row.mean)
                 for row in summarize(graphs, truth, **options)
@@ -83,7 +83,7 @@ def main() -> None:
         ours, theirs = (np.array([group[column] for group in groups]) for column in (2, 3))
         signs = np.sign(ours) == np.sign(theirs)
         print(
-            f"{value}: correlation with the contributions of atoms, mean over molecules "
+            f"{method}: correlation with the contributions of atoms, mean over molecules "
             f"{np.mean(of_atoms):.3f}; of {len(groups)} groups and elements "
             f"{np.corrcoef(ours, theirs)[0, 1]:.3f}, {np.mean(signs):.0%} of their signs agree"
         )

@@ -184,8 +184,8 @@ def test_salts_are_warned_of() -> None:
         file.write("[Na+].CC(=O)[O-],salt,0,2,0\n")
     short = ("--label", "nitro", "--epochs", "1")
     said = " ".join(gstarx("train", "mine.csv", *short).stderr.split())
-    assert "1 molecules have several parts" in said
-    assert "'[Na+].CC(=O)[O-]'" in said
+    assert "1 molecule has several parts" in said
+    assert "such as 'salt'" in said
     assert "parts" not in gstarx("train", "mine.csv", *short, "--salts", "largest").stderr
 
 

@@ -41,7 +41,7 @@ def test_files_in_three_formats(tmp_path: Path) -> None:
     assert [row["name"] for row in rows] == [row["name"] for row in listed]
     assert float(rows[0]["mean"]) == listed[0]["mean"]
     page = (tmp_path / "new/s.html").read_text()
-    assert "nitro-gcn: what drives it, by node types" in page
+    assert "What drives nitro-gcn, by node types" in page
     assert "aromatic C" in page
 
 

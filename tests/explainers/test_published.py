@@ -182,6 +182,7 @@ def test_as_published_is_this_configuration() -> None:
         "tau": 0.01,
         "superadditive": False,
         "presence": 0.5,
+        "two_sided": False,
     }
     assert published.game_options["payoff"] == "norm_prob"
     assert published.game_options["removal"] == "remove"

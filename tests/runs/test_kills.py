@@ -101,7 +101,8 @@ def test_an_interrupt_leaves_rows_and_no_workers(spec: Make, plugin: Path, tmp_p
     assert len(children) == 2
     process.send_signal(signal.SIGINT)
     stderr = process.communicate(timeout=60)[1]
-    assert process.returncode == -signal.SIGINT
+    # 1 where a package that PyG imports, such as Lightning, runs code of its own at exit
+    assert process.returncode in (1, -signal.SIGINT)
     assert stderr.rstrip().endswith(b"KeyboardInterrupt")
     assert stderr.count(b"Traceback") == 1
     assert not psutil.wait_procs(children, timeout=5)[1]

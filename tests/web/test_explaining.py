@@ -167,7 +167,7 @@ def test_models_and_explainers_are_listed(server: Served) -> None:
     assert "gstarx[text]" in models["missing"]["problem"]
     assert "no weights in (a file)" in models["unloadable"]["problem"]
     assert [one["name"] for one in about["explainers"] if one["default"]] == [
-        "gstarx",
+        "gstarx_recommended",
         "banzhaf",
         "graphsvx",
     ]

@@ -165,7 +165,7 @@ def test_a_graph_of_a_dataset_is_found_and_explained(explorer: Explorer) -> None
     chosen = page.locator("#graph-list").get_by_role("radio")
     page.get_by_text("1–1 of 1").wait_for()
     chosen.check()
-    for name in ("Banzhaf value", "GStarX"):
+    for name in ("Banzhaf value", "GStarX, recommended"):
         page.get_by_role("checkbox", name=name, exact=True).uncheck()
     page.get_by_text("Class, seed, best selection").click()
     page.get_by_label("Search for the best selection").uncheck()
@@ -276,25 +276,25 @@ def test_errors_are_shown_next_to_their_field(explorer: Explorer) -> None:
     field.fill("")
     field.press("Enter")
     assert "SMILES" in page.locator("#input-error").inner_text()
-    for name in ("GStarX", "Banzhaf value", "GraphSVX"):
+    for name in ("GStarX, recommended", "Banzhaf value", "GraphSVX"):
         page.get_by_role("checkbox", name=name, exact=True).uncheck()
     field.fill(SMILES)
     field.press("Enter")
     assert page.locator("#input-error").is_hidden()
     assert page.locator("#explainers-error").inner_text() == "Choose at least one explainer."
-    page.get_by_role("checkbox", name="GStarX", exact=True).check()
-    page.get_by_label("About GStarX and its options").click()
-    page.locator("#option-gstarx-budget").fill("1")
+    page.get_by_role("checkbox", name="GStarX, recommended", exact=True).check()
+    page.get_by_label("About GStarX, recommended and its options", exact=True).click()
+    page.locator("#option-gstarx_recommended-budget").fill("1")
     field.press("Enter")
-    problem = page.locator("[data-explainer=gstarx] .error")
+    problem = page.locator("[data-explainer=gstarx_recommended] .error")
     problem.wait_for()
     assert "budget" in problem.inner_text()
     explorer.expected_refusals = 2
-    page.locator("#option-gstarx-budget").fill("500")
+    page.locator("#option-gstarx_recommended-budget").fill("500")
     field.press("Enter")
     explorer.answered()
     assert problem.is_hidden()
-    assert explorer.link()["gstarx.budget"] == ["500"]
+    assert explorer.link()["gstarx_recommended.budget"] == ["500"]
 
 
 def test_a_long_message_is_not_hidden_by_the_button(explorer: Explorer) -> None:

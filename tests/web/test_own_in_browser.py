@@ -80,7 +80,7 @@ def test_an_own_network_from_a_typed_molecule_to_a_selection(explorer: Explorer)
     assert len({(round(box["x"]), round(box["width"])) for box in tracks}) == 1
     explorer.atom("own", 2).click()
     assert explorer.figure("own").startswith("0.")
-    card = explorer.card("gstarx")
+    card = explorer.card("gstarx_recommended")
     card.locator(".groups summary").click()
     assert "carboxylic acid" in card.locator(".group-table").inner_text()
     assert "sum of the scores" in card.locator(".groups").inner_text()

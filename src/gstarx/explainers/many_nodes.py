@@ -113,7 +113,8 @@ def explain_nodes(
     >>> ring = torch.arange(6)
     >>> data = Data(x=torch.eye(6), edge_index=torch.stack([ring, (ring + 1) % 6]))
     >>> model = GCNConv(6, 2)
-    >>> [found.index for found in explain_nodes(model, data, [1, 4], progress=False)]
+    >>> explanations = explain_nodes(model, data, [1, 4], progress=False)
+    >>> [int(explanation.index) for explanation in explanations]
     [1, 4]
     """
     if on_error not in ("raise", "record"):

@@ -242,8 +242,8 @@ class GNNGame:
         part: LocalPart | None = None
         if task_level == "node" and local_kind(kind, communication, gnnshap):
             keyed = replace(task, keywords=None if keywords is None else list(keywords))
-            whole_graph = whole_graph or WholeGraph.of(model, data, keyed)
             node = int(target_nodes(data, task_level, index)[0])
+            whole_graph = whole_graph or WholeGraph.of(model, data, keyed)
             part = local_part(model, data, keyed, roles, whole_graph, node, num_hops, gnnshap)
         if part is not None:
             if isinstance(kind, Edges) and not part.data.edge_index.numel():

@@ -81,7 +81,8 @@ def phrases(sentence: Data, *, max_words: int = _MOST_WORDS) -> Groups:
     --------
     >>> import torch
     >>> arcs = torch.tensor([[0, 1, 3, 4], [1, 2, 2, 3]])  # the movie was not good
-    >>> sentence = Data(edge_index=arcs, words="the movie was not good".split(), num_nodes=5)
+    >>> words = "the movie was not good".split()
+    >>> sentence = Data(edge_index=arcs, words=words, num_nodes=5, root=2)
     >>> phrases(sentence).names
     ('the movie', 'was', 'not good')
     """
