@@ -48,16 +48,19 @@ def main() -> None:
     _growth(found["bace", "gcn"])
 
 
-def _molecules(name: str, fewest: int, most: int, count: int, split: str = "test") -> list[Data]:
-    """The first molecules of a split with so many connected coalitions."""
-    found = []
-    for data in datasets.load(name).split(split):
+def _molecules(
+    name: str, fewest: int, most: int, count: int, split: str | None = "test"
+) -> list[Data]:
+    """The first molecules of a split, or of all, with so many connected coalitions."""
+    dataset = datasets.load(name)
+    molecules: list[Data] = []
+    for data in dataset if split is None else dataset.split(split):
         graph = CommunicationGraph.from_edge_index(data.edge_index, data.num_nodes)
         if fewest <= graph.count_connected_coalitions(most + 1) <= most:
-            found.append(data)
-        if len(found) == count:
+            molecules.append(data)
+        if len(molecules) == count:
             break
-    return found
+    return molecules
 
 
 def _seconds(call: Callable[[], Any]) -> float:
@@ -126,7 +129,7 @@ def _differences(title: str, model: Any, name: str) -> None:
     for dtype in (torch.float32, torch.float64):
         own = load(model, dtype)
         gaps = []
-        for data in _molecules(name, 500, 20_000, 20):
+        for data in _molecules(name, 500, 20_000, 20, split=None):
             graph = data.clone()
             graph.x = graph.x.to(dtype)
             game = GNNGame(own, graph, payoff="raw", target="all", share=True)
