@@ -12,9 +12,10 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.explain import Explainer, characterization_score, fidelity, unfaithfulness
 
-from gstarx import CommunicationGraph, GStarX, explain, explain_many
+from gstarx import CommunicationGraph, GNNGame, GStarX, explain, explain_many
 from gstarx.explainers.many import FailedExplanation
 from gstarx.games import TableGame
+from gstarx.models import GCN
 from gstarx.players import Groups, brics
 from gstarx.values import position_value
 from tests.gnn.by_definition import (
@@ -335,3 +336,15 @@ def test_the_position_value_takes_the_baseline_of_single_nodes() -> None:
     np.testing.assert_allclose(centered.scores, known.scores, atol=1e-12)
     np.testing.assert_allclose(centered.node_scores, known.node_scores, atol=1e-12)
     assert centered.baseline == pytest.approx(known.baseline)
+
+
+def test_the_position_value_keeps_the_prediction_of_nodes_that_no_edge_touches() -> None:
+    data = Data(
+        x=torch.eye(3)[[0, 1, 2, 0, 1]], edge_index=torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    )
+    torch.manual_seed(0)
+    network = GCN(3, 8, 2).eval()
+    explanation = explain(network, data, players="edges", value="position")
+    assert torch.allclose(explanation.prediction, network(data.x, data.edge_index).detach())
+    worths = GNNGame(network, data, target=int(explanation.explained[0]))(np.eye(5, dtype=bool))
+    assert float(explanation.node_scores[4]) == pytest.approx(worths[4], abs=1e-6)

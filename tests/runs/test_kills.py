@@ -25,10 +25,14 @@ Make = Callable[..., RunSpec]
 
 #: Small parts, so that a kill hits files being closed, renamed, merged and deleted.
 PROGRAM = """
-import sys
+import sys, traceback
 from gstarx.runs import run, store
 store.ROWS_PER_PART, store.PARTS_PER_MERGE = 3, 2
-run(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]), progress=False)
+try:
+    run(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]), progress=False)
+except KeyboardInterrupt:
+    traceback.print_exc()
+    sys.exit(130)  # Python's own status depends on what other packages do at exit
 """
 
 
@@ -101,8 +105,7 @@ def test_an_interrupt_leaves_rows_and_no_workers(spec: Make, plugin: Path, tmp_p
     assert len(children) == 2
     process.send_signal(signal.SIGINT)
     stderr = process.communicate(timeout=60)[1]
-    # 1 where a package that PyG imports, such as Lightning, runs code of its own at exit
-    assert process.returncode in (1, -signal.SIGINT)
+    assert process.returncode == 130
     assert stderr.rstrip().endswith(b"KeyboardInterrupt")
     assert stderr.count(b"Traceback") == 1
     assert not psutil.wait_procs(children, timeout=5)[1]

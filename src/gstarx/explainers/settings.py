@@ -139,19 +139,19 @@ class ValueSettings(SubgraphSampling):
         alone = isinstance(game, GNNGame) and game.baseline_from_singletons
         # on complete graphs, growth is not sampled
         included = self.value == "hn" and len(graph.edges) < n * (n - 1) // 2
-        room = n if alone and not included else 0
+        reserved = n if alone and not included else 0
         least = n + sum(len(part) > 1 for part in graph.components) * (alone and included)
         if self.two_sided:
             # all components together, too, are evaluated
             least = 2 * least + (1 if parts > 1 else -1)
-        if budget < least + room and (alone or self.two_sided):
+        if budget < least + reserved and (alone or self.two_sided):
             raise ValueError(
-                f"budget must be at least {least + room} for {n} nodes"
+                f"budget must be at least {least + reserved} for {n} nodes"
                 + (" that are evaluated with their complements" if self.two_sided else "")
                 + (" and baseline='singletons'" if alone else "")
                 + f" (got {budget})"
             )
-        return _pairs_within(graph, budget - room) if self.two_sided else budget - room
+        return _pairs_within(graph, budget - reserved) if self.two_sided else budget - reserved
 
     def plan(
         self, graph: CommunicationGraph, *, seed: int | np.random.Generator | None

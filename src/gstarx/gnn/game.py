@@ -470,8 +470,9 @@ class GNNGame:
         """What is explained, from the output (1, columns) for the whole graph; found out once."""
         if self._settled is None:
             if whole is None:
+                evaluator = self._on_nodes() if self.players.touched else self._evaluator
                 with untouched(self.model), watch_propagation(self.model) as seen:
-                    whole = self._evaluator.outputs(self._evaluator.everybody)
+                    whole = evaluator.outputs(evaluator.everybody)
                 self._shared.propagation = seen
                 # everybody is the full graph in every draw
                 whole = whole[:, : whole.shape[1] // self._evaluator.removal.draws]
@@ -512,20 +513,9 @@ class GNNGame:
         if self.players.of_nodes:
             _ = self.payoff  # the baseline of single players, if it is that, stays theirs
         self.settle()
-        own = self._evaluator
-        removal = own.removal
-        if self.players.touched:
-            removal = Removal("remove", removal.data, removal.tensors, removal.anchors)
         game = copy.copy(self)
-        game._evaluator = Evaluator(
-            self.model,
-            own.signature,
-            removal,
-            task_level=self.task_level,
-            batch_nodes=self.batch_nodes,
-        )
-        game._evaluator.batched = own.batched
-        nodes = np.arange(removal.tensors.num_nodes)
+        game._evaluator = self._on_nodes()
+        nodes = np.arange(game._evaluator.removal.tensors.num_nodes)
         game.players = PlayerSet("nodes", nodes, nodes, self.players.links, Nodes())
         game.n = len(nodes)
         game._cache = WorthCache(words_for(game.n))
@@ -537,6 +527,22 @@ class GNNGame:
             game._centered = None
             self._centered = replace(self.settle()[1], baseline=game.payoff.baseline)
         return game
+
+    def _on_nodes(self) -> Evaluator:
+        """Evaluates coalitions of all nodes."""
+        own = self._evaluator
+        removal = own.removal
+        if self.players.touched:
+            removal = Removal("remove", removal.data, removal.tensors, removal.anchors)
+        evaluator = Evaluator(
+            self.model,
+            own.signature,
+            removal,
+            task_level=self.task_level,
+            batch_nodes=self.batch_nodes,
+        )
+        evaluator.batched = own.batched
+        return evaluator
 
     @contextmanager
     def progress(self, show: bool = True) -> Iterator[None]:
@@ -740,6 +746,8 @@ class GNNGame:
 
     def _everybody_output(self) -> Tensor:
         """The output for everybody, as the evaluator returns it."""
+        if self.players.touched:  # nodes that no edge touches are not there
+            return self._evaluator.outputs(self._evaluator.everybody)
         return self.prediction.repeat(self._evaluator.removal.draws)[None]
 
     def _describe(self, mask: NDArray[np.uint64]) -> str:

@@ -47,7 +47,7 @@ _FEWEST_SAVED = 1024
 _STATES_PER_NODE = 4
 _MOST_STATES, _MOST_ELSEWHERE = 1 << 13, 1 << 16
 _MEMBERS_PER_STATE = 64
-#: Where all nodes are there in every coalition, a block has room for so many graphs at least.
+#: Where all nodes are there in every coalition, a block takes at least so many graphs.
 _BLOCK_GRAPHS = 4
 #: Features of so many bytes are taken to be different for all nodes, without looking.
 _MOST_COMPARED = 1024
