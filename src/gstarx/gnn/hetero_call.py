@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from gstarx.gnn.parameters import BY_POSITION, Model, is_open, model_parameters,
 _FROM_BATCH = ("batch", "batch_size", "num_nodes", "edge_index")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeteroCall:
     """How a model of a heterogeneous graph wants its arguments.
 
@@ -89,6 +90,12 @@ class HeteroCall:
         """The fields that the model takes."""
         return (*self.positional, *(field for _, field in self.keywords))
 
+    @property
+    def fixed(self) -> list[str]:
+        """Fields of the whole graph that the model takes: the same in every coalition."""
+        of_graph = self.graph.data._global_store
+        return [name for name in self.fields if isinstance(of_graph.get(name), Tensor)]
+
     def __call__(self, model: Model, fields: Mapping[str, Any]) -> Any:
         """The model's outputs: a row for every graph, or for every node of all types."""
         union = TypedUnion.of(self.graph, fields)
@@ -132,7 +139,7 @@ class HeteroCall:
         return model(*positional, **{name: made[field] for name, field in self.keywords})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TypedUnion:
     """The nodes and edges of a batch of coalitions, sorted by type.
 
@@ -146,8 +153,8 @@ class TypedUnion:
         For every type, where its nodes are among those of all types.
     shown
         For every type, whether the features of its nodes show, (n, 1); see ``x`` of a view.
-    owner
-        For every type, the graph of the batch that its nodes belong to.
+    batch
+        The graph of the batch that every node of all types belongs to.
     edges
         For every relation, the number among its edges behind every edge of the batch.
     ends
@@ -162,7 +169,7 @@ class TypedUnion:
     nodes: dict[str, Tensor]
     at: dict[str, Tensor]
     shown: dict[str, Tensor]
-    owner: dict[str, Tensor]
+    batch: Tensor
     edges: dict[Any, Tensor]
     ends: dict[Any, Tensor]
     count: int
@@ -175,20 +182,25 @@ class TypedUnion:
         tables = graph.on(ids.device)
         kinds, relations = tables.type_of[ids], tables.relation_of[edge_ids]
         place = torch.empty_like(ids)
-        at, nodes, shown, owner = {}, {}, {}, {}
+        at, nodes, shown = {}, {}, {}
         for t, name in enumerate(graph.node_types):
             at[name] = here = (kinds == t).nonzero()[:, 0]
             place[here] = torch.arange(len(here), device=ids.device)
             nodes[name] = ids[here] - int(graph.first_node[t])
             shown[name] = fields["x"][here]
-            owner[name] = fields["batch"][here]
         edges, by_relation = {}, {}
         for r, relation in enumerate(graph.edge_types):
             chosen = (relations == r).nonzero()[:, 0]
             edges[relation] = edge_ids[chosen] - int(graph.first_edge[r])
             by_relation[relation] = place[ends[:, chosen]]
         count = int(fields["batch_size"])
-        return cls(graph, nodes, at, shown, owner, edges, by_relation, count, ids.device)
+        batch = fields["batch"]
+        return cls(graph, nodes, at, shown, batch, edges, by_relation, count, ids.device)
+
+    @cached_property
+    def owner(self) -> dict[str, Tensor]:
+        """For every type, the graph of the batch that its nodes belong to."""
+        return {name: self.batch[here] for name, here in self.at.items()}
 
     @property
     def absent(self) -> list[str]:
@@ -204,13 +216,15 @@ class TypedUnion:
 
     def with_last_graph(self, types: Iterable[str]) -> TypedUnion:
         """The batch with one graph more, of the first node of some types."""
-        nodes, shown, owner = dict(self.nodes), dict(self.shown), dict(self.owner)
+        nodes, shown, at = dict(self.nodes), dict(self.shown), dict(self.at)
+        batch = self.batch
         for name in types:
             nodes[name] = torch.cat([nodes[name], nodes[name].new_zeros(1)])
             shown[name] = torch.cat([shown[name], shown[name].new_ones(1, 1)])
-            owner[name] = torch.cat([owner[name], owner[name].new_full((1,), self.count)])
+            at[name] = torch.cat([at[name], at[name].new_full((1,), len(batch))])
+            batch = torch.cat([batch, batch.new_full((1,), self.count)])
         rest = (self.edges, self.ends, self.count + 1, self.device)
-        return TypedUnion(self.graph, nodes, self.at, shown, owner, *rest)
+        return TypedUnion(self.graph, nodes, at, shown, batch, *rest)
 
     def field(self, name: str) -> Any:
         """What the model gets under a name."""
