@@ -86,6 +86,8 @@ class GStarX(NodeExplainer):
     raised; :func:`gstarx.explain` restores it whatever happens, including Ctrl-C.
     """
 
+    heterogeneous = True
+
     def __init__(
         self,
         *,
