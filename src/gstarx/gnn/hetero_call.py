@@ -99,12 +99,7 @@ class HeteroCall:
     def __call__(self, model: Model, fields: Mapping[str, Any]) -> Any:
         """The model's outputs: a row for every graph, or for every node of all types."""
         union = TypedUnion.of(self.graph, fields)
-        try:
-            output = self._called(model, union)
-        except Exception as error:
-            if union.count == 1 and union.absent:
-                error.add_note(f"the coalition has no nodes of type {_listed(union.absent)}")
-            raise
+        output = self._called(model, union)
         if self.graph.output_type is not None:
             return union.for_all_nodes(output, self.graph.output_type)
         if isinstance(output, Tensor) and output.dim() and len(output) < union.count:
@@ -201,11 +196,6 @@ class TypedUnion:
     def owner(self) -> dict[str, Tensor]:
         """For every type, the graph of the batch that its nodes belong to."""
         return {name: self.batch[here] for name, here in self.at.items()}
-
-    @property
-    def absent(self) -> list[str]:
-        """Types of the graph that no node of the batch has."""
-        return [t for t, nodes in self.nodes.items() if not len(nodes) and self.graph.count(t)]
 
     def absent_from_last(self) -> list[str]:
         """Types of the graph that no node of the last coalition has."""
