@@ -15,7 +15,8 @@ from gstarx.graphs import Masks, TooManyCoalitions, pack, unpack
 from gstarx.values.allocation import Allocation, warn_if_noisy, warn_if_unknown, within_range
 from gstarx.values.budget import check_budget
 from gstarx.values.coalition_sampling import small_sample_factor
-from gstarx.values.cross_fitting import Membership, corrected, cross_fit, fold_of
+from gstarx.values.cross_fitting import corrected, cross_fit, fold_of
+from gstarx.values.membership import Membership
 from gstarx.values.worths import evaluate_once, everybody, in_columns, without
 
 #: With more players, the same coalition is practically never drawn twice.
