@@ -33,7 +33,12 @@ Pairs = Sequence[tuple[int, int]]
 
 
 def typed_graph(
-    counts: dict[str, int], writes: Pairs, appears: Pairs, *, seed: int = 0, attributes: bool = False
+    counts: dict[str, int],
+    writes: Pairs,
+    appears: Pairs,
+    *,
+    seed: int = 0,
+    attributes: bool = False,
 ) -> HeteroData:
     """A graph of authors, papers and venues in double precision, with both directions of links."""
     draw = torch.Generator().manual_seed(seed)

@@ -329,7 +329,9 @@ def test_other_removals(removal: str) -> None:
     coalitions = np.random.default_rng(1).random((20, len(every))) < 0.5
     for row, found in zip(coalitions, game(coalitions), strict=True):
         part = data.clone()
-        there = {name: torch.zeros(data[name].num_nodes, dtype=torch.bool) for name in data.node_types}
+        there = {
+            name: torch.zeros(data[name].num_nodes, dtype=torch.bool) for name in data.node_types
+        }
         for (name, node), inside in zip(every, row, strict=True):
             there[name][node] = bool(inside)
         if removal == "zero_filling":
@@ -467,7 +469,9 @@ def _changed(change: Any) -> HeteroData:
         ),
         (
             lambda: _changed(
-                lambda d: setattr(d["paper", "cites", "book"], "edge_index", torch.tensor([[0], [0]]))
+                lambda d: setattr(
+                    d["paper", "cites", "book"], "edge_index", torch.tensor([[0], [0]])
+                )
             ),
             {},
             ValueError,

@@ -5,7 +5,7 @@ from gstarx.explainers.base import NodeExplainer
 from gstarx.explainers.baselines import LeaveOneOut, LocalShapley, RandomNodes, SingleNode
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.graphsvx import GraphSVX
-from gstarx.explainers.gstarx import GStarX, explain
+from gstarx.explainers.gstarx import GStarX
 from gstarx.explainers.hetero_explanation import HeteroExplanation
 from gstarx.explainers.many import FailedExplanation, explain_many
 from gstarx.explainers.many_nodes import explain_nodes
@@ -16,6 +16,7 @@ from gstarx.explainers.registry import packages_of as packages_of
 from gstarx.explainers.registry import versions_of as versions_of
 from gstarx.explainers.seeds import graph_generator
 from gstarx.explainers.settings import ValueSettings
+from gstarx.explainers.single import explain
 from gstarx.explainers.subgraphx import SubgraphX
 
 __all__ = [

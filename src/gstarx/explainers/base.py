@@ -49,8 +49,8 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
     seed: int | None = None
     #: Whether :meth:`fit` has to be called first.
     requires_training: bool = False
-    #: Whether it explains heterogeneous graphs: it may do nothing with :meth:`attribute`'s graph but
-    #: evaluate coalitions of its nodes, for instance by :class:`gstarx.GNNGame`.
+    #: Whether it explains heterogeneous graphs. :meth:`attribute` gets their homogeneous view, and
+    #: may only evaluate coalitions of its nodes, for instance by :class:`gstarx.GNNGame`.
     heterogeneous: bool = False
     #: For node tasks on heterogeneous graphs: the type of node, if :meth:`explain` gets none.
     node_type: str | None = None
@@ -163,9 +163,9 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         seconds = time.process_time() - start
         attribution = _checked(computed, type(self).__name__, int(checked.num_nodes or 0))
         method = self.method or type(self).__name__.lower()
-        made = Explanation.of(attribution, model, checked, task, method=method, seconds=seconds)
-        if edge_mask and made.get("edge_mask") is None and made.get("edge_scores") is None:
-            made.score_edges()
+        made = Explanation.of(
+            attribution, model, checked, task, method=method, seconds=seconds, edge_mask=edge_mask
+        )
         return as_explained(made, data)  # type: ignore[no-any-return]
 
     def forward(

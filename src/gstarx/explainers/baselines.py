@@ -23,6 +23,8 @@ class RandomNodes(NodeExplainer):
         Inside PyG's ``Explainer``: the seed; :meth:`explain` takes its own.
     """
 
+    heterogeneous = True
+
     def __init__(self, *, seed: int | None = None) -> None:
         super().__init__()
         self.seed = seed
@@ -35,6 +37,8 @@ class RandomNodes(NodeExplainer):
 
 class _OneNode(NodeExplainer):
     """Scores from coalitions that are one node, or all but one."""
+
+    heterogeneous = True
 
     def __init__(
         self,
@@ -151,6 +155,8 @@ class LocalShapley(NodeExplainer):
     payoff, baseline, removal, share
         As in :class:`gstarx.GNNGame`.
     """
+
+    heterogeneous = True
 
     def __init__(
         self,

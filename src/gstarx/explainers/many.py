@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
 
 from gstarx._internal.progress import tqdm
 from gstarx.explainers.base import log
 from gstarx.explainers.explanation import Explanation
-from gstarx.explainers.gstarx import GStarX
+from gstarx.explainers.gstarx import GStarX, options_among
+from gstarx.explainers.hetero_explanation import as_explained
 from gstarx.explainers.seeds import graph_generator
 from gstarx.gnn import (
     BaselineLike,
@@ -28,6 +29,7 @@ from gstarx.gnn import (
     TargetLike,
     outputs_and_sharing,
     restored,
+    with_view,
 )
 from gstarx.graphs import Coalitions, CommunicationGraph, unpack
 from gstarx.players import PlayersLike
@@ -47,6 +49,25 @@ class FailedExplanation:
     error: Exception
 
 
+def check_on_error(on_error: str) -> None:
+    """Raise unless it is known what to do about failures."""
+    if on_error not in ("raise", "record"):
+        raise ValueError(f"on_error must be 'raise' or 'record' (got {on_error!r})")
+
+
+def made_or_failed(
+    make: Callable[[], Explanation], position: int, where: str, on_error: str
+) -> Explanation | FailedExplanation:
+    """What ``make`` returns; its error is raised with a note of where it happened, or recorded."""
+    try:
+        return make()
+    except Exception as error:
+        if on_error == "raise":
+            error.add_note(f"while explaining {where}")
+            raise
+        return FailedExplanation(position, error)
+
+
 def explain_many(
     model: Any,
     dataset: Iterable[Data],
@@ -56,6 +77,7 @@ def explain_many(
     task_level: str = "graph",
     return_type: str = "raw",
     index: int | Tensor | None = None,
+    node_type: str | None = None,
     keywords: Sequence[str] | None = None,
     value: str = "hn",
     estimator: str = "auto",
@@ -75,6 +97,8 @@ def explain_many(
     reference: Any = "zero",
     draws: int = 16,
     communication: CommunicationGraph | None = None,
+    player_types: Sequence[str] | None = None,
+    relations: Sequence[Any] | None = None,
     payoff: PayoffLike = "auto",
     baseline: BaselineLike = None,
     removal: RemovalLike = "remove",
@@ -100,18 +124,11 @@ def explain_many(
     model
         Any PyG model or callable; left exactly as it was.
     dataset
-        Graphs: a PyG dataset or list of ``Data``, a ``DataLoader``, or a ``Batch``.
-    target, mode, task_level, return_type, index, keywords
-        As for :func:`explain`.
-    value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
-    presence, two_sided
-        As for :func:`explain`.
-    players, directed, rest, feature_groups, reference, draws, communication
+        Graphs: a PyG dataset or list of ``Data`` or ``HeteroData``, a ``DataLoader``, or a
+        ``Batch``.
+    players
         As for :func:`explain`. Groups differ from graph to graph, so give a function of the graph
         that makes them, such as :func:`gstarx.players.brics`.
-    payoff, baseline, removal, num_hops, computation_graph, batch_nodes, fallback, check, share,
-    edge_mask
-        As for :func:`explain`.
     seed
         Every graph gets its own random numbers from the seed and its position, the same as on the
         command line, in runs and in the explorer (see :func:`graph_generator`).
@@ -119,39 +136,12 @@ def explain_many(
         Show a bar.
     on_error
         ``"raise"``, or ``"record"`` to add a :class:`FailedExplanation` to the list and continue.
+
+    All other parameters are those of :func:`explain`.
     """
-    if on_error not in ("raise", "record"):
-        raise ValueError(f"on_error must be 'raise' or 'record' (got {on_error!r})")
-    explainer = GStarX(
-        value=value,
-        estimator=estimator,
-        budget=budget,
-        max_sample_size=max_sample_size,
-        num_samples=num_samples,
-        sampling=sampling,
-        inner=inner,
-        tau=tau,
-        superadditive=superadditive,
-        presence=presence,
-        two_sided=two_sided,
-        players=players,
-        directed=directed,
-        rest=rest,
-        feature_groups=feature_groups,
-        reference=reference,
-        draws=draws,
-        communication=communication,
-        payoff=payoff,
-        baseline=baseline,
-        removal=removal,
-        num_hops=num_hops,
-        computation_graph=computation_graph,
-        batch_nodes=batch_nodes,
-        fallback=fallback,
-        check=check,
-        share=share,
-    )
-    task = ModelTask(mode, task_level, return_type, target, index, keywords)  # type: ignore[arg-type]
+    check_on_error(on_error)
+    explainer = GStarX(**{**options_among(locals()), "seed": None, "progress": False})
+    task = ModelTask(mode, task_level, return_type, target, index, keywords, node_type)  # type: ignore[arg-type]
     graphs = _single_graphs(dataset)
     results: list[Explanation | FailedExplanation] = []
     together = _GRAPHS_TOGETHER if estimator == "subgraphs" else 1
@@ -165,21 +155,20 @@ def explain_many(
             if together > 1:
                 _run_together(model, cases, explainer, task)
             for position, case in zip(positions, cases, strict=True):
-                try:
-                    results.append(case.explanation(edge_mask))
-                except Exception as error:
-                    if on_error == "raise":
-                        error.add_note(f"while explaining graph {position} of {len(graphs)}")
-                        raise
-                    results.append(FailedExplanation(position, error))
+                explained = partial(case.explanation, edge_mask)
+                where = f"graph {position} of {len(graphs)}"
+                results.append(made_or_failed(explained, position, where, on_error))
                 bar.update()
     return results
 
 
 def _single_graphs(dataset: Any) -> list[Any]:
     """Single graphs, with batches split up."""
-    if isinstance(dataset, Data) and not isinstance(dataset, Batch):
-        raise TypeError("explain_many takes several graphs (got one Data); use explain for one")
+    if isinstance(dataset, Data | HeteroData) and not isinstance(dataset, Batch):
+        raise TypeError(
+            f"explain_many takes several graphs (got one {type(dataset).__name__}); use explain "
+            "for one"
+        )
     if isinstance(dataset, Batch):
         return list(dataset.to_data_list())
     graphs: list[Any] = []
@@ -194,9 +183,10 @@ class _Case:
 
     explainer: GStarX
     model: Any
-    data: Data
+    data: Any
     task: ModelTask
     generator: np.random.Generator
+    view: Any = None
     game: GNNGame | None = None
     plan: SubgraphPlan | None = None
     error: Exception | None = None
@@ -206,13 +196,15 @@ class _Case:
         cls,
         explainer: GStarX,
         model: Any,
-        data: Data,
+        data: Any,
         task: ModelTask,
         generator: np.random.Generator,
     ) -> _Case:
         bare = cls(explainer, model, data, task, generator)
         try:
-            game = GNNGame.for_task(model, data, task, **explainer.game_options)
+            view, task = with_view(model, data, task)
+            bare = replace(bare, view=view, task=task)
+            game = GNNGame.for_task(model, view, task, **explainer.game_options)
             plan = explainer.settings.plan(game.graph, seed=generator)
         except Exception as error:
             return replace(bare, error=error)
@@ -222,19 +214,15 @@ class _Case:
         if self.error is not None:
             raise self.error
         assert self.game is not None
-        start = time.process_time()
-        attribution = self.explainer.attribute_game(self.game, self.generator, self.plan)
-        made = Explanation.of(
-            attribution,
-            self.model,
-            self.data,
+        made = self.explainer.explain_game(
+            self.game,
+            self.view,
             self.task,
-            method="gstarx",
-            seconds=time.process_time() - start,
+            seed=self.generator,
+            plan=self.plan,
+            edge_mask=edge_mask,
         )
-        if edge_mask and made.get("edge_mask") is None and made.get("edge_scores") is None:
-            made.score_edges()
-        return made
+        return as_explained(made, self.data)  # type: ignore[no-any-return]
 
     def can_share(self) -> bool:
         """Whether its coalitions are known, few, and those of a whole graph."""
@@ -260,7 +248,7 @@ def _run_together(model: Any, cases: list[_Case], explainer: GStarX, task: Model
     options = explainer.game_options
     removal, check = options["removal"], options["check"]
     try:
-        graphs = [case.data for case in cases]
+        graphs = [case.view for case in cases]
         sharing = ManyGraphs.sharing(model, graphs, removal, task.keywords)
         if sharing is None:
             return

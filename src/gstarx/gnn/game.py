@@ -19,10 +19,10 @@ from gstarx.games import Worths
 from gstarx.gnn.baseline import BaselineLike, check_baseline, singleton_mean, with_baseline
 from gstarx.gnn.coalition_scores import CoalitionScores
 from gstarx.gnn.evaluator import Evaluator
+from gstarx.gnn.hetero_task import with_view
 from gstarx.gnn.k_hop import watch_propagation
 from gstarx.gnn.local_part import WholeGraph
 from gstarx.gnn.model_state import untouched
-from gstarx.gnn.hetero_task import with_view
 from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.payoff import (
     Payoff,
@@ -269,9 +269,7 @@ class GNNGame:
         if not isinstance(data, HeteroData) and node_type is None:
             return data, index
         named = None if keywords is None else list(keywords)
-        task = ModelTask(
-            task_level=task_level, index=index, keywords=named, node_type=node_type
-        )
+        task = ModelTask(task_level=task_level, index=index, keywords=named, node_type=node_type)
         data, task = with_view(model, data, task)
         return data, task.index
 

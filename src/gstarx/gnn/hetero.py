@@ -368,9 +368,7 @@ def _num_edges(data: HeteroData, relation: Any, counts: Mapping[str, int]) -> in
             f"data[{relation!r}].edge_index must have shape (2, E) (got {tuple(edge_index.shape)})"
         )
     if edge_index.is_floating_point() or edge_index.dtype == torch.bool:
-        raise TypeError(
-            f"data[{relation!r}].edge_index must be integers (got {edge_index.dtype})"
-        )
+        raise TypeError(f"data[{relation!r}].edge_index must be integers (got {edge_index.dtype})")
     for row, end in enumerate((source, target)):
         if end not in counts:
             raise ValueError(

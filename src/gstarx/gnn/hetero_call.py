@@ -68,7 +68,11 @@ class HeteroCall:
         if not positional and not {"x", "edge_index"} & {_field(name) for name in offered}:
             positional = ["x", "edge_index"]
         for p in others:
-            if p.default is p.empty and _field(p.name) not in known and p.name not in (chosen or ()):
+            if (
+                p.default is p.empty
+                and _field(p.name) not in known
+                and p.name not in (chosen or ())
+            ):
                 raise ValueError(
                     f"the model needs an argument {p.name!r} that the data does not carry (it has "
                     f"{', '.join(known)})"

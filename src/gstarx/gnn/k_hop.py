@@ -24,8 +24,9 @@ class Propagation:
     that propagate several times, count as often as they do. Layers for the relations of a
     heterogeneous graph that work side by side, those of a ``HeteroConv``, of a layer that
     ``to_hetero`` made many of, or of another ``ModuleDict`` with relations as its keys, count
-    together as one, and so do the calls of one layer that takes dictionaries, such as ``HANConv``. ``flow`` is ``"source_to_target"``,
-    ``"target_to_source"``, or ``"both"`` where layers differ or none was seen.
+    together as one, and so do the calls of one layer that takes dictionaries, such as ``HANConv``.
+    ``flow`` is ``"source_to_target"``, ``"target_to_source"``, or ``"both"`` where layers differ or
+    none was seen.
 
     A layer that is no ``MessagePassing`` of PyG, and that sends messages from the first to the
     second row of ``edge_index``, may say in an attribute ``message_rounds`` how many times a call
@@ -37,9 +38,7 @@ class Propagation:
         self._side_by_side: dict[int, Counter[str]] = {}
         self._flows: set[str] = set()
 
-    def count(
-        self, flow: str, rounds: int = 1, *, relation: tuple[int, str] | None = None
-    ) -> None:
+    def count(self, flow: str, rounds: int = 1, *, relation: tuple[int, str] | None = None) -> None:
         """Note one call of a layer: of all messages, or of those of one relation of a group."""
         if relation is None:
             self._alone += rounds

@@ -176,9 +176,7 @@ def _refuse_types(nodes: Nodes) -> None:
             )
 
 
-def _of_types(
-    spec: Any, graph: HeteroGraph, data: Data, links: NDArray[np.int64]
-) -> PlayerSet:
+def _of_types(spec: Any, graph: HeteroGraph, data: Data, links: NDArray[np.int64]) -> PlayerSet:
     """The nodes of some types of a heterogeneous graph, linked along some of its relations."""
     if not isinstance(spec, Nodes):
         raise ValueError(

@@ -42,8 +42,7 @@ def check_data(data: Any) -> Data:
         return view_of(data)
     if not isinstance(data, Data):
         raise TypeError(
-            "data must be a torch_geometric.data.Data or HeteroData "
-            f"(got {type(data).__name__})"
+            f"data must be a torch_geometric.data.Data or HeteroData (got {type(data).__name__})"
         )
     edge_index = data.edge_index
     if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:

@@ -25,7 +25,6 @@ from gstarx.gnn.parameters import BY_POSITION, Model, is_open, model_parameters,
 from gstarx.gnn.shared_rows import GatheredRows, gathered_now
 
 
-
 @dataclass(frozen=True)
 class Signature:
     """How a model wants its arguments.
