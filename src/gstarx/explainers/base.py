@@ -17,7 +17,8 @@ from torch_geometric.data import Data
 from torch_geometric.explain import ExplainerAlgorithm
 from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
 
-from gstarx.explainers.explanation import Attribution, Explanation
+from gstarx.explainers.attribution import Attribution
+from gstarx.explainers.explanation import Explanation
 from gstarx.gnn import GNNGame, ModelTask, PlayerSet, TargetLike, check_data
 
 #: What everything random takes.
@@ -133,10 +134,9 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         seconds = time.process_time() - start
         attribution = _checked(computed, type(self).__name__, int(checked.num_nodes or 0))
         method = self.method or type(self).__name__.lower()
-        made = Explanation.of(attribution, model, checked, task, method=method, seconds=seconds)
-        if edge_mask and made.get("edge_mask") is None and made.get("edge_scores") is None:
-            made.score_edges()
-        return made
+        return Explanation.of(
+            attribution, model, checked, task, method=method, seconds=seconds, edge_mask=edge_mask
+        )
 
     def forward(
         self,
