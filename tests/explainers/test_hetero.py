@@ -189,10 +189,8 @@ def test_nodes_are_explained_with_the_row_of_their_type() -> None:
 
 def test_many_graphs_get_the_numbers_of_each() -> None:
     model = seeded(OnGraphs)
-    for options in (
-        {"value": "hn"},
-        {"value": "hn", "estimator": "subgraphs", "max_sample_size": 4},
-    ):
+    sampled = {"estimator": "subgraphs", "max_sample_size": 4}
+    for options in ({}, sampled):
         many = explain_many(model, graphs(), seed=5, progress=False, **options)
         for at, (data, made) in enumerate(zip(graphs(), many, strict=True)):
             alone = explain(model, data, seed=graph_generator(5, at), **options)

@@ -432,7 +432,7 @@ def test_a_model_that_needs_a_type_is_told_which() -> None:
         GStarX().explain(Needs(), data)
     said = " ".join(raised.value.__notes__)
     assert "{author 0}, without nodes of type 'paper' and 'venue'; fallback=..." in said
-    with pytest.raises(ValueError, match="without nodes of type .*'venue'"):
+    with pytest.raises(ValueError, match=r"without nodes of type .*'venue'"):
         GStarX().explain(Averages(), data)
     for model in (Needs(), Averages()):
         explanation = GStarX(value="shapley", fallback=0.0).explain(model, data)

@@ -12,12 +12,13 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
+from gstarx._internal.arguments import taken_by
 from gstarx._internal.progress import tqdm
+from gstarx.explainers.base import graph_generator
 from gstarx.explainers.explanation import Explanation
-from gstarx.explainers.gstarx import GStarX, options_among
+from gstarx.explainers.gstarx import GStarX
 from gstarx.explainers.hetero_explanation import as_explained
 from gstarx.explainers.many import FailedExplanation, check_on_error, made_or_failed
-from gstarx.explainers.seeds import graph_generator
 from gstarx.gnn import (
     BaselineLike,
     GNNGame,
@@ -119,7 +120,7 @@ def explain_nodes(
     [1, 4]
     """
     check_on_error(on_error)
-    explainer = GStarX(**{**options_among(locals()), "seed": None, "progress": False})
+    explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None, "progress": False})
     task = ModelTask(mode, "node", return_type, target, None, keywords, node_type)
     view, task = with_view(model, data, task)
     view = check_data(view)

@@ -134,7 +134,7 @@ class HeteroGraph:
             raise ValueError(
                 f"{node_type!r} has nodes in 0..{self.count(node_type) - 1} (got {node})"
             )
-        return self.rows(node_type).start + node
+        return int(self.rows(node_type).start) + node
 
     def numbers(self, nodes: Any) -> Any:
         """Numbers of nodes given as pairs of a type and a node, or as nodes or a mask by type.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
@@ -13,8 +13,10 @@ from gstarx.gnn.hetero import HeteroGraph, view_of
 from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.signature import Model
 
+Task = TypeVar("Task", bound=ModelTask)
 
-def with_view(model: Model, data: Any, task: ModelTask) -> tuple[Any, ModelTask]:
+
+def with_view(model: Model, data: Any, task: Task) -> tuple[Any, Task]:
     """A graph and its task; of a heterogeneous graph its view, and the task in numbers of it."""
     if not isinstance(data, HeteroData):
         if task.node_type is not None and isinstance(data, Data):

@@ -107,8 +107,8 @@ def _side_by_side(model: Model) -> dict[int, tuple[int, str]]:
         id(layer): (id(found), key)
         for found in submodules(model)
         if isinstance(found, torch.nn.ModuleDict)
-        for key, branch in found._modules.items()
-        if branch is not None and len(key.strip("<>").replace("___", "__").split("__")) == 3
+        for key, branch in found.named_children()
+        if len(key.strip("<>").replace("___", "__").split("__")) == 3
         for layer in branch.modules()
         if isinstance(layer, MessagePassing)
     }

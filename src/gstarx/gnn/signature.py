@@ -7,7 +7,8 @@ the data carries, or one ``Data`` object.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -21,7 +22,8 @@ from torch_geometric.data import Batch, Data
 from gstarx.gnn.fields import FROM_BATCH, Roles, roles_of
 from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.hetero_call import HeteroCall
-from gstarx.gnn.parameters import BY_POSITION, Model, is_open, model_parameters, wants_data
+from gstarx.gnn.parameters import BY_POSITION, is_open, model_parameters, wants_data
+from gstarx.gnn.parameters import Model as Model
 from gstarx.gnn.shared_rows import GatheredRows, gathered_now
 
 
@@ -153,22 +155,29 @@ def _refuse_a_guess(model: Model, data: Data, parameters: tuple[inspect.Paramete
 
 
 def call_model(
-    model: Model, signature: Signature, fields: dict[str, Any], ptr: Tensor | None = None
+    model: Model,
+    signature: Signature,
+    fields: dict[str, Any],
+    ptr: Tensor | None = None,
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext,
 ) -> Any:
     """Call the model with fields by name.
 
     ``ptr`` says where the graphs of a batch begin. Where it is given, nodes belong to more than
     one graph, and a batch cannot be taken apart. A model that fails on rows that are gathered late,
-    as it may where it leaves torch, is called again with ordinary tensors.
+    as it may where it leaves torch, is called again with ordinary tensors. Every call of the model
+    is inside an ``around()`` of its own.
     """
     late = [value for value in fields.values() if isinstance(value, GatheredRows)]
     try:
-        return gathered_now(_called(model, signature, fields, ptr))
+        with around():
+            return gathered_now(_called(model, signature, fields, ptr))
     except Exception:
         if not late:
             raise
     plain = {key: gathered_now(value) for key, value in fields.items()}
-    output = _called(model, signature, plain, ptr)
+    with around():
+        output = _called(model, signature, plain, ptr)
     for value in late:
         value.shared.usable = False
     return output
