@@ -1,7 +1,7 @@
 """Explainers of graph neural networks: GStarX, compared methods and baselines, one result type."""
 
 from gstarx.explainers.attribution import Attribution
-from gstarx.explainers.base import NodeExplainer
+from gstarx.explainers.base import NodeExplainer, graph_generator
 from gstarx.explainers.baselines import LeaveOneOut, LocalShapley, RandomNodes, SingleNode
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.graphsvx import GraphSVX
@@ -13,7 +13,6 @@ from gstarx.explainers.presets import with_settings as with_settings
 from gstarx.explainers.registry import create, names, options_of
 from gstarx.explainers.registry import packages_of as packages_of
 from gstarx.explainers.registry import versions_of as versions_of
-from gstarx.explainers.seeds import graph_generator
 from gstarx.explainers.settings import ValueSettings
 from gstarx.explainers.single import explain
 from gstarx.explainers.subgraphx import SubgraphX

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.explain.config import MaskType
 
+from gstarx._internal.arguments import taken_by
 from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed, log
 from gstarx.explainers.explanation import Explanation
@@ -121,27 +121,8 @@ class GStarX(NodeExplainer):
         progress: bool = False,
     ) -> None:
         super().__init__()
-        self.settings = ValueSettings(
-            value=value,
-            estimator=estimator,
-            budget=budget,
-            max_sample_size=max_sample_size,
-            num_samples=num_samples,
-            sampling=sampling,
-            inner=inner,
-            tau=tau,
-            superadditive=superadditive,
-            presence=presence,
-            two_sided=two_sided,
-        )
-        kind = as_players(
-            players,
-            directed=directed,
-            rest=rest,
-            feature_groups=feature_groups,
-            reference=reference,
-            draws=draws,
-        )
+        self.settings = ValueSettings(**taken_by(ValueSettings, locals()))
+        kind = as_players(**taken_by(as_players, locals()))
         if value == "position":
             kind = _linking(kind)
         self.game_options: dict[str, Any] = {
@@ -189,7 +170,7 @@ class GStarX(NodeExplainer):
         edges_or_features = isinstance(as_players(players), Edges | Features)
         if baseline is None and not edges_or_features:
             baseline = SINGLETONS
-        return cls(**options_among(locals()))
+        return cls(**taken_by(cls, locals()))
 
     @classmethod
     def as_published(
@@ -222,7 +203,7 @@ class GStarX(NodeExplainer):
                 "class: baseline=expected_output(model, graphs) (got None)"
             )
         published: dict[str, Any] = {"value": "hn", "estimator": "subgraphs", "inner": "iterated"}
-        return cls(**published, **options_among(locals()))
+        return cls(**published, **taken_by(cls, locals()))
 
     def supports(self) -> bool:
         """Whether PyG's settings are supported; logs the reason if not."""
@@ -367,17 +348,6 @@ class GStarX(NodeExplainer):
             log.info("scores of nodes inside groups would take more than %d coalitions", limit)
             return {}
         return {"node_scores": as_tensor(shared[0]), "group_remainder": as_tensor(shared[1])}
-
-
-_OPTIONS = tuple(inspect.signature(GStarX).parameters)
-
-
-def options_among(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of a function's arguments, its ``locals()``, that are options of :class:`GStarX`.
-
-    Functions with these options spell them out, for completion and types, and hand them on by this.
-    """
-    return {name: arguments[name] for name in _OPTIONS if name in arguments}
 
 
 def _linking(kind: Any) -> Edges:

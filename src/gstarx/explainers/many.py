@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from gstarx._internal.arguments import taken_by
 from gstarx._internal.progress import tqdm
-from gstarx.explainers.base import log
+from gstarx.explainers.base import graph_generator, log
 from gstarx.explainers.explanation import Explanation
-from gstarx.explainers.gstarx import GStarX, options_among
-from gstarx.explainers.seeds import graph_generator
+from gstarx.explainers.gstarx import GStarX
 from gstarx.gnn import (
     BaselineLike,
     GNNGame,
@@ -134,7 +134,7 @@ def explain_many(
     All other parameters are those of :func:`explain`.
     """
     check_on_error(on_error)
-    explainer = GStarX(**{**options_among(locals()), "seed": None, "progress": False})
+    explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None, "progress": False})
     task = ModelTask(mode, task_level, return_type, target, index, keywords)  # type: ignore[arg-type]
     graphs = _single_graphs(dataset)
     results: list[Explanation | FailedExplanation] = []

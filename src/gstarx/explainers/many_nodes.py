@@ -12,11 +12,12 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gstarx._internal.arguments import taken_by
 from gstarx._internal.progress import tqdm
+from gstarx.explainers.base import graph_generator
 from gstarx.explainers.explanation import Explanation
-from gstarx.explainers.gstarx import GStarX, options_among
+from gstarx.explainers.gstarx import GStarX
 from gstarx.explainers.many import FailedExplanation, check_on_error, made_or_failed
-from gstarx.explainers.seeds import graph_generator
 from gstarx.gnn import (
     BaselineLike,
     GNNGame,
@@ -111,7 +112,7 @@ def explain_nodes(
     [1, 4]
     """
     check_on_error(on_error)
-    explainer = GStarX(**{**options_among(locals()), "seed": None, "progress": False})
+    explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None, "progress": False})
     data = check_data(data)
     nodes = _nodes(indices, int(data.num_nodes or 0))
     task = ModelTask(mode, "node", return_type, target, None, keywords)

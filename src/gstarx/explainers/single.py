@@ -8,9 +8,10 @@ from typing import Any
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gstarx._internal.arguments import taken_by
 from gstarx.explainers.base import Seed
 from gstarx.explainers.explanation import Explanation
-from gstarx.explainers.gstarx import GStarX, options_among
+from gstarx.explainers.gstarx import GStarX
 from gstarx.gnn import BaselineLike, PayoffLike, RemovalLike, ShareLike, TargetLike
 from gstarx.graphs import CommunicationGraph
 from gstarx.players import PlayersLike
@@ -102,7 +103,7 @@ def explain(
     >>> explain(GCN(3, 8, 2), data).scores.shape
     torch.Size([3])
     """
-    explainer = GStarX(**{**options_among(locals()), "seed": None})
+    explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None})
     return explainer.explain(
         model,
         data,
