@@ -144,7 +144,8 @@ def banzhaf_value_sampled(
         )
         answers = seen.worths[0]
         weight = 1.0 / (presence * (1.0 - presence))
-    held = (fold_of(draws)[:, None] == np.unique(fold_of(draws))).astype(np.float64)
+    fold = fold_of(draws, players=n)
+    held = (fold[:, None] == np.unique(fold)).astype(np.float64)
     fit = cross_fit(rows, answers, 1.0 - held, held)
     values, variance = corrected(
         rows,

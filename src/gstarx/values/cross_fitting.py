@@ -21,16 +21,20 @@ from numpy.typing import NDArray
 
 from gstarx.values.membership import Membership
 
-_FOLDS = 10
+#: Folds, and how many where the draws are many for every player: the fit then loses little by
+#: leaving out more of them.
+_FOLDS, _FEWER_FOLDS = 10, 5
+_MANY_DRAWS = 10
 _MAX_STEPS = 200
 #: Steps without a gain of at least a thousandth before the fit stops.
 _PATIENCE = 8
 _GAIN = 1e-3
 
 
-def fold_of(draws: int, *, folds: int = _FOLDS) -> NDArray[np.int64]:
+def fold_of(draws: int, *, players: int | None = None) -> NDArray[np.int64]:
     """The fold of each draw; at most as many folds as draws."""
-    return np.arange(draws) % max(1, min(folds, draws))
+    many = players is not None and draws >= _MANY_DRAWS * players
+    return np.arange(draws) % max(1, min(_FEWER_FOLDS if many else _FOLDS, draws))
 
 
 @dataclass(frozen=True)
@@ -159,13 +163,13 @@ def corrected(
     """Values (n, q) of all draws, and their variance.
 
     A draw estimates ``base + centered members * weight * residual``, with the base (n, folds, q)
-    and the residual (k, folds, q) of its own fold, :func:`fold_of`. Values are means over draws,
-    and the variance is that of a mean of independent draws; it is ``nan`` for a single one. For
-    draws without replacement, ``population`` is the number to draw from.
+    and the residual (k, folds, q) of its own fold, every next draw in the next one. Values are
+    means over draws, and the variance is that of a mean of independent draws; it is ``nan`` for a
+    single one. For draws without replacement, ``population`` is the number to draw from.
     """
     draws, count = len(rows.masks), base.shape[1]
     weighted = np.zeros_like(residuals)
-    place = (np.arange(draws), fold_of(draws))
+    place = (np.arange(draws), np.arange(draws) % count)
     weighted[place] = weights[:, None] * residuals[place]
     shares = rows.shares(weighted)
     times = np.bincount(place[1], minlength=count)[:, None]

@@ -270,7 +270,7 @@ def _cross_fitted(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Values (n, q) that sum to zero, and their variance, from listed and drawn pairs."""
     n, certain = plan.n, len(sizes) - plan.draws
-    fold = fold_of(plan.draws)
+    fold = fold_of(plan.draws, players=n)
     held = np.zeros((len(sizes), fold.max() + 1))
     held[np.arange(certain, len(sizes)), fold] = 1.0
     start = np.zeros((rows.width, answers.shape[1]))
