@@ -51,8 +51,11 @@ class GNNExplainer(NodeExplainer):
         Weights of the sum of the edge weights, and of their mean entropy.
     node_mask
         Learn a weight per node instead, which multiplies its features.
+    feature_mask
+        Learn a weight per feature as well, for all nodes together, as GNNExplainer's authors do:
+        it is the ``feature_mask`` (F,) of the result.
     node_feat_size, node_feat_ent
-        Weights of the mean of the node weights, and of their mean entropy.
+        Weights of the mean of the node or feature weights, and of their mean entropy.
     reduce
         How a node's score comes from its edges: ``"max"``, ``"mean"`` or ``"sum"``.
     seed
@@ -75,6 +78,7 @@ class GNNExplainer(NodeExplainer):
         edge_size: float = 0.005,
         edge_ent: float = 1.0,
         node_mask: bool = False,
+        feature_mask: bool = False,
         node_feat_size: float = 1.0,
         node_feat_ent: float = 0.1,
         reduce: str = "max",
@@ -90,7 +94,13 @@ class GNNExplainer(NodeExplainer):
             "node_feat_size": node_feat_size,
             "node_feat_ent": node_feat_ent,
         }
+        if node_mask and feature_mask:
+            raise ValueError(
+                "feature_mask is learned together with weights of edges: it cannot be combined "
+                "with node_mask=True"
+            )
         self.node_mask = node_mask
+        self.feature_mask = feature_mask
         self.reduce = check_reduce(reduce)
         self.seed = seed
 
@@ -103,34 +113,32 @@ class GNNExplainer(NodeExplainer):
             explained = Explained.of(network, data, task, method="GNNExplainer", kind="log_prob")
             inputs = explained.model.inputs
             if self.node_mask:
-                mask = self._learn(explained, "node_mask")
+                mask = self._learn(explained, node_mask_type="object").node_mask
                 scores = mask.reshape(-1).double().cpu().numpy()
                 return Attribution(scores=scores, target=explained.column)
             if not inputs.joining.any():
                 return no_edges(inputs, explained.column)
-            scores, edge_mask = node_scores(
-                self._learn(explained, "edge_mask"), inputs, self.reduce
-            )
-        return Attribution(scores=scores, target=explained.column, edge_mask=edge_mask)
-
-    def _learn(self, explained: Explained, which: str) -> Tensor:
-        algorithm = pyg.GNNExplainer(epochs=self.epochs, lr=self.lr, **self.coefficients)
-        config = ExplainerConfig(explanation_type="model", **{f"{which}_type": "object"})
-        algorithm.connect(config, ModelConfig(**explained.config))
-        x = (
-            explained.x.float()
-            if which == "node_mask" and not explained.x.is_floating_point()
-            else explained.x
+            masks = {"node_mask_type": "common_attributes"} if self.feature_mask else {}
+            learned = self._learn(explained, edge_mask_type="object", **masks)
+            scores, edge_mask = node_scores(learned.edge_mask, inputs, self.reduce)
+        details = {"feature_mask": learned.node_mask[0].detach().cpu()} if masks else {}
+        return Attribution(
+            scores=scores, target=explained.column, edge_mask=edge_mask, details=details
         )
-        explanation = algorithm(
+
+    def _learn(self, explained: Explained, **masks: str) -> Any:
+        """PyG's explanation with the masks that are learned together."""
+        algorithm = pyg.GNNExplainer(epochs=self.epochs, lr=self.lr, **self.coefficients)
+        config = ExplainerConfig(explanation_type="model", **masks)
+        algorithm.connect(config, ModelConfig(**explained.config))
+        weighs_x = "node_mask_type" in masks and not explained.x.is_floating_point()
+        return algorithm(
             explained.model,
-            x,
+            explained.x.float() if weighs_x else explained.x,
             explained.model.edges,
             target=explained.target,
             index=explained.index,
         )
-        mask: Tensor = explanation[which]
-        return mask
 
 
 @dataclass(frozen=True)

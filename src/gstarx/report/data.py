@@ -6,6 +6,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,15 +98,17 @@ class Explained:
     label
         The true class, if known.
     scores
-        By explainer, a score per node.
+        By explainer, a score per node, or per player.
     selected
-        By explainer, the nodes it selects.
+        By explainer, the nodes or players it selects.
     metrics
-        By explainer, the metrics of these nodes.
+        By explainer, the metrics of these nodes or players.
     std_errors
         By explainer, the standard errors of the scores, if they are known.
     random
         The H-fidelity of a random selection.
+    players
+        By explainer, the :class:`gstarx.Explanation` whose players are not nodes.
     value, measured
         Of a regression, instead of class and probability: the predicted and the true value.
     """
@@ -120,6 +123,7 @@ class Explained:
     metrics: Mapping[str, Faithfulness] = field(default_factory=dict)
     std_errors: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     random: float | None = None
+    players: Mapping[str, Any] = field(default_factory=dict)
     value: float | None = None
     measured: float | None = None
 
