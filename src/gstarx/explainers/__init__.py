@@ -1,8 +1,9 @@
 """Explainers of graph neural networks: GStarX, compared methods and baselines, one result type."""
 
+from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer
 from gstarx.explainers.baselines import LeaveOneOut, LocalShapley, RandomNodes, SingleNode
-from gstarx.explainers.explanation import Attribution, Explanation
+from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.graphsvx import GraphSVX
 from gstarx.explainers.gstarx import GStarX, explain
 from gstarx.explainers.many import FailedExplanation, explain_many

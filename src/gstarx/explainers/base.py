@@ -17,7 +17,8 @@ from torch_geometric.data import Data
 from torch_geometric.explain import ExplainerAlgorithm
 from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
 
-from gstarx.explainers.explanation import Attribution, Explanation
+from gstarx.explainers.attribution import Attribution
+from gstarx.explainers.explanation import Explanation
 from gstarx.gnn import GNNGame, ModelTask, PlayerSet, TargetLike, check_data
 
 #: What everything random takes.

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
+from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed, game_attribution, one_target_game
-from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.rewards import Reward
 from gstarx.gnn import GNNGame, ModelTask, ShareLike, check_share, restored
 

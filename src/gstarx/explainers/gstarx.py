@@ -12,8 +12,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.explain.config import MaskType
 
+from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed, log
-from gstarx.explainers.explanation import Attribution, Explanation
+from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.settings import ValueSettings
 from gstarx.explainers.two_level import two_level_scores
 from gstarx.gnn import (

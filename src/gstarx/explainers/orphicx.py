@@ -10,6 +10,7 @@ from typing import Any, Self
 import torch
 from torch_geometric.data import Data
 
+from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import (
     Explained,
@@ -18,7 +19,6 @@ from gstarx.explainers.edge_masks import (
     node_scores,
     seeded,
 )
-from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.orphicx_network import Generator, GeneratorGraphs
 from gstarx.explainers.orphicx_training import (
     OrphicXEpoch,

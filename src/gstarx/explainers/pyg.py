@@ -16,6 +16,7 @@ from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 from torch_geometric.utils import get_embeddings
 
 from gstarx._internal.progress import tqdm
+from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import (
     Explained,
@@ -26,7 +27,6 @@ from gstarx.explainers.edge_masks import (
     node_scores,
     seeded,
 )
-from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.pg_training import OneStepPerEpoch, check_classes, examples_of
 from gstarx.explainers.trained_files import read_trained, write_trained
 from gstarx.gnn import ModelTask, check_data
