@@ -119,7 +119,7 @@ def true_nodes(name: str, data: Any) -> list[int]:
 
 
 def graphs_with_truth(name: str, splits: tuple[str, ...]) -> list[tuple[str, Any]]:
-    """Graphs that are predicted right and have true edges; of MUTAG those of the mutagenic class."""
+    """Graphs predicted right that have true edges; of MUTAG those of the mutagenic class."""
     dataset, model = loaded(name)
     chosen = []
     for split in splits:
@@ -161,9 +161,7 @@ def tune() -> None:
 
 def _gnn_explainer(setting: tuple[float, float, bool]) -> GNNExplainer:
     size, entropy, features = setting
-    return GNNExplainer(
-        epochs=200, lr=0.1, edge_size=size, edge_ent=entropy, feature_mask=features
-    )
+    return GNNExplainer(epochs=200, lr=0.1, edge_size=size, edge_ent=entropy, feature_mask=features)
 
 
 #: From a graph, a seed and a node to an explanation and its edge mask.
@@ -337,10 +335,12 @@ def cost() -> None:
     every, table = np.array(counted), np.array(spent[1:])  # the first compiles
     ratio = every[:, 1] / every[:, 0]
     print(
-        f"{len(every)} molecules: connected sets of nodes median {np.median(every[:, 0]):.0f}, most "
+        f"{len(every)} molecules: connected sets of nodes median "
+        f"{np.median(every[:, 0]):.0f}, most "
         f"{every[:, 0].max()}; of edges median {np.median(every[:, 1]):.0f}, most "
         f"{every[:, 1].max()}; ratio {ratio.min():.1f} to {ratio.max():.1f}, median "
-        f"{np.median(ratio):.1f}. CPU s of {len(table)}: nodes median {np.median(table[:, 1]):.3f}, "
+        f"{np.median(ratio):.1f}. CPU s of {len(table)}: nodes "
+        f"median {np.median(table[:, 1]):.3f}, "
         f"sum {table[:, 1].sum():.2f}; edges median {np.median(table[:, 3]):.3f}, sum "
         f"{table[:, 3].sum():.2f}; ratio of sums {table[:, 3].sum() / table[:, 1].sum():.1f}"
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gstarx._internal.quoting import quoted
 from gstarx.cli.console import CommandError, WrongUse, note
 from gstarx.cli.inputs import InputSelection
+from gstarx.registry import EXPLAINERS
 
 if TYPE_CHECKING:
     from gstarx.explainers import NodeExplainer
@@ -75,10 +76,20 @@ def _set_players(parsed: dict[str, dict[str, Any]], players: str) -> None:
     from gstarx.explainers import options_of
 
     taking = [name for name in parsed if "players" in options_of(name)]
-    if not taking:
+    if not taking and not _masks(parsed, players):
         raise WrongUse(f"--players is for explainers that play a game (got {', '.join(parsed)})")
     for name in taking:
         parsed[name]["players"] = players
+    others = [name for name in parsed if name not in [*taking, *_masks(parsed, players)]]
+    if others and players != "nodes":
+        scoring = "scores nodes" if len(others) == 1 else "score nodes"
+        note(f"note: {', '.join(others)} {scoring}, and nodes are removed to evaluate them")
+
+
+def _masks(names: Iterable[str], players: str) -> list[str]:
+    """The explainers whose masks are scores of edges, if edges play."""
+    known = {name for name, spec in EXPLAINERS.items() if "edges" in spec.players}
+    return [name for name in names if players == "edges" and name in known]
 
 
 def create_explainers(

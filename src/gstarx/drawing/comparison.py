@@ -161,13 +161,15 @@ def _evaluated(
     """
     if isinstance(data, str):
         raise TypeError("metrics need the graph that the model reads, not a SMILES")
-    metrics, at_random = {}, {}
+    metrics: dict[str, Faithfulness] = {}
+    at_random: dict[str, float] = {}
     of_nodes = {name: result for name, result in drawn.items() if result.explanation is None}
     others = [{name: result} for name, result in drawn.items() if name not in of_nodes]
     for results in [of_nodes, *others] if of_nodes else others:
         first = next(iter(results.values()))
         generator = np.random.default_rng(seed)
-        count, size = len(first.scores), selection_size(len(first.scores), sparsity)
+        count = len(first.scores)
+        size = selection_size(count, sparsity, of_nodes=first.explanation is None)
         draws = [generator.permutation(count)[:size] for _ in range(_DRAWS)]
         selections = [result.selected for result in results.values()]
         options = dict(task)

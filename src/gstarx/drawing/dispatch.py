@@ -215,7 +215,13 @@ class Subject:
         """
         if explanation is not None:
             return players_scene(
-                explanation, painted, self.kind, self.source, self.names, seed=self.seed, width=width
+                explanation,
+                painted,
+                self.kind,
+                self.source,
+                self.names,
+                seed=self.seed,
+                width=width,
             )
         if self.kind == "molecule":
             return molecule_scene(self.source, painted)

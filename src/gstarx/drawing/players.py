@@ -88,7 +88,7 @@ def players_scene(
     seed: int = 0,
     width: float | None = None,
 ) -> Scene:
-    """The drawing of an explanation by what its players are; ``width`` as of a graph or sentence."""
+    """The drawing of an explanation by its players; ``width`` is of graphs and sentences."""
     if explanation.player_kind.endswith("features"):
         return feature_bars(painted)
     if kind == "sentence":
@@ -123,7 +123,7 @@ def _sentence(
         arcs = [_arc(path, ARC, 1.1) for path, _ in placed.arcs]
         player_of = {n: at for at, nodes in enumerate(explanation.groups) for n in nodes}
     boxes = [_joint(at, placed.boxes, player_of, painted) for at in range(len(placed.boxes) - 1)]
-    boxes += [_word(at, box, player_of.get(at), painted) for at, box in enumerate(placed.boxes)]
+    boxes += [_word(box, player_of.get(at), painted) for at, box in enumerate(placed.boxes)]
     return Scene(placed.width, placed.height, group(*arcs, *boxes))
 
 
@@ -132,9 +132,7 @@ def _arc(path: str, color: str, width: float, content: str = "", **attributes: o
     return element("path", content, d=path, stroke=color, stroke_width=width, **shape)
 
 
-def _arcs(
-    ends: list[list[int]], painted: Painted, placed: sentences.LaidOut
-) -> list[str]:
+def _arcs(ends: list[list[int]], painted: Painted, placed: sentences.LaidOut) -> list[str]:
     """Arcs in the color of their score; of two directions the second lies above the first."""
     parts = []
     for path, pair in placed.arcs:
@@ -162,40 +160,45 @@ def _joint(
         return ""
     start, end = here.left + here.width - 6, there.left + 6
     rim = _rim_of(player, painted)
-    shape = {"x": start, "width": end - start}
-    color = _PALETTE[player % len(_PALETTE)]
-    return element(
-        "rect", y=here.top - rim, height=sentences.BOX + 2 * rim, fill=color, **shape
-    ) + element(
-        "rect", y=here.top, height=float(sentences.BOX), fill=painted.color(player), **shape
+    return "".join(
+        element(
+            "rect",
+            x=start,
+            y=here.top - grown,
+            width=end - start,
+            height=sentences.BOX + 2 * grown,
+            fill=color,
+        )
+        for color, grown in ((_own_color(player), rim), (painted.color(player), 0.0))
     )
 
 
-def _word(at: int, box: sentences.Box, player: int | None, painted: Painted) -> str:
-    shape = {"rx": 5}
-    parts = []
-    if player is None:
-        fill, line = CARD, {"stroke": LINE, "stroke_width": 0.7}
-    else:
+def _word(box: sentences.Box, player: int | None, painted: Painted) -> str:
+    """A word in the color of its group, with the outline of the group; white if it has none."""
+    layers = [(LINE, 0.7), (CARD, 0.0)]
+    if player is not None:
         rim = _rim_of(player, painted)
-        parts = [
-            tip(painted.caption(player)),
-            element(
-                "rect",
-                x=box.left - rim,
-                y=box.top - rim,
-                width=box.width + 2 * rim,
-                height=sentences.BOX + 2 * rim,
-                fill=_PALETTE[player % len(_PALETTE)],
-                **shape,
-            ),
-        ]
-        fill, line = painted.color(player), {}
-    sides = {"x": box.left, "y": box.top, "width": box.width, "height": float(sentences.BOX)}
-    parts.append(element("rect", **sides, fill=fill, **shape, **line))
-    middle = box.left + box.width / 2, box.top + sentences.BOX / 2 + sentences.FONT_SIZE * 0.35
-    parts.append(label(*middle, box.shown, size=sentences.FONT_SIZE, text_anchor="middle"))
-    return group(*parts)
+        layers = [(_own_color(player), rim), (painted.color(player), 0.0)]
+    boxes = [
+        element(
+            "rect",
+            x=box.left - grown,
+            y=box.top - grown,
+            width=box.width + 2 * grown,
+            height=sentences.BOX + 2 * grown,
+            rx=5,
+            fill=color,
+        )
+        for color, grown in layers
+    ]
+    size = sentences.FONT_SIZE
+    x, y = box.left + box.width / 2, box.top + sentences.BOX / 2 + size * 0.35
+    said = "" if player is None else tip(painted.caption(player))
+    return group(said, *boxes, label(x, y, box.shown, size=size, text_anchor="middle"))
+
+
+def _own_color(player: int) -> str:
+    return _PALETTE[player % len(_PALETTE)]
 
 
 def _rim_of(player: int, painted: Painted) -> float:
@@ -310,7 +313,7 @@ def _groups(
         inside = set(nodes)
         bars = [(a, b) for a, b in pairs if a in inside and b in inside]
         shape = []
-        for color, grown in ((_PALETTE[at % len(_PALETTE)], inner + rim), (CARD, inner)):
+        for color, grown in ((_own_color(at), inner + rim), (CARD, inner)):
             shape += _blob(layout.places, nodes, bars, color, grown)
         shape += _blob(layout.places, nodes, bars, painted.color(at), inner)
         parts.append(group(tip(painted.caption(at)), *shape))
@@ -352,7 +355,7 @@ def _list_of_groups(painted: Painted, width: float) -> Scene:
                 cy=top + 9,
                 r=5.0,
                 fill=painted.color(at),
-                stroke=_PALETTE[at % len(_PALETTE)],
+                stroke=_own_color(at),
                 stroke_width=2.6,
             ),
             label(20, top + 13, name, size=_TEXT, **weight),

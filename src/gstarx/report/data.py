@@ -147,7 +147,7 @@ class ReportData:
     graphs
         The gallery.
     sparsity
-        The share of nodes that are not selected.
+        The share of nodes, or players, that are not selected.
     class_names
         Names of the classes; numbers by default.
     accuracy
@@ -163,6 +163,8 @@ class ReportData:
     explained
         The name of the label or output that a multilabel or regression report is about, or of the
         one class that is explained in all graphs.
+    players
+        What is selected and removed, in the plural.
     error
         Of a regression: the root mean squared error of the graphs with a true value.
     summaries
@@ -181,6 +183,7 @@ class ReportData:
     settings: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=versions)
     seed: int | None = None
+    players: str = "nodes"
     task: str = "classification"
     explained: str = ""
     error: float | None = None
