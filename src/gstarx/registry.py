@@ -88,6 +88,16 @@ class ExplainerSpec:
     players: tuple[str, ...] = ("nodes",)
 
 
+def kind_of_players(name: str) -> str:
+    """What players of a name are: nodes, edges, features, or groups of nodes.
+
+    >>> kind_of_players("edges"), kind_of_players("brics"), kind_of_players("edge-features")
+    ('edges', 'groups', 'features')
+    """
+    plain = name.replace("-", "_").removeprefix("edge_")
+    return plain if plain in ("nodes", "edges", "features") else "groups"
+
+
 @dataclass(frozen=True)
 class DatasetSpec:
     """A dataset by name: title, what it is about, and where its loader is.

@@ -35,10 +35,9 @@ def test_selections_of_players_are_judged_as_players(players: str) -> None:
 def test_masks_of_edges_are_judged_on_edges() -> None:
     model, _ = pretrained("nitro")
     data = load("nitro")[0]
-    explainer = create("gnnexplainer", epochs=10)
-    of_nodes = Pipeline(model, seed=0).explain(explainer, data, 0)
-    pipeline = Pipeline(model, seed=0, players="edges")
-    of_edges = pipeline.explain(explainer, data, 0)
+    pipeline = Pipeline(model, seed=0)
+    of_nodes = pipeline.explain(create("gnnexplainer", epochs=10), data, 0)
+    of_edges = pipeline.explain(create("gnnexplainer", epochs=10, players="edges"), data, 0)
     scores, edges = metrics.edge_player_scores(of_nodes.edge_mask, data.edge_index)
     assert (of_nodes.player_kind, of_edges.player_kind) == ("nodes", "edges")
     np.testing.assert_allclose(of_edges.scores, scores)
@@ -49,11 +48,13 @@ def test_masks_of_edges_are_judged_on_edges() -> None:
     assert evaluated.metrics[0].fidelity == pytest.approx(expected.fidelity, abs=1e-9)
 
 
-def test_methods_without_scores_of_edges_stay_as_they_are() -> None:
-    model, _ = pretrained("nitro")
-    data = load("nitro")[0]
-    found = Pipeline(model, seed=0, players="edges").explain(create("gradient_x_input"), data, 0)
-    assert found.player_kind == "nodes"
+@pytest.mark.parametrize("name", ["gnnexplainer", "pgexplainer"])
+def test_masks_of_edges_are_no_scores_of_groups(name: str) -> None:
+    with pytest.raises(ValueError, match="players must be 'nodes' or 'edges'"):
+        create(name, players="brics")
+    if name == "gnnexplainer":
+        with pytest.raises(ValueError, match="leave out node_mask"):
+            create(name, players="edges", node_mask=True)
 
 
 @pytest.mark.parametrize("players", ["edges", "brics", "features"])

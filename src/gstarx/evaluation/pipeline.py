@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx.explainers import Attribution, Explanation, NodeExplainer, graph_generator
-from gstarx.gnn import ModelTask, check_task, class_scores, player_set
-from gstarx.metrics import Faithfulness, Reference, edge_player_scores, evaluate_many
+from gstarx.explainers import Explanation, NodeExplainer, graph_generator
+from gstarx.gnn import check_task, class_scores
+from gstarx.metrics import Faithfulness, Reference, evaluate_many
 from gstarx.players import Edges, Features, Nodes, PlayersLike, as_players
 
 
@@ -46,8 +46,7 @@ class Pipeline:
     reference
         For metrics of a regression model, see :func:`gstarx.metrics.reference_of`.
     players
-        Who is selected and removed where no explanation says so. If they are edges, methods that
-        score edges, such as GNNExplainer and PGExplainer, are judged on those scores.
+        Who is selected and removed where no explanation says so.
     """
 
     model: Any
@@ -62,7 +61,7 @@ class Pipeline:
 
     def explain(self, explainer: NodeExplainer, data: Data, position: int) -> Explanation:
         """Explain the graph at a position of its dataset."""
-        explanation = explainer.explain(
+        return explainer.explain(
             self.model,
             data,
             target=self.target,
@@ -70,31 +69,6 @@ class Pipeline:
             return_type=self.return_type,
             keywords=self.keywords,
             seed=graph_generator(self.seed, position),
-        )
-        return self._judged_on_edges(explanation, data)
-
-    def _judged_on_edges(self, explanation: Explanation, data: Data) -> Explanation:
-        """The explanation with edges as its players, if they are asked for and it has a mask."""
-        kind = as_players(self.players)
-        mask = explanation.get("distinct_edge_mask", explanation.get("edge_mask"))
-        if not isinstance(kind, Edges) or _plays(explanation) != "nodes" or mask is None:
-            return explanation
-        scores, _ = edge_player_scores(mask, data.edge_index, directed=kind.directed)
-        attribution = Attribution(
-            scores,
-            players=player_set(data, kind),
-            target=explanation.target_class,
-            prediction=explanation.prediction,
-            evaluations=explanation.evaluations,
-        )
-        task = ModelTask(self.mode, return_type=self.return_type, keywords=self.keywords)
-        return Explanation.of(
-            attribution,
-            self.model,
-            data,
-            task,
-            method=explanation.method,
-            seconds=explanation.seconds,
         )
 
     def evaluate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -29,7 +29,9 @@ from gstarx.explainers.edge_masks import (
 )
 from gstarx.explainers.pg_training import OneStepPerEpoch, check_classes, examples_of
 from gstarx.explainers.trained_files import read_trained, write_trained
-from gstarx.gnn import ModelTask, check_data
+from gstarx.gnn import ModelTask, check_data, player_set
+from gstarx.metrics import edge_player_scores
+from gstarx.players import Edges, Nodes, PlayersLike, as_players
 
 
 class GNNExplainer(NodeExplainer):
@@ -58,6 +60,8 @@ class GNNExplainer(NodeExplainer):
         Weights of the mean of the node or feature weights, and of their mean entropy.
     reduce
         How a node's score comes from its edges: ``"max"``, ``"mean"`` or ``"sum"``.
+    players
+        ``"edges"``: the scores are those of edges, as learned, both directions averaged.
     seed
         The seed inside PyG's ``Explainer``; :meth:`explain` takes its own.
 
@@ -82,10 +86,12 @@ class GNNExplainer(NodeExplainer):
         node_feat_size: float = 1.0,
         node_feat_ent: float = 0.1,
         reduce: str = "max",
+        players: PlayersLike = "nodes",
         seed: int | None = None,
     ) -> None:
         super().__init__()
         _check_steps(epochs, lr)
+        self.players = _nodes_or_edges(players, "GNNExplainer")
         self.epochs = epochs
         self.lr = lr
         self.coefficients = {
@@ -99,6 +105,8 @@ class GNNExplainer(NodeExplainer):
                 "feature_mask is learned together with weights of edges: it cannot be combined "
                 "with node_mask=True"
             )
+        if node_mask and isinstance(self.players, Edges):
+            raise ValueError("players='edges' are scored by their mask: leave out node_mask=True")
         self.node_mask = node_mask
         self.feature_mask = feature_mask
         self.reduce = check_reduce(reduce)
@@ -122,9 +130,10 @@ class GNNExplainer(NodeExplainer):
             learned = self._learn(explained, edge_mask_type="object", **masks)
             scores, edge_mask = node_scores(learned.edge_mask, inputs, self.reduce)
         details = {"feature_mask": learned.node_mask[0].detach().cpu()} if masks else {}
-        return Attribution(
+        attribution = Attribution(
             scores=scores, target=explained.column, edge_mask=edge_mask, details=details
         )
+        return _with_players(attribution, edge_mask, data, self.players)
 
     def _learn(self, explained: Explained, **masks: str) -> Any:
         """PyG's explanation with the masks that are learned together."""
@@ -196,6 +205,8 @@ class PGExplainer(NodeExplainer):
         How many nodes go through the model at once, at least one graph.
     reduce
         How a node's score comes from its edges: ``"max"``, ``"mean"`` or ``"sum"``.
+    players
+        ``"edges"``: the scores are the distinct ones of edges, both directions averaged.
     seed
         The seed inside PyG's ``Explainer``, without effect: explaining is not random.
     """
@@ -213,9 +224,11 @@ class PGExplainer(NodeExplainer):
         bias: float = 1e-6,
         batch_nodes: int = 20_000,
         reduce: str = "max",
+        players: PlayersLike = "nodes",
         seed: int | None = None,
     ) -> None:
         super().__init__()
+        self.players = _nodes_or_edges(players, "PGExplainer")
         self.settings = PGSettings(
             epochs=epochs,
             lr=lr,
@@ -340,12 +353,13 @@ class PGExplainer(NodeExplainer):
             weights = weights * reached
         scores, distinct = node_scores(weights, inputs, self.settings.reduce)
         _, edge_mask = node_scores(explanation.edge_mask, inputs, self.settings.reduce)
-        return Attribution(
+        attribution = Attribution(
             scores=scores,
             target=explained.column,
             edge_mask=edge_mask,
             details={"distinct_edge_mask": distinct},
         )
+        return _with_players(attribution, distinct, data, self.players)
 
     def _check_fit(self, explained: Explained, task: ModelTask) -> None:
         """Raise unless the embeddings are as wide as those that the network was trained on."""
@@ -399,6 +413,23 @@ def no_edges(inputs: Inputs, column: int) -> Attribution:
         target=column,
         edge_mask=torch.zeros(len(inputs.joining)),
     )
+
+
+def _nodes_or_edges(players: PlayersLike, method: str) -> Nodes | Edges:
+    kind = as_players(players)
+    if not isinstance(kind, Nodes | Edges):
+        raise ValueError(f"{method} scores edges: players must be 'nodes' or 'edges'")
+    return kind
+
+
+def _with_players(
+    attribution: Attribution, mask: Tensor, data: Data, players: Nodes | Edges
+) -> Attribution:
+    """The attribution with edges as players, if that is what they are."""
+    if isinstance(players, Nodes):
+        return attribution
+    scores, _ = edge_player_scores(mask, data.edge_index, directed=players.directed)
+    return replace(attribution, scores=scores, players=player_set(data, players))
 
 
 def _check_steps(epochs: int, lr: float) -> None:
