@@ -22,7 +22,7 @@ from gstarx.cli.console import (
     writable,
     write,
 )
-from gstarx.cli.inputs import InputSelection, Subject, takes_inputs
+from gstarx.cli.inputs import InputSelection, takes_inputs
 from gstarx.cli.options import (
     SPARSITY,
     AsJson,
@@ -36,6 +36,7 @@ from gstarx.cli.options import (
     Sparsity,
     examples,
 )
+from gstarx.cli.subjects import Subject
 
 if TYPE_CHECKING:
     from gstarx.cli.records import Record, Recorder

@@ -11,7 +11,7 @@ import typer
 from gstarx._internal.one_thread import one_thread
 from gstarx.cli.console import CommandError, note, only_json, progress, uninterrupted, writable
 from gstarx.cli.console import as_json as json_text
-from gstarx.cli.inputs import InputSelection, Subject, takes_inputs
+from gstarx.cli.inputs import InputSelection, takes_inputs
 from gstarx.cli.options import (
     SPARSITY,
     AsJson,
@@ -26,6 +26,7 @@ from gstarx.cli.options import (
     Sparsity,
     examples,
 )
+from gstarx.cli.subjects import Subject
 
 if TYPE_CHECKING:
     from gstarx.cli.records import Record

@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from gstarx.cli.console import note, out, table
-from gstarx.cli.inputs import InputSelection, Subject, node_labels
+from gstarx.cli.inputs import InputSelection
 from gstarx.cli.methods import OptionsOf
+from gstarx.cli.subjects import Subject, node_labels
 
 if TYPE_CHECKING:
     from gstarx.datasets import UnreadableRow

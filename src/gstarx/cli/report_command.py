@@ -20,7 +20,7 @@ from gstarx.cli.console import (
     show_progress,
     writable,
 )
-from gstarx.cli.inputs import InputSelection, Subject, takes_inputs
+from gstarx.cli.inputs import InputSelection, takes_inputs
 from gstarx.cli.options import (
     SPARSITY,
     AsJson,
@@ -33,6 +33,7 @@ from gstarx.cli.options import (
     examples,
 )
 from gstarx.cli.runs_command import runs_of
+from gstarx.cli.subjects import Subject
 
 #: Explainers that evaluate runs as references.
 _REFERENCES = ("random", "best_found")

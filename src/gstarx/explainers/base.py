@@ -26,6 +26,23 @@ Seed = int | np.random.Generator | None
 log = logging.getLogger("gstarx")
 
 
+def graph_generator(seed: int | None, position: int) -> np.random.Generator:
+    """The random numbers for the graph at a position of a dataset.
+
+    One rule for Python, the command, reports, runs on any number of workers, Ray and the explorer:
+    the generator follows from the seed and the position alone. The same dataset, position, method,
+    options and seed therefore give the same coalitions, and scores that agree to the last digits.
+    Without a seed they are different every time.
+
+    >>> one, other = graph_generator(0, 7), graph_generator(0, 7)
+    >>> bool(one.random() == other.random())
+    True
+    """
+    if seed is None:
+        return np.random.default_rng()
+    return np.random.default_rng(np.random.SeedSequence([seed, position]))
+
+
 class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
     """An explainer of nodes: on its own by :meth:`explain`, or inside PyG's ``Explainer``.
 
@@ -134,10 +151,9 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         seconds = time.process_time() - start
         attribution = _checked(computed, type(self).__name__, int(checked.num_nodes or 0))
         method = self.method or type(self).__name__.lower()
-        made = Explanation.of(attribution, model, checked, task, method=method, seconds=seconds)
-        if edge_mask and made.get("edge_mask") is None and made.get("edge_scores") is None:
-            made.score_edges()
-        return made
+        return Explanation.of(
+            attribution, model, checked, task, method=method, seconds=seconds, edge_mask=edge_mask
+        )
 
     def forward(
         self,

@@ -115,8 +115,12 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         *,
         method: str,
         seconds: float,
+        edge_mask: bool = False,
     ) -> Explanation:
-        """An explanation of a graph from what a method computed."""
+        """An explanation of a graph from what a method computed.
+
+        With ``edge_mask``, edges that the method did not score get the mean of their two ends.
+        """
         count = int(data.num_nodes or 0)
         players = attribution.players
         if isinstance(players, PlayerSet) and players.kind == "nodes":
@@ -160,6 +164,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         if "batch" in arguments and "batch" not in made:
             made.batch = torch.zeros(count, dtype=torch.long)
         made._model_args = [name for name in arguments if name in made]
+        if edge_mask and made.get("edge_mask") is None and made.get("edge_scores") is None:
+            made.score_edges()
         return made
 
     @classmethod

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 from torch_geometric.utils import get_embeddings
 
+from gstarx._internal.arguments import taken_by
 from gstarx._internal.progress import tqdm
 from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed
@@ -229,16 +230,7 @@ class PGExplainer(NodeExplainer):
     ) -> None:
         super().__init__()
         self.players = _nodes_or_edges(players, "PGExplainer")
-        self.settings = PGSettings(
-            epochs=epochs,
-            lr=lr,
-            edge_size=edge_size,
-            edge_ent=edge_ent,
-            temperature=temperature,
-            bias=bias,
-            batch_nodes=batch_nodes,
-            reduce=reduce,
-        )
+        self.settings = PGSettings(**taken_by(PGSettings, locals()))
         self.seed = seed
         #: The trained network, or ``None``.
         self.mlp: nn.Module | None = None

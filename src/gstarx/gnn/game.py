@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gstarx._internal.arguments import taken_by
 from gstarx.games import Worths
 from gstarx.gnn.baseline import BaselineLike, check_baseline, singleton_mean, with_baseline
 from gstarx.gnn.coalition_scores import CoalitionScores
@@ -189,14 +190,7 @@ class GNNGame:
         if not callable(model):
             raise TypeError(f"model must be callable (got {type(model).__name__})")
         data = check_data(data)
-        kind = as_players(
-            players,
-            directed=directed,
-            rest=rest,
-            feature_groups=feature_groups,
-            reference=reference,
-            draws=draws,
-        )
+        kind = as_players(**taken_by(as_players, locals()))
         # the index is checked against the graph by whoever finds the players
         task = ModelTask(mode, task_level, return_type, target)
         self.num_nodes = int(data.num_nodes or 0)
