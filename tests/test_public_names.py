@@ -82,6 +82,7 @@ PUBLIC = {
         "brics",
         "communities",
         "functional_groups",
+        "murcko",
         "phrases",
         "rings",
     },

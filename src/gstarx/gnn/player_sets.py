@@ -148,23 +148,23 @@ def player_set(
     count = int(data.num_nodes or 0)
     graph = hetero_of(data)
     if graph is not None:
-        found = _of_types(spec, graph, data, links)
+        everyone = _of_types(spec, graph, data, links)
     elif isinstance(spec, Nodes):
         _refuse_types(spec)
-        found = PlayerSet("nodes", np.arange(count), np.arange(count), links, spec)
+        everyone = PlayerSet("nodes", np.arange(count), np.arange(count), links, spec)
     elif isinstance(spec, Groups):
-        found = _of_groups(spec, count, links)
+        everyone = _of_groups(spec, count, links)
     elif isinstance(spec, Edges):
-        found = _of_edges(spec, links, one_way)
+        everyone = _of_edges(spec, links, one_way)
     elif isinstance(spec, Features):
-        found = _of_features(spec, data, links)
+        everyone = _of_features(spec, data, links)
     else:
         raise TypeError(
             f"players must be nodes, groups of nodes, edges or features (got {type(spec).__name__})"
         )
     if communication is not None:
-        found = replace(found, communication=_as_communication(communication, len(found)))
-    return found
+        everyone = replace(everyone, communication=_as_communication(communication, len(everyone)))
+    return everyone
 
 
 def _refuse_types(nodes: Nodes) -> None:

@@ -26,9 +26,9 @@ from gstarx.values.membership import Membership
 _FOLDS, _FEWER_FOLDS = 10, 5
 _MANY_DRAWS = 10
 _MAX_STEPS = 200
-#: Steps without a gain of at least this share before the fit stops.
-_PATIENCE = 6
-_GAIN = 5e-3
+#: Steps without a gain of at least a thousandth before the fit stops.
+_PATIENCE = 8
+_GAIN = 1e-3
 
 
 def fold_of(draws: int, *, players: int | None = None) -> NDArray[np.int64]:
