@@ -438,8 +438,11 @@ def _levels(evaluator: Evaluator, rounds: int, flow: str) -> NDArray[np.int64]:
         return np.full(tensors.num_nodes, rounds)
     level = np.zeros(tensors.num_nodes, dtype=np.int64)
     around = grow_hops(tensors.edge_index, tensors.num_nodes, anchors, flow)
-    for _, inside in zip(range(rounds), around, strict=False):
+    inside = next(around)
+    for _ in range(rounds):
         level += inside
+        # where nothing is new, messages still go around
+        inside = next(around, inside)
     return level
 
 
