@@ -81,7 +81,7 @@ def compare(
         subjects = inputs.subjects()
         methods = create_explainers(inputs, options, baseline=baseline)
         inputs.check_reference()
-        recorder = Recorder(inputs, sparsity)
+        recorder = Recorder(inputs, sparsity, players)
         tasks = [(s, target) for target in inputs.targets(subjects) for s in subjects]
         done: list[dict[str, Record]] = []
         try:

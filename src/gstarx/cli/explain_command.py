@@ -125,7 +125,7 @@ def explain(
     with one_thread(), only_json(as_json) as stream:
         subjects = inputs.subjects()
         (method,) = create_explainers(inputs, options, baseline=baseline).values()
-        recorder = Recorder(inputs, sparsity)
+        recorder = Recorder(inputs, sparsity, players)
         targets = inputs.targets(subjects)
         tasks = [(subject, target) for subject in subjects for target in targets]
         several = len(tasks) + len(inputs.skipped) > 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -245,6 +245,7 @@ class Recorder:
 
     inputs: InputSelection
     sparsity: float
+    players: str | None = None
 
     def record(
         self,
@@ -258,7 +259,8 @@ class Recorder:
 
         A graph of a dataset gets the same random numbers here and in a run with the same seed.
         """
-        pipeline, data = self.inputs.pipeline(target), subject.data
+        pipeline = replace(self.inputs.pipeline(target), players=self.players or "nodes")
+        data = subject.data
         explanation = pipeline.explain(explainer, data, subject.position)
         metrics = None
         if pipeline.mode == "regression" and pipeline.reference is None:

@@ -220,7 +220,7 @@ def game_attribution(
     """An attribution with the fields that the game knows; ``fields`` are the others."""
     return Attribution(
         scores,
-        players=game.nodes,
+        players=game.players,
         target=list(game.payoff.columns),
         prediction=game.model_output,
         evaluations=game.evaluations,

@@ -284,7 +284,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         Parameters
         ----------
         sparsity
-            The share of players that is left out: ``floor((1 - sparsity) P)`` are kept.
+            The share of players that is left out: ``floor((1 - sparsity) P)`` are kept; of groups,
+            edges and features one at the least, unless it is 1.
         size
             How many players to keep instead.
         rule
@@ -314,7 +315,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             raise TypeError(f"give sparsity or size (got sparsity={sparsity!r}, size={size!r})")
         if size is None:
             assert sparsity is not None
-            size = selection_size(len(self.players), sparsity)
+            of_nodes = self.player_kind == "nodes"
+            size = selection_size(len(self.players), sparsity, of_nodes=of_nodes)
         size = _checked_size(size, "size")
         if self.scores is None:
             return best_of_sets(self.sets, size)

@@ -15,6 +15,7 @@ from gstarx.registry.explainers import (
     explainer_factory,
     explainer_names,
 )
+from gstarx.registry.explainers import kind_of_players as kind_of_players
 from gstarx.registry.sources import (
     FEATURIZERS,
     MODEL_FILES,

@@ -69,6 +69,8 @@ class ExplainerSpec:
         Whether the explorer selects it.
     oracle
         Whether it optimizes the metric itself: a reference, not an explanation.
+    players
+        What it can score: nodes, groups of nodes, edges, features.
     """
 
     name: str
@@ -79,6 +81,17 @@ class ExplainerSpec:
     trains: bool = False
     default: bool = False
     oracle: bool = False
+    players: tuple[str, ...] = ("nodes",)
+
+
+def kind_of_players(name: str) -> str:
+    """What players of a name are: nodes, edges, features, or groups of nodes.
+
+    >>> kind_of_players("edges"), kind_of_players("brics"), kind_of_players("edge-features")
+    ('edges', 'groups', 'features')
+    """
+    plain = name.replace("-", "_").removeprefix("edge_")
+    return plain if plain in ("nodes", "edges", "features") else "groups"
 
 
 def explainer_factory(name: str) -> Callable[..., Any] | None:
@@ -133,12 +146,9 @@ _SIDES = (
         "baseline", "What parts of the graph are compared with.", "choice", None, ("singletons",)
     ),
 )
-_PLAYERS = _choice(
-    "players",
-    "What is scored: nodes, edges, or groups of nodes.",
-    "nodes",
-    *("edges", "brics", "functional_groups", "rings", "communities"),
-)
+#: Of explainers that play a game, and of those that learn a mask of edges.
+_ANY_PLAYERS = ("nodes", "groups", "edges", "features")
+_EDGES_TOO = ("nodes", "edges")
 
 
 def _estimator(*others: str) -> Option:
@@ -160,13 +170,15 @@ _EXPLAINERS = (
         "What each node contributes within connected parts, compared with single nodes.",
         (_estimator("sampled"), _BUDGET, *_GAME),
         default=True,
+        players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
         "gstarx",
         "gstarx.explainers.gstarx:GStarX",
         "GStarX",
         "What each node contributes within connected parts of the graph (HN value).",
-        (_estimator("growth", "subgraphs"), _BUDGET, *_SIDES, *_GAME, _PLAYERS),
+        (_estimator("growth", "subgraphs"), _BUDGET, *_SIDES, *_GAME),
+        players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
         "gstarx_published",
@@ -180,6 +192,7 @@ _EXPLAINERS = (
         "Myerson value",
         "Shares among connected parts only: parts that do not touch add up.",
         (_estimator("sampled", "subgraphs"), _BUDGET, *_SIDES, *_GAME),
+        players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
         "shapley",
@@ -187,6 +200,7 @@ _EXPLAINERS = (
         "Shapley value",
         "The average contribution over all orders of nodes; edges are ignored.",
         (_estimator("sampled", "subgraphs"), _BUDGET, *_GAME),
+        players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
         "banzhaf",
@@ -200,6 +214,7 @@ _EXPLAINERS = (
             *_GAME,
         ),
         default=True,
+        players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
         "subgraphx",
@@ -243,6 +258,7 @@ _EXPLAINERS = (
         "GNNExplainer",
         "A mask of edges learned for this graph by gradient descent.",
         (_epochs(1000, 2000), _RATE),
+        players=_EDGES_TOO,
     ),
     ExplainerSpec(
         "pgexplainer",
@@ -251,6 +267,7 @@ _EXPLAINERS = (
         "A small network of masks, trained on the dataset first.",
         (_epochs(20, 100), _RATE),
         trains=True,
+        players=_EDGES_TOO,
     ),
     ExplainerSpec(
         "gradient_x_input",
@@ -321,6 +338,7 @@ _EXPLAINERS = (
         "Leave one out",
         "What the prediction loses without the node.",
         _GAME,
+        players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
         "single_node",
@@ -328,12 +346,14 @@ _EXPLAINERS = (
         "Single node",
         "What the node says alone.",
         _GAME,
+        players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
         "random",
         "gstarx.explainers.baselines:RandomNodes",
         "Random",
         "A random order: what an explainer must do better than.",
+        players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
         "best_found",
