@@ -33,6 +33,14 @@ def dense(rows: Membership) -> Numbers:
     return np.concatenate([*groups, rows.extras], axis=1)
 
 
+def without_matrix(rows: Membership) -> Membership:
+    """The same rows, as if they were too many to be kept as a matrix."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cross_fitting, "_MOST_KEPT", 0)
+        assert rows.matrix is None
+    return rows
+
+
 def folds(rows: int) -> Numbers:
     return (fold_of(rows)[:, None] == np.arange(fold_of(rows).max() + 1)).astype(float)
 
@@ -40,12 +48,18 @@ def folds(rows: int) -> Numbers:
 # products
 
 
+@pytest.mark.parametrize("kept", [True, False])
 @settings(max_examples=30)
 @given(st.integers(1, 40), st.integers(1, 80), st.integers(0, 3), st.integers(0, 2**32))
-def test_products_without_a_matrix(rows: int, n: int, extras: int, seed: int) -> None:
+def test_products_with_and_without_a_matrix(
+    kept: bool, rows: int, n: int, extras: int, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     drawn = random_rows(rng, rows, n, extras)
     matrix = dense(drawn)
+    if not kept:
+        drawn = without_matrix(drawn)
+    assert (drawn.matrix is not None) is kept
     assert matrix.shape == (rows, drawn.width)
     right, left = rng.normal(size=(drawn.width, 3)), rng.normal(size=(rows, 3))
     weights = rng.random((rows, 3))
@@ -60,7 +74,7 @@ def test_products_without_a_matrix(rows: int, n: int, extras: int, seed: int) ->
 
 def test_a_few_rows_at_a_time_are_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    drawn = random_rows(rng, 50, 30)
+    drawn = without_matrix(random_rows(rng, 50, 30))
     right = rng.normal(size=(drawn.width, 2))
     whole = drawn.normal(right, np.ones((50, 2)))
     shares = drawn.shares(whole[0][:, :, None], power=2)

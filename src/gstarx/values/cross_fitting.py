@@ -7,8 +7,8 @@ draws are split into folds, and each fold is corrected by a surrogate fitted to 
 that there is no bias however the fit is regularized, and errors follow from the terms.
 
 The fit is regularized by early stopping of conjugate gradients, where the held-out folds are
-predicted best. It needs only products with the membership matrix, so that a floating-point matrix
-of coalitions times players is never formed.
+predicted best. It needs only products with the membership matrix, so that a large floating-point
+matrix of coalitions times players is never formed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ from gstarx.graphs import Masks, unpack
 _FOLDS = 10
 #: Memberships expanded to numbers at once (2 MB).
 _CELLS = 1 << 18
+#: A matrix of so many numbers is kept whole (8 MB).
+_MOST_KEPT = 1 << 20
 _MAX_STEPS = 200
 #: Steps without a gain of at least a thousandth before the fit stops.
 _PATIENCE = 8
@@ -78,6 +81,14 @@ class Membership:
             members -= self.centers[block, None]
             yield block, members
 
+    @cached_property
+    def matrix(self) -> NDArray[np.float64] | None:
+        """The whole matrix where it is small, kept for the next product."""
+        if len(self.masks) * self.width > _MOST_KEPT:
+            return None
+        members = unpack(self.masks, self.num_players) - self.centers[:, None]
+        return np.hstack([*(members * scale[:, None] for scale in self.scales.T), self.extras])
+
     def fitted(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """The matrix times coefficients (width, c)."""
         return self.normal(coefficients, None)[0]
@@ -90,6 +101,10 @@ class Membership:
         Both in one pass over the coalitions; without weights the second is left out.
         """
         groups, count = self.scales.shape[1], coefficients.shape[1]
+        if self.matrix is not None:
+            fitted = self.matrix @ coefficients
+            none = np.zeros((0, count))
+            return fitted, none if weights is None else self.matrix.T @ (fitted * weights)
         players = groups * self.num_players
         by_group = coefficients[:players].reshape(groups, self.num_players, count)
         stacked = by_group.transpose(1, 0, 2).reshape(self.num_players, groups * count)
@@ -107,6 +122,8 @@ class Membership:
 
     def transposed(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """The transposed matrix times numbers (k, c)."""
+        if self.matrix is not None:
+            return self.matrix.T @ numbers
         groups, count = self.scales.shape[1], numbers.shape[1]
         back = np.zeros((self.num_players, groups * count))
         for block, members in self.blocks():
