@@ -439,7 +439,10 @@ def _levels(evaluator: Evaluator, rounds: int, flow: str) -> NDArray[np.int64]:
         return np.full(tensors.num_nodes, rounds)
     level = np.zeros(tensors.num_nodes, dtype=np.int64)
     around = grow_hops(tensors.edge_index, tensors.num_nodes, anchors, flow)
-    for _, inside in zip(range(rounds), around, strict=False):
+    inside = np.zeros(tensors.num_nodes, dtype=np.bool_)
+    for _ in range(rounds):
+        # messages go on where there is nobody new to reach
+        inside = next(around, inside)
         level += inside
     return level
 
