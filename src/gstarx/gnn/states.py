@@ -100,11 +100,11 @@ class StateRules:
         n = len(self.level)
         if self.by_edges:
             return np.zeros((n, 1), dtype=np.uint64)
-        found = pack(np.eye(n, dtype=np.bool_))
+        reached = pack(np.eye(n, dtype=np.bool_))
         for step in range(int(self.level.max(initial=0)) + self.counted):
             reach = self.level + self.counted > step
-            _grow(found.copy(), self.first, self.source, reach, found)
-        return found
+            _grow(reached.copy(), self.first, self.source, reach, reached)
+        return reached
 
 
 @dataclass(frozen=True)
@@ -178,21 +178,21 @@ class StateTable:
         masks: Masks,
         present: Masks,
         linked: Masks,
-        asked: NDArray[np.int64],
+        wanted: NDArray[np.int64],
         bits: np.uint64 = ALL_BITS,
     ) -> Block:
         """The first coalitions of packed ``masks`` (k, words) that fill a block, at least one.
 
         A coalition's nodes are its own and those ``present`` (1, words); its edges those with both
         ends among its own nodes and those ``linked`` (1, words). If they are of edges, all nodes
-        are there, and the edges of the coalition. ``asked`` are nodes whose states are wanted.
+        are there, and the edges of the coalition. ``wanted`` are nodes whose states are returned.
 
         The arrays of a block are overwritten by the next one.
         """
         rules = self.rules
         most = min(len(masks), self.members)
         begins = np.empty(most + 1, dtype=np.int64)
-        found = np.empty((most, len(asked)), dtype=np.int64)
+        places = np.empty((most, len(wanted)), dtype=np.int64)
         self._blocks += 1
         k, states, edges = _fill(
             masks[:most],
@@ -202,7 +202,7 @@ class StateTable:
             (bits, np.int64(self._blocks), self.patience),
             self._known,
             (self._members, begins, self._nodes, self._absent, self._ends, self._edges),
-            (asked, found),
+            (wanted, places),
             (self._work, self._open),
         )
         return Block(
@@ -213,15 +213,15 @@ class StateTable:
             self._absent[:states],
             self._ends[:, :edges],
             self._edges[:edges],
-            found[:k],
+            places[:k],
         )
 
 
 def _numbers(kinds: NDArray[np.int64], salt: int) -> NDArray[np.uint64]:
     """Two numbers for every kind, (..., 2), as good as random but always the same."""
-    found = np.empty((kinds.size, 2), dtype=np.uint64)
-    _number(kinds.reshape(-1).astype(np.uint64), np.uint64(salt), found)
-    return found.reshape(*kinds.shape, 2)
+    numbers = np.empty((kinds.size, 2), dtype=np.uint64)
+    _number(kinds.reshape(-1).astype(np.uint64), np.uint64(salt), numbers)
+    return numbers.reshape(*kinds.shape, 2)
 
 
 @compiled
@@ -234,21 +234,21 @@ def _mix(x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _number(kinds, salt, found):  # type: ignore[no-untyped-def]
+def _number(kinds, salt, numbers):  # type: ignore[no-untyped-def]
     for i in range(len(kinds)):
         base = kinds[i] * np.uint64(2) + salt
-        found[i, 0] = _mix(_mix(base + np.uint64(0x9E3779B97F4A7C15)))
-        found[i, 1] = _mix(_mix(base + np.uint64(0xD1342543DE82EF95)))
+        numbers[i, 0] = _mix(_mix(base + np.uint64(0x9E3779B97F4A7C15)))
+        numbers[i, 1] = _mix(_mix(base + np.uint64(0xD1342543DE82EF95)))
 
 
 @compiled
-def _grow(before, first, source, reach, found):  # type: ignore[no-untyped-def]
+def _grow(before, first, source, reach, grown):  # type: ignore[no-untyped-def]
     """Add to the nodes of every row those of the nodes it hears of."""
-    for v in range(len(found)):
+    for v in range(len(grown)):
         if reach[v]:
             for e in range(first[v], first[v + 1]):
-                for w in range(found.shape[1]):
-                    found[v, w] |= before[source[e], w]
+                for w in range(grown.shape[1]):
+                    grown[v, w] |= before[source[e], w]
 
 
 @compiled
@@ -263,7 +263,7 @@ def _fill(masks, around, rules, how, marks, known, out, wanted, work):  # type: 
     first, source, edge = rules[2:5]
     bits, stamp, patience = marks
     members, begins, nodes, absent, ends, edges = out
-    asked, found = wanted
+    targets, states_of_targets = wanted
     n = len(rules[0])
     work, changing = work
     here, own, joined = np.empty(n, np.int64), np.empty(n, np.bool_), np.empty(n, np.bool_)
@@ -325,8 +325,8 @@ def _fill(masks, around, rules, how, marks, known, out, wanted, work):  # type: 
                     _remember(masks[row], region, v, slots[v], stamp, known, seen[v])
         for i in range(m):
             members[total + i] = seen[here[i]]
-        for at in range(len(asked)):
-            found[row, at] = seen[asked[at]]
+        for at in range(len(targets)):
+            states_of_targets[row, at] = seen[targets[at]]
         for target in range(fresh, states):
             v = nodes[target]
             for e in range(first[v], first[v + 1]):
