@@ -260,8 +260,9 @@ def _reduced(
         and into.shape[1:] == source.shape[1:]
         and len(source) == members.states
         and (reduce == "sum" or not include_self)
-        # the maximum of numbers and what is not a number is not a number: torch knows
-        and (reduce == "sum" or not source.isnan().any())
+        # the maximum of numbers and what is not a number is not a number: torch knows. A sum shows
+        # whether there is any, faster than a look at each
+        and (reduce == "sum" or not source.sum().isnan())
     )
     if not simple:
         return False

@@ -219,10 +219,9 @@ class SharedPasses:
         while True:
             try:
                 if block.coalitions > _GLANCED:
-                    self._compared(
-                        self._block(masks[:_GLANCED]), masks, full_output, _COMPARED_THERE
-                    )
-                    block = self._block(masks)
+                    # in a table of its own: the block stays as it is
+                    glance = self._block(masks[:_GLANCED], self._new_table(_GLANCED))
+                    self._compared(glance, masks, full_output, _COMPARED_THERE)
                 outputs = self._compared(block, masks, full_output, _COMPARED)
             except Exception as error:
                 assert self._rules is not None
@@ -298,12 +297,14 @@ class SharedPasses:
             f"differ by {gap:.3g}, where they spread over {spread:.3g}"
         )
 
-    def _block(self, masks: Masks) -> Block:
-        """The states of the first coalitions."""
+    def _block(self, masks: Masks, table: StateTable | None = None) -> Block:
+        """The states of the first coalitions, in the table for blocks or another one."""
         evaluator, removal = self._evaluator, self._evaluator.removal
         if self._rules is None:
             self._prepare(counted=_scales(evaluator))
-        table, tensors = self._room_for(len(masks)), removal.tensors
+        if table is None:
+            table = self._table = self._table or self._new_table(len(masks))
+        tensors = removal.tensors
         linked = np.zeros_like(removal.present) if removal.linked is None else removal.linked
         units = masks
         if not evaluator.all_play:
@@ -334,7 +335,7 @@ class SharedPasses:
             by_edges=evaluator.removal.by_edges,
         )
 
-    def _room_for(self, coalitions: int) -> StateTable:
+    def _new_table(self, coalitions: int) -> StateTable:
         """A table for blocks of so many coalitions, or as many as a block may hold."""
         assert self._rules is not None
         tensors = self._evaluator.removal.tensors
@@ -343,9 +344,7 @@ class SharedPasses:
         if self._evaluator.removal.by_edges:
             states = max(states, _BLOCK_GRAPHS * tensors.num_nodes)
         members = min(_MEMBERS_PER_STATE * states, coalitions * tensors.num_nodes)
-        if self._table is None:
-            self._table = StateTable(self._rules, min(states, members), members)
-        return self._table
+        return StateTable(self._rules, min(states, members), members)
 
     def _run(self, block: Block) -> Tensor:
         """Outputs of the coalitions of a block, from one pass over its states."""
@@ -444,7 +443,10 @@ def _levels(evaluator: Evaluator, rounds: int, flow: str) -> NDArray[np.int64]:
         return np.full(tensors.num_nodes, rounds)
     level = np.zeros(tensors.num_nodes, dtype=np.int64)
     around = grow_hops(tensors.edge_index, tensors.num_nodes, anchors, flow)
-    for _, inside in zip(range(rounds), around, strict=False):
+    inside = np.zeros(tensors.num_nodes, dtype=np.bool_)
+    for _ in range(rounds):
+        # messages go on where there is nobody new to reach
+        inside = next(around, inside)
         level += inside
     return level
 
