@@ -124,9 +124,11 @@ class Scored:
 def _viewed(data: HeteroData, scores: Any, selected: Any) -> tuple[Any, Any, Any]:
     """A heterogeneous graph as its view, and scores and a selection of it in its numbers."""
     view = view_of(data)
+    if isinstance(scores, HeteroData):  # an explanation, of ours or of PyG
+        scores = getattr(scores, "view", None) or scores.node_mask_dict
     if isinstance(scores, Mapping):
         scores = np.concatenate([as_scores(scores[name]) for name in data.node_types])
-    return view, getattr(scores, "view", scores), view.hetero.numbers(selected)
+    return view, scores, view.hetero.numbers(selected)
 
 
 def _part_to_draw(data: Any, scores: Any) -> NDArray[np.int64] | None:

@@ -14,6 +14,8 @@ from gstarx.drawing.svg import MUTED, element, group, label, number, text_width
 #: Corners of every shape and the angle of the first, in degrees; 0 corners is a circle. Shapes of
 #: one picture have about the same area.
 _SHAPES = ((0, 0), (4, 45), (3, -90), (4, 0), (6, 0), (5, -90), (3, 90), (8, 22.5))
+#: Room around the circles of a picture.
+_MARGIN = 4.0
 _TEXT = 11.0
 _ROW = 20.0
 
@@ -54,11 +56,12 @@ class NodeTypes:
 
 
 def shape(kind: int, x: float, y: float, radius: float, **style: Any) -> str:
-    """A circle, or a polygon of the same area."""
+    """A circle, or a polygon of about the same area that stays inside the picture."""
     corners, turn = _SHAPES[kind % len(_SHAPES)]
     if not corners:
         return element("circle", cx=x, cy=y, r=radius, **style)
     reach = radius * math.sqrt(2 * math.pi / (corners * math.sin(2 * math.pi / corners)))
+    reach = min(reach, radius + _MARGIN)
     angles = [math.radians(turn + 360 * at / corners) for at in range(corners)]
     points = [(x + reach * math.cos(a), y + reach * math.sin(a)) for a in angles]
     listed = " ".join(f"{number(a)},{number(b)}" for a, b in points)
