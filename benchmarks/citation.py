@@ -157,7 +157,7 @@ def _table(name: str, folder: Path, published: dict[tuple[str, str], list[str]])
         print(f"| {method} | " + " | ".join(cells) + f" | {seconds[method]:.1f} |")
     for (dataset, method), cells in published.items():
         if dataset == name:
-            print(f"| {method}, printed | " + " | ".join(cells) + " |")
+            print(f"| {method}, published | " + " | ".join(cells) + " |")
     gap = tables["leave one out"] - tables["Shapley"]
     print("leave one out less Shapley, node by node: " + ", ".join(map(_interval, gap.T)))
 
