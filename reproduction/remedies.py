@@ -40,8 +40,7 @@ from gstarx.values import (
 from reproduction.methods import BUDGET
 from reproduction.setups import SETUPS, Missing, load_weights
 
-#: Graphs of the validation split; of the test split those that slow methods explain.
-_VALIDATION, _TEST = 20, 30
+_SPLITS = ("val", "test")
 #: Where robust fidelity is measured, and from how many random deletions.
 _SPARSITY, _DELETIONS = 0.7, 20
 
@@ -230,16 +229,16 @@ def _verdicts(
 
 
 def _task(name: str) -> tuple[Any, list[tuple[str, Data]]]:
-    """A network, and validation and test graphs; if a truth is planted, those that have it."""
+    """A network, and its validation and test graphs; if a truth is planted, those that have it."""
     if name in SETUPS:
         setup, graphs = SETUPS[name], SETUPS[name].data()
-        val = setup.graphs("val")[:_VALIDATION]
-        test = setup.few_graphs(setup.graphs("test"), "test")[:_TEST]
-        chosen = [("val", graphs[at]) for at in val] + [("test", graphs[at]) for at in test]
+        chosen = [(split, graphs[at]) for split in _SPLITS for at in setup.graphs(split)]
         return load_weights(setup.weights()), chosen
     dataset = datasets.load(name)
-    chosen = []
-    for split, most in (("val", _VALIDATION), ("test", _TEST)):
-        planted = [data for data in dataset.split(split) if bool(data.truth.any())]
-        chosen += [(split, data) for data in planted[:most]]
+    chosen = [
+        (split, data)
+        for split in _SPLITS
+        for data in dataset.split(split)
+        if bool(data.truth.any())
+    ]
     return pretrained(name)[0], chosen
