@@ -108,7 +108,7 @@ def _search_cost(model: object, graphs: list[Data]) -> None:
         spent = time.process_time() - start
     finally:
         module.GNNGame = games.GNNGame  # type: ignore[misc]
-    work = [(game, game._cache.masks(0, game.evaluations)) for game in kept]
+    work = [(game, game._scores.cache.masks(0, game.evaluations)) for game in kept]
     bare, size = best_forward_seconds(work, repeats=1)
     sets = sum(game.evaluations for game in kept)
     print(

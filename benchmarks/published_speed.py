@@ -32,7 +32,7 @@ def main() -> None:
     for data in graphs:
         game = GNNGame(model, data, baseline=baseline)
         published.settings.allocate(game, game.graph, seed=len(work))
-        work.append((game, game._cache.masks(0, game.evaluations)))
+        work.append((game, game._scores.cache.masks(0, game.evaluations)))
     _, size = best_forward_seconds(work)
     fives = [slice(start, start + 5) for start in range(0, len(graphs), 5)]
     pairs = [(graphs[five], Forward(work[five], size)) for five in fives]

@@ -22,8 +22,8 @@ import torch
 from torch_geometric.data import Batch
 
 from gstarx import datasets
-from gstarx._internal.malloc_tuning import keep_freed_memory
 from gstarx.gnn.evaluator import default_batch_nodes
+from gstarx.gnn.model_state import keep_freed_memory
 from gstarx.models import GCN, load_model, save_model
 from gstarx.runs import RunSpec, read, run
 

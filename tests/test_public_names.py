@@ -81,6 +81,7 @@ PUBLIC = {
         "brics",
         "communities",
         "functional_groups",
+        "murcko",
         "phrases",
         "rings",
     },

@@ -29,3 +29,10 @@ def test_everything_has_a_title_and_a_sentence() -> None:
     for spec in (*registry.EXPLAINERS.values(), *registry.DATASETS.values()):
         assert spec.title
         assert spec.about[-1] in ".?", spec.name
+
+
+@pytest.mark.parametrize("spec", registry.EXPLAINERS.values(), ids=lambda spec: spec.name)
+def test_players_are_what_the_constructor_takes(spec: registry.ExplainerSpec) -> None:
+    takes = "players" in inspect.signature(registry.resolve(spec.home)).parameters
+    assert takes == (len(spec.players) > 1)
+    assert spec.players[0] == "nodes"

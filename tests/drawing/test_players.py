@@ -40,7 +40,8 @@ def test_edges_have_the_color_of_their_score_and_say_it(kind: str) -> None:
     explanation = explain(model, data, players="edges")
     picture = explanation.draw()
     limit = float(explanation.scores.abs().max())
-    strokes = [line.get("stroke") for line in parsed(picture).iter(f"{SVG}line")]
+    tag = "path" if kind == "sentence" else "line"
+    strokes = [line.get("stroke") for line in parsed(picture).iter(f"{SVG}{tag}")]
     for score in explanation.scores.tolist():
         assert score_color(score, limit) in strokes
     assert " edge" in picture.svg

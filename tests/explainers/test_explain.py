@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch_geometric.explain import Explanation
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import global_mean_pool
 
-from gstarx import explain, explain_many
+from gstarx import GStarX, explain, explain_many, explain_nodes
 from gstarx.explainers import FailedExplanation, graph_generator
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES, GIN, NETWORKS, build
@@ -415,3 +416,10 @@ def test_graphs_with_many_coalitions_are_not_put_together(monkeypatch: pytest.Mo
     monkeypatch.setattr("gstarx.explainers.many.outputs_and_sharing", None)
     (found,) = explain_many(model(), [graph("wide")], seed=0, progress=False, **PUBLISHED)
     assert found.node_mask.abs().sum() > 0
+
+
+@pytest.mark.parametrize("function", [explain, explain_many, explain_nodes])
+def test_the_functions_have_the_options_of_the_class(function: Any) -> None:
+    own, others = signature(GStarX).parameters, signature(function).parameters
+    for name in own.keys() - {"seed", "progress"}:
+        assert others[name] == own[name], name

@@ -147,6 +147,35 @@ def test_gnn_explainer_with_a_mask_of_nodes() -> None:
     assert found.node_scores.shape == (3,)
 
 
+def test_gnn_explainer_learns_weights_of_features_and_edges_together() -> None:
+    model, data = network("gcn"), graph("loops")
+    with unchanged(model):
+        found = GNNExplainer(epochs=5, feature_mask=True).explain(model, data, seed=0)
+    assert found.feature_mask.shape == (FEATURES,)
+    assert ((found.feature_mask > 0) & (found.feature_mask < 1)).all()
+    alone = GNNExplainer(epochs=5).explain(model, data, seed=0)
+    assert not torch.equal(found.edge_mask, alone.edge_mask)
+    assert "feature_mask" not in alone
+    with pytest.raises(ValueError, match="cannot be combined with node_mask=True"):
+        GNNExplainer(node_mask=True, feature_mask=True)
+
+
+def test_gnn_explainer_is_that_of_pyg_on_edges() -> None:
+    """Without self-loops, PyG's own Explainer learns the same mask from the same random numbers."""
+    model, data = network("gcn").eval(), graph("path")
+    seed = 3
+    ours = GNNExplainer(epochs=20, lr=0.1).explain(model, data, seed=seed).edge_mask
+    torch.manual_seed(int(np.random.default_rng(seed).integers(2**63)))
+    theirs = pyg.Explainer(
+        model,
+        algorithm=pyg.GNNExplainer(epochs=20, lr=0.1),
+        explanation_type="model",
+        edge_mask_type="object",
+        model_config=CONFIG,
+    )(data.x, data.edge_index).edge_mask
+    assert torch.allclose(ours, theirs, atol=1e-5)
+
+
 def test_gnn_explainer_where_nothing_matters() -> None:
     class Constant(GCN):
         def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:

@@ -256,7 +256,7 @@ def test_coalitions_share_where_a_model_can_do_without_reverse_edges() -> None:
 def test_a_model_that_differs_without_reverse_edges_is_found_out() -> None:
     model, data, coalitions = Ignoring(), graph(), all_coalitions(8)
     game = GNNGame(model, data, **RAW)
-    game._shared._share = True  # whether or not it is worth it
+    game._scores.shared._share = True  # whether or not it is worth it
     with pytest.raises(ValueError, match="cannot share"):
         game(coalitions)
     game = GNNGame(model, data, share=False, **RAW)

@@ -121,7 +121,7 @@ def test_blocks_give_the_same_worths_whatever_else_is_asked_for() -> None:
     rows = small.graph.connected_coalitions()
     expected = GNNGame(model, data, **RAW, share=False)(rows)
     assert_same(small(rows), expected, 1e-6)
-    assert small._shared._blocks > 3
+    assert small._scores.shared._blocks > 3
     again = GNNGame(model, data, **RAW, share=True)
     order = np.random.default_rng(0).permutation(len(rows))
     for part in np.array_split(order, 7):
@@ -476,7 +476,7 @@ def test_worths_that_were_given_out_are_taken_back_by_an_error() -> None:
     expected = GNNGame(game.model, graph(), **RAW, share=False)(rows)
     assert_same(game(rows[:700]), expected[:700])
     assert game.sharing.used
-    game._shared._bits = np.uint64(1)  # from now on states are taken for each other
+    game._scores.shared._bits = np.uint64(1)  # from now on states are taken for each other
     with pytest.raises(BatchMixing, match="only after some worths had been given out"):
         game(rows)
     assert game.evaluations == 0
@@ -487,7 +487,7 @@ def test_worths_that_were_given_out_are_taken_back_by_an_error() -> None:
 @pytest.mark.parametrize("bits", [0, 1, 3, 7])
 def test_states_that_are_taken_for_each_other_are_found_out(bits: int) -> None:
     game = GNNGame(built(GIN(FEATURES, 8, CLASSES)), graph(), **RAW)
-    game._shared._bits = np.uint64(bits)
+    game._scores.shared._bits = np.uint64(bits)
     rows = game.graph.connected_coalitions()
     assert_same(game(rows), GNNGame(game.model, graph(), **RAW, share=False)(rows), 1e-6)
     assert not game.sharing.used

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from gstarx.datasets import smiles_graph
-from gstarx.players import Groups, brics, communities, functional_groups, phrases, rings
+from gstarx.players import Groups, brics, communities, functional_groups, murcko, phrases, rings
 
 CASES = ["CC(=O)Oc1ccccc1C(=O)O", "c1ccc2ccccc2c1CC1CC1", "CCN(CC)CCNC(=O)c1ccc(N)cc1", "C"]
 
@@ -109,3 +109,55 @@ def test_groups_are_a_sequence_of_sets() -> None:
     assert len(groups) == 2
     assert list(groups) == [(0, 2), (3,)]
     assert groups[1] == (3,)
+
+
+MURCKO = [
+    "CC(=O)Nc1ccc([N+](=O)[O-])cc1",
+    "O=C(CCc1ccccc1)N1CCCC1=O",
+    "C1CC1C(=O)C1CC1",
+    "CS(=O)(=O)c1ccc2[nH]cc(CCN)c2c1",
+    "[Na+].[O-]C(=O)c1ccccc1",
+    "CCCC",
+    "O=C1CC2(CC1)OCCO2",
+    "CC(C)Cc1ccc(cc1)C(C)C(=O)O",
+    "Clc1ccccc1N=Nc1ccccc1",
+]
+
+
+@pytest.mark.parametrize("smiles", MURCKO)
+def test_murcko_parts_are_the_scaffold_and_what_hangs_on_it(smiles: str) -> None:
+    """By another way: prune ends that are in no ring, keep double bonds on what is left."""
+    from rdkit import Chem
+
+    molecule = Chem.MolFromSmiles(smiles)
+    groups = murcko(smiles)
+    assert sorted(n for nodes in groups for n in nodes) == list(range(molecule.GetNumAtoms()))
+    bonds = nx.Graph((b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in molecule.GetBonds())
+    bonds.add_nodes_from(range(molecule.GetNumAtoms()))
+    for nodes in groups:
+        assert nx.is_connected(bonds.subgraph(nodes))
+    ringed = {a.GetIdx() for a in molecule.GetAtoms() if a.IsInRing()}
+    core = bonds.copy()
+    while ends := [n for n in core if core.degree(n) <= 1 and n not in ringed]:
+        core.remove_nodes_from(ends)
+    scaffold = set(core)
+    for bond in molecule.GetBonds():
+        ends = {bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()}
+        if bond.GetBondTypeAsDouble() == 2 and ends & set(core):
+            scaffold |= ends
+    for nodes in groups:  # a part is of the scaffold, or not
+        assert set(nodes) <= scaffold or not set(nodes) & scaffold
+    systems = {frozenset(nodes) for nodes in rings(smiles)}
+    for system in systems:
+        assert any(system <= set(nodes) for nodes in groups)
+
+
+def test_murcko_parts_need_bonds() -> None:
+    atoms = Data(atoms=["C", "C"], edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+    with pytest.raises(ValueError, match="from a SMILES"):
+        murcko(atoms)
+
+
+def test_functional_groups_of_ones_own() -> None:
+    groups = functional_groups("CCOCCO", smarts={"alcohol": "[OX2H]", "ethyl": "[CH3][CH2]"})
+    assert dict(zip(groups.names, groups.sets, strict=True)) == {"ethyl": (0, 1), "alcohol": (5,)}

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gstarx.games import random_game
-from gstarx.graphs.bitmasks import pack
-from gstarx.values import banzhaf_value, cross_fitting
-from gstarx.values.cross_fitting import Membership, corrected, cross_fit, fold_of
+from gstarx.graphs.bitmasks import pack, unpack
+from gstarx.values import banzhaf_value, membership
+from gstarx.values.cross_fitting import corrected, cross_fit, fold_of
+from gstarx.values.membership import Membership
 from tests.values.definitions import Numbers
 
 
@@ -28,7 +29,7 @@ def random_rows(rng: np.random.Generator, rows: int, n: int, extras: int = 2) ->
 
 def dense(rows: Membership) -> Numbers:
     """The matrix itself."""
-    members = np.concatenate([block for _, block in rows.blocks()])
+    members = unpack(rows.masks, rows.num_players) - rows.centers[:, None]
     groups = [members * scale[:, None] for scale in rows.scales.T]
     return np.concatenate([*groups, rows.extras], axis=1)
 
@@ -48,28 +49,29 @@ def test_products_without_a_matrix(rows: int, n: int, extras: int, seed: int) ->
     matrix = dense(drawn)
     assert matrix.shape == (rows, drawn.width)
     right, left = rng.normal(size=(drawn.width, 3)), rng.normal(size=(rows, 3))
-    weights = rng.random((rows, 3))
     np.testing.assert_allclose(drawn.fitted(right), matrix @ right, atol=1e-9)
     np.testing.assert_allclose(drawn.transposed(left), matrix.T @ left, atol=1e-9)
-    fitted, back = drawn.normal(right, weights)
-    np.testing.assert_allclose(fitted, matrix @ right, atol=1e-9)
-    np.testing.assert_allclose(back, matrix.T @ (weights * (matrix @ right)), atol=1e-7)
+    members = unpack(drawn.masks, n) - drawn.centers[:, None]
+    for power in (1, 2):
+        found = drawn.shares(left[:, :, None], power=power)
+        np.testing.assert_allclose(found[:, :, 0], (members**power).T @ left, atol=1e-9)
     part = slice(rows // 3, rows)
     np.testing.assert_array_equal(dense(drawn[part]), matrix[part])
 
 
-def test_a_few_rows_at_a_time_are_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_few_octets_at_a_time_are_all_players(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     drawn = random_rows(rng, 50, 30)
-    right = rng.normal(size=(drawn.width, 2))
-    whole = drawn.normal(right, np.ones((50, 2)))
-    shares = drawn.shares(whole[0][:, :, None], power=2)
-    assert shares.shape == (30, 2, 1)
-    monkeypatch.setattr(cross_fitting, "_CELLS", 100)
-    assert max(len(block) for _, block in drawn.blocks()) == 3
-    for one, other in zip(whole, drawn.normal(right, np.ones((50, 2))), strict=True):
+    right, left = rng.normal(size=(drawn.width, 2)), rng.normal(size=(50, 2))
+
+    def products() -> list[Numbers]:
+        return [drawn.fitted(right), drawn.transposed(left), drawn.shares(left, power=2)]
+
+    at_once = products()
+    monkeypatch.setattr(membership, "_TABLES", 1)
+    assert [players.start for _, players in drawn._chunks(2)] == [0, 8, 16, 24]
+    for one, other in zip(at_once, products(), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)
-    np.testing.assert_allclose(shares, drawn.shares(whole[0][:, :, None], power=2), atol=1e-9)
 
 
 # fits
@@ -172,7 +174,7 @@ def test_a_draw_counts_in_its_own_fold() -> None:
     residuals, base = rng.normal(size=(23, 10, 2)), rng.normal(size=(5, 10, 2))
     weights = rng.random(23)
     values, variance = corrected(drawn, weights, residuals, base)
-    members = np.concatenate([block for _, block in drawn.blocks()])
+    members = unpack(drawn.masks, 5) - drawn.centers[:, None]
     terms = np.array(
         [
             base[:, f] + members[k][:, None] * weights[k] * residuals[k, f]

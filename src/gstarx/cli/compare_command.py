@@ -22,7 +22,7 @@ from gstarx.cli.console import (
     writable,
     write,
 )
-from gstarx.cli.inputs import InputSelection, Subject, takes_inputs
+from gstarx.cli.inputs import InputSelection, takes_inputs
 from gstarx.cli.options import (
     SPARSITY,
     AsJson,
@@ -36,6 +36,7 @@ from gstarx.cli.options import (
     Sparsity,
     examples,
 )
+from gstarx.cli.subjects import Subject
 
 if TYPE_CHECKING:
     from gstarx.cli.records import Record, Recorder
@@ -80,7 +81,7 @@ def compare(
         subjects = inputs.subjects()
         methods = create_explainers(inputs, options, baseline=baseline)
         inputs.check_reference()
-        recorder = Recorder(inputs, sparsity)
+        recorder = Recorder(inputs, sparsity, players)
         tasks = [(s, target) for target in inputs.targets(subjects) for s in subjects]
         done: list[dict[str, Record]] = []
         try:

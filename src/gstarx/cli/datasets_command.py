@@ -62,7 +62,7 @@ def fetch(dataset: DatasetName, data: Data = None, as_json: AsJson = False) -> N
 
 
 def _about(name: str, root: Any) -> dict[str, Any]:
-    from gstarx.cli.inputs import load_dataset
+    from gstarx.cli.subjects import load_dataset
 
     loaded = load_dataset(DatasetSource(name=name, root=None if root is None else str(root)))
     return {

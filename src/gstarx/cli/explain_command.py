@@ -11,7 +11,7 @@ import typer
 from gstarx._internal.one_thread import one_thread
 from gstarx.cli.console import CommandError, note, only_json, progress, uninterrupted, writable
 from gstarx.cli.console import as_json as json_text
-from gstarx.cli.inputs import InputSelection, Subject, takes_inputs
+from gstarx.cli.inputs import InputSelection, takes_inputs
 from gstarx.cli.options import (
     SPARSITY,
     AsJson,
@@ -26,6 +26,7 @@ from gstarx.cli.options import (
     Sparsity,
     examples,
 )
+from gstarx.cli.subjects import Subject
 
 if TYPE_CHECKING:
     from gstarx.cli.records import Record
@@ -124,7 +125,7 @@ def explain(
     with one_thread(), only_json(as_json) as stream:
         subjects = inputs.subjects()
         (method,) = create_explainers(inputs, options, baseline=baseline).values()
-        recorder = Recorder(inputs, sparsity)
+        recorder = Recorder(inputs, sparsity, players)
         targets = inputs.targets(subjects)
         tasks = [(subject, target) for subject in subjects for target in targets]
         several = len(tasks) + len(inputs.skipped) > 1

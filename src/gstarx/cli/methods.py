@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gstarx._internal.quoting import quoted
 from gstarx.cli.console import CommandError, WrongUse, note
 from gstarx.cli.inputs import InputSelection
+from gstarx.registry import EXPLAINERS, kind_of_players
 
 if TYPE_CHECKING:
     from gstarx.explainers import NodeExplainer
@@ -72,13 +73,24 @@ def parse_options(
 
 
 def _set_players(parsed: dict[str, dict[str, Any]], players: str) -> None:
+    """Set who plays for the explainers that can score them, and name the others."""
     from gstarx.explainers import options_of
 
-    taking = [name for name in parsed if "players" in options_of(name)]
+    kind = kind_of_players(players)
+    taking = [
+        name
+        for name in parsed
+        if "players" in options_of(name)
+        and (name not in EXPLAINERS or kind in EXPLAINERS[name].players)
+    ]
     if not taking:
         raise WrongUse(f"--players is for explainers that play a game (got {', '.join(parsed)})")
     for name in taking:
         parsed[name]["players"] = players
+    others = [name for name in parsed if name not in taking]
+    if others and kind != "nodes":
+        scoring = "scores nodes" if len(others) == 1 else "score nodes"
+        note(f"note: {', '.join(others)} {scoring}, and nodes are removed to evaluate them")
 
 
 def create_explainers(

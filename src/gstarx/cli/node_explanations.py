@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from gstarx.cli.console import CommandError, WrongUse, as_json, note, out, write
-from gstarx.cli.inputs import InputSelection, Subject, positions
+from gstarx.cli.inputs import InputSelection
+from gstarx.cli.subjects import Subject, positions
 
 if TYPE_CHECKING:
     from gstarx.explainers import Explanation

@@ -338,7 +338,7 @@ Players = Annotated[
         "--players",
         metavar="PLAYERS",
         help="What is scored instead of nodes: [b]edges[/b], [b]features[/b], or groups of nodes: "
-        "[b]brics[/b], [b]functional-groups[/b], [b]rings[/b], [b]phrases[/b], "
+        "[b]brics[/b], [b]functional-groups[/b], [b]rings[/b], [b]murcko[/b], [b]phrases[/b], "
         "[b]communities[/b].",
         rich_help_panel=_WORK,
         show_default=False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from gstarx.cli.console import note, out, table
-from gstarx.cli.inputs import InputSelection, Subject, node_labels
+from gstarx.cli.inputs import InputSelection
 from gstarx.cli.methods import OptionsOf
+from gstarx.cli.subjects import Subject, node_labels
 
 if TYPE_CHECKING:
     from gstarx.datasets import UnreadableRow
@@ -244,6 +245,7 @@ class Recorder:
 
     inputs: InputSelection
     sparsity: float
+    players: str | None = None
 
     def record(
         self,
@@ -257,7 +259,8 @@ class Recorder:
 
         A graph of a dataset gets the same random numbers here and in a run with the same seed.
         """
-        pipeline, data = self.inputs.pipeline(target), subject.data
+        pipeline = replace(self.inputs.pipeline(target), players=self.players or "nodes")
+        data = subject.data
         explanation = pipeline.explain(explainer, data, subject.position)
         metrics = None
         if pipeline.mode == "regression" and pipeline.reference is None:

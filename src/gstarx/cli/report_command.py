@@ -20,7 +20,7 @@ from gstarx.cli.console import (
     show_progress,
     writable,
 )
-from gstarx.cli.inputs import InputSelection, Subject, takes_inputs
+from gstarx.cli.inputs import InputSelection, takes_inputs
 from gstarx.cli.options import (
     SPARSITY,
     AsJson,
@@ -33,6 +33,7 @@ from gstarx.cli.options import (
     examples,
 )
 from gstarx.cli.runs_command import runs_of
+from gstarx.cli.subjects import Subject
 
 #: Explainers that evaluate runs as references.
 _REFERENCES = ("random", "best_found")
@@ -89,7 +90,9 @@ def report(
             configured = getattr(ctx.obj, "explainers", {})
             options = parse_options(option or (), explainer, configured, share, players)
             methods = create_explainers(inputs, options, baseline=baseline)
-        report_data = collect_report(inputs, methods, title=title, sparsity=sparsity)
+        report_data = collect_report(
+            inputs, methods, title=title, sparsity=sparsity, players=players or "nodes"
+        )
         from gstarx.report import write_report
 
         write_report(output, report_data)
@@ -106,6 +109,7 @@ def collect_report(
     *,
     title: str | None = None,
     sparsity: float = SPARSITY,
+    players: str = "nodes",
 ) -> ReportData:
     """Everything that the report on a set of graphs shows.
 
@@ -117,6 +121,8 @@ def collect_report(
         Explainers by name, or their explanations of every graph.
     title, sparsity
         Of the page.
+    players
+        Who is drawn and removed.
     """
     from gstarx.report import build_report
 
@@ -142,6 +148,7 @@ def collect_report(
         mode=inputs.mode,
         return_type=inputs.return_type,
         **({} if inputs.reference is None else {"reference": inputs.reference}),
+        players=players,
         progress=show_progress(),
     )
 

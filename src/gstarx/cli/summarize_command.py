@@ -25,8 +25,9 @@ from gstarx.cli.console import (
     write,
 )
 from gstarx.cli.console import as_json as json_text
-from gstarx.cli.inputs import InputSelection, Subject, takes_inputs
+from gstarx.cli.inputs import InputSelection, takes_inputs
 from gstarx.cli.options import AsJson, Baseline, Explainer, Options, examples
+from gstarx.cli.subjects import Subject
 
 if TYPE_CHECKING:
     from gstarx.evaluation import SummaryRow

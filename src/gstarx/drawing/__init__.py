@@ -6,6 +6,7 @@ from gstarx.drawing.caption import prediction_caption
 from gstarx.drawing.colors import score_color as score_color
 from gstarx.drawing.comparison import WORSE as WORSE
 from gstarx.drawing.comparison import compare
+from gstarx.drawing.dispatch import Scored as Scored
 from gstarx.drawing.dispatch import Subject as Subject
 from gstarx.drawing.dispatch import draw
 from gstarx.drawing.dispatch import scored as scored

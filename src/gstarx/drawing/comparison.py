@@ -63,7 +63,8 @@ def compare(
         The graph, or a SMILES.
     results
         By name, a score per node or a :class:`gstarx.Explanation`. An explanation that only
-        has sets of nodes is drawn as 1 on the set it selects, else 0.
+        has sets of nodes is drawn as 1 on the set it selects, else 0; one whose players are edges,
+        groups or features as :func:`draw` does.
     model
         If given, metrics are computed with it, and those of random selections.
     metrics
@@ -109,10 +110,11 @@ def compare(
         str(name): scored(result, len(subject.names), sparsity) for name, result in results.items()
     }
     by_name = dict(metrics or {})
+    at_random = dict.fromkeys(drawn, random)
     if model is not None:
-        computed, at_random = _evaluated(model, data, drawn, sparsity, seed, task)
+        computed, draws = _evaluated(model, data, drawn, sparsity, seed, task)
         by_name |= computed
-        random = at_random if random is None else random
+        at_random = dict(draws) if random is None else at_random
     if caption is None:
         captions = (
             caption_of(result, class_names=class_names, target_names=target_names)
@@ -124,7 +126,14 @@ def compare(
     if not isinstance(scale, str):
         limit = color_limit([], scale)
     cells = [
-        _Cell(name, _painted(result, limit, subject), by_name.get(name), random, limit is None)
+        _Cell(
+            name,
+            subject.painted(result, limit),
+            by_name.get(name),
+            at_random[name],
+            limit is None,
+            result.explanation,
+        )
         for name, result in drawn.items()
     ]
     marks = [mark for mark in MARKS if any(mark in cell.painted.marks for cell in cells)]
@@ -133,19 +142,8 @@ def compare(
         title=title,
         caption=caption,
         alternative=f"{subject.title}: {', '.join(drawn)}",
-        description=" ".join(cell.described(subject.noun) for cell in cells) + subject.remark,
+        description=" ".join(cell.described(subject) for cell in cells) + subject.remark,
         legend=color_bar(limit or 1.0, marks=marks, numbers=limit is not None) if legend else None,
-    )
-
-
-def _painted(result: Scored, limit: float | None, subject: Subject) -> Painted:
-    return Painted.of(
-        result.scores,
-        result.selected,
-        limit,
-        subject.names,
-        std_errors=result.std_errors,
-        by_score=True,
     )
 
 
@@ -156,18 +154,34 @@ def _evaluated(
     sparsity: float,
     seed: int,
     task: Mapping[str, Any],
-) -> tuple[dict[str, Faithfulness], float]:
-    """The metrics of all results, and the mean H-fidelity of random selections."""
+) -> tuple[dict[str, Faithfulness], dict[str, float]]:
+    """The metrics of all results, and the mean H-fidelity of random selections, by name.
+
+    Random selections are of the players that a result has.
+    """
     if isinstance(data, str):
         raise TypeError("metrics need the graph that the model reads, not a SMILES")
-    count = int(data.num_nodes or 0)
-    generator = np.random.default_rng(seed)
-    size = selection_size(count, sparsity)
-    draws = [generator.permutation(count)[:size] for _ in range(_DRAWS)]
-    selections = [result.selected for result in drawn.values()]
-    (evaluated,) = evaluate_many(model, [data], [[*selections, *draws]], **task)
-    at_random = float(np.mean([one.harmonic_fidelity for one in evaluated[len(drawn) :]]))
-    return dict(zip(drawn, evaluated[: len(drawn)], strict=True)), at_random
+    metrics: dict[str, Faithfulness] = {}
+    at_random: dict[str, float] = {}
+    of_nodes = {name: result for name, result in drawn.items() if result.explanation is None}
+    others = [{name: result} for name, result in drawn.items() if name not in of_nodes]
+    for results in [of_nodes, *others] if of_nodes else others:
+        first = next(iter(results.values()))
+        generator = np.random.default_rng(seed)
+        count = len(first.scores)
+        size = selection_size(count, sparsity, of_nodes=first.explanation is None)
+        draws = [generator.permutation(count)[:size] for _ in range(_DRAWS)]
+        selections = [result.selected for result in results.values()]
+        options = dict(task)
+        if first.explanation is not None:
+            options["players"] = first.explanation.player_spec
+            if first.explanation.player_kind != "groups":
+                options.pop("removal", None)  # of nodes, and all of them stay
+        (evaluated,) = evaluate_many(model, [data], [[*selections, *draws]], **options)
+        mean = float(np.mean([one.harmonic_fidelity for one in evaluated[len(results) :]]))
+        metrics |= dict(zip(results, evaluated, strict=False))
+        at_random |= dict.fromkeys(results, mean)
+    return metrics, at_random
 
 
 @dataclass(frozen=True)
@@ -177,6 +191,7 @@ class _Cell:
     metrics: Faithfulness | None
     random: float | None
     own_scale: bool
+    explanation: Any = None
 
     @property
     def worse(self) -> bool:
@@ -196,8 +211,8 @@ class _Cell:
         scale = rounding.scale(self.painted.limit)
         return [*figures, *([("scale", scale)] if self.own_scale else [])]
 
-    def described(self, noun: str) -> str:
-        text = f"{self.name}: {self.painted.described(noun)}"
+    def described(self, subject: Subject) -> str:
+        text = f"{self.name}: {self.painted.described(subject.noun_of(self.explanation))}"
         figures = ", ".join(f"{name} {value}" for name, value in self.figures())
         return " ".join([text, *([f"{figures}."] if figures else []), *self.notes])
 
@@ -212,7 +227,8 @@ def _figures(metrics: Faithfulness) -> list[tuple[str, str]]:
 
 def _grid(subject: Subject, cells: list[_Cell], columns: int | None) -> Scene:
     widths = {"graph": 320.0, "sentence": 760.0}
-    scenes = [subject.scene(cell.painted, width=widths.get(subject.kind)) for cell in cells]
+    wide = widths.get(subject.kind)
+    scenes = [subject.scene(cell.painted, cell.explanation, width=wide) for cell in cells]
     width = max(_LEAST, *(scene.width for scene in scenes))
     height = max(scene.height for scene in scenes)
     printed = [rounding.metric(cell.metrics.harmonic_fidelity) for cell in cells if cell.metrics]

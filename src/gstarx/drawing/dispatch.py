@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from gstarx.drawing.graph import graph_name, graph_scene
 from gstarx.drawing.molecule import molecule_name, molecule_scene, unknown_bonds
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
-from gstarx.drawing.players import painted_players, players_scene
+from gstarx.drawing.players import painted_players, player_noun, players_scene
 from gstarx.drawing.sentence import as_pairs, sentence_scene
 from gstarx.metrics import as_scores, select_nodes
 from gstarx.players import as_molecule, atom_names, is_molecule
@@ -69,79 +69,56 @@ def draw(
     'Molecule C1CCCN1Cc1cccc([N+](=O)[O-])c1'
     """
     subject = Subject.of(data, seed=seed)
-    explanation: Any = scores
-    if getattr(explanation, "player_kind", "nodes") != "nodes":
-        if caption is None:
-            caption = caption_of(explanation, class_names=class_names, target_names=target_names)
-        painted = painted_players(explanation, subject.names, selected, limit, sparsity)
-        scene = players_scene(
-            explanation, painted, subject.kind, subject.source, subject.names, seed=seed
-        )
-        noun = explanation.player_kind.removesuffix("s").replace("_", " ")
-        return card(
-            scene,
-            title=title,
-            caption=caption,
-            alternative=subject.title,
-            description=painted.described(noun) + subject.remark,
-            notes=painted.notes(noun),
-            legend=color_bar(painted.limit, marks=painted.marks) if legend else None,
-        )
-    by_score = selected is None and hasattr(scores, "node_scores")
+    result, by_score = scored(scores, len(subject.names), sparsity), False
     if hasattr(scores, "node_scores"):
-        result = scored(scores, len(subject.names), sparsity)
+        by_score = selected is None
         if caption is None:
             caption = caption_of(scores, class_names=class_names, target_names=target_names)
-        scores, selected = result.scores, result.selected if selected is None else selected
-        std_errors = result.std_errors if std_errors is None else std_errors
-    painted = Painted.of(
-        scores, selected, limit, subject.names, std_errors=std_errors, by_score=by_score
-    )
+    elif selected is None:
+        result = replace(result, selected=np.zeros(0, dtype=np.int64))
+    if selected is not None:
+        result = replace(result, selected=np.asarray(selected))
+    if std_errors is not None:
+        result = replace(result, std_errors=np.asarray(std_errors, dtype=np.float64))
+    painted = subject.painted(result, limit, by_score=by_score)
     return card(
-        subject.scene(painted),
+        subject.scene(painted, result.explanation),
         title=title,
         caption=caption,
         alternative=subject.title,
-        description=subject.described(painted),
-        notes=painted.notes(subject.noun),
+        description=subject.described(painted, result.explanation),
+        notes=painted.notes(subject.noun_of(result.explanation)),
         legend=color_bar(painted.limit, marks=painted.marks) if legend else None,
     )
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores to draw, the nodes that follow from them, and standard errors where known."""
+    """Scores to draw, the players that follow from them, and standard errors where known.
+
+    Players are nodes, unless an ``explanation`` says what else they are.
+    """
 
     scores: NDArray[np.float64]
     selected: NDArray[np.int64]
     std_errors: NDArray[np.float64] | None = None
+    explanation: Any = None
 
 
 def scored(result: Any, count: int, sparsity: float) -> Scored:
-    """The scores and selected nodes of a result; sets of nodes become scores of 1 and 0."""
+    """The scores and selected players of a result; sets of nodes become scores of 1 and 0."""
     if not hasattr(result, "node_scores"):
         plain = as_scores(getattr(result, "node_mask", result), count)
         return Scored(plain, np.sort(select_nodes(plain, sparsity)))
     selected = result.select(sparsity=sparsity)
     if getattr(result, "player_kind", "nodes") != "nodes":
-        return _scored_players(result, count, selected)
+        scores = as_scores(result.scores, len(result.players))
+        return Scored(scores, selected, explanation=result)
     if result.node_scores is not None:
         return Scored(as_scores(result.node_scores, count), selected, _node_errors(result, count))
     scores = np.zeros(count)
     scores[selected] = 1.0
     return Scored(scores, selected)
-
-
-def _scored_players(result: Any, count: int, selected: NDArray[np.int64]) -> Scored:
-    """Nodes where players are groups or edges: their own scores, or those of their groups."""
-    nodes = result.nodes_of(selected)
-    if result.node_scores is not None:
-        return Scored(as_scores(result.node_scores, count), nodes)
-    if result.player_kind == "groups":
-        return Scored(as_scores(result.node_mask, count), nodes)
-    marked = np.zeros(count)
-    marked[nodes] = 1.0
-    return Scored(marked, nodes)
 
 
 def _node_errors(result: Any, count: int) -> NDArray[np.float64] | None:
@@ -206,12 +183,46 @@ class Subject:
         """What a node is."""
         return {"molecule": "atom", "sentence": "word"}.get(self.kind, "node")
 
-    def described(self, painted: Painted) -> str:
-        """The picture in words."""
-        return painted.described(self.noun) + self.remark
+    def noun_of(self, explanation: Any) -> str:
+        """What a player is: a node, or what an explanation by other players says."""
+        return self.noun if explanation is None else player_noun(explanation)
 
-    def scene(self, painted: Painted, *, width: float | None = None) -> Scene:
-        """The drawing without its frame; ``width`` does not apply to molecules."""
+    def painted(self, result: Scored, limit: float | None, *, by_score: bool = True) -> Painted:
+        """Colors and outlines of a result; by default its selection follows from its scores."""
+        if result.explanation is not None:
+            return painted_players(
+                result.explanation, self.names, result.selected, limit, by_score=by_score
+            )
+        return Painted.of(
+            result.scores,
+            result.selected,
+            limit,
+            self.names,
+            std_errors=result.std_errors,
+            by_score=by_score,
+        )
+
+    def described(self, painted: Painted, explanation: Any = None) -> str:
+        """The picture in words."""
+        return painted.described(self.noun_of(explanation)) + self.remark
+
+    def scene(
+        self, painted: Painted, explanation: Any = None, *, width: float | None = None
+    ) -> Scene:
+        """The drawing without its frame; ``width`` does not apply to molecules.
+
+        ``explanation`` is given where its players are not nodes.
+        """
+        if explanation is not None:
+            return players_scene(
+                explanation,
+                painted,
+                self.kind,
+                self.source,
+                self.names,
+                seed=self.seed,
+                width=width,
+            )
         if self.kind == "molecule":
             return molecule_scene(self.source, painted)
         if self.kind == "sentence":

@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 
 from gstarx.drawing import graph as graphs
 from gstarx.drawing import molecule as molecules
+from gstarx.drawing import sentence as sentences
 from gstarx.drawing.frame import Scene
 from gstarx.drawing.painted import Painted
+from gstarx.drawing.sentence import ARC
 from gstarx.drawing.svg import (
     CARD,
     INK,
+    LINE,
     element,
     fitted,
     group,
@@ -33,7 +36,7 @@ _EDGE_WIDTH, _SELECTED = 11.0, 3.0
 _ROW, _TEXT, _BAR = 19.0, 11.0, 130.0
 #: Rows of a list of players below a picture, and of bars.
 _LISTED, _BARS = 12, 30
-_WIDTH = 460.0
+_WIDTH, _SENTENCE = 460.0, 760.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Layout:
     lines: str
 
     @classmethod
-    def of(cls, kind: str, source: Any, names: Sequence[str], seed: int) -> Layout:
+    def of(cls, kind: str, source: Any, names: Sequence[str], seed: int, wide: float) -> Layout:
         """The layout of a molecule, or of nodes and edges with their names."""
         if kind == "molecule":
             shapes, places, low, high = molecules.laid_out(source)
@@ -67,12 +70,12 @@ class Layout:
             shifted = group(drawn, transform=f"translate({number(-low[0])} {number(-low[1])})")
             width, height = (float(side) for side in high - low)
             return cls(places - low, molecules.RADIUS, width, height, shifted)
-        places, radius, height = graphs.laid_out(source, len(names), seed=seed, width=_WIDTH)
+        places, radius, height = graphs.laid_out(source, len(names), seed=seed, width=wide)
         nodes = [
             _plain_node(float(x), float(y), radius, name)
             for (x, y), name in zip(places, names, strict=True)
         ]
-        return cls(places, radius, _WIDTH, height, group(*nodes, pointer_events="none"))
+        return cls(places, radius, wide, height, group(*nodes, pointer_events="none"))
 
 
 def players_scene(
@@ -83,22 +86,123 @@ def players_scene(
     names: Sequence[str],
     *,
     seed: int = 0,
+    width: float | None = None,
 ) -> Scene:
-    """The drawing of an explanation by what its players are."""
+    """The drawing of an explanation by its players; ``width`` is of graphs and sentences."""
     if explanation.player_kind.endswith("features"):
         return feature_bars(painted)
-    pairs = molecules.bonds_of(source) if kind == "molecule" else source
-    layout = Layout.of(kind, source, names, seed)
+    if kind == "sentence":
+        drawn = _sentence(explanation, painted, source, names, width or _SENTENCE)
+    else:
+        pairs = molecules.bonds_of(source) if kind == "molecule" else source
+        layout = Layout.of(kind, source, names, seed, width or _WIDTH)
+        if explanation.player_kind == "edges":
+            shapes = _edges(layout, explanation.player_edges.numpy(), painted, pairs)
+        else:
+            shapes = [*_groups(layout, explanation.groups, painted, pairs), layout.lines]
+        drawn = Scene(layout.width, layout.height, group(*shapes))
     if explanation.player_kind == "edges":
-        ends = explanation.player_edges.numpy()
-        return Scene(layout.width, layout.height, group(*_edges(layout, ends, painted, pairs)))
-    sets = [list(nodes) for nodes in explanation.groups]
-    body = group(*_groups(layout, sets, painted, pairs), layout.lines)
-    rows = _list_of_groups(painted, layout.width)
-    height = layout.height + 10 + rows.height
+        return drawn
+    rows = _list_of_groups(painted, min(drawn.width, _WIDTH))
+    below = drawn.height + 10
     return Scene(
-        max(layout.width, rows.width), height, group(body, moved(rows.body, 0, layout.height + 10))
+        max(drawn.width, rows.width),
+        below + rows.height,
+        group(drawn.body, moved(rows.body, 0, below)),
     )
+
+
+def _sentence(
+    explanation: Any, painted: Painted, pairs: Any, names: Sequence[str], width: float
+) -> Scene:
+    """Words in lines: tinted arcs where edges play, joined boxes where phrases do."""
+    placed = sentences.laid_out(names, pairs, width=width)
+    if explanation.player_kind == "edges":
+        arcs, player_of = _arcs(explanation.player_edges.tolist(), painted, placed), {}
+    else:
+        arcs = [_arc(path, ARC, 1.1) for path, _ in placed.arcs]
+        player_of = {n: at for at, nodes in enumerate(explanation.groups) for n in nodes}
+    boxes = [_joint(at, placed.boxes, player_of, painted) for at in range(len(placed.boxes) - 1)]
+    boxes += [_word(box, player_of.get(at), painted) for at, box in enumerate(placed.boxes)]
+    return Scene(placed.width, placed.height, group(*arcs, *boxes))
+
+
+def _arc(path: str, color: str, width: float, content: str = "", **attributes: object) -> str:
+    shape = {"fill": "none", "stroke_linecap": "round", **attributes}
+    return element("path", content, d=path, stroke=color, stroke_width=width, **shape)
+
+
+def _arcs(ends: list[list[int]], painted: Painted, placed: sentences.LaidOut) -> list[str]:
+    """Arcs in the color of their score; of two directions the second lies above the first."""
+    parts = []
+    for path, pair in placed.arcs:
+        playing = [at for at, edge in enumerate(ends) if sorted(edge) == sorted(pair)]
+        if not playing:
+            parts.append(_arc(path, ARC, 1.1))
+        for above, player in enumerate(playing):
+            outlined = bool(painted.selected[player] or painted.tied[player])
+            moved_up = f"translate(0 {number(-4.5 * above)})" if above else None
+            said = tip(painted.caption(player))
+            rim, wide = (INK, 6.4) if outlined else ("#9a9a9a", 5.0)
+            dashes = {"stroke_opacity": 0.45} if painted.tied[player] else {}
+            parts.append(_arc(path, rim, wide, said, transform=moved_up, **dashes))
+            parts.append(_arc(path, painted.color(player), 3.8, said, transform=moved_up))
+    return parts
+
+
+def _joint(
+    at: int, boxes: Sequence[sentences.Box], player_of: dict[int, int], painted: Painted
+) -> str:
+    """What joins two words of a group that follow each other on a line."""
+    here, there = boxes[at], boxes[at + 1]
+    player = player_of.get(at)
+    if player is None or player != player_of.get(at + 1) or here.top != there.top:
+        return ""
+    start, end = here.left + here.width - 6, there.left + 6
+    rim = _rim_of(player, painted)
+    return "".join(
+        element(
+            "rect",
+            x=start,
+            y=here.top - grown,
+            width=end - start,
+            height=sentences.BOX + 2 * grown,
+            fill=color,
+        )
+        for color, grown in ((_own_color(player), rim), (painted.color(player), 0.0))
+    )
+
+
+def _word(box: sentences.Box, player: int | None, painted: Painted) -> str:
+    """A word in the color of its group, with the outline of the group; white if it has none."""
+    layers = [(LINE, 0.7), (CARD, 0.0)]
+    if player is not None:
+        rim = _rim_of(player, painted)
+        layers = [(_own_color(player), rim), (painted.color(player), 0.0)]
+    boxes = [
+        element(
+            "rect",
+            x=box.left - grown,
+            y=box.top - grown,
+            width=box.width + 2 * grown,
+            height=sentences.BOX + 2 * grown,
+            rx=5,
+            fill=color,
+        )
+        for color, grown in layers
+    ]
+    size = sentences.FONT_SIZE
+    x, y = box.left + box.width / 2, box.top + sentences.BOX / 2 + size * 0.35
+    said = "" if player is None else tip(painted.caption(player))
+    return group(said, *boxes, label(x, y, box.shown, size=size, text_anchor="middle"))
+
+
+def _own_color(player: int) -> str:
+    return _PALETTE[player % len(_PALETTE)]
+
+
+def _rim_of(player: int, painted: Painted) -> float:
+    return 3.2 if painted.selected[player] or painted.tied[player] else 1.6
 
 
 def player_names(explanation: Any, names: Sequence[str]) -> list[str]:
@@ -197,7 +301,7 @@ def _edges(
 
 def _groups(
     layout: Layout,
-    sets: list[list[int]],
+    sets: Sequence[Sequence[int]],
     painted: Painted,
     pairs: Sequence[tuple[int, int]],
 ) -> list[str]:
@@ -209,7 +313,7 @@ def _groups(
         inside = set(nodes)
         bars = [(a, b) for a, b in pairs if a in inside and b in inside]
         shape = []
-        for color, grown in ((_PALETTE[at % len(_PALETTE)], inner + rim), (CARD, inner)):
+        for color, grown in ((_own_color(at), inner + rim), (CARD, inner)):
             shape += _blob(layout.places, nodes, bars, color, grown)
         shape += _blob(layout.places, nodes, bars, painted.color(at), inner)
         parts.append(group(tip(painted.caption(at)), *shape))
@@ -218,7 +322,7 @@ def _groups(
 
 def _blob(
     places: NDArray[np.float64],
-    nodes: list[int],
+    nodes: Sequence[int],
     bars: list[tuple[int, int]],
     color: str,
     radius: float,
@@ -251,7 +355,7 @@ def _list_of_groups(painted: Painted, width: float) -> Scene:
                 cy=top + 9,
                 r=5.0,
                 fill=painted.color(at),
-                stroke=_PALETTE[at % len(_PALETTE)],
+                stroke=_own_color(at),
                 stroke_width=2.6,
             ),
             label(20, top + 13, name, size=_TEXT, **weight),
@@ -288,21 +392,20 @@ def _plain_node(x: float, y: float, radius: float, name: str) -> str:
     return group(*parts)
 
 
+def player_noun(explanation: Any) -> str:
+    """What one of the players is."""
+    return str(explanation.player_kind).removesuffix("s").replace("_", " ")
+
+
 def painted_players(
-    explanation: Any,
-    names: Sequence[str],
-    selected: Any,
-    limit: float | None,
-    sparsity: float,
+    explanation: Any, names: Sequence[str], selected: Any, limit: float | None, *, by_score: bool
 ) -> Painted:
     """Scores, colors and outlines of the players of an explanation."""
-    by_score = selected is None
-    chosen = explanation.select(sparsity=sparsity) if selected is None else selected
     errors = explanation.std_errors
     known = None if errors is None or bool(errors.isnan().all()) else errors.numpy()
     painted = Painted.of(
         explanation.scores,
-        chosen,
+        selected,
         limit,
         player_names(explanation, names),
         std_errors=known,

@@ -25,7 +25,7 @@ from gstarx.drawing.svg import (
     tip,
 )
 
-_FONT = 15.0
+FONT_SIZE = 15.0
 #: Height of the box around a word.
 BOX = 26.0
 _PADDING = 6.0
@@ -196,8 +196,8 @@ def _placed(words: Sequence[str], width: float) -> list[_Word]:
     placed: list[_Word] = []
     line, x = 0, 2.0
     for word in words:
-        shown = fitted(word, _FONT, width - 2 * _PADDING - 4)
-        wide = text_width(shown, _FONT) + 2 * _PADDING
+        shown = fitted(word, FONT_SIZE, width - 2 * _PADDING - 4)
+        wide = text_width(shown, FONT_SIZE) + 2 * _PADDING
         if placed and x + wide > width - 2:
             line, x = line + 1, 2.0
         placed.append(_Word(line, x, wide, shown))
@@ -306,6 +306,6 @@ def _drawn_word(place: int, word: Box, painted: Painted) -> str:
     )
     if painted.uncertain[place]:
         box += hatched_box(word.left, word.top, word.width, BOX)
-    x, y = word.left + word.width / 2, word.top + BOX / 2 + _FONT * 0.35
-    text = label(x, y, word.shown, size=_FONT, text_anchor="middle")
+    x, y = word.left + word.width / 2, word.top + BOX / 2 + FONT_SIZE * 0.35
+    text = label(x, y, word.shown, size=FONT_SIZE, text_anchor="middle")
     return group(tip(painted.caption(place)), box, text)

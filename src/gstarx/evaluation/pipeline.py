@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from gstarx.explainers import Explanation, NodeExplainer, graph_generator
 from gstarx.gnn import check_task, class_scores
 from gstarx.metrics import Faithfulness, Reference, evaluate_many
+from gstarx.players import Edges, Features, Nodes, PlayersLike, as_players
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Pipeline:
         What the model does, as for :func:`gstarx.explain`.
     reference
         For metrics of a regression model, see :func:`gstarx.metrics.reference_of`.
+    players
+        Who is selected and removed where no explanation says so.
     """
 
     model: Any
@@ -54,6 +57,7 @@ class Pipeline:
     return_type: str = "raw"
     keywords: Sequence[str] | None = None
     reference: Reference | None = None
+    players: PlayersLike = "nodes"
 
     def explain(self, explainer: NodeExplainer, data: Data, position: int) -> Explanation:
         """Explain the graph at a position of its dataset."""
@@ -97,18 +101,16 @@ class Pipeline:
         selections: Sequence[Sequence[Any]],
         explanations: Sequence[Explanation | None] | None = None,
     ) -> list[list[Faithfulness]]:
-        """Metrics of several sets of nodes of every graph, for the classes that were explained."""
+        """Metrics of sets of nodes or players of every graph, for the classes explained."""
         targets = [self.target] * len(graphs)
         for i, explanation in enumerate(explanations or ()):
             if explanation is not None and explanation.explained:
                 targets[i] = explanation.target_class
-        if any(_plays(one) != "nodes" for one in explanations or ()):
-            return [
-                self._evaluated(graph, list(sets), target, explanation)
-                for graph, sets, target, explanation in zip(
-                    graphs, selections, targets, explanations or (), strict=True
-                )
-            ]
+        known = explanations or [None] * len(graphs)
+        playing = [self.players if one is None else _spec(one) for one in known]
+        if any(not isinstance(as_players(players), Nodes) for players in playing):
+            everything = zip(graphs, selections, targets, playing, strict=True)
+            return [self._evaluated(graph, list(s), t, p) for graph, s, t, p in everything]
         return evaluate_many(
             self.model,
             graphs,
@@ -122,19 +124,16 @@ class Pipeline:
         )
 
     def _evaluated(
-        self, data: Data, sets: list[Any], target: int | None, explanation: Explanation | None
+        self, data: Data, sets: list[Any], target: int | None, players: Any
     ) -> list[Faithfulness]:
-        """Metrics of sets of the players of an explanation: to remove means what it meant there."""
-        players = "nodes"
-        if explanation is not None and _plays(explanation) != "nodes":
-            players = explanation.player_spec
+        """Metrics of sets of players: to remove means what it means in their game."""
+        of_nodes = not isinstance(as_players(players), Edges | Features)
         (metrics,) = evaluate_many(
             self.model,
             [data],
             [sets],
             target=target,
-            # how nodes are removed
-            removal=self.removal if _plays(explanation) in ("nodes", "groups") else "remove",
+            removal=self.removal if of_nodes else "remove",
             mode=self.mode,
             return_type=self.return_type,
             keywords=self.keywords,
@@ -148,8 +147,13 @@ class Pipeline:
         return class_probabilities(output, self.mode, self.return_type)
 
 
-def _plays(explanation: Explanation | None) -> str:
-    return "nodes" if explanation is None else str(explanation.player_kind)
+def _plays(explanation: Explanation) -> str:
+    return str(explanation.player_kind)
+
+
+def _spec(explanation: Explanation) -> Any:
+    """The players of an explanation, as metrics take them."""
+    return "nodes" if _plays(explanation) == "nodes" else explanation.player_spec
 
 
 def class_probabilities(output: Tensor, mode: str, return_type: str) -> list[float]:

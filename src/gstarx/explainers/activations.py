@@ -13,9 +13,9 @@ from torch.overrides import TorchFunctionMode
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
+from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import Explained, isolated, seeded
-from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.gradients import check_float
 from gstarx.gnn import ModelTask
 

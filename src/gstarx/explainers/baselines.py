@@ -8,37 +8,43 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
+from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed, game_attribution, one_target_game
-from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.rewards import Reward
-from gstarx.gnn import GNNGame, ModelTask, ShareLike, check_share, restored
+from gstarx.gnn import GNNGame, ModelTask, ShareLike, check_share, player_set, restored
+from gstarx.players import PlayersLike, as_players
 
 
 class RandomNodes(NodeExplainer):
-    """A random score for every node, which any explainer must beat.
+    """A random score for every node, or other player, which any explainer must beat.
 
     Parameters
     ----------
+    players
+        Who gets a score, as in :class:`gstarx.GNNGame`.
     seed
         Inside PyG's ``Explainer``: the seed; :meth:`explain` takes its own.
     """
 
-    def __init__(self, *, seed: int | None = None) -> None:
+    def __init__(self, *, players: PlayersLike = "nodes", seed: int | None = None) -> None:
         super().__init__()
+        self.players = as_players(players)
         self.seed = seed
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """Random numbers as scores."""
-        scores = np.random.default_rng(seed).random(int(data.num_nodes or 0))
-        return Attribution(scores, evaluations=0)
+        players = player_set(data, self.players)
+        scores = np.random.default_rng(seed).random(len(players))
+        return Attribution(scores, players=players, evaluations=0)
 
 
 class _OneNode(NodeExplainer):
-    """Scores from coalitions that are one node, or all but one."""
+    """Scores from coalitions that are one player, or all but one."""
 
     def __init__(
         self,
         *,
+        players: PlayersLike = "nodes",
         payoff: Any = "auto",
         baseline: Any = None,
         removal: Any = "remove",
@@ -46,6 +52,7 @@ class _OneNode(NodeExplainer):
     ) -> None:
         super().__init__()
         self.game_options = {
+            "players": as_players(players),
             "payoff": payoff,
             "baseline": baseline,
             "removal": removal,
@@ -53,7 +60,7 @@ class _OneNode(NodeExplainer):
         }
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
-        """Scores from coalitions that are one node, or all but one."""
+        """Scores from coalitions that are one player, or all but one."""
         with restored(model):
             game = one_target_game(model, data, task, **self.game_options)
             scores = np.asarray(self._scores(game), dtype=np.float64)
@@ -69,7 +76,7 @@ class LeaveOneOut(_OneNode):
 
     Parameters
     ----------
-    payoff, baseline, removal, share
+    players, payoff, baseline, removal, share
         As in :class:`gstarx.GNNGame`.
     """
 
@@ -84,7 +91,7 @@ class SingleNode(_OneNode):
 
     Parameters
     ----------
-    payoff, baseline, removal, share
+    players, payoff, baseline, removal, share
         As in :class:`gstarx.GNNGame`.
     """
 

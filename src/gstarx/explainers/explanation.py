@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from html import escape
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.explain import Explanation as PyGExplanation
 
-from gstarx._internal.optional import require
-from gstarx.gnn import ModelTask, PlayerSet, Sharing, model_arguments
+from gstarx.explainers import export
+from gstarx.explainers.attribution import (
+    Attribution,
+    best_of_sets,
+    edge_scores,
+    explained_targets,
+    player_fields,
+    pyg_masks,
+    pyg_target,
+    score_fields,
+    scores_by_unit,
+)
+from gstarx.gnn import ModelTask, PlayerSet, model_arguments
 from gstarx.graphs import CommunicationGraph
 from gstarx.metrics import above_noise, largest_gap, select_best, selection_size
 
@@ -38,54 +45,6 @@ _PER_EXPLANATION = frozenset(
     | {"sets", "rewards", "player_edges", "player_names", "groups", "group_remainder"}
     | {"unit_players", "player_spec", "fixed"}
 )
-
-
-@dataclass(frozen=True)
-class Attribution:
-    """What a method computes for one graph: scores of players, or sets of them.
-
-    :meth:`NodeExplainer.attribute` returns one of these, and :meth:`NodeExplainer.explain` makes an
-    :class:`Explanation` of it.
-
-    Attributes
-    ----------
-    scores
-        A score per player, (P,), or (P, q) for q targets; ``None`` if the method finds sets only.
-    std_errors
-        Standard errors of the scores, same shape: zero where they are exact, ``None`` or ``nan``
-        where they are unknown.
-    players
-        The nodes behind the players, ascending; by default all nodes. A
-        :class:`gstarx.gnn.PlayerSet` if players are groups of nodes, edges or features.
-    sets
-        Sets of nodes that a search found, best first; empty if there are scores.
-    target
-        The class or output that was explained, or several of them; ``None`` for the prediction.
-    edge_mask
-        A score per edge (E,), if the method scores edges.
-    prediction
-        The model's output (1, C) for the whole graph, if the method has computed it.
-    exact
-        Whether the scores are exact for what they define; ``None`` if that has no meaning.
-    estimator
-        How they were computed, if there is more than one way.
-    evaluations
-        Distinct parts of the graph that went through the model, if that is counted.
-    details
-        Further fields of the explanation by name.
-    """
-
-    scores: NDArray[np.float64] | None = None
-    std_errors: NDArray[np.float64] | None = None
-    players: NDArray[np.int64] | PlayerSet | None = None
-    sets: tuple[NDArray[np.int64], ...] = ()
-    target: int | Sequence[int] | None = None
-    edge_mask: Tensor | None = None
-    prediction: Tensor | None = None
-    exact: bool | None = None
-    estimator: str | None = None
-    evaluations: int | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Explanation(PyGExplanation):  # type: ignore[misc]
@@ -156,28 +115,32 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         *,
         method: str,
         seconds: float,
+        edge_mask: bool = False,
     ) -> Explanation:
-        """An explanation of a graph from what a method computed."""
+        """An explanation of a graph from what a method computed.
+
+        With ``edge_mask``, edges that the method did not score get the mean of their two ends.
+        """
         count = int(data.num_nodes or 0)
         players = attribution.players
         if isinstance(players, PlayerSet) and players.kind == "nodes":
             players = players.ids
         if isinstance(players, PlayerSet):
-            fields, ids = _fields_of_players(attribution, players), players.ids
+            fields, ids = player_fields(attribution, players), players.ids
         else:
             ids = np.arange(count) if players is None else np.asarray(players, dtype=np.int64)
-            fields = _score_fields(attribution, ids, count)
+            fields = score_fields(attribution, ids, count)
         output = attribution.prediction
         if output is None or len(output) != task.rows(data):
             output = task.output(model, data)
-        explained = _explained(attribution.target, task, output)
+        explained = explained_targets(attribution.target, task, output)
         # the columns of a custom payoff are not classes: the target stays the prediction
         custom_payoff = attribution.details.get("payoff") == "callable"
         made = cls(
             **fields,
             players=torch.from_numpy(ids),
             prediction=output.detach().clone(),
-            target=_pyg_target([] if custom_payoff else explained, task, output),
+            target=pyg_target([] if custom_payoff else explained, task, output),
             explained=explained,
             method=method,
             seconds=seconds,
@@ -201,6 +164,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         if "batch" in arguments and "batch" not in made:
             made.batch = torch.zeros(count, dtype=torch.long)
         made._model_args = [name for name in arguments if name in made]
+        if edge_mask and made.get("edge_mask") is None and made.get("edge_scores") is None:
+            made.score_edges()
         return made
 
     @classmethod
@@ -226,7 +191,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         attribution = Attribution(scores, std_errors, sets=tuple(sets))
         players = np.arange(num_nodes)
         made = cls(
-            **_score_fields(attribution, players, num_nodes),
+            **score_fields(attribution, players, num_nodes),
             players=torch.from_numpy(players),
             num_nodes=num_nodes,
             explained=[] if target is None else [target],
@@ -280,7 +245,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
                 one[key] = value[column : column + 1]
         one.explained = [target]
         if self.player_kind != "nodes":
-            one.update(_masks(one.scores, self.unit_players, self.player_kind))
+            one.update(pyg_masks(one.scores, self.unit_players, self.player_kind))
         else:
             one.node_mask = one.node_scores.float()[:, None]
         if self.get("edge_scores") is not None:
@@ -304,7 +269,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             )
         scores = self.node_mask if self.node_scores is None else self.node_scores
         if scores is None:  # several targets, and groups whose nodes have no scores
-            scores = torch.from_numpy(self._by_unit(self.scores.numpy()))
+            scores = scores_by_unit(self.scores, self.unit_players)
         means = edge_scores(scores, self.edge_index)
         if means.dim() == 1:
             self.edge_mask = means.float()
@@ -319,7 +284,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         Parameters
         ----------
         sparsity
-            The share of players that is left out: ``floor((1 - sparsity) P)`` are kept.
+            The share of players that is left out: ``floor((1 - sparsity) P)`` are kept; of groups,
+            edges and features one at the least, unless it is 1.
         size
             How many players to keep instead.
         rule
@@ -349,10 +315,11 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             raise TypeError(f"give sparsity or size (got sparsity={sparsity!r}, size={size!r})")
         if size is None:
             assert sparsity is not None
-            size = selection_size(len(self.players), sparsity)
+            of_nodes = self.player_kind == "nodes"
+            size = selection_size(len(self.players), sparsity, of_nodes=of_nodes)
         size = _checked_size(size, "size")
         if self.scores is None:
-            return _from_sets(self.sets, size)
+            return best_of_sets(self.sets, size)
         graph = self._player_graph() if rule == "connected" else None
         best = select_best(self._one_column(), size, positive_only=rule == "positive", graph=graph)
         return np.sort(self.players.numpy()[best])
@@ -366,48 +333,11 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the graph, ready for JSON; numbers that are not finite become ``None``."""
-        names = (
-            *("method", "scores", "std_errors", "players", "node_scores", "sets", "edge_mask"),
-            *("player_kind", "player_names", "player_edges", "groups", "group_remainder"),
-            *("explained", "prediction", "index", "worth", "component_worth", "baseline"),
-            *("value", "payoff", "exact", "estimator", "evaluations", "seconds", "check"),
-            "sharing",
-        )
-        plain = {name: _plain(self._store.get(name)) for name in names}
-        return {**plain, "player_kind": self.player_kind}
+        return export.to_dict(self)
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas table with a row per player, best first."""
-        pandas = require("pandas", extra="pandas")
-        if self.scores is None:
-            members = [{"rank": at, "node": int(n)} for at, s in enumerate(self.sets) for n in s]
-            return pandas.DataFrame(members, columns=["rank", "node"])
-        columns: dict[str, Any] = self._player_columns()
-        for name, values in (("score", self.scores), ("std_error", self.std_errors)):
-            for at, target in enumerate(self.explained):
-                label = name if values.dim() == 1 else f"{name}_{target}"
-                columns[label] = (values if values.dim() == 1 else values[:, at]).numpy()
-        first = next(name for name in columns if name.startswith("score"))
-        frame = pandas.DataFrame(columns)
-        return frame.sort_values(first, ascending=False, kind="stable", ignore_index=True)
-
-    def _player_columns(self) -> dict[str, Any]:
-        """What the players are, as columns of a table."""
-        if self.player_edges is not None:
-            ends = self.player_edges.numpy()
-            return {"source": ends[:, 0], "target": ends[:, 1]}
-        if self.player_kind == "groups":
-            return {"group": list(self.player_names), "nodes": [list(g) for g in self.groups]}
-        if self.player_kind.endswith("features"):
-            return {"feature": list(self.player_names)}
-        return {"node": self.players.numpy()}
-
-    def _by_unit(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scores of nodes, edges or columns from those of players; 0 where nobody plays."""
-        player = self.unit_players.numpy()
-        everywhere = np.zeros((len(player), *scores.shape[1:]))
-        everywhere[player >= 0] = scores[player[player >= 0]]
-        return everywhere
+        return export.to_frame(self)
 
     def to_networkx(self) -> nx.Graph:
         """The graph for networkx, with the scores of nodes and, if there are any, of edges.
@@ -415,23 +345,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         Nodes also have the name of their group, if players are groups. If edges are players whose
         directions differ, it is a directed graph.
         """
-        networkx = require("networkx", extra="drawing")
-        directed = self.player_edges is not None and not self.symmetric
-        graph = networkx.DiGraph() if directed else networkx.Graph()
-        scores, errors = self.node_scores, {}
-        if self.player_kind == "nodes":
-            errors = dict(zip(self.players.tolist(), _plain(self.std_errors) or (), strict=False))
-        for node in range(int(self.num_nodes or 0)):
-            graph.add_node(node)
-            if scores is not None:
-                graph.nodes[node].update(score=_plain(scores[node]), std_error=errors.get(node))
-            if self.player_kind == "groups" and (player := int(self.unit_players[node])) >= 0:
-                named = {"group": self.player_names[player]}
-                graph.nodes[node].update(named, group_score=_plain(self.scores[player]))
-        mask = self.get("edge_mask")
-        for at, (a, b) in enumerate(self.edge_index.t().tolist()):
-            graph.add_edge(a, b, **({} if mask is None else {"score": _plain(mask[at])}))
-        return graph
+        return export.to_networkx(self)
 
     def draw(
         self,
@@ -470,25 +384,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
 
     def _repr_html_(self) -> str:
         """The picture for notebooks, or only a table if something it needs is not installed."""
-        picture = self._repr_svg_() or ""
-        errors = _plain(self.std_errors)
-        rows = "".join(
-            f"<tr><td>{escape(self.name_of(player))}</td>"
-            f"<td>{_number(self._score_of(player))}</td></tr>"
-            for player in self.top(5)
-        )
-        how = {True: "exact", False: "estimated"}.get(self.exact, "")
-        facts = [self.method, how, f"target {self.explained}"]
-        if errors is not None and self.exact is False and self.scores.dim() == 1:
-            finite = [error for error in errors if error is not None]
-            facts.append(f"largest standard error {max(finite, default=math.nan):.2g}")
-        if self.get("fixed"):
-            facts.append(f"{' and '.join(self.fixed)} the same in every coalition")
-        caption = escape(", ".join(str(part) for part in facts if part))
-        what = self.player_kind.removesuffix("s").replace("_", " ")
-        header = f"<tr><th>{what}</th><th>score</th></tr>"
-        figure = f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
-        return f"{figure}<table>{header}{rows}</table>"
+        return export.to_html(self, self._repr_svg_() or "")
 
     def visualize_graph(
         self,
@@ -563,118 +459,6 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             return f"{a}-{b}" if self.symmetric else f"{a} to {b}"
         return str(int(player)) if self.player_names is None else self.player_names[int(player)]
 
-    def _score_of(self, player: int) -> float | None:
-        if self.player_kind != "nodes":
-            return float(self._one_column()[int(player)])
-        return None if self.node_scores is None else float(self.node_scores[int(player)])
-
-
-def edge_scores(node_scores: Tensor, edge_index: Tensor) -> Tensor:
-    """A score per edge, the mean of those of its two ends; a column per target for several."""
-    scores = (
-        node_scores[:, 0] if node_scores.dim() == 2 and node_scores.shape[1] == 1 else node_scores
-    )
-    ends = edge_index.to(scores.device)
-    return (scores[ends[0]] + scores[ends[1]]) / 2
-
-
-def _score_fields(
-    attribution: Attribution, players: NDArray[np.int64], count: int
-) -> dict[str, Any]:
-    """Scores and masks for players and for all nodes."""
-    if attribution.scores is None:
-        marked = torch.zeros(count, 1)
-        if attribution.sets:
-            # PyG needs a mask: mark a quarter of the nodes
-            best = _from_sets(attribution.sets, max(1, count // 4))
-            marked[torch.from_numpy(best)] = 1.0
-        sets = [np.sort(np.asarray(nodes, dtype=np.int64)) for nodes in attribution.sets]
-        return {"sets": sets, "node_mask": marked}
-    scores = np.asarray(attribution.scores, dtype=np.float64)
-    errors = attribution.std_errors
-    errors = np.full_like(scores, np.nan) if errors is None else np.asarray(errors, np.float64)
-    everywhere = np.zeros((count, *scores.shape[1:]))
-    everywhere[players] = scores
-    fields = {"scores": scores, "std_errors": errors, "node_scores": everywhere}
-    made: dict[str, Any] = {
-        name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in fields.items()
-    }
-    if scores.ndim == 1:
-        made["node_mask"] = made["node_scores"].float()[:, None]
-    return made
-
-
-def _fields_of_players(attribution: Attribution, players: PlayerSet) -> dict[str, Any]:
-    """Scores and masks of players that are groups, edges or features."""
-    scores = torch.from_numpy(np.ascontiguousarray(attribution.scores, dtype=np.float64))
-    errors = attribution.std_errors
-    made: dict[str, Any] = {
-        "player_kind": players.kind,
-        "scores": scores,
-        "std_errors": torch.full_like(scores, torch.nan)
-        if errors is None
-        else torch.from_numpy(np.ascontiguousarray(errors, dtype=np.float64)),
-        "unit_players": torch.from_numpy(players.player_of),
-        "player_spec": players.spec,
-    }
-    if players.names:
-        made["player_names"] = list(players.names)
-    if players.kind == "groups":
-        order = [np.flatnonzero(players.player_of == at) for at in range(len(players))]
-        made["groups"] = [nodes.tolist() for nodes in order]
-    if players.edges is not None:
-        made["player_edges"] = torch.from_numpy(players.edges)
-        made["symmetric"] = not players.spec.directed
-    if scores.dim() == 1:
-        made |= _masks(scores, made["unit_players"], players.kind)
-    elif players.kind == "edges":
-        made["edge_scores"] = torch.from_numpy(players.spread(scores.numpy()))
-    return made
-
-
-def _masks(scores: Tensor, unit_players: Tensor, kind: str) -> dict[str, Tensor]:
-    """PyG's masks of one target from scores of groups, edges or features."""
-    playing = unit_players >= 0
-    by_unit = torch.zeros(len(unit_players))
-    by_unit[playing] = scores[unit_players[playing]].float()
-    if kind == "edges":
-        return {"edge_mask": by_unit}
-    if kind == "edge_features":  # PyG has no mask for them
-        return {}
-    return {"node_mask": by_unit[:, None] if kind == "groups" else by_unit[None]}
-
-
-def _explained(target: int | Sequence[int] | None, task: ModelTask, output: Tensor) -> list[int]:
-    """The classes or outputs explained; by default the predicted class."""
-    if target is None:
-        target = task.one_target
-    if target is not None:
-        return [int(target)] if isinstance(target, int | np.integer) else [int(t) for t in target]
-    row = output[0 if task.index is None else task.index]
-    if task.mode == "multiclass_classification":
-        return [int(row.argmax())]
-    if task.mode == "binary_classification" and len(row) == 1:
-        return [int(task.label(row)[0])]
-    return [0]
-
-
-def _pyg_target(explained: list[int], task: ModelTask, output: Tensor) -> Tensor:
-    """The target as PyG has it, with the class that was explained in its place."""
-    labels = task.label(output).clone()
-    per_row = task.mode != "regression" and labels.numel() == len(output)
-    if per_row and len(explained) == 1:
-        labels[0 if task.index is None else task.index] = explained[0]
-    return labels
-
-
-def _from_sets(sets: Sequence[NDArray[np.int64]], size: int) -> NDArray[np.int64]:
-    """The best set of at most ``size`` nodes, or the first nodes of the smallest."""
-    small = [nodes for nodes in sets if len(nodes) <= size]
-    if small:
-        return np.sort(np.asarray(small[0], dtype=np.int64))
-    smallest = min(sets, key=len) if sets else np.zeros(0, dtype=np.int64)
-    return np.sort(np.asarray(smallest, dtype=np.int64)[:size])
-
 
 def _checked_size(size: Any, name: str) -> int:
     if isinstance(size, bool) or not isinstance(size, int | np.integer):
@@ -682,22 +466,3 @@ def _checked_size(size: Any, name: str) -> int:
     if size < 0:
         raise ValueError(f"{name} must be at least 0 (got {size})")
     return int(size)
-
-
-def _plain(value: Any) -> Any:
-    """A value as plain JSON."""
-    if isinstance(value, Tensor | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, Sharing):
-        value = value.as_dict()
-    if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:+.4f}"

@@ -12,9 +12,9 @@ from torch_geometric.explain import CaptumExplainer
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 
 from gstarx._internal.optional import require
+from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import Explained, Inputs, PlainModel, isolated, seeded
-from gstarx.explainers.explanation import Attribution
 from gstarx.gnn import ModelTask
 
 

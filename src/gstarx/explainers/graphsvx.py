@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import (
     NodeExplainer,
     Seed,
@@ -22,7 +23,6 @@ from gstarx.explainers.base import (
     one_target_game,
     output_payoff,
 )
-from gstarx.explainers.explanation import Attribution
 from gstarx.games import Game, evaluate
 from gstarx.gnn import ModelTask, ShareLike, check_share, restored
 from gstarx.graphs import Coalitions, unpack

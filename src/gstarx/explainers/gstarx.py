@@ -1,7 +1,8 @@
-"""GStarX, as an explainer class and as a plain function."""
+"""GStarX, the paper's explainer, as a class."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,8 +13,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.explain.config import MaskType
 
+from gstarx._internal.arguments import taken_by
+from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed, log
-from gstarx.explainers.explanation import Attribution, Explanation
+from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.settings import ValueSettings
 from gstarx.explainers.two_level import two_level_scores
 from gstarx.gnn import (
@@ -24,7 +27,6 @@ from gstarx.gnn import (
     PayoffLike,
     RemovalLike,
     ShareLike,
-    TargetLike,
     check_baseline,
     check_share,
     restored,
@@ -119,27 +121,8 @@ class GStarX(NodeExplainer):
         progress: bool = False,
     ) -> None:
         super().__init__()
-        self.settings = ValueSettings(
-            value=value,
-            estimator=estimator,
-            budget=budget,
-            max_sample_size=max_sample_size,
-            num_samples=num_samples,
-            sampling=sampling,
-            inner=inner,
-            tau=tau,
-            superadditive=superadditive,
-            presence=presence,
-            two_sided=two_sided,
-        )
-        kind = as_players(
-            players,
-            directed=directed,
-            rest=rest,
-            feature_groups=feature_groups,
-            reference=reference,
-            draws=draws,
-        )
+        self.settings = ValueSettings(**taken_by(ValueSettings, locals()))
+        kind = as_players(**taken_by(as_players, locals()))
         if value == "position":
             kind = _linking(kind)
         self.game_options: dict[str, Any] = {
@@ -187,23 +170,7 @@ class GStarX(NodeExplainer):
         edges_or_features = isinstance(as_players(players), Edges | Features)
         if baseline is None and not edges_or_features:
             baseline = SINGLETONS
-        return cls(
-            value=value,
-            two_sided=two_sided,
-            estimator=estimator,
-            budget=budget,
-            players=players,
-            payoff=payoff,
-            baseline=baseline,
-            removal=removal,
-            num_hops=num_hops,
-            batch_nodes=batch_nodes,
-            fallback=fallback,
-            check=check,
-            share=share,
-            seed=seed,
-            progress=progress,
-        )
+        return cls(**taken_by(cls, locals()))
 
     @classmethod
     def as_published(
@@ -235,24 +202,8 @@ class GStarX(NodeExplainer):
                 "the published configuration needs a baseline, the mean probability of every "
                 "class: baseline=expected_output(model, graphs) (got None)"
             )
-        return cls(
-            value="hn",
-            estimator="subgraphs",
-            inner="iterated",
-            max_sample_size=max_sample_size,
-            num_samples=num_samples,
-            sampling=sampling,
-            tau=tau,
-            payoff=payoff,
-            baseline=baseline,
-            removal=removal,
-            batch_nodes=batch_nodes,
-            fallback=fallback,
-            check=check,
-            share=share,
-            seed=seed,
-            progress=progress,
-        )
+        published: dict[str, Any] = {"value": "hn", "estimator": "subgraphs", "inner": "iterated"}
+        return cls(**published, **taken_by(cls, locals()))
 
     def supports(self) -> bool:
         """Whether PyG's settings are supported; logs the reason if not."""
@@ -329,6 +280,31 @@ class GStarX(NodeExplainer):
             },
         )
 
+    def explain_game(
+        self,
+        game: GNNGame,
+        data: Data,
+        task: ModelTask,
+        *,
+        seed: Seed,
+        plan: SubgraphPlan | None = None,
+        edge_mask: bool = False,
+        start: float | None = None,
+    ) -> Explanation:
+        """The explanation of a graph from its game; ``start`` is when work on it began."""
+        start = time.process_time() if start is None else start
+        attribution = self.attribute_game(game, seed, plan)
+        seconds = time.process_time() - start
+        return Explanation.of(
+            attribution,
+            game.model,
+            data,
+            task,
+            method=self.method or "gstarx",
+            seconds=seconds,
+            edge_mask=edge_mask,
+        )
+
     def _require_room(self, game: GNNGame) -> None:
         """Raise before anything is listed of a node with more players than can be evaluated."""
         budget = SAMPLED_BUDGET if self.settings.budget is None else self.settings.budget
@@ -400,133 +376,3 @@ def _links_of(game: GNNGame) -> tuple[Any, Any]:
         return game(links) - touched @ singles
 
     return singles, beyond_alone
-
-
-def explain(
-    model: Any,
-    data: Data,
-    *,
-    target: TargetLike = None,
-    mode: str = "multiclass_classification",
-    task_level: str = "graph",
-    return_type: str = "raw",
-    index: int | Tensor | None = None,
-    keywords: Sequence[str] | None = None,
-    value: str = "hn",
-    estimator: str = "auto",
-    budget: int | None = None,
-    max_sample_size: int = 10,
-    num_samples: int | None = None,
-    sampling: str = "random",
-    inner: str = "exact",
-    tau: float = 0.01,
-    superadditive: bool = False,
-    presence: float = 0.5,
-    two_sided: bool = False,
-    players: PlayersLike = "nodes",
-    directed: bool = False,
-    rest: str = "players",
-    feature_groups: Mapping[str, Sequence[int]] | None = None,
-    reference: Any = "zero",
-    draws: int = 16,
-    communication: CommunicationGraph | None = None,
-    payoff: PayoffLike = "auto",
-    baseline: BaselineLike = None,
-    removal: RemovalLike = "remove",
-    num_hops: int | None = None,
-    computation_graph: str = "exact",
-    batch_nodes: int | None = None,
-    fallback: float | None = None,
-    check: bool = True,
-    share: ShareLike = "auto",
-    edge_mask: bool = False,
-    seed: Seed = None,
-    progress: bool = False,
-) -> Explanation:
-    """Explain one prediction: what of this graph made the model decide as it did.
-
-    Scores are those of nodes, unless ``players`` says otherwise.
-
-    Parameters
-    ----------
-    model
-        Any PyG model or callable; left exactly as it was.
-    data
-        One graph.
-    target
-        The class to explain (default: the predicted one), a list of classes, or ``"all"``.
-    mode, task_level, return_type
-        What the model does, as in PyG's ``ModelConfig``.
-    index
-        The node, or the column of ``edge_label_index``, for node and edge tasks.
-    keywords
-        Names of the fields to pass to the model by keyword, as in :class:`gstarx.GNNGame`.
-    value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
-    presence, two_sided
-        Which value and how to compute it, as in :class:`gstarx.explainers.ValueSettings`.
-    players, directed, rest, feature_groups, reference, draws, communication
-        Who plays: nodes, groups of nodes, edges or features, as in :class:`gstarx.GNNGame`.
-    payoff, baseline, removal, num_hops, computation_graph, batch_nodes, fallback, check, share
-        The game, as in :class:`gstarx.GNNGame`.
-    edge_mask
-        Also score edges, by the mean of their two ends.
-    seed
-        The same seed gives the same scores.
-    progress
-        Show a progress bar over coalitions.
-
-    Returns
-    -------
-    Explanation
-        With ``scores`` of the players, their standard errors, and the fields of the graph.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from gstarx.models import GCN
-    >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
-    >>> explain(GCN(3, 8, 2), data).scores.shape
-    torch.Size([3])
-    """
-    explainer = GStarX(
-        value=value,
-        estimator=estimator,
-        budget=budget,
-        max_sample_size=max_sample_size,
-        num_samples=num_samples,
-        sampling=sampling,
-        inner=inner,
-        tau=tau,
-        superadditive=superadditive,
-        presence=presence,
-        two_sided=two_sided,
-        players=players,
-        directed=directed,
-        rest=rest,
-        feature_groups=feature_groups,
-        reference=reference,
-        draws=draws,
-        communication=communication,
-        payoff=payoff,
-        baseline=baseline,
-        removal=removal,
-        num_hops=num_hops,
-        computation_graph=computation_graph,
-        batch_nodes=batch_nodes,
-        fallback=fallback,
-        check=check,
-        share=share,
-        progress=progress,
-    )
-    return explainer.explain(
-        model,
-        data,
-        target=target,
-        mode=mode,
-        task_level=task_level,
-        return_type=return_type,
-        index=index,
-        keywords=keywords,
-        seed=seed,
-        edge_mask=edge_mask,
-    )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from gstarx._internal.arguments import taken_by
 from gstarx._internal.progress import tqdm
-from gstarx.explainers.base import log
+from gstarx.explainers.base import graph_generator, log
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.gstarx import GStarX
-from gstarx.explainers.seeds import graph_generator
 from gstarx.gnn import (
     BaselineLike,
     GNNGame,
@@ -45,6 +45,25 @@ class FailedExplanation:
 
     position: int
     error: Exception
+
+
+def check_on_error(on_error: str) -> None:
+    """Raise unless it is known what to do about failures."""
+    if on_error not in ("raise", "record"):
+        raise ValueError(f"on_error must be 'raise' or 'record' (got {on_error!r})")
+
+
+def made_or_failed(
+    make: Callable[[], Explanation], position: int, where: str, on_error: str
+) -> Explanation | FailedExplanation:
+    """What ``make`` returns; its error is raised with a note of where it happened, or recorded."""
+    try:
+        return make()
+    except Exception as error:
+        if on_error == "raise":
+            error.add_note(f"while explaining {where}")
+            raise
+        return FailedExplanation(position, error)
 
 
 def explain_many(
@@ -101,17 +120,9 @@ def explain_many(
         Any PyG model or callable; left exactly as it was.
     dataset
         Graphs: a PyG dataset or list of ``Data``, a ``DataLoader``, or a ``Batch``.
-    target, mode, task_level, return_type, index, keywords
-        As for :func:`explain`.
-    value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
-    presence, two_sided
-        As for :func:`explain`.
-    players, directed, rest, feature_groups, reference, draws, communication
+    players
         As for :func:`explain`. Groups differ from graph to graph, so give a function of the graph
         that makes them, such as :func:`gstarx.players.brics`.
-    payoff, baseline, removal, num_hops, computation_graph, batch_nodes, fallback, check, share,
-    edge_mask
-        As for :func:`explain`.
     seed
         Every graph gets its own random numbers from the seed and its position, the same as on the
         command line, in runs and in the explorer (see :func:`graph_generator`).
@@ -119,38 +130,11 @@ def explain_many(
         Show a bar.
     on_error
         ``"raise"``, or ``"record"`` to add a :class:`FailedExplanation` to the list and continue.
+
+    All other parameters are those of :func:`explain`.
     """
-    if on_error not in ("raise", "record"):
-        raise ValueError(f"on_error must be 'raise' or 'record' (got {on_error!r})")
-    explainer = GStarX(
-        value=value,
-        estimator=estimator,
-        budget=budget,
-        max_sample_size=max_sample_size,
-        num_samples=num_samples,
-        sampling=sampling,
-        inner=inner,
-        tau=tau,
-        superadditive=superadditive,
-        presence=presence,
-        two_sided=two_sided,
-        players=players,
-        directed=directed,
-        rest=rest,
-        feature_groups=feature_groups,
-        reference=reference,
-        draws=draws,
-        communication=communication,
-        payoff=payoff,
-        baseline=baseline,
-        removal=removal,
-        num_hops=num_hops,
-        computation_graph=computation_graph,
-        batch_nodes=batch_nodes,
-        fallback=fallback,
-        check=check,
-        share=share,
-    )
+    check_on_error(on_error)
+    explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None, "progress": False})
     task = ModelTask(mode, task_level, return_type, target, index, keywords)  # type: ignore[arg-type]
     graphs = _single_graphs(dataset)
     results: list[Explanation | FailedExplanation] = []
@@ -165,13 +149,9 @@ def explain_many(
             if together > 1:
                 _run_together(model, cases, explainer, task)
             for position, case in zip(positions, cases, strict=True):
-                try:
-                    results.append(case.explanation(edge_mask))
-                except Exception as error:
-                    if on_error == "raise":
-                        error.add_note(f"while explaining graph {position} of {len(graphs)}")
-                        raise
-                    results.append(FailedExplanation(position, error))
+                explained = partial(case.explanation, edge_mask)
+                where = f"graph {position} of {len(graphs)}"
+                results.append(made_or_failed(explained, position, where, on_error))
                 bar.update()
     return results
 
@@ -222,19 +202,14 @@ class _Case:
         if self.error is not None:
             raise self.error
         assert self.game is not None
-        start = time.process_time()
-        attribution = self.explainer.attribute_game(self.game, self.generator, self.plan)
-        made = Explanation.of(
-            attribution,
-            self.model,
+        return self.explainer.explain_game(
+            self.game,
             self.data,
             self.task,
-            method="gstarx",
-            seconds=time.process_time() - start,
+            seed=self.generator,
+            plan=self.plan,
+            edge_mask=edge_mask,
         )
-        if edge_mask and made.get("edge_mask") is None and made.get("edge_scores") is None:
-            made.score_edges()
-        return made
 
     def can_share(self) -> bool:
         """Whether its coalitions are known, few, and those of a whole graph."""

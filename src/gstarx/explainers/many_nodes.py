@@ -5,17 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gstarx._internal.arguments import taken_by
 from gstarx._internal.progress import tqdm
+from gstarx.explainers.base import graph_generator
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.gstarx import GStarX
-from gstarx.explainers.many import FailedExplanation
-from gstarx.explainers.seeds import graph_generator
+from gstarx.explainers.many import FailedExplanation, check_on_error, made_or_failed
 from gstarx.gnn import (
     BaselineLike,
     GNNGame,
@@ -86,17 +88,6 @@ def explain_nodes(
         One graph.
     indices
         The nodes to explain, or a boolean mask of them.
-    target, mode, return_type, keywords
-        As for :func:`explain`; by default every node's predicted class is explained.
-    value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
-    presence, two_sided
-        As for :func:`explain`.
-    players, directed, rest, feature_groups, reference, draws, communication
-        As for :func:`explain`.
-    payoff, baseline, removal, num_hops, computation_graph, batch_nodes, fallback, check, share
-        As for :func:`explain`.
-    edge_mask
-        As for :func:`explain`.
     seed
         Every node gets its own random numbers from the seed and its number, whatever other nodes
         are explained with it: ``explain(..., seed=graph_generator(seed, node))`` gives the same.
@@ -105,6 +96,9 @@ def explain_nodes(
     on_error
         ``"raise"``, or ``"record"`` to add a :class:`FailedExplanation` to the list, with the
         node as its position, and continue.
+
+    All other parameters are those of :func:`explain`; by default every node's predicted class is
+    explained.
 
     Examples
     --------
@@ -117,71 +111,26 @@ def explain_nodes(
     >>> [int(explanation.index) for explanation in explanations]
     [1, 4]
     """
-    if on_error not in ("raise", "record"):
-        raise ValueError(f"on_error must be 'raise' or 'record' (got {on_error!r})")
-    explainer = GStarX(
-        value=value,
-        estimator=estimator,
-        budget=budget,
-        max_sample_size=max_sample_size,
-        num_samples=num_samples,
-        sampling=sampling,
-        inner=inner,
-        tau=tau,
-        superadditive=superadditive,
-        presence=presence,
-        two_sided=two_sided,
-        players=players,
-        directed=directed,
-        rest=rest,
-        feature_groups=feature_groups,
-        reference=reference,
-        draws=draws,
-        communication=communication,
-        payoff=payoff,
-        baseline=baseline,
-        removal=removal,
-        num_hops=num_hops,
-        computation_graph=computation_graph,
-        batch_nodes=batch_nodes,
-        fallback=fallback,
-        check=check,
-        share=share,
-    )
+    check_on_error(on_error)
+    explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None, "progress": False})
     data = check_data(data)
     nodes = _nodes(indices, int(data.num_nodes or 0))
     task = ModelTask(mode, "node", return_type, target, None, keywords)
-    explanations: list[Explanation | FailedExplanation] = []
     with restored(model), tqdm(nodes, desc="explaining", disable=not progress) as bar:
-        whole = WholeGraph.of(model, data, task) if nodes else None
-        for node in bar:
-            try:
-                made = _explained(explainer, model, data, replace(task, index=node), whole, seed)
-                if edge_mask and made.get("edge_mask") is None and made.get("edge_scores") is None:
-                    made.score_edges()
-                explanations.append(made)
-            except Exception as error:
-                if on_error == "raise":
-                    error.add_note(f"while explaining node {node}")
-                    raise
-                explanations.append(FailedExplanation(node, error))
-    return explanations
+        whole_graph = WholeGraph.of(model, data, task) if nodes else None
 
+        def explained(node: int) -> Explanation:
+            start, of_node = time.process_time(), replace(task, index=node)
+            options = {**explainer.game_options, "whole_graph": whole_graph}
+            game = GNNGame.for_task(model, data, of_node, **options)
+            generator = graph_generator(seed, node)
+            return explainer.explain_game(
+                game, data, of_node, seed=generator, edge_mask=edge_mask, start=start
+            )
 
-def _explained(
-    explainer: GStarX,
-    model: Any,
-    data: Data,
-    task: ModelTask,
-    whole: WholeGraph | None,
-    seed: int | None,
-) -> Explanation:
-    start = time.process_time()
-    assert task.index is not None
-    game = GNNGame.for_task(model, data, task, **explainer.game_options, whole_graph=whole)
-    attribution = explainer.attribute_game(game, graph_generator(seed, task.index))
-    seconds = time.process_time() - start
-    return Explanation.of(attribution, model, data, task, method="gstarx", seconds=seconds)
+        return [
+            made_or_failed(partial(explained, node), node, f"node {node}", on_error) for node in bar
+        ]
 
 
 def _nodes(indices: Any, count: int) -> list[int]:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
+from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed
-from gstarx.explainers.explanation import Attribution
 from gstarx.gnn import ModelTask, restored
 from gstarx.metrics import (
     SPARSITIES,

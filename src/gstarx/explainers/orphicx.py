@@ -10,6 +10,8 @@ from typing import Any, Self
 import torch
 from torch_geometric.data import Data
 
+from gstarx._internal.arguments import taken_by
+from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import (
     Explained,
@@ -18,7 +20,6 @@ from gstarx.explainers.edge_masks import (
     node_scores,
     seeded,
 )
-from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.orphicx_network import Generator, GeneratorGraphs
 from gstarx.explainers.orphicx_training import (
     OrphicXEpoch,
@@ -108,27 +109,7 @@ class OrphicX(NodeExplainer):
         seed: int | None = None,
     ) -> None:
         super().__init__()
-        self.settings = OrphicXSettings(
-            epochs=epochs,
-            lr=lr,
-            batch_size=batch_size,
-            latent=latent,
-            causal=causal,
-            alphas=alphas,
-            betas=betas,
-            flow_graphs=flow_graphs,
-            coef_elbo=coef_elbo,
-            coef_kl=coef_kl,
-            coef_flow=coef_flow,
-            coef_size=coef_size,
-            patience=patience,
-            colors=colors,
-            hidden_channels=hidden_channels,
-            decoder_channels=decoder_channels,
-            batch_nodes=batch_nodes,
-            reduce=reduce,
-            max_graphs=max_graphs,
-        )
+        self.settings = OrphicXSettings(**taken_by(OrphicXSettings, locals()))
         self.seed = seed
         #: The trained generator, or ``None``.
         self.generator: Generator | None = None

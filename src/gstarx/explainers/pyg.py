@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +15,9 @@ from torch_geometric.data import Data
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 from torch_geometric.utils import get_embeddings
 
+from gstarx._internal.arguments import taken_by
 from gstarx._internal.progress import tqdm
+from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import (
     Explained,
@@ -26,10 +28,11 @@ from gstarx.explainers.edge_masks import (
     node_scores,
     seeded,
 )
-from gstarx.explainers.explanation import Attribution
 from gstarx.explainers.pg_training import OneStepPerEpoch, check_classes, examples_of
 from gstarx.explainers.trained_files import read_trained, write_trained
-from gstarx.gnn import ModelTask, check_data
+from gstarx.gnn import ModelTask, check_data, player_set
+from gstarx.metrics import edge_player_scores
+from gstarx.players import Edges, Nodes, PlayersLike, as_players
 
 
 class GNNExplainer(NodeExplainer):
@@ -51,10 +54,15 @@ class GNNExplainer(NodeExplainer):
         Weights of the sum of the edge weights, and of their mean entropy.
     node_mask
         Learn a weight per node instead, which multiplies its features.
+    feature_mask
+        Learn a weight per feature as well, for all nodes together, as GNNExplainer's authors do:
+        it is the ``feature_mask`` (F,) of the result.
     node_feat_size, node_feat_ent
-        Weights of the mean of the node weights, and of their mean entropy.
+        Weights of the mean of the node or feature weights, and of their mean entropy.
     reduce
         How a node's score comes from its edges: ``"max"``, ``"mean"`` or ``"sum"``.
+    players
+        ``"edges"``: the scores are those of edges, as learned, both directions averaged.
     seed
         The seed inside PyG's ``Explainer``; :meth:`explain` takes its own.
 
@@ -75,13 +83,16 @@ class GNNExplainer(NodeExplainer):
         edge_size: float = 0.005,
         edge_ent: float = 1.0,
         node_mask: bool = False,
+        feature_mask: bool = False,
         node_feat_size: float = 1.0,
         node_feat_ent: float = 0.1,
         reduce: str = "max",
+        players: PlayersLike = "nodes",
         seed: int | None = None,
     ) -> None:
         super().__init__()
         _check_steps(epochs, lr)
+        self.players = _nodes_or_edges(players, "GNNExplainer")
         self.epochs = epochs
         self.lr = lr
         self.coefficients = {
@@ -90,7 +101,15 @@ class GNNExplainer(NodeExplainer):
             "node_feat_size": node_feat_size,
             "node_feat_ent": node_feat_ent,
         }
+        if node_mask and feature_mask:
+            raise ValueError(
+                "feature_mask is learned together with weights of edges: it cannot be combined "
+                "with node_mask=True"
+            )
+        if node_mask and isinstance(self.players, Edges):
+            raise ValueError("players='edges' are scored by their mask: leave out node_mask=True")
         self.node_mask = node_mask
+        self.feature_mask = feature_mask
         self.reduce = check_reduce(reduce)
         self.seed = seed
 
@@ -103,34 +122,33 @@ class GNNExplainer(NodeExplainer):
             explained = Explained.of(network, data, task, method="GNNExplainer", kind="log_prob")
             inputs = explained.model.inputs
             if self.node_mask:
-                mask = self._learn(explained, "node_mask")
+                mask = self._learn(explained, node_mask_type="object").node_mask
                 scores = mask.reshape(-1).double().cpu().numpy()
                 return Attribution(scores=scores, target=explained.column)
             if not inputs.joining.any():
                 return no_edges(inputs, explained.column)
-            scores, edge_mask = node_scores(
-                self._learn(explained, "edge_mask"), inputs, self.reduce
-            )
-        return Attribution(scores=scores, target=explained.column, edge_mask=edge_mask)
-
-    def _learn(self, explained: Explained, which: str) -> Tensor:
-        algorithm = pyg.GNNExplainer(epochs=self.epochs, lr=self.lr, **self.coefficients)
-        config = ExplainerConfig(explanation_type="model", **{f"{which}_type": "object"})
-        algorithm.connect(config, ModelConfig(**explained.config))
-        x = (
-            explained.x.float()
-            if which == "node_mask" and not explained.x.is_floating_point()
-            else explained.x
+            masks = {"node_mask_type": "common_attributes"} if self.feature_mask else {}
+            learned = self._learn(explained, edge_mask_type="object", **masks)
+            scores, edge_mask = node_scores(learned.edge_mask, inputs, self.reduce)
+        details = {"feature_mask": learned.node_mask[0].detach().cpu()} if masks else {}
+        attribution = Attribution(
+            scores=scores, target=explained.column, edge_mask=edge_mask, details=details
         )
-        explanation = algorithm(
+        return _with_players(attribution, edge_mask, data, self.players)
+
+    def _learn(self, explained: Explained, **masks: str) -> Any:
+        """PyG's explanation with the masks that are learned together."""
+        algorithm = pyg.GNNExplainer(epochs=self.epochs, lr=self.lr, **self.coefficients)
+        config = ExplainerConfig(explanation_type="model", **masks)
+        algorithm.connect(config, ModelConfig(**explained.config))
+        weighs_x = "node_mask_type" in masks and not explained.x.is_floating_point()
+        return algorithm(
             explained.model,
-            x,
+            explained.x.float() if weighs_x else explained.x,
             explained.model.edges,
             target=explained.target,
             index=explained.index,
         )
-        mask: Tensor = explanation[which]
-        return mask
 
 
 @dataclass(frozen=True)
@@ -188,6 +206,8 @@ class PGExplainer(NodeExplainer):
         How many nodes go through the model at once, at least one graph.
     reduce
         How a node's score comes from its edges: ``"max"``, ``"mean"`` or ``"sum"``.
+    players
+        ``"edges"``: the scores are the distinct ones of edges, both directions averaged.
     seed
         The seed inside PyG's ``Explainer``, without effect: explaining is not random.
     """
@@ -205,19 +225,12 @@ class PGExplainer(NodeExplainer):
         bias: float = 1e-6,
         batch_nodes: int = 20_000,
         reduce: str = "max",
+        players: PlayersLike = "nodes",
         seed: int | None = None,
     ) -> None:
         super().__init__()
-        self.settings = PGSettings(
-            epochs=epochs,
-            lr=lr,
-            edge_size=edge_size,
-            edge_ent=edge_ent,
-            temperature=temperature,
-            bias=bias,
-            batch_nodes=batch_nodes,
-            reduce=reduce,
-        )
+        self.players = _nodes_or_edges(players, "PGExplainer")
+        self.settings = PGSettings(**taken_by(PGSettings, locals()))
         self.seed = seed
         #: The trained network, or ``None``.
         self.mlp: nn.Module | None = None
@@ -332,12 +345,13 @@ class PGExplainer(NodeExplainer):
             weights = weights * reached
         scores, distinct = node_scores(weights, inputs, self.settings.reduce)
         _, edge_mask = node_scores(explanation.edge_mask, inputs, self.settings.reduce)
-        return Attribution(
+        attribution = Attribution(
             scores=scores,
             target=explained.column,
             edge_mask=edge_mask,
             details={"distinct_edge_mask": distinct},
         )
+        return _with_players(attribution, distinct, data, self.players)
 
     def _check_fit(self, explained: Explained, task: ModelTask) -> None:
         """Raise unless the embeddings are as wide as those that the network was trained on."""
@@ -391,6 +405,23 @@ def no_edges(inputs: Inputs, column: int) -> Attribution:
         target=column,
         edge_mask=torch.zeros(len(inputs.joining)),
     )
+
+
+def _nodes_or_edges(players: PlayersLike, method: str) -> Nodes | Edges:
+    kind = as_players(players)
+    if not isinstance(kind, Nodes | Edges):
+        raise ValueError(f"{method} scores edges: players must be 'nodes' or 'edges'")
+    return kind
+
+
+def _with_players(
+    attribution: Attribution, mask: Tensor, data: Data, players: Nodes | Edges
+) -> Attribution:
+    """The attribution with edges as players, if that is what they are."""
+    if isinstance(players, Nodes):
+        return attribution
+    scores, _ = edge_player_scores(mask, data.edge_index, directed=players.directed)
+    return replace(attribution, scores=scores, players=player_set(data, players))
 
 
 def _check_steps(epochs: int, lr: float) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from gstarx.gnn.evaluator import takes_batch_statistics
+from gstarx.gnn.evaluator import Evaluator, takes_batch_statistics
 from gstarx.gnn.fields import batched
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.payoff import Payoff, check_task, class_scores, outputs_matrix
+from gstarx.gnn.player_sets import PlayerSet
 from gstarx.gnn.self_check import (
     BatchMixing,
     SelfCheck,
@@ -24,7 +27,9 @@ from gstarx.gnn.self_check import (
     size_of,
 )
 from gstarx.gnn.signature import Model, Signature, call_model, model_device
+from gstarx.graphs import pack
 
+log = logging.getLogger("gstarx")
 _GRAPHS_PER_BATCH = 64
 
 #: The rule for a baseline of every graph: the mean payoff of single players.
@@ -162,8 +167,49 @@ def _batches(
         yield batched(waiting)
 
 
-def given_baseline(
-    payoff: Payoff, baseline: float | ArrayLike | Tensor, whole: Tensor, games: int
+def with_baseline(
+    payoff: Payoff,
+    baseline: BaselineLike,
+    full_output: Tensor,
+    evaluator: Evaluator,
+    players: PlayerSet,
+) -> Payoff:
+    """The payoff with the baseline that was given, or the default one."""
+    custom = payoff.function is not None
+    games = payoff.scores(full_output).shape[1] if custom else len(payoff.columns)
+    if isinstance(baseline, str):
+        # what it is shows when the single players have been evaluated
+        return replace(payoff, baseline=(0.0,) * games, baseline_source=SINGLETONS)
+    if baseline is not None:
+        numbers = _given_baseline(payoff, baseline, full_output, games)
+        return replace(payoff, baseline=numbers, baseline_source="given")
+    of_graph = evaluator.task_level == "graph"
+    if not players.some_always_present and payoff.name == "norm_prob" and of_graph:
+        classes = 2 if payoff.mode == "binary_classification" else full_output.shape[1]
+        log.info("no baseline given: using the uniform probability 1/%d", classes)
+        return replace(payoff, baseline=(1 / classes,) * games, baseline_source="uniform")
+    if players.some_always_present:
+        source = "no player present"
+    elif not of_graph and payoff.name in ("norm_prob", "raw"):
+        source = "isolated target"
+    else:
+        return replace(payoff, baseline=(0.0,) * games)
+    return replace(
+        payoff, baseline=_without_players(payoff, evaluator, len(players)), baseline_source=source
+    )
+
+
+def _without_players(payoff: Payoff, evaluator: Evaluator, count: int) -> tuple[float, ...]:
+    """Scores of the output with no player present."""
+    nobody = pack(np.zeros((1, count), dtype=np.bool_))
+    with untouched(evaluator.model):
+        outputs = evaluator.outputs(nobody)
+    scores = replace(payoff, draws=evaluator.removal.draws).scores(outputs)[0]
+    return tuple(float(score) for score in scores)
+
+
+def _given_baseline(
+    payoff: Payoff, baseline: float | ArrayLike | Tensor, full_output: Tensor, games: int
 ) -> tuple[float, ...]:
     """The baseline of every game: one number for all, or picked from one per class."""
     if isinstance(baseline, Tensor):
@@ -173,7 +219,7 @@ def given_baseline(
         raise ValueError(f"baseline must be finite (got {numbers.tolist()})")
     if len(numbers) == 1:
         return (float(numbers[0]),) * games
-    classes = games if payoff.function is not None else payoff.classes(whole)
+    classes = games if payoff.function is not None else payoff.classes(full_output)
     if len(numbers) != classes:
         raise ValueError(
             f"baseline must be one number or one for each of {classes} classes "

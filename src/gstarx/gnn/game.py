@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-import logging
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
 
@@ -16,28 +15,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx._internal.progress import tqdm
-from gstarx.games import Worths, describe
-from gstarx.gnn.baseline import (
-    SINGLETONS,
-    BaselineLike,
-    check_baseline,
-    given_baseline,
-    singleton_mean,
-)
-from gstarx.gnn.batching import coalition_sizes
-from gstarx.gnn.cache import WorthCache
-from gstarx.gnn.evaluator import Evaluator, default_batch_nodes
-from gstarx.gnn.fields import GraphTensors, roles_of
+from gstarx._internal.arguments import taken_by
+from gstarx.games import Worths
+from gstarx.gnn.baseline import BaselineLike, check_baseline, singleton_mean, with_baseline
+from gstarx.gnn.coalition_scores import CoalitionScores
+from gstarx.gnn.evaluator import Evaluator
 from gstarx.gnn.k_hop import watch_propagation
-from gstarx.gnn.local_part import (
-    LocalPart,
-    WholeGraph,
-    check_computation_graph,
-    local_kind,
-    local_part,
-)
-from gstarx.gnn.model_state import masked_layers, untouched
+from gstarx.gnn.local_part import WholeGraph
+from gstarx.gnn.model_state import untouched
 from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.payoff import (
     Payoff,
@@ -46,35 +31,15 @@ from gstarx.gnn.payoff import (
     looks_like_probabilities,
     resolve_payoff,
 )
-from gstarx.gnn.player_sets import PlayerSet, player_set
-from gstarx.gnn.players import Playing, check_data, choose_players, target_nodes
-from gstarx.gnn.readout import NotShareable
-from gstarx.gnn.removal import Removal, RemovalLike, removal_of, resolve_removal
-from gstarx.gnn.self_check import (
-    BatchMixing,
-    SelfCheck,
-    refuse_random,
-    require_apart,
-    say_one_by_one,
-    size_of,
-)
-from gstarx.gnn.sharing import SharedPasses, ShareLike, Sharing, check_share
-from gstarx.gnn.sharing_order import sharing_order
-from gstarx.gnn.signature import Model, Signature, model_device
-from gstarx.graphs import (
-    Coalitions,
-    CommunicationGraph,
-    Masks,
-    as_coalitions,
-    pack,
-    unpack,
-    words_for,
-)
-from gstarx.players import Edges, Nodes, PlayersLike, as_players
-
-log = logging.getLogger("gstarx")
-#: Coalitions of so many edges at most are put in an order in which they share more.
-_MOST_ORDERED = 64
+from gstarx.gnn.player_sets import PlayerSet
+from gstarx.gnn.players import check_data
+from gstarx.gnn.removal import Removal, RemovalLike
+from gstarx.gnn.self_check import SelfCheck
+from gstarx.gnn.setup import set_up
+from gstarx.gnn.sharing import ShareLike, Sharing, check_share
+from gstarx.gnn.signature import Model
+from gstarx.graphs import Coalitions, CommunicationGraph, Masks, as_coalitions, pack
+from gstarx.players import Nodes, PlayersLike, as_players
 
 
 class GNNGame:
@@ -225,96 +190,41 @@ class GNNGame:
         if not callable(model):
             raise TypeError(f"model must be callable (got {type(model).__name__})")
         data = check_data(data)
-        kind = as_players(
-            players,
-            directed=directed,
-            rest=rest,
-            feature_groups=feature_groups,
-            reference=reference,
-            draws=draws,
-        )
+        kind = as_players(**taken_by(as_players, locals()))
         # the index is checked against the graph by whoever finds the players
         task = ModelTask(mode, task_level, return_type, target)
-        task_level = task.task_level
-        roles = roles_of(data)
-        gnnshap = check_computation_graph(computation_graph, task_level) == "gnnshap"
         self.num_nodes = int(data.num_nodes or 0)
-        part: LocalPart | None = None
-        if task_level == "node" and local_kind(kind, communication, gnnshap):
-            keyed = replace(task, keywords=None if keywords is None else list(keywords))
-            node = int(target_nodes(data, task_level, index)[0])
-            whole_graph = whole_graph or WholeGraph.of(model, data, keyed)
-            part = local_part(model, data, keyed, roles, whole_graph, node, num_hops, gnnshap)
-        if part is not None:
-            if isinstance(kind, Edges) and not part.data.edge_index.numel():
-                raise ValueError(f"no edge brings a message to node {node}: there are no players")
-            data, index = part.data, part.index
-        everyone = player_set(data, kind, communication, one_way=gnnshap)
-        if not everyone.of_nodes:
-            _refuse_node_options(everyone, removal, baseline)
-        if gnnshap:
-            assert whole_graph is not None
-            task = replace(task, target=whole_graph.target(task, node))
-        signature = Signature.of(model, data, keywords)
-        device = model_device(model, data.edge_index.device)
-        self.model = model
-        self.batch_nodes = _checked_batch_nodes(batch_nodes, model, device)
-        self.fallback = fallback
-        self.task_level = task_level
-        self._show = False
-        self._task, self._payoff, self._baseline = task, payoff, check_baseline(baseline)
+        playing, self._task = set_up(
+            model,
+            data,
+            task,
+            kind,
+            index=index,
+            keywords=keywords,
+            communication=communication,
+            baseline=baseline,
+            removal=removal,
+            num_hops=num_hops,
+            computation_graph=computation_graph,
+            whole_graph=whole_graph,
+            batch_nodes=batch_nodes,
+        )
+        self.model, self.fallback, self.task_level = model, fallback, task.task_level
+        self._payoff, self._baseline = payoff, check_baseline(baseline)
         self._settled: tuple[Tensor, Payoff] | None = None
-        #: The payoff with the mean of single players as its baseline, once it is known.
-        self._centered: Payoff | None = None
-
-        def evaluator(
-            part: Data, anchors: NDArray[np.int64], player_of: NDArray[np.int64]
-        ) -> Evaluator:
-            tensors = GraphTensors(part, device, roles)
-            return Evaluator(
-                model,
-                signature,
-                resolve_removal(removal, part, tensors, anchors)
-                if everyone.of_nodes
-                else removal_of(everyone.spec, part, tensors, anchors),
-                task_level=task_level,
-                batch_nodes=self.batch_nodes,
-                player_of=player_of,
-            )
-
-        if masked_layers(model):
-            log.warning("the model carries edge masks of another explainer: they are set aside")
-        if gnnshap:
-            assert part is not None
-            assert whole_graph is not None
-            on_part = evaluator(part.data, np.array([part.index]), everyone.player_of)
-            chosen = Playing(on_part, everyone, propagation=whole_graph.propagation)
-        else:
-            chosen = choose_players(
-                model, data, task_level, index, num_hops, roles, evaluator, everyone
-            )
-        self._evaluator, self.players = chosen.evaluator, chosen.players
-        self._node_outputs = chosen.node_outputs
-        if part is not None and whole_graph is not None:
-            self.players = part.lifted(self.players)
-            self._node_outputs = whole_graph.node_outputs
+        self._evaluator, self.players = playing.evaluator, playing.players
+        self._node_outputs = playing.node_outputs
+        self.batch_nodes = self._evaluator.batch_nodes
         self.data = self._evaluator.removal.data
         self.n = len(self.players)
-        self._cache = WorthCache(words_for(self.n))
-        self.check = SelfCheck(enabled=check)
         self._share = check_share(share)
-        self._shared = SharedPasses(self._evaluator, self._share, self.check)
-        self._shared.propagation = chosen.propagation
+        self._scores = CoalitionScores(
+            self._evaluator, self.players, fallback=fallback, check=check, share=self._share
+        )
+        self._scores.shared.propagation = playing.propagation
         self._learned: Sharing | None = None
-        #: Batches of several coalitions that went through the model, and whether worths of any
-        #: of them have been given out.
-        self._batches, self._answered = 0, False
-        self._fallbacks = 0
-        if not self._evaluator.batched:
-            self.check.one_by_one = "the model does not take batch, or normalizes by the batch"
-            log.info("the model does not keep coalitions apart: they are evaluated one by one")
-        if chosen.prediction is not None or not lazy:
-            self.settle(chosen.prediction)
+        if playing.prediction is not None or not lazy:
+            self.settle(playing.prediction)
 
     @classmethod
     def for_task(
@@ -338,12 +248,17 @@ class GNNGame:
     @property
     def evaluations(self) -> int:
         """Distinct coalitions that went through the model."""
-        return self._cache.count
+        return self._scores.cache.count
 
     @property
     def sharing(self) -> Sharing:
         """Whether coalitions shared embeddings and how many, or why not."""
-        return self._learned or self._shared.sharing
+        return self._learned or self._scores.shared.sharing
+
+    @property
+    def check(self) -> SelfCheck:
+        """What the self-check compared and found."""
+        return self._scores.check
 
     @property
     def fixed(self) -> list[str]:
@@ -357,9 +272,7 @@ class GNNGame:
 
         Nothing of them is kept.
         """
-        with untouched(self.model):
-            self.settle()
-            return self._shared.try_out(self._everybody_output())
+        return self._scores.can_share(self.settle)
 
     @property
     def settled(self) -> bool:
@@ -385,11 +298,11 @@ class GNNGame:
         payoff = self.settle()[1]
         if not self.baseline_from_singletons or not self.n:
             return payoff
-        if self._centered is None:
-            baseline = singleton_mean(self._scores(self._singletons()))
-            self._centered = replace(payoff, baseline=baseline)
-            self._answered |= self._batches > 0
-        return self._centered
+        if self._scores.singleton_baseline is None:
+            scores = self._scores.of(self._singletons(), self.settle)
+            self._scores.singleton_baseline = singleton_mean(scores)
+            self._scores.give_out()
+        return replace(payoff, baseline=self._scores.singleton_baseline)
 
     @property
     def baseline_from_singletons(self) -> bool:
@@ -411,38 +324,21 @@ class GNNGame:
 
     def __call__(self, coalitions: Coalitions) -> Worths:
         """Worths of boolean coalitions (k, n): (k,), or (k, q) for several targets."""
-        asked = as_coalitions(coalitions, self.n, name="coalitions")
-        some = asked.any(axis=1)
-        masks = pack(asked[some])
-        if self.baseline_from_singletons and self._centered is None:
+        members = as_coalitions(coalitions, self.n, name="coalitions")
+        nonempty = members.any(axis=1)
+        masks = pack(members[nonempty])
+        needed = masks
+        if self.baseline_from_singletons and self._scores.singleton_baseline is None:
             # in the same passes
-            scores = self._scores(np.concatenate([masks, self._singletons()]))[: len(masks)]
-        else:
-            scores = self._scores(masks)
-        worths = np.zeros((len(asked), self._games()))
+            needed = np.concatenate([masks, self._singletons()])
+        scores = self._scores.of(needed, self.settle)[: len(masks)]
+        worths = np.zeros((len(members), self._games()))
         if len(masks):
-            worths[some] = scores - np.array(self.payoff.baseline)
+            worths[nonempty] = scores - np.array(self.payoff.baseline)
             if self.fallback is not None:
                 worths[np.isnan(worths)] = float(self.fallback)
-        self._answered |= self._batches > 0
+        self._scores.give_out()
         return worths[:, 0] if self.single else worths
-
-    def _scores(self, masks: Masks) -> NDArray[np.float64]:
-        """Payoffs (k, q) of packed coalitions before the baseline; ``nan`` where the model fails.
-
-        Those that are not known yet go through the model.
-        """
-        rows = self._cache.rows_of(masks)
-        known, top = self._cache.count, int(rows.max(initial=-1)) + 1
-        if top > known:
-            try:
-                if self._evaluate(known, top):
-                    rows = self._cache.rows_of(masks)
-            finally:
-                # whatever stopped us, Ctrl-C included: what was evaluated stays, the rest goes
-                if self._cache.count < top:
-                    self._cache.forget_unknown()
-        return self._cache.worths(rows)
 
     def learn(
         self,
@@ -461,44 +357,63 @@ class GNNGame:
         """
         scores = self.settle(outputs[:1])[1].scores_array(outputs)
         if np.isfinite(scores).all():
-            self._cache.rows_of(pack(coalitions))
-            self._cache.add(scores)
+            self._scores.cache.rows_of(pack(coalitions))
+            self._scores.cache.add(scores)
             self.check.comparisons += compared
             self._learned = sharing
 
-    def settle(self, whole: Tensor | None = None) -> tuple[Tensor, Payoff]:
+    def settle(self, full_output: Tensor | None = None) -> tuple[Tensor, Payoff]:
         """What is explained, from the output (1, columns) for the whole graph; found out once."""
         if self._settled is None:
-            if whole is None:
+            draws = self._evaluator.removal.draws
+            if full_output is None:
                 evaluator = self._on_nodes() if self.players.touched else self._evaluator
                 with untouched(self.model), watch_propagation(self.model) as seen:
-                    whole = evaluator.outputs(evaluator.everybody)
-                self._shared.propagation = seen
+                    outputs = evaluator.outputs(evaluator.everybody)
+                self._scores.shared.propagation = seen
                 # everybody is the full graph in every draw
-                whole = whole[:, : whole.shape[1] // self._evaluator.removal.draws]
+                full_output = outputs[:, : outputs.shape[1] // draws]
             task = self._task
             payoff = resolve_payoff(
                 self._payoff,
                 task.target,
-                whole,
+                full_output,
                 mode=task.mode,
                 return_type=task.return_type,
             )
-            if task.return_type == "raw" and self._seem_probabilities(whole, task.mode):
-                multiclass = task.mode == "multiclass_classification"
-                together = ", with a sum of 1" if multiclass else ""
-                warnings.warn(
-                    # without the numbers, so that a whole dataset gives one warning
-                    "outputs were declared raw but look like probabilities (all lie between 0 and "
-                    f"1{together}): if they are, say return_type='probs'",
-                    stacklevel=3,
-                )
-            payoff = self._with_baseline(payoff, self._baseline, whole)
-            payoff = replace(payoff, draws=self._evaluator.removal.draws)
+            if task.return_type == "raw":
+                self._warn_of_probabilities(full_output)
+            payoff = with_baseline(
+                payoff, self._baseline, full_output, self._evaluator, self.players
+            )
             with torch.inference_mode(False):
                 # so that it is a tensor like any other
-                self._settled = whole[0].clone(), payoff
+                self._settled = full_output[0].clone(), replace(payoff, draws=draws)
         return self._settled
+
+    def _warn_of_probabilities(self, full_output: Tensor) -> None:
+        """Warn if outputs look like probabilities, of the whole and, where in doubt, of parts."""
+        mode = self._task.mode
+        if not looks_like_probabilities(full_output, mode):
+            return
+        multiclass = mode == "multiclass_classification"
+        if not multiclass:
+            # a logit between 0 and 1 is common: those of single nodes will not all be
+            alone = pack(np.eye(min(self.n, 64), self.n, dtype=np.bool_))
+            try:
+                with untouched(self.model):
+                    outputs = [self._evaluator.outputs(mask[None]) for mask in alone]
+            except Exception:
+                return
+            if not all(looks_like_probabilities(output, mode) for output in outputs):
+                return
+        together = ", with a sum of 1" if multiclass else ""
+        warnings.warn(
+            # without the numbers, so that a whole dataset gives one warning
+            "outputs were declared raw but look like probabilities (all lie between 0 and "
+            f"1{together}): if they are, say return_type='probs'",
+            stacklevel=4,
+        )
 
     def _games(self) -> int:
         return len(self.settle()[1].baseline)
@@ -518,14 +433,19 @@ class GNNGame:
         nodes = np.arange(game._evaluator.removal.tensors.num_nodes)
         game.players = PlayerSet("nodes", nodes, nodes, self.players.links, Nodes())
         game.n = len(nodes)
-        game._cache = WorthCache(words_for(game.n))
-        game.check = SelfCheck(enabled=self.check.enabled)
-        game._shared = SharedPasses(game._evaluator, self._share, game.check)
+        game._scores = CoalitionScores(
+            game._evaluator,
+            game.players,
+            fallback=self.fallback,
+            check=self.check.enabled,
+            share=self._share,
+        )
+        game._scores.show = self._scores.show
         game._learned = None
-        game._batches, game._answered, game._fallbacks = 0, False, 0
         if self.players.touched and self.baseline_from_singletons:
-            game._centered = None
-            self._centered = replace(self.settle()[1], baseline=game.payoff.baseline)
+            self._scores.singleton_baseline = game.payoff.baseline
+        else:
+            game._scores.singleton_baseline = self._scores.singleton_baseline
         return game
 
     def _on_nodes(self) -> Evaluator:
@@ -547,278 +467,14 @@ class GNNGame:
     @contextmanager
     def progress(self, show: bool = True) -> Iterator[None]:
         """Show a bar over coalitions while they are evaluated inside this block."""
-        before, self._show = self._show, show
+        before, self._scores.show = self._scores.show, show
         try:
             yield
         finally:
-            self._show = before
-
-    def _evaluate(self, known: int, top: int) -> bool:
-        """Send coalitions through the model into the cache; whether its rows got another order."""
-        bar = tqdm(total=top - known, desc="coalitions") if self._show else nullcontext()
-        with untouched(self.model), bar:
-            self.settle()
-            arranged = self._shared.consider(self._cache.masks(known, top))
-            if arranged:
-                masks = self._cache.masks(known, top)
-                if self.players.kind != "edges" or self.n <= _MOST_ORDERED:
-                    self._cache.arrange(known, sharing_order(masks, self.graph.edges.T, self.n))
-                self._evaluate_shared(known, top, bar)
-            if self._cache.count < top:
-                self._evaluate_batches(self._cache.masks(self._cache.count, top), bar)
-        return arranged
-
-    def _evaluate_shared(self, known: int, top: int, bar: Any) -> None:
-        """Worths of coalitions that share embeddings; none of them where they cannot."""
-        masks = self._cache.masks(known, top)
-        try:
-            for outputs in self._shared.outputs(masks, self._everybody_output()):
-                self._batches += not self._batches
-                rows = self._cache.masks(self._cache.count, self._cache.count + len(outputs))
-                self._cache.add(self._coalition_scores(rows, outputs))
-                if isinstance(bar, tqdm):
-                    bar.update(len(outputs))
-        except NotShareable as error:
-            used = self._shared.sharing.used
-            if used:
-                # earlier ones are not to be trusted either
-                self._cache.count = self._batches = 0
-            self._shared.forget(str(error))
-            log.info("coalitions do not share embeddings: %s", error)
-            if used:
-                self._forget_answers(str(error))
-
-    def _evaluate_batches(self, masks: Masks, bar: Any) -> None:
-        """Send packed coalitions through the model, batch by batch, into the cache."""
-        known = self._cache.count
-        singly = not self._evaluator.batched or self.batch_nodes == 1
-        if self.check.enabled and singly and not self.check.comparisons:
-            self._compare_alone(self._evaluator.everybody, self._everybody_output())
-        # in front of the first batch the whole graph, to be compared with itself alone
-        first = self.check.enabled and self._evaluator.batched and not self._batches
-        asked = np.concatenate([self._evaluator.everybody, masks]) if first else masks
-        for batch in self._evaluator.batches(asked):
-            rows = asked[batch]
-            try:
-                scores = self._batch_scores(rows)
-            except BatchMixing:
-                self._start_over(known + len(masks))
-                return
-            new = scores[1:] if first and batch.start == 0 else scores
-            self._cache.add(new)
-            if isinstance(bar, tqdm):
-                bar.update(len(new))
-
-    def _batch_scores(self, masks: Masks) -> NDArray[np.float64]:
-        """Payoffs of one batch, compared with those of single coalitions now and then.
-
-        In the first batch of several coalitions, and in the 2nd, 4th, 8th and so on.
-        """
-        self._batches += len(masks) > 1
-        if len(masks) == 1 or not self.check.enabled or self._batches & (self._batches - 1):
-            return self._coalition_scores(masks)
-        try:
-            outputs = self._outputs(masks)
-        except Exception as error:
-            return self._one_by_one(masks, error)
-        if not self._compared(masks, outputs):
-            return self._one_by_one(masks)
-        return self._coalition_scores(masks, outputs)
-
-    def _one_by_one(self, masks: Masks, error: Exception | None = None) -> NDArray[np.float64]:
-        """Payoffs of the coalitions of a batch that failed as a whole, or is not to be trusted."""
-        before = self._fallbacks
-        if error is not None:
-            log.info("one by one, because of a batch of %d: %r", len(masks), error)
-        rows = range(len(masks))
-        scores = np.concatenate([self._coalition_scores(masks[i : i + 1]) for i in rows])
-        if error is not None and self._fallbacks == before:
-            # nothing is wrong with any of them
-            self._evaluator.batched = False
-            self.check.one_by_one = f"the model fails on a batch: {error!r}"
-        return scores
-
-    def _compared(self, masks: Masks, outputs: Tensor) -> bool:
-        """Whether the outputs of a batch are to be trusted, by comparing some of them."""
-        sizes = coalition_sizes(masks, np.zeros_like(masks[:1]))
-
-        def again(rows: NDArray[np.int64]) -> Tensor:
-            known = len(rows) == 1 and sizes[rows[0]] == self.n
-            return self._everybody_output() if known else self._outputs(masks[rows])
-
-        try:
-            require_apart(outputs, sizes, again, self.check)
-        except BatchMixing as mixing:
-            if mixing.__cause__ is None:
-                mask = masks[mixing.row : mixing.row + 1]
-                self._compare_alone(mask, self._evaluator.outputs(mask))
-                say_one_by_one()
-            # from now on one at a time; worths of earlier batches are not to be trusted
-            self._evaluator.batched = False
-            self.check.one_by_one = str(mixing)
-            if self._batches > 1:
-                raise
-            return False
-        return True
-
-    def _compare_alone(self, mask: Masks, known: Tensor) -> None:
-        """Raise if the model says something else of the same coalition a second time."""
-
-        def again() -> Tensor:
-            return self._evaluator.outputs(mask)
-
-        self.check.comparisons += 1
-        torch.rand(1)  # the guard gave random numbers back that the first output may have used
-        refuse_random(self.model, again, known, again(), size_of(known))
-
-    def _start_over(self, top: int) -> None:
-        """Evaluate everything again one by one, unless worths have been given out already."""
-        self._forget_answers(
-            "the model mixes the graphs of a batch", "one at a time", "batch_nodes=1"
-        )
-        for mask in self._cache.masks(0, top):
-            self._cache.add(self._coalition_scores(mask[None]))
-
-    def _forget_answers(
-        self, reason: str, how: str = "the ordinary way", option: str = "share=False"
-    ) -> None:
-        """Forget all worths, which are not to be trusted; raise if some were given out."""
-        self._cache.count = 0
-        self._centered = None
-        if self._answered:
-            raise BatchMixing(
-                f"{reason}, and this showed only after some worths had been given out. Ask for "
-                f"everything again: coalitions are evaluated {how} from now on, as {option} does "
-                "from the start"
-            )
-
-    def _coalition_scores(self, masks: Masks, outputs: Tensor | None = None) -> NDArray[np.float64]:
-        """Payoffs (k, q) before the baseline, ``nan`` where the model fails and may."""
-        try:
-            scores = self.settle()[1].scores_array(
-                self._outputs(masks) if outputs is None else outputs
-            )
-        except Exception as error:
-            if len(masks) > 1:
-                # find the one at fault, or give each of the others its own worth
-                return self._one_by_one(masks, error)
-            if self.fallback is None:
-                error.add_note(
-                    f"raised on coalition {self._describe(masks[0])}; fallback=... gives such "
-                    "coalitions a worth of their own"
-                )
-                raise
-            self._fallbacks += 1
-            return np.full((1, self._games()), np.nan)
-        bad = ~np.isfinite(scores).all(axis=1)
-        if bad.any():
-            if self.fallback is None:
-                raise ValueError(
-                    f"the model's output for coalition {self._describe(masks[bad][0])} gives a "
-                    f"worth of {scores[bad][0].tolist()}; fallback=... gives such coalitions one"
-                )
-            scores[bad] = np.nan
-        return scores
-
-    def _seem_probabilities(self, whole: Tensor, mode: str) -> bool:
-        """Whether outputs look like probabilities, of the whole and, where in doubt, of parts."""
-        suspicious = looks_like_probabilities(whole, mode)
-        if not suspicious or mode == "multiclass_classification":
-            return suspicious
-        # a logit between 0 and 1 is common: those of single nodes will not all be
-        alone = pack(np.eye(min(self.n, 64), self.n, dtype=np.bool_))
-        try:
-            with untouched(self.model):
-                outputs = [self._evaluator.outputs(alone[i : i + 1]) for i in range(len(alone))]
-        except Exception:
-            return False
-        return all(looks_like_probabilities(output, mode) for output in outputs)
-
-    def _outputs(self, masks: Masks) -> Tensor:
-        outputs = self._evaluator.outputs(masks)
-        columns = outputs.shape[1] // self._evaluator.removal.draws
-        if columns != len(self.prediction):
-            raise ValueError(
-                f"the model must return {len(self.prediction)} columns, as for the whole graph "
-                f"(got {columns})"
-            )
-        return outputs
-
-    def _everybody_output(self) -> Tensor:
-        """The output for everybody, as the evaluator returns it."""
-        if self.players.touched:  # nodes that no edge touches are not there
-            return self._evaluator.outputs(self._evaluator.everybody)
-        return self.prediction.repeat(self._evaluator.removal.draws)[None]
-
-    def _describe(self, mask: NDArray[np.uint64]) -> str:
-        inside = unpack(mask[None], self.n)[0]
-        if self.players.kind != "nodes":
-            return self.players.describe(inside)
-        nodes = np.zeros(int(self.nodes.max(initial=-1)) + 1, dtype=np.bool_)
-        nodes[self.nodes[inside]] = True
-        return describe(nodes)
-
-    def _with_baseline(self, payoff: Payoff, baseline: BaselineLike, whole: Tensor) -> Payoff:
-        """The payoff with the baseline that was given, or the default one."""
-        function = payoff.function is not None
-        games = payoff.scores(whole).shape[1] if function else len(payoff.columns)
-        if isinstance(baseline, str):
-            # what it is shows when the single players have been evaluated
-            return replace(payoff, baseline=(0.0,) * games, baseline_source=SINGLETONS)
-        if baseline is not None:
-            return replace(
-                payoff,
-                baseline=given_baseline(payoff, baseline, whole, games),
-                baseline_source="given",
-            )
-        if self.players.some_always_present:
-            source = "no player present"
-            return replace(payoff, baseline=self._without_players(payoff), baseline_source=source)
-        if payoff.name == "norm_prob" and self.task_level == "graph":
-            classes = 2 if payoff.mode == "binary_classification" else whole.shape[1]
-            log.info("no baseline given: using the uniform probability 1/%d", classes)
-            uniform = (1 / classes,) * games
-            return replace(payoff, baseline=uniform, baseline_source="uniform")
-        if self.task_level != "graph" and payoff.name in ("norm_prob", "raw"):
-            source = "isolated target"
-            return replace(payoff, baseline=self._without_players(payoff), baseline_source=source)
-        return replace(payoff, baseline=(0.0,) * games)
-
-    def _without_players(self, payoff: Payoff) -> tuple[float, ...]:
-        """Scores of the output with no player present."""
-        nobody = pack(np.zeros((1, self.n), dtype=np.bool_))
-        with untouched(self.model):
-            outputs = self._evaluator.outputs(nobody)
-        alone = replace(payoff, draws=self._evaluator.removal.draws).scores(outputs)[0]
-        return tuple(float(score) for score in alone)
+            self._scores.show = before
 
     def __repr__(self) -> str:
         return (
             f"GNNGame({self.n} players, payoff={self.payoff.name!r}, "
             f"columns={list(self.payoff.columns)}, {self.evaluations:,} evaluations)"
         )
-
-
-def _refuse_node_options(players: PlayerSet, removal: Any, baseline: Any) -> None:
-    """Raise where a game of edges or features is given options of a game of nodes."""
-    if removal != "remove":
-        raise ValueError(
-            f"removal says how nodes are taken away, and the players are {players.kind} "
-            f"(got removal={removal!r})"
-        )
-    if baseline is not None and players.without_baseline:
-        raise ValueError(
-            f"for players={players.kind!r} the baseline is the output with no player present, and "
-            f"no other is accepted (got baseline={baseline!r})"
-        )
-
-
-def _checked_batch_nodes(batch_nodes: int | None, model: Model, device: torch.device) -> int:
-    """Nodes per forward pass: what was asked for, or the rule by device and model width."""
-    if batch_nodes is None:
-        return default_batch_nodes(model, device)
-    if not isinstance(batch_nodes, int | np.integer):
-        raise TypeError(f"batch_nodes must be an integer (got {batch_nodes!r})")
-    if batch_nodes < 1:
-        raise ValueError(f"batch_nodes must be at least 1 (got {batch_nodes})")
-    return int(batch_nodes)

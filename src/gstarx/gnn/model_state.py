@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import cache, wraps
 from threading import Lock, RLock
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -16,10 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gstarx._internal.malloc_tuning import keep_freed_memory
 from gstarx.gnn.signature import Model, model_device, submodules
 
 _Found = TypeVar("_Found")
+
+#: The C library adapts to blocks of up to 32 MB, just below which this has to stay.
+_LARGEST_BLOCK = 31 << 20
 
 #: A lock for every layer that was ever used, for as long as it lives.
 _locks: WeakKeyDictionary[nn.Module, RLock] = WeakKeyDictionary()
@@ -156,3 +158,16 @@ def _same_random_numbers(model: Model) -> Iterator[None]:
         np.random.set_state(of_numpy)  # noqa: NPY002
         if elsewhere is not None:
             elsewhere.set_rng_state(on_device, device)
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let this process keep up to 62 MB of freed memory from now on.
+
+    The C library of Linux returns memory to the system as soon as the free memory exceeds twice
+    the largest block that was ever mapped and freed, and the next forward pass has to fetch its
+    pages again. How often depends on where blocks happen to lie: the same explanation took up to
+    three times as long, with up to 50 page faults per coalition. Freeing one large block, which is
+    never touched and so costs nothing, prevents that. On other systems this does nothing.
+    """
+    torch.empty(_LARGEST_BLOCK, dtype=torch.uint8)

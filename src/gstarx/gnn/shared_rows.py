@@ -3,8 +3,9 @@
 The nodes of a batch of coalitions are copies of the nodes of one graph. What a model does with them
 before it passes messages, such as multiplying a thousand columns by a matrix, gives every copy the
 same row. A :class:`GatheredRows` is a tensor that knows the graph's rows and which of them it
-holds. Operations on single rows are applied to the rows of the graph, once, and remembered. Every
-other operation first gathers the rows and then gets an ordinary tensor.
+holds. Operations on single rows are applied to the rows of the graph, once, and remembered. Rows
+that are sent along edges, with or without a weight for each, are added up where they arrive without
+being gathered. Every other operation first gathers the rows and then gets an ordinary tensor.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from gstarx.graphs import compiled
 
 _ATEN = torch.ops.aten
 #: Results remembered for one tensor of rows. A model that computes its weights anew in every pass
@@ -63,10 +66,14 @@ class GatheredRows(Tensor):
 
     shared: SharedRows
     places: Tensor
+    #: What every row is multiplied by, if anything, (n,).
+    weights: Tensor | None
     _rows: Tensor | None
 
     @staticmethod
-    def __new__(cls, shared: SharedRows, index: Tensor) -> GatheredRows:
+    def __new__(
+        cls, shared: SharedRows, index: Tensor, weights: Tensor | None = None
+    ) -> GatheredRows:
         """A tensor without content of its own."""
         rows = shared.rows
         made: GatheredRows = Tensor._make_wrapper_subclass(
@@ -74,14 +81,21 @@ class GatheredRows(Tensor):
         )
         return made
 
-    def __init__(self, shared: SharedRows, index: Tensor) -> None:
-        self.shared, self.places, self._rows = shared, index, None
+    def __init__(self, shared: SharedRows, index: Tensor, weights: Tensor | None = None) -> None:
+        self.shared, self.places, self.weights, self._rows = shared, index, weights, None
+
+    @classmethod
+    def all_of(cls, rows: Tensor) -> GatheredRows:
+        """All rows of a matrix."""
+        return cls(SharedRows(rows), torch.arange(len(rows), device=rows.device))
 
     @property
     def gathered(self) -> Tensor:
         """The rows as an ordinary tensor, always the same one: it may be changed in place."""
         if self._rows is None:
             self._rows = self.shared.rows.index_select(0, self.places)
+            if self.weights is not None:
+                self._rows *= self.weights[:, None]
         return self._rows
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
@@ -97,7 +111,8 @@ class GatheredRows(Tensor):
         if late is not None:
             own = [a for a in args if isinstance(a, GatheredRows)]
             # rows that were gathered may have been changed in place
-            if len(own) == 1 and own[0]._rows is None:
+            weighted = any(a.weights is not None for a in own) and late not in _OF_WEIGHTED
+            if len(own) == 1 and own[0]._rows is None and not weighted:
                 result = late(own[0], func, args, kwargs)
                 if result is not None:
                     return result
@@ -162,18 +177,91 @@ def _dropped(own: GatheredRows, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _selected(own: GatheredRows, func: Any, args: Any, kwargs: Any) -> Any:
-    """Rows of these rows, gathered at once."""
+    """Rows of these rows."""
     if args[0] is not own or args[1] % own.dim() != 0 or kwargs:
         return None
-    index: Tensor = args[2]
-    return own.shared.rows.index_select(0, own.places.index_select(0, index))
+    return GatheredRows(own.shared, own.places.index_select(0, args[2]))
+
+
+def _multiplied(own: GatheredRows, func: Any, args: Any, kwargs: Any) -> Any:
+    """Rows times a number or row that is the same for all, or a number for every row."""
+    other = args[1] if args[0] is own else args[0]
+    if (
+        isinstance(other, Tensor)
+        and own.dim() == 2
+        and other.shape == (len(own), 1)
+        and len(own) != 1
+        and other.dtype == own.dtype
+    ):
+        return GatheredRows(own.shared, own.places, other[:, 0])
+    return _with_constant(own, func, args, kwargs)
+
+
+def _zeros(own: GatheredRows, func: Any, args: Any, kwargs: Any) -> Any:
+    """A new tensor of the same kind."""
+    return func(own.shared.rows, *args[1:], **kwargs)
+
+
+def _expanded(own: GatheredRows, func: Any, args: Any, kwargs: Any) -> Any:
+    """Another tensor in the shape of these rows."""
+    return None if args[0] is own else args[0].expand(own.shape)
+
+
+def _added_up(own: GatheredRows, func: Any, args: Any, kwargs: Any) -> Any:
+    """Rows added to those of a matrix, each to the one that an index says."""
+    into, dim, index = args[:3]
+    rows = own.shared.rows
+    fast = (
+        len(args) == 4
+        and args[3] is own
+        and type(into) is Tensor
+        and dim == 0
+        and into.dim() == own.dim() == index.dim() == 2
+        and index.shape == own.shape
+        and index.stride(1) == 0
+        and into.shape[1] == own.shape[1]
+        and into.is_contiguous()
+        and into.dtype == rows.dtype
+        and rows.dtype in (torch.float32, torch.float64)
+        and {into.device.type, rows.device.type, index.device.type} == {"cpu"}
+    )
+    if not fast:
+        return None
+    weights = rows.new_empty(0) if own.weights is None else own.weights
+    wrong = _add_rows(
+        rows.detach().contiguous().numpy(),
+        own.places.contiguous().numpy(),
+        weights.detach().contiguous().numpy(),
+        index[:, 0].contiguous().numpy(),
+        into.detach().numpy(),
+    )
+    if wrong >= 0:
+        raise IndexError(f"index {index[wrong, 0]} is out of bounds for {len(into)} rows")
+    return into
+
+
+@compiled
+def _add_rows(rows, places, weights, index, into):  # type: ignore[no-untyped-def]
+    """Add rows to others; the first place at which the index is wrong, or -1."""
+    for e in range(len(places)):
+        if index[e] < 0 or index[e] >= len(into):
+            return e
+        row, found = rows[places[e]], into[index[e]]
+        if len(weights):
+            weight = weights[e]
+            for j in range(len(found)):
+                found[j] += weight * row[j]
+        else:
+            for j in range(len(found)):
+                found[j] += row[j]
+    return -1
 
 
 _POINTWISE = (
     "relu", "sigmoid", "tanh", "elu", "leaky_relu", "gelu", "silu", "celu", "hardtanh", "softplus",
     "neg", "exp", "abs", "sqrt", "clamp", "hardswish", "mish", "selu",
 )  # fmt: skip
-_WITH_CONSTANT = ("add", "sub", "mul", "div")
+_WITH_CONSTANT = ("add", "sub", "div")
 Handler = Callable[[GatheredRows, Any, Any, Any], Any]
 _HANDLERS: dict[Any, Handler] = {
     **{getattr(_ATEN, name).default: _by_row for name in _POINTWISE},
@@ -183,7 +271,14 @@ _HANDLERS: dict[Any, Handler] = {
     **dict.fromkeys((_ATEN.batch_norm.default, _ATEN.native_batch_norm.default), _normalized),
     _ATEN.dropout.default: _dropped,
     _ATEN.index_select.default: _selected,
+    _ATEN.mul.Tensor: _multiplied,
+    _ATEN.expand_as.default: _expanded,
+    _ATEN.new_zeros.default: _zeros,
+    _ATEN.new_ones.default: _zeros,
+    _ATEN.scatter_add_.default: _added_up,
 }
+#: What can be done with rows that have weights.
+_OF_WEIGHTED = (_zeros, _expanded, _added_up)
 
 
 def _key(arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from torch_geometric import nn as pyg
 from gstarx.gnn.batching import coalition_sizes
 from gstarx.gnn.evaluator import Evaluator
 from gstarx.gnn.k_hop import Propagation, grow_hops, watch_propagation
+from gstarx.gnn.needed_messages import needed_messages
 from gstarx.gnn.payoff import outputs_matrix
 from gstarx.gnn.readout import (
     Members,
@@ -358,8 +360,11 @@ class SharedPasses:
         if evaluator.task_level == "edge":
             fields["edge_label_index"] = places
         ptr = StandIn.forbidden(block.coalitions + 1, device)
+        assert self._rules is not None
+        level = self._rules.level[block.nodes]
+        around = partial(needed_messages, evaluator.model, level)
         with rows_for_aggregations(evaluator.model):
-            found = call_model(evaluator.model, evaluator.signature, fields, ptr)
+            found = call_model(evaluator.model, evaluator.signature, fields, ptr, around)
         if evaluator.task_level == "node":
             found = outputs_matrix(found, len(block.nodes))[places[0]]
         if isinstance(found, StandIn):

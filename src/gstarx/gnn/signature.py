@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain
@@ -224,22 +225,29 @@ def _wants_data(named: list[inspect.Parameter], data: Data) -> bool:
 
 
 def call_model(
-    model: Model, signature: Signature, fields: dict[str, Any], ptr: Tensor | None = None
+    model: Model,
+    signature: Signature,
+    fields: dict[str, Any],
+    ptr: Tensor | None = None,
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext,
 ) -> Any:
     """Call the model with fields by name.
 
     ``ptr`` says where the graphs of a batch begin. Where it is given, nodes belong to more than
     one graph, and a batch cannot be taken apart. A model that fails on rows that are gathered late,
-    as it may where it leaves torch, is called again with ordinary tensors.
+    as it may where it leaves torch, is called again with ordinary tensors. Every call of the model
+    is inside an ``around()`` of its own.
     """
     late = [value for value in fields.values() if isinstance(value, GatheredRows)]
     try:
-        return gathered_now(_called(model, signature, fields, ptr))
+        with around():
+            return gathered_now(_called(model, signature, fields, ptr))
     except Exception:
         if not late:
             raise
     plain = {key: gathered_now(value) for key, value in fields.items()}
-    output = _called(model, signature, plain, ptr)
+    with around():
+        output = _called(model, signature, plain, ptr)
     for value in late:
         value.shared.usable = False
     return output

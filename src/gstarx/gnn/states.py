@@ -146,7 +146,7 @@ class StateTable:
         n, words = rules.region.shape
         self.rules, self.states, self.members = rules, max(states, n), max(members, n)
         # coalitions of edges have nodes of many edges, each in many states
-        per_state = 12 if rules.by_edges else 3
+        per_state = 48 if rules.by_edges else 3
         edge_room = per_state * self.states + len(rules.source)
         slots = 1 << (2 * self.states - 1).bit_length()
         self._known = (

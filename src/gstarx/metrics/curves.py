@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from gstarx._internal.arguments import taken_by
 from gstarx.gnn import Model
 from gstarx.metrics.faithfulness import METRICS, Faithfulness, average, evaluate_many
 from gstarx.metrics.reference import Reference
@@ -111,20 +112,6 @@ def fidelity_curve(
         selections.append(
             [select_nodes(checked, level, positive_only=positive_only) for level in levels]
         )
-    evaluated = evaluate_many(
-        model,
-        graphs,
-        selections,
-        target=target,
-        removal=removal,
-        mode=mode,
-        task_level=task_level,
-        return_type=return_type,
-        index=index,
-        num_hops=num_hops,
-        batch_nodes=batch_nodes,
-        keywords=keywords,
-        reference=reference,
-    )
+    evaluated = evaluate_many(**taken_by(evaluate_many, locals()))
     by_level = tuple(tuple(column) for column in zip(*evaluated, strict=True))
     return FidelityCurve(levels, tuple(average(column) for column in by_level), by_level)

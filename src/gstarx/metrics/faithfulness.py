@@ -189,8 +189,7 @@ def evaluate(
     >>> round(metrics.fidelity, 6), round(metrics.inverse_fidelity, 6), metrics.sparsity
     (0.25, -0.25, 0.5)
     """
-    how = (removal, num_hops, batch_nodes, reference, players)
-    task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
+    task = PartTask.among(locals())
     return _evaluated(model, [data], [[nodes]], [target], task)[0][0]
 
 
@@ -238,8 +237,7 @@ def evaluate_many(
     targets = _one_for_each(target, len(listed))
     several = [_are_sets(entry) for entry in entries]
     sets = [list(e) if many else [e] for e, many in zip(entries, several, strict=True)]
-    how = (removal, num_hops, batch_nodes, reference, players)
-    task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
+    task = PartTask.among(locals())
     evaluated = _evaluated(model, listed, sets, targets, task)
     return [
         metrics if many else metrics[0] for metrics, many in zip(evaluated, several, strict=True)
@@ -292,22 +290,7 @@ def harmonic_fidelity(
     players: PlayersLike = "nodes",
 ) -> float:
     """Both fidelities, weighted by sparsity, in one number between 0 and 1 (Appendix A.3)."""
-    return evaluate(
-        model,
-        data,
-        nodes,
-        target=target,
-        removal=removal,
-        mode=mode,
-        task_level=task_level,
-        return_type=return_type,
-        index=index,
-        num_hops=num_hops,
-        batch_nodes=batch_nodes,
-        keywords=keywords,
-        reference=reference,
-        players=players,
-    ).harmonic_fidelity
+    return evaluate(**locals()).harmonic_fidelity
 
 
 def as_parts(data: Data, sets: Sequence[NodesLike]) -> NDArray[np.bool_]:
@@ -391,8 +374,7 @@ def random_selections(
     seed
         The same seed draws the same selections.
     """
-    how = (removal, num_hops, batch_nodes, reference, players)
-    task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
+    task = PartTask.among(locals())
     game = task.game(model, check_data(data), "all")
     if not 0 <= size <= game.n:
         raise ValueError(f"size must lie in 0..{game.n}, the number of players (got {size})")

@@ -127,8 +127,7 @@ def best_selection(
     >>> best_selection(GCN(5, 8, 2), ring, 2).status
     'optimal'
     """
-    how = (removal, num_hops, batch_nodes, reference, players)
-    task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
+    task = PartTask.among(locals())
     judge = _Judge(model, data, target, task)
     n = judge.game.n
     if isinstance(size, bool) or not isinstance(size, int | np.integer):
@@ -189,26 +188,7 @@ def best_selections(
     dict
         A :class:`BestSelection` by size.
     """
-    selections = best_selections_in_turn(
-        model,
-        data,
-        sizes,
-        exhaustive_up_to=exhaustive_up_to,
-        starts=starts,
-        seed=seed,
-        target=target,
-        removal=removal,
-        mode=mode,
-        task_level=task_level,
-        return_type=return_type,
-        index=index,
-        num_hops=num_hops,
-        batch_nodes=batch_nodes,
-        keywords=keywords,
-        reference=reference,
-        players=players,
-    )
-    return dict(selections)
+    return dict(best_selections_in_turn(**locals()))
 
 
 def best_selections_in_turn(
@@ -235,8 +215,7 @@ def best_selections_in_turn(
 
     For callers that may have to stop before the last size.
     """
-    how = (removal, num_hops, batch_nodes, reference, players)
-    task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
+    task = PartTask.among(locals())
     judge = _Judge(model, data, target, task)
     generator = np.random.default_rng(seed)
     best = np.zeros(judge.game.n, dtype=np.bool_)
@@ -296,8 +275,7 @@ def refine(
         raise ValueError(
             f"budget must be at least 3: the graph, the nodes and the rest (got {budget!r})"
         )
-    how = (removal, num_hops, batch_nodes, reference, players)
-    task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
+    task = PartTask.among(locals())
     judge = _Judge(model, data, target, task, budget)
     if task.of_nodes:
         start = as_mask(nodes, int(data.num_nodes or 0))[judge.game.nodes]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gstarx._internal.arguments import taken_by
 from gstarx.gnn import (
     BatchMixing,
     GNNGame,
@@ -57,6 +58,11 @@ class PartTask(ModelTask):
             )
         if self.batch_nodes is not None and self.batch_nodes < 1:
             raise ValueError(f"batch_nodes must be at least 1 (got {self.batch_nodes})")
+
+    @classmethod
+    def among(cls, arguments: Mapping[str, Any]) -> PartTask:
+        """The task of a metric, from its arguments; what is explained is its own matter."""
+        return cls(**{**taken_by(cls, arguments), "target": None})
 
     @property
     def worths(self) -> dict[str, Any]:

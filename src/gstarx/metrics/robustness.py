@@ -91,8 +91,7 @@ def robust_fidelity(
     shape = (samples, len(inside))
     without = ~(inside & (generator.random(shape) < delete_inside))
     alone = inside | (generator.random(shape) >= delete_outside)
-    how = (removal, num_hops, batch_nodes, reference)
-    task = PartTask(mode, task_level, return_type, None, index, keywords, *how)
+    task = PartTask.among(locals())
     parts = np.concatenate([without, alone])
     (probabilities,) = part_probabilities(model, [data], [parts], [target], task)
     target_class = probabilities.target

@@ -21,16 +21,21 @@ _INTERVAL = 1.96
 _REDUCTIONS = ("max", "mean", "sum")
 
 
-def selection_size(num_nodes: int, sparsity: float) -> int:
+def selection_size(num_players: int, sparsity: float, *, of_nodes: bool = True) -> int:
     """The number of nodes that a sparsity leaves: ``floor((1 - sparsity) |V|)`` (Algorithm 1).
+
+    Of other players, which may be few, one is left at the least, unless the sparsity is 1.
 
     >>> selection_size(20, 0.8), selection_size(17, 0.5), selection_size(5, 1.0)
     (4, 8, 0)
+    >>> selection_size(3, 0.7), selection_size(3, 0.7, of_nodes=False)
+    (0, 1)
     """
     wanted = _number(sparsity, name="sparsity")
     if not 0 <= wanted <= 1:
         raise ValueError(f"sparsity must lie in [0, 1] (got {sparsity!r})")
-    return int(np.floor((1 - wanted) * num_nodes + _ROUNDING))
+    size = int(np.floor((1 - wanted) * num_players + _ROUNDING))
+    return size if of_nodes or wanted == 1 else max(min(1, num_players), size)
 
 
 def select_nodes(

@@ -2,10 +2,7 @@
 
 from gstarx.models.checkpoints import load_published_checkpoint
 from gstarx.models.evaluation import accuracy
-from gstarx.models.gat import GAT
-from gstarx.models.gcn import GCN
-from gstarx.models.gin import GIN
-from gstarx.models.network import Network
+from gstarx.models.networks import GAT, GCN, GIN, Network
 from gstarx.models.recipes import Recipe, TrainingSettings, recipe
 from gstarx.models.sources import LoadedNetwork as LoadedNetwork
 from gstarx.models.sources import ModelSourceError as ModelSourceError

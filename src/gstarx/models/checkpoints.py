@@ -10,10 +10,7 @@ import torch
 from torch import Tensor
 
 from gstarx._internal.expanded_size import check_expanded_size
-from gstarx.models.gat import GAT
-from gstarx.models.gcn import GCN
-from gstarx.models.gin import GIN
-from gstarx.models.network import Network
+from gstarx.models.networks import GAT, GCN, GIN, Network
 
 #: Options from the published configuration files that the tensors do not show, by network and
 #: widths: input, hidden (for GAT all heads together) and classes.

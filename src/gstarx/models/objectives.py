@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from gstarx.models.collation import CollatedGraphs
 from gstarx.models.evaluation import evaluate, outputs_of
-from gstarx.models.network import Network
+from gstarx.models.networks import Network
 from gstarx.models.scores import auroc, mean_known, rmse
 
 

@@ -22,7 +22,7 @@ from gstarx._internal.quoting import quoted
 from gstarx._internal.suggestions import unknown
 from gstarx.metrics import Reference
 from gstarx.models.checkpoints import load_published_checkpoint
-from gstarx.models.network import Network
+from gstarx.models.networks import Network
 from gstarx.models.weights import ModelFacts, digest, load_model
 from gstarx.registry import DATASETS, MODEL_FILES, NETWORKS, TASKS, ModelSource, resolve
 

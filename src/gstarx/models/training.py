@@ -24,7 +24,7 @@ from gstarx.gnn import model_device
 from gstarx.metrics import Reference
 from gstarx.models.collation import CollatedGraphs
 from gstarx.models.evaluation import float_type, outputs_of, predict
-from gstarx.models.network import Network
+from gstarx.models.networks import Network
 from gstarx.models.objectives import Objective
 from gstarx.models.recipes import TrainingSettings, recipe
 from gstarx.models.resuming import Epoch, Run, identity_of, random_state, set_random_state

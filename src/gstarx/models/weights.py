@@ -20,10 +20,7 @@ from torch import nn
 from gstarx._internal.atomic_write import write_atomically
 from gstarx._internal.quoting import quoted
 from gstarx.metrics import Reference, as_reference
-from gstarx.models.gat import GAT
-from gstarx.models.gcn import GCN
-from gstarx.models.gin import GIN
-from gstarx.models.network import Network
+from gstarx.models.networks import GAT, GCN, GIN, Network
 from gstarx.registry import TASKS
 
 #: Networks by the name under which they are stored and trained.

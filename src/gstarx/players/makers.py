@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from torch_geometric.data import Data
@@ -44,16 +44,49 @@ def rings(molecule: Any) -> Groups:
     return _named(groups_of(_readable(molecule), "rings"))
 
 
-def functional_groups(molecule: Any) -> Groups:
-    """Functional groups of a molecule, those that RDKit lists; other atoms are in no group.
+def murcko(molecule: Any) -> Groups:
+    """Murcko parts of a molecule: ring systems, the linkers between them, and side chains.
 
-    Where groups overlap, the larger one is taken, and of equally large ones the first.
+    Ring systems and linkers are the scaffold of Bemis and Murcko (1996), as RDKit finds it; what is
+    attached to one ring system by a double bond belongs to that system. Every atom is in one part.
+
+    Parameters
+    ----------
+    molecule
+        A molecule of RDKit, a SMILES, or a graph with ``smiles``, an atom for each node.
+
+    Examples
+    --------
+    >>> parts = murcko("CCc1ccccc1CC1CCC1=O")
+    >>> dict(zip(parts.names, parts.sets))
+    {'CC': (0, 1), 'c1ccccc1': (2, 3, 4, 5, 6, 7), 'C': (8,), 'O=C1CCC1': (9, 10, 11, 12, 13)}
+    """
+    data = _readable(molecule)
+    known = as_molecule(data)
+    if isinstance(data, Data) and data.get("smiles") is None:
+        raise ValueError(
+            "Murcko parts need the bonds of a molecule, from a SMILES (got a graph with atoms "
+            "only): use rings"
+        )
+    chem = require("rdkit.Chem", extra="drawing")
+    parts = _murcko_parts(known, [set(nodes) for _, nodes in groups_of(data, "rings")])
+    names = [chem.MolFragmentToSmiles(known, sorted(part)) for part in parts]
+    found = [(name, tuple(sorted(part))) for name, part in zip(names, parts, strict=True)]
+    return _named(sorted(found, key=lambda group: group[1]))
+
+
+def functional_groups(molecule: Any, *, smarts: Mapping[str, str] | None = None) -> Groups:
+    """Functional groups of a molecule, by default those that RDKit lists; other atoms are in none.
+
+    Where groups overlap, the larger one is taken, and of equally large ones the first. ``smarts``
+    are names and SMARTS of groups of your own.
 
     >>> groups = functional_groups("CC(=O)Oc1ccccc1C(=O)O")
     >>> dict(zip(groups.names, groups.sets))
     {'ester': (0, 1, 2, 3, 4), 'carboxylic acid': (10, 11, 12)}
     """
-    found = sorted(groups_of(_readable(molecule), "functional_groups"), key=lambda g: -len(g[1]))
+    by = "functional_groups" if smarts is None else smarts
+    found = sorted(groups_of(_readable(molecule), by), key=lambda g: -len(g[1]))
     taken: set[int] = set()
     kept = []
     for name, atoms in found:
@@ -129,7 +162,8 @@ def communities(graph: Any, *, method: str = "louvain", seed: int = 0) -> Groups
         own = own.copy()
         own.remove_edges_from(list(networkx.bridges(own)))
         found = networkx.connected_components(own)
-    return Groups(tuple(sorted(tuple(sorted(nodes)) for nodes in found)))
+    sets = tuple(sorted(tuple(sorted(nodes)) for nodes in found))
+    return Groups(sets, tuple(f"community {at}" for at in range(len(sets))))
 
 
 #: Makers by name, as ``players=`` takes them.
@@ -137,9 +171,35 @@ MAKERS: dict[str, Callable[[Any], Groups]] = {
     "brics": brics,
     "functional_groups": functional_groups,
     "rings": rings,
+    "murcko": murcko,
     "phrases": phrases,
     "communities": communities,
 }
+
+
+def _murcko_parts(molecule: Any, systems: list[set[int]]) -> list[set[int]]:
+    """Ring systems with what hangs on them alone by a double bond, linkers, and side chains."""
+    scaffolds = require("rdkit.Chem.Scaffolds.MurckoScaffold", extra="drawing")
+    marked = require("rdkit.Chem", extra="drawing").Mol(molecule)
+    for atom in marked.GetAtoms():
+        atom.SetIntProp("node", atom.GetIdx())
+    core = {atom.GetIntProp("node") for atom in scaffolds.GetScaffoldForMol(marked).GetAtoms()}
+    networkx = require("networkx", extra="drawing")
+    bonds = networkx.Graph()
+    bonds.add_nodes_from(range(molecule.GetNumAtoms()))
+    bonds.add_edges_from((b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in molecule.GetBonds())
+    inside = core - set().union(*systems)
+    linkers = []
+    for piece in networkx.connected_components(bonds.subgraph(inside)):
+        near = {other for atom in piece for other in bonds[atom]}
+        touched = [system for system in systems if system & near]
+        if len(touched) == 1:
+            touched[0].update(piece)
+        else:
+            linkers.append(set(piece))
+    outside = set(bonds) - core.union(*systems)
+    chains = [set(piece) for piece in networkx.connected_components(bonds.subgraph(outside))]
+    return [*systems, *linkers, *chains]
 
 
 def _readable(molecule: Any) -> Any:

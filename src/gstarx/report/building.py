@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from gstarx.datasets import title_of
 from gstarx.drawing import class_name, scored
 from gstarx.evaluation import Pipeline, SummaryRow, summarize
 from gstarx.explainers import Explanation, NodeExplainer, graph_generator
-from gstarx.gnn import check_data
+from gstarx.gnn import check_data, player_set
 from gstarx.metrics import (
     SPARSITIES,
     Faithfulness,
@@ -24,8 +25,10 @@ from gstarx.metrics import (
     auroc,
     average,
     best_selection,
+    edge_auroc,
     selection_size,
 )
+from gstarx.players import Edges, Features, Nodes, PlayersLike, as_players
 from gstarx.report.data import Explained, ExplainerRow, ReportData
 from gstarx.report.predictions import predictions_of
 
@@ -59,6 +62,7 @@ def build_report(
     return_type: str = "raw",
     keywords: Sequence[str] | None = None,
     reference: Reference | None = None,
+    players: PlayersLike = "nodes",
     by: str | Mapping[str, str] | None = None,
     progress: bool = True,
 ) -> ReportData:
@@ -102,6 +106,10 @@ def build_report(
     target, removal, mode, return_type, keywords, reference
         As for :func:`gstarx.metrics.evaluate`. A model with several labels or outputs needs a
         target, and a regression a reference.
+    players
+        Who is drawn and removed: ``"edges"``, groups or features. Random and best selections are of
+        these players, and explainers that score edges are judged on edges. Explainers have their
+        own option of this name; rows of those that score nodes all the same say so.
     by
         What the summary over all graphs is about, as for :func:`gstarx.evaluation.summarize`.
     progress
@@ -125,7 +133,9 @@ def build_report(
     levels = tuple(
         sorted({*map(float, SPARSITIES if sparsities is None else sparsities), sparsity})
     )
-    pipeline = Pipeline(model, seed, target, removal, mode, return_type, keywords, reference)
+    pipeline = Pipeline(
+        model, seed, target, removal, mode, return_type, keywords, reference, as_players(players)
+    )
     positions = list(range(len(listed)) if positions is None else positions)
     builder = _Builder(pipeline, listed, positions, levels, sparsity, progress)
     predictions = predictions_of(pipeline, listed, labels, target_names or class_names)
@@ -142,6 +152,8 @@ def build_report(
     names_of_targets = {"class_names": class_names, "target_names": target_names or class_names}
     options = {"by": by, "mode": mode, "names": names, "seed": seed, **names_of_targets}
     summaries, no_summary = _summaries(listed, results, options)
+    kind = _kind_of(pipeline.players)
+    removed = {"removal of nodes": str(removal)} if kind == "nodes" else {"players": kind}
     explained = predictions.explained
     if target is not None and predictions.task == "classification":
         explained = class_name(target, class_names)
@@ -156,16 +168,29 @@ def build_report(
         dataset=dict(dataset_facts or {}),
         settings={
             "graphs": str(len(listed)),
-            "removal of nodes": str(removal),
+            **removed,
             "sparsities of the curves": ", ".join(f"{level:g}" for level in levels),
             "random selections per graph": str(random_draws),
             **({"summary": f"none, because {no_summary}"} if no_summary else {}),
         },
         seed=seed,
+        players=kind,
         task=predictions.task,
         explained=explained,
         error=predictions.error,
         summaries=summaries,
+    )
+
+
+def _kind_of(players: Any) -> str:
+    """What is selected and removed."""
+    if isinstance(players, Nodes | Edges):
+        return type(players).__name__.lower()
+    if isinstance(players, Features):
+        return "features" if players.field == "x" else "edge features"
+    maker = getattr(players, "__name__", "groups of nodes").replace("_", " ")
+    return {"brics": "BRICS fragments", "murcko": "Murcko parts", "rings": "ring systems"}.get(
+        maker, str(maker)
     )
 
 
@@ -222,8 +247,19 @@ class _Builder:
     progress: bool
 
     @property
-    def sizes(self) -> list[int]:
+    def nodes(self) -> list[int]:
         return [int(graph.num_nodes or 0) for graph in self.graphs]
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """How many players every graph has."""
+        kind = as_players(self.pipeline.players)
+        return [len(player_set(graph, kind)) for graph in self.graphs]
+
+    def selected(self, size: int, sparsity: float) -> int:
+        """How many of so many players are selected at a sparsity."""
+        of_nodes = isinstance(self.pipeline.players, Nodes)
+        return selection_size(size, sparsity, of_nodes=of_nodes)
 
     def bar(self, name: str) -> tqdm[Data]:
         return tqdm(self.graphs, name, disable=not self.progress)
@@ -235,7 +271,10 @@ class _Builder:
     def task(self) -> dict[str, Any]:
         """The removal and the task of the model, as arguments of metrics."""
         names = ("removal", "mode", "return_type", "keywords", "reference")
-        return {name: getattr(self.pipeline, name) for name in names}
+        task = {name: getattr(self.pipeline, name) for name in names}
+        # how nodes are removed is of no account where all of them stay
+        all_stay = isinstance(self.pipeline.players, Edges | Features)
+        return task | {"removal": "remove"} if all_stay else task
 
     def results(self, name: str, explainer: Any) -> list[Explanation]:
         """The explanations of one explainer, or those that were given."""
@@ -246,7 +285,7 @@ class _Builder:
                     f"results of {name!r} must have {len(self.graphs)} entries, one per graph "
                     f"(got {len(results)})"
                 )
-            pairs = zip(results, self.sizes, strict=True)
+            pairs = zip(results, self.nodes, strict=True)
             return [
                 r
                 if isinstance(r, Explanation)
@@ -277,15 +316,25 @@ class _Builder:
             seconds=float(np.mean([result.seconds for result in results])),
             evaluations=float(np.mean(counted)) if len(counted) == len(results) else None,
             auroc=self.mean_auroc(results),
-            note="" if results[0].node_scores is not None else "selects sets, without scores",
+            note=self.note(results[0]),
         )
+
+    def note(self, result: Explanation) -> str:
+        """A remark on what an explainer scores."""
+        if result.scores is None:
+            return "selects sets, without scores"
+        of_nodes = isinstance(self.pipeline.players, Nodes)
+        if (result.player_kind == "nodes") == of_nodes:
+            return ""
+        kind = str(result.player_kind).replace("_", " ")
+        return f"scores {kind}, which are selected and removed"
 
     def random_row(self, draws: int) -> ExplainerRow:
         """Metrics of random selections, averaged over the draws of every graph."""
         selections = []
         for size, generator in zip(self.sizes, self.generators(), strict=True):
             orders = [generator.permutation(size) for _ in range(draws)]
-            selected = [selection_size(size, level) for level in self.levels]
+            selected = [self.selected(size, level) for level in self.levels]
             selections.append([order[:k] for k in selected for order in orders])
         metrics = self.pipeline.evaluate_selections(self.graphs, selections)
         means = [
@@ -302,12 +351,13 @@ class _Builder:
             best_selection(
                 self.pipeline.model,
                 graph,
-                selection_size(size, self.sparsity),
+                self.selected(size, self.sparsity),
                 exhaustive_up_to=_EXHAUSTIVE,
                 starts=_STARTS,
                 seed=generator,
                 target=self.pipeline.target,
                 **self.task,
+                players=self.pipeline.players,
             )
             for graph, size, generator in zip(
                 self.bar(_OPTIMUM), self.sizes, self.generators(), strict=True
@@ -330,16 +380,21 @@ class _Builder:
         return curve.graphs[self.levels.index(self.sparsity)]
 
     def mean_auroc(self, results: Sequence[Explanation]) -> float | None:
-        """Mean AUROC over the graphs that have a ground truth, if there are any."""
+        """Mean AUROC of nodes or edges over the graphs that have a ground truth, if any do."""
         values = []
         for graph, result in zip(self.graphs, results, strict=True):
             truth = getattr(graph, "truth", None)
-            if truth is None or result.node_scores is None:
+            if truth is None:
                 continue
             marked = truth.cpu().numpy().astype(np.bool_)
-            if marked.any() and not marked.all():
+            if result.player_kind == "edges":  # true edges join true nodes
+                values.append(
+                    edge_auroc(result.edge_mask, graph.edge_index, np.flatnonzero(marked))
+                )
+            elif result.node_scores is not None and marked.any() and not marked.all():
                 values.append(auroc(result.node_scores.numpy(), np.flatnonzero(marked)))
-        return float(np.mean(values)) if values else None
+        known = [value for value in values if np.isfinite(value)]
+        return float(np.mean(known)) if known else None
 
     def explained(
         self,
@@ -350,7 +405,7 @@ class _Builder:
         names: Sequence[str] | None,
     ) -> Explained:
         """One graph of the gallery."""
-        graph, size = self.graphs[index], self.sizes[index]
+        graph, size = self.graphs[index], self.nodes[index]
         drawn = {name: scored(each[index], size, self.sparsity) for name, each in results.items()}
         random = [row.graphs[index].harmonic_fidelity for row in rows if row.kind == "random"]
         return Explained(
@@ -363,5 +418,10 @@ class _Builder:
                 name: each.std_errors for name, each in drawn.items() if each.std_errors is not None
             },
             random=random[0] if random else None,
+            players={
+                name: each.explanation
+                for name, each in drawn.items()
+                if each.explanation is not None
+            },
             **predicted,
         )

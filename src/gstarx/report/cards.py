@@ -6,10 +6,11 @@ import json
 import math
 from dataclasses import asdict
 
+import numpy as np
 from markupsafe import Markup
 
 from gstarx._internal import rounding
-from gstarx.drawing import WORSE, Painted, Subject, card, group_scores, signed
+from gstarx.drawing import WORSE, Scored, Subject, card, group_scores, signed
 from gstarx.metrics import Faithfulness
 from gstarx.players import groups_of
 from gstarx.report.data import Explained, ReportData
@@ -75,19 +76,20 @@ def _plain(faithfulness: Faithfulness) -> dict[str, float | None]:
 
 def _figure(graph: Explained, subject: Subject, name: str) -> dict[str, object]:
     """The picture of one explainer, its metrics, and the scores of functional groups."""
-    painted = Painted.of(
+    players = graph.players.get(name)
+    result = Scored(
         graph.scores[name],
-        graph.selected.get(name),
-        None,
-        subject.names,
-        std_errors=graph.std_errors.get(name),
-        by_score=True,
+        graph.selected.get(name, np.zeros(0, dtype=np.int64)),
+        graph.std_errors.get(name),
+        players,
     )
+    painted = subject.painted(result, None)
+    wide = {"graph": 380.0, "sentence": 540.0}.get(subject.kind)
     picture = card(
-        subject.scene(painted, width={"graph": 380.0, "sentence": 540.0}.get(subject.kind)),
+        subject.scene(painted, players, width=wide),
         title=None,
         alternative=f"{name}: {subject.title}",
-        description=subject.described(painted),
+        description=subject.described(painted, players),
         paper=False,
     )
     numbers, best, worse = {}, False, False
@@ -106,7 +108,7 @@ def _figure(graph: Explained, subject: Subject, name: str) -> dict[str, object]:
         random = math.nan if graph.random is None else graph.random
         worse = metrics.harmonic_fidelity < random and value != rounding.metric(random)
     groups = []
-    if subject.kind == "molecule":
+    if subject.kind == "molecule" and players is None:
         strongest = group_scores(painted.scores, graph.data)
         strongest = sorted(strongest, key=lambda group: -abs(group.score))[:_GROUPS]
         groups = [f"{group.name} {signed(group.score)}" for group in strongest]
@@ -116,6 +118,6 @@ def _figure(graph: Explained, subject: Subject, name: str) -> dict[str, object]:
         "numbers": numbers,
         "best": best,
         "groups": groups,
-        "notes": painted.notes(subject.noun),
+        "notes": painted.notes(subject.noun_of(players)),
         "warning": WORSE if worse else "",
     }

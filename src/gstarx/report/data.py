@@ -6,6 +6,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,15 +98,17 @@ class Explained:
     label
         The true class, if known.
     scores
-        By explainer, a score per node.
+        By explainer, a score per node, or per player.
     selected
-        By explainer, the nodes it selects.
+        By explainer, the nodes or players it selects.
     metrics
-        By explainer, the metrics of these nodes.
+        By explainer, the metrics of these nodes or players.
     std_errors
         By explainer, the standard errors of the scores, if they are known.
     random
         The H-fidelity of a random selection.
+    players
+        By explainer, the :class:`gstarx.Explanation` whose players are not nodes.
     value, measured
         Of a regression, instead of class and probability: the predicted and the true value.
     """
@@ -120,6 +123,7 @@ class Explained:
     metrics: Mapping[str, Faithfulness] = field(default_factory=dict)
     std_errors: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     random: float | None = None
+    players: Mapping[str, Any] = field(default_factory=dict)
     value: float | None = None
     measured: float | None = None
 
@@ -143,7 +147,7 @@ class ReportData:
     graphs
         The gallery.
     sparsity
-        The share of nodes that are not selected.
+        The share of nodes, or players, that are not selected.
     class_names
         Names of the classes; numbers by default.
     accuracy
@@ -159,6 +163,8 @@ class ReportData:
     explained
         The name of the label or output that a multilabel or regression report is about, or of the
         one class that is explained in all graphs.
+    players
+        What is selected and removed, in the plural.
     error
         Of a regression: the root mean squared error of the graphs with a true value.
     summaries
@@ -177,6 +183,7 @@ class ReportData:
     settings: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=versions)
     seed: int | None = None
+    players: str = "nodes"
     task: str = "classification"
     explained: str = ""
     error: float | None = None

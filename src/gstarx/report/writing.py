@@ -142,7 +142,8 @@ def _summary(data: ReportData) -> dict[str, object]:
         tiles.append(("Error of the model", rounding.output(data.error), "root mean square"))
     if sizes:
         tiles.append(("Nodes per graph", f"{sum(sizes) / len(sizes):.1f}", "on average"))
-    tiles.append(("Nodes left out", f"{data.sparsity:.0%}", "sparsity"))
+    kind = data.players[:1].upper() + data.players[1:]
+    tiles.append((f"{kind} left out", f"{data.sparsity:.0%}", "sparsity"))
     highest = [_named(row) for row in explainers[:1]]
     tiles += [("Highest H-fidelity", top["value"], top["name"]) for top in highest]
     return {
@@ -154,6 +155,7 @@ def _summary(data: ReportData) -> dict[str, object]:
         ),
         "accuracy": None if data.accuracy is None else f"{data.accuracy:.0%}",
         "task": data.task,
+        "players": data.players,
         "explained": data.explained,
         "worse": [row.name for row in explainers if _worse(data, row)],
         "sparsity": f"{data.sparsity:g}",

@@ -15,7 +15,8 @@ from gstarx.graphs import Masks, TooManyCoalitions, pack, unpack
 from gstarx.values.allocation import Allocation, warn_if_noisy, warn_if_unknown, within_range
 from gstarx.values.budget import check_budget
 from gstarx.values.coalition_sampling import small_sample_factor
-from gstarx.values.cross_fitting import Membership, corrected, cross_fit, fold_of
+from gstarx.values.cross_fitting import corrected, cross_fit, fold_of
+from gstarx.values.membership import Membership
 from gstarx.values.worths import evaluate_once, everybody, in_columns, without
 
 #: With more players, the same coalition is practically never drawn twice.
@@ -143,7 +144,8 @@ def banzhaf_value_sampled(
         )
         answers = seen.worths[0]
         weight = 1.0 / (presence * (1.0 - presence))
-    held = (fold_of(draws)[:, None] == np.unique(fold_of(draws))).astype(np.float64)
+    fold = fold_of(draws, players=n)
+    held = (fold[:, None] == np.unique(fold)).astype(np.float64)
     fit = cross_fit(rows, answers, 1.0 - held, held)
     values, variance = corrected(
         rows,

@@ -7,132 +7,34 @@ draws are split into folds, and each fold is corrected by a surrogate fitted to 
 that there is no bias however the fit is regularized, and errors follow from the terms.
 
 The fit is regularized by early stopping of conjugate gradients, where the held-out folds are
-predicted best. It needs only products with the membership matrix, so that a floating-point matrix
-of coalitions times players is never formed.
+predicted best. It needs only products with the membership matrix, which is never formed:
+:mod:`gstarx.values.membership`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.graphs import Masks, unpack
+from gstarx.values.membership import Membership
 
-_FOLDS = 10
-#: Memberships expanded to numbers at once (2 MB).
-_CELLS = 1 << 18
+#: Folds, and how many where the draws are many for every player: the fit then loses little by
+#: leaving out more of them.
+_FOLDS, _FEWER_FOLDS = 10, 5
+_MANY_DRAWS = 10
 _MAX_STEPS = 200
 #: Steps without a gain of at least a thousandth before the fit stops.
 _PATIENCE = 8
 _GAIN = 1e-3
 
 
-@dataclass(frozen=True)
-class Membership:
-    """Centered membership in k coalitions, as columns of a regression.
-
-    The columns of player ``i`` are ``([i in S] - center) * scale``, one for each scale; those of
-    the extras come last.
-    """
-
-    masks: Masks
-    num_players: int
-    #: What is subtracted from a coalition's memberships, (k,).
-    centers: NDArray[np.float64]
-    #: (k, s), one column for each group of ``num_players`` columns.
-    scales: NDArray[np.float64]
-    #: Columns that players do not decide, (k, e).
-    extras: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, masks: Masks, num_players: int, *, center: float, scale: float) -> Membership:
-        """Every coalition with the same center and one scale, and no extras."""
-        rows = len(masks)
-        scales, extras = np.full((rows, 1), scale), np.zeros((rows, 0))
-        return cls(masks, num_players, np.full(rows, center), scales, extras)
-
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return int(self.scales.shape[1]) * self.num_players + int(self.extras.shape[1])
-
-    def __getitem__(self, rows: slice) -> Membership:
-        return replace(
-            self,
-            masks=self.masks[rows],
-            centers=self.centers[rows],
-            scales=self.scales[rows],
-            extras=self.extras[rows],
-        )
-
-    def blocks(self) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """Rows with their centered members, few enough at a time."""
-        rows = max(1, _CELLS // max(1, self.num_players))
-        for first in range(0, len(self.masks), rows):
-            block = slice(first, first + rows)
-            members = unpack(self.masks[block], self.num_players).astype(np.float64)
-            members -= self.centers[block, None]
-            yield block, members
-
-    def fitted(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The matrix times coefficients (width, c)."""
-        return self.normal(coefficients, None)[0]
-
-    def normal(
-        self, coefficients: NDArray[np.float64], weights: NDArray[np.float64] | None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The matrix times coefficients (width, c), and its transpose times that by weights (k, c).
-
-        Both in one pass over the coalitions; without weights the second is left out.
-        """
-        groups, count = self.scales.shape[1], coefficients.shape[1]
-        players = groups * self.num_players
-        by_group = coefficients[:players].reshape(groups, self.num_players, count)
-        stacked = by_group.transpose(1, 0, 2).reshape(self.num_players, groups * count)
-        fitted = self.extras @ coefficients[players:]
-        back = np.zeros_like(stacked)
-        for block, members in self.blocks():
-            scale = self.scales[block, :, None]
-            fitted[block] += ((members @ stacked).reshape(-1, groups, count) * scale).sum(axis=1)
-            if weights is not None:
-                weighted = (fitted[block] * weights[block])[:, None, :] * scale
-                back += members.T @ weighted.reshape(len(members), -1)
-        if weights is None:
-            return fitted, np.zeros((0, count))
-        return fitted, self._joined(back, count, self.extras.T @ (fitted * weights))
-
-    def transposed(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The transposed matrix times numbers (k, c)."""
-        groups, count = self.scales.shape[1], numbers.shape[1]
-        back = np.zeros((self.num_players, groups * count))
-        for block, members in self.blocks():
-            scaled = numbers[block, None, :] * self.scales[block, :, None]
-            back += members.T @ scaled.reshape(len(members), -1)
-        return self._joined(back, count, self.extras.T @ numbers)
-
-    def _joined(
-        self, back: NDArray[np.float64], count: int, extras: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        groups = self.scales.shape[1]
-        grouped = back.reshape(self.num_players, groups, count).transpose(1, 0, 2)
-        return np.concatenate([grouped.reshape(groups * self.num_players, count), extras])
-
-    def shares(self, numbers: NDArray[np.float64], *, power: int = 1) -> NDArray[np.float64]:
-        """Powers of centered members without scales, transposed, times numbers (k, ...)."""
-        flat = numbers.reshape(len(numbers), math.prod(numbers.shape[1:]))
-        total = np.zeros((self.num_players, flat.shape[1]))
-        for block, members in self.blocks():
-            total += (members**power).T @ flat[block]
-        return total.reshape(self.num_players, *numbers.shape[1:])
-
-
-def fold_of(draws: int, *, folds: int = _FOLDS) -> NDArray[np.int64]:
+def fold_of(draws: int, *, players: int | None = None) -> NDArray[np.int64]:
     """The fold of each draw; at most as many folds as draws."""
-    return np.arange(draws) % max(1, min(folds, draws))
+    many = players is not None and draws >= _MANY_DRAWS * players
+    return np.arange(draws) % max(1, min(_FEWER_FOLDS if many else _FOLDS, draws))
 
 
 @dataclass(frozen=True)
@@ -178,9 +80,7 @@ def cross_fit(
         size = (seen * guess**2).sum(axis=0)
         factor = (seen * guess * residual).sum(axis=0) / np.where(size > 0, size, 1.0)
         watch.look(np.tile(start, folds) * factor, residual - factor * guess)
-    for coefficients, residual in _descent(
-        rows, seen, watch.coefficients.copy(), watch.residual.copy()
-    ):
+    for coefficients, residual in _descent(rows, seen, watch.coefficients, watch.residual):
         if not watch.look(coefficients, residual):
             break
     shape = (-1, folds, games)
@@ -198,7 +98,7 @@ class _Watch:
         residual: NDArray[np.float64],
     ) -> None:
         self.held, self.games = held, games
-        self.coefficients, self.residual = coefficients, residual.copy()
+        self.coefficients, self.residual = coefficients, residual
         self.least = self.loss(residual)
         self.enough = 1e-26 * self.least
         self.to_beat = self.least.copy()
@@ -206,7 +106,7 @@ class _Watch:
 
     def loss(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum of squared residuals on the held-out folds, for each game."""
-        squares = (self.held * residual**2).sum(axis=0)
+        squares = np.einsum("kc,kc,kc->c", self.held, residual, residual)
         loss: NDArray[np.float64] = squares.reshape(-1, self.games).sum(axis=0)
         return loss
 
@@ -215,11 +115,12 @@ class _Watch:
         loss = self.loss(residual)
         # a game that has run out of patience does not resume while others continue
         better = (loss < self.least) & (self.patience > 0)
-        columns = np.tile(better, residual.shape[1] // self.games)
-        self.coefficients[:, columns], self.residual[:, columns] = (
-            coefficients[:, columns],
-            residual[:, columns],
-        )
+        if better.all():
+            self.coefficients, self.residual = coefficients, residual
+        elif better.any():
+            columns = np.tile(better, residual.shape[1] // self.games)
+            self.coefficients = np.where(columns, coefficients, self.coefficients)
+            self.residual = np.where(columns, residual, self.residual)
         self.least = np.where(better, loss, self.least)
         gain = better & (loss < (1 - _GAIN) * self.to_beat)
         self.to_beat = np.where(gain, loss, self.to_beat)
@@ -238,7 +139,8 @@ def _descent(
     downhill = rows.transposed(seen * residual)
     direction, steep = downhill, (downhill**2).sum(axis=0)
     for _ in range(_MAX_STEPS):
-        along, curved = rows.normal(direction, seen)
+        along = rows.fitted(direction)
+        curved = rows.transposed(seen * along)
         bend = (direction * curved).sum(axis=0)
         stride = np.where(bend > 0, steep / np.where(bend > 0, bend, 1.0), 0.0)
         coefficients = coefficients + stride * direction
@@ -261,13 +163,13 @@ def corrected(
     """Values (n, q) of all draws, and their variance.
 
     A draw estimates ``base + centered members * weight * residual``, with the base (n, folds, q)
-    and the residual (k, folds, q) of its own fold, :func:`fold_of`. Values are means over draws,
-    and the variance is that of a mean of independent draws; it is ``nan`` for a single one. For
-    draws without replacement, ``population`` is the number to draw from.
+    and the residual (k, folds, q) of its own fold, every next draw in the next one. Values are
+    means over draws, and the variance is that of a mean of independent draws; it is ``nan`` for a
+    single one. For draws without replacement, ``population`` is the number to draw from.
     """
     draws, count = len(rows.masks), base.shape[1]
     weighted = np.zeros_like(residuals)
-    place = (np.arange(draws), fold_of(draws))
+    place = (np.arange(draws), np.arange(draws) % count)
     weighted[place] = weights[:, None] * residuals[place]
     shares = rows.shares(weighted)
     times = np.bincount(place[1], minlength=count)[:, None]

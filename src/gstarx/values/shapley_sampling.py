@@ -22,7 +22,8 @@ from gstarx.graphs import WORD, CommunicationGraph, Masks, compiled, words_for
 from gstarx.values.allocation import Allocation, warn_if_noisy, warn_if_unknown, within_range
 from gstarx.values.budget import check_budget, listing_limit
 from gstarx.values.coalition_sampling import small_sample_factor
-from gstarx.values.cross_fitting import Membership, corrected, cross_fit, fold_of
+from gstarx.values.cross_fitting import corrected, cross_fit, fold_of
+from gstarx.values.membership import Membership
 from gstarx.values.permutation_sampling import mean_of_units, sampled_from_list
 from gstarx.values.shapley import shapley_value
 from gstarx.values.worths import WorthLists, evaluate_once, everybody, without
@@ -269,7 +270,7 @@ def _cross_fitted(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Values (n, q) that sum to zero, and their variance, from listed and drawn pairs."""
     n, certain = plan.n, len(sizes) - plan.draws
-    fold = fold_of(plan.draws)
+    fold = fold_of(plan.draws, players=n)
     held = np.zeros((len(sizes), fold.max() + 1))
     held[np.arange(certain, len(sizes)), fold] = 1.0
     start = np.zeros((rows.width, answers.shape[1]))

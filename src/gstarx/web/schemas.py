@@ -105,13 +105,14 @@ class OptionEntry(BaseModel):
 
 
 class ExplainerEntry(BaseModel):
-    """An explainer."""
+    """An explainer, and what it can score: nodes, groups of nodes, edges, features."""
 
     name: str
     title: str
     about: str
     trains: bool
     default: bool
+    players: list[str]
     options: list[OptionEntry]
 
 

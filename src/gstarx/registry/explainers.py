@@ -1,17 +1,13 @@
-"""Explainers, datasets and networks by name: titles, descriptions, options and their types.
-
-The library, the command line, the explorer, runs and the documentation all read it. It loads
-nothing: what a name stands for is imported when it is needed.
-"""
+"""The explainers by name: titles, descriptions, options and their types."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib import import_module
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any
+
+from gstarx.registry.sources import resolve
 
 #: How many coalitions are evaluated where no budget is given: by an estimator, and for exact values
 #: where coalitions share embeddings, which makes one of them cost a tenth or less.
@@ -73,6 +69,8 @@ class ExplainerSpec:
         Whether the explorer selects it.
     oracle
         Whether it optimizes the metric itself: a reference, not an explanation.
+    players
+        What it can score: nodes, groups of nodes, edges, features.
     """
 
     name: str
@@ -83,160 +81,17 @@ class ExplainerSpec:
     trains: bool = False
     default: bool = False
     oracle: bool = False
+    players: tuple[str, ...] = ("nodes",)
 
 
-@dataclass(frozen=True)
-class DatasetSpec:
-    """A dataset by name: title, what it is about, and where its loader is.
+def kind_of_players(name: str) -> str:
+    """What players of a name are: nodes, edges, features, or groups of nodes.
 
-    ``classes`` are named if they have to be known where the data is not.
+    >>> kind_of_players("edges"), kind_of_players("brics"), kind_of_players("edge-features")
+    ('edges', 'groups', 'features')
     """
-
-    name: str
-    title: str
-    about: str
-    home: str
-    shipped: bool = False
-    classes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class NetworkSpec:
-    """A network that ships with the package."""
-
-    name: str
-    dataset: str
-    architecture: str
-
-
-@dataclass(frozen=True)
-class ModelSource:
-    """Where a model comes from; :func:`gstarx.models.load_source` loads it, in any process.
-
-    Attributes
-    ----------
-    model
-        The name of a network that ships, ``module:factory``, or ``None``.
-    weights
-        A file of weights: ``.safetensors`` of :func:`gstarx.models.save_model`, a published
-        ``.pth``, a file of another package in :data:`MODEL_FILES`, or the state dictionary of a
-        custom model; or ``None``.
-    dataset
-        For a custom model: the dataset whose features it reads.
-    task
-        What the model does, one of :data:`TASKS`; by default what its file says, or else
-        ``"classification"``.
-    trust
-        Whether to run what a file of another package asks for while it is read.
-    """
-
-    model: str | None = None
-    weights: Path | None = None
-    dataset: str | None = None
-    task: str | None = None
-    trust: bool = False
-
-
-@dataclass(frozen=True)
-class DatasetSource:
-    """Which graphs are meant; :func:`gstarx.datasets.load_source` loads them, in any process.
-
-    Exactly one of ``name``, ``file`` and ``graphs`` is set.
-
-    Attributes
-    ----------
-    name
-        The name of a dataset in :data:`DATASETS`.
-    root
-        The directory of that dataset.
-    file
-        A table of molecules: ``.csv``, ``.tsv``, ``.smi``, ``.sdf`` or ``.parquet``.
-    graphs
-        ``module:factory``, a function that returns a PyG dataset or a list of ``Data``.
-    smiles_column, name_column
-        Columns of the table; by default found by their usual names.
-    label
-        The column of labels, or several separated by commas; without it and without a column of a
-        usual name, molecules have no label.
-    task
-        ``"classification"``, ``"binary"``, ``"multilabel"`` or ``"regression"``; by default what
-        the labels look like.
-    split
-        ``"random"``, ``"scaffold"``, or a column of the table that names the split of each row.
-    limit
-        The first rows only.
-    sample
-        So many rows, drawn at random by ``seed``.
-    salts
-        ``"keep"`` all parts of a molecule, keep the ``"largest"`` part, or keep all and ``"warn"``.
-    features
-        What is read of a molecule, one of :data:`gstarx.datasets.MOLECULE_FEATURES`.
-    class_names
-        The classes of the network that is to read the graphs, in order; empty if it has none.
-        Labels are then read as these classes, or as numbers, and one that does not fit is left
-        out. ``None`` to train on the labels, which therefore have to be right.
-    """
-
-    name: str | None = None
-    root: str | None = None
-    file: str | None = None
-    graphs: str | None = None
-    smiles_column: str | None = None
-    name_column: str | None = None
-    label: str | None = None
-    task: str | None = None
-    split: str = "random"
-    limit: int | None = None
-    sample: int | None = None
-    seed: int = 0
-    salts: str = "warn"
-    features: str = "molecule"
-    class_names: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if self.class_names is not None:  # a list, where it comes from JSON
-            object.__setattr__(self, "class_names", tuple(self.class_names))
-        sources = [self.name, self.file, self.graphs]
-        if sum(source is not None for source in sources) != 1:
-            raise ValueError(
-                f"a dataset is a name, a file or a factory: exactly one of them (got {sources})"
-            )
-
-    @property
-    def title(self) -> str:
-        """What to call the dataset."""
-        if self.file is not None:
-            path = Path(self.file)
-            # a file may be named like a dataset of the package, and is another one
-            return path.name if path.stem in DATASETS else path.stem
-        return self.name or (self.graphs or "").replace(":", ".")
-
-
-#: What the labels of a dataset can be, and the name that PyG has for such a model.
-TASKS = {
-    "classification": "multiclass_classification",
-    "binary": "binary_classification",
-    "multilabel": "binary_classification",
-    "regression": "regression",
-}
-
-
-#: Files of models that other packages write, by suffix, and what loads them.
-MODEL_FILES = dict.fromkeys((".pt", ".ckpt"), "gstarx.integrations.chemprop:load")
-#: Features of molecules that other packages compute, and what computes them.
-FEATURIZERS = {
-    f"chemprop{suffix}": "gstarx.integrations.chemprop:graph"
-    for suffix in ("", "-v1", "-organic", "-rigr")
-}
-
-
-def resolve(home: str) -> Any:
-    """Import what is at ``module:attribute``."""
-    module, _, path = home.partition(":")
-    target: Any = import_module(module)
-    for part in path.split("."):
-        target = getattr(target, part)
-    return target
+    plain = name.replace("-", "_").removeprefix("edge_")
+    return plain if plain in ("nodes", "edges", "features") else "groups"
 
 
 def explainer_factory(name: str) -> Callable[..., Any] | None:
@@ -291,12 +146,9 @@ _SIDES = (
         "baseline", "What parts of the graph are compared with.", "choice", None, ("singletons",)
     ),
 )
-_PLAYERS = _choice(
-    "players",
-    "What is scored: nodes, edges, or groups of nodes.",
-    "nodes",
-    *("edges", "brics", "functional_groups", "rings", "communities"),
-)
+#: Of explainers that play a game, and of those that learn a mask of edges.
+_ANY_PLAYERS = ("nodes", "groups", "edges", "features")
+_EDGES_TOO = ("nodes", "edges")
 
 
 def _estimator(*others: str) -> Option:
@@ -318,13 +170,15 @@ _EXPLAINERS = (
         "What each node contributes within connected parts, compared with single nodes.",
         (_estimator("sampled"), _BUDGET, *_GAME),
         default=True,
+        players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
         "gstarx",
         "gstarx.explainers.gstarx:GStarX",
         "GStarX",
         "What each node contributes within connected parts of the graph (HN value).",
-        (_estimator("growth", "subgraphs"), _BUDGET, *_SIDES, *_GAME, _PLAYERS),
+        (_estimator("growth", "subgraphs"), _BUDGET, *_SIDES, *_GAME),
+        players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
         "gstarx_published",
@@ -338,6 +192,7 @@ _EXPLAINERS = (
         "Myerson value",
         "Shares among connected parts only: parts that do not touch add up.",
         (_estimator("sampled", "subgraphs"), _BUDGET, *_SIDES, *_GAME),
+        players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
         "shapley",
@@ -345,6 +200,7 @@ _EXPLAINERS = (
         "Shapley value",
         "The average contribution over all orders of nodes; edges are ignored.",
         (_estimator("sampled", "subgraphs"), _BUDGET, *_GAME),
+        players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
         "banzhaf",
@@ -358,6 +214,7 @@ _EXPLAINERS = (
             *_GAME,
         ),
         default=True,
+        players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
         "subgraphx",
@@ -401,6 +258,7 @@ _EXPLAINERS = (
         "GNNExplainer",
         "A mask of edges learned for this graph by gradient descent.",
         (_epochs(1000, 2000), _RATE),
+        players=_EDGES_TOO,
     ),
     ExplainerSpec(
         "pgexplainer",
@@ -409,6 +267,7 @@ _EXPLAINERS = (
         "A small network of masks, trained on the dataset first.",
         (_epochs(20, 100), _RATE),
         trains=True,
+        players=_EDGES_TOO,
     ),
     ExplainerSpec(
         "gradient_x_input",
@@ -479,6 +338,7 @@ _EXPLAINERS = (
         "Leave one out",
         "What the prediction loses without the node.",
         _GAME,
+        players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
         "single_node",
@@ -486,12 +346,14 @@ _EXPLAINERS = (
         "Single node",
         "What the node says alone.",
         _GAME,
+        players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
         "random",
         "gstarx.explainers.baselines:RandomNodes",
         "Random",
         "A random order: what an explainer must do better than.",
+        players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
         "best_found",
@@ -511,140 +373,3 @@ _EXPLAINERS = (
 
 #: All explainers of the package by name.
 EXPLAINERS = {spec.name: spec for spec in _EXPLAINERS}
-
-#: All datasets by name.
-DATASETS = {
-    spec.name: spec
-    for spec in (
-        DatasetSpec(
-            "mutag",
-            "MUTAG",
-            "188 nitroaromatic molecules: mutagenic?",
-            "gstarx.datasets.mutag:load_mutag",
-        ),
-        DatasetSpec(
-            "bbbp",
-            "BBBP",
-            "2,039 molecules: do they pass the blood-brain barrier?",
-            "gstarx.datasets.moleculenet:load_bbbp",
-        ),
-        DatasetSpec(
-            "bace",
-            "BACE",
-            "1,513 molecules: do they inhibit beta-secretase 1?",
-            "gstarx.datasets.moleculenet:load_bace",
-        ),
-        DatasetSpec(
-            "ba_2motifs",
-            "BA-2Motifs",
-            "1,000 random graphs: house or five-cycle?",
-            "gstarx.datasets.synthetic:load_ba_2motifs",
-        ),
-        DatasetSpec(
-            "ba_shapes",
-            "BA-Shapes",
-            "one graph of 700 nodes: which part of a house is a node?",
-            "gstarx.datasets.synthetic:load_ba_shapes",
-        ),
-        DatasetSpec(
-            "graph_sst2",
-            "Graph-SST2",
-            "the paper's graphs of film reviews: positive?",
-            "gstarx.datasets.sentigraph:load_graph_sst2",
-        ),
-        DatasetSpec(
-            "twitter",
-            "Graph-Twitter",
-            "the paper's graphs of tweets: negative, neutral or positive?",
-            "gstarx.datasets.sentigraph:load_twitter",
-        ),
-        DatasetSpec(
-            "sst2",
-            "SST-2",
-            "70,042 phrases of film reviews, parsed again: positive?",
-            "gstarx.datasets.text:load_sst2",
-            classes=("negative", "positive"),
-        ),
-        DatasetSpec(
-            "tweets",
-            "Tweets",
-            "6,940 tweets, parsed again: negative, neutral or positive?",
-            "gstarx.datasets.text:load_tweets",
-            classes=("negative", "neutral", "positive"),
-        ),
-        DatasetSpec(
-            "benzene",
-            "Benzene",
-            "12,000 molecules with known truths: a benzene ring?",
-            "gstarx.datasets.attribution:load_benzene",
-        ),
-        DatasetSpec(
-            "logic7",
-            "Logic 7",
-            "4,326 molecules with known truths: fluoride and carbonyl?",
-            "gstarx.datasets.attribution:load_logic7",
-        ),
-        DatasetSpec(
-            "logic8",
-            "Logic 8",
-            "8,671 molecules with known truths: unbranched alkane and carbonyl?",
-            "gstarx.datasets.attribution:load_logic8",
-        ),
-        DatasetSpec(
-            "crippen",
-            "Crippen",
-            "1,127 molecules with known truths: what do atoms add to logP?",
-            "gstarx.datasets.attribution:load_crippen",
-        ),
-        DatasetSpec(
-            "cora",
-            "Cora",
-            "one graph of 2,708 papers that cite each other: which topic?",
-            "gstarx.datasets.citation:load_cora",
-        ),
-        DatasetSpec(
-            "citeseer",
-            "CiteSeer",
-            "one graph of 3,327 papers that cite each other: which topic?",
-            "gstarx.datasets.citation:load_citeseer",
-        ),
-        DatasetSpec(
-            "coauthor_cs",
-            "Coauthor-CS",
-            "one graph of 18,333 computer scientists: which field?",
-            "gstarx.datasets.citation:load_coauthor_cs",
-        ),
-        DatasetSpec(
-            "coauthor_physics",
-            "Coauthor-Physics",
-            "one graph of 34,493 physicists: which field?",
-            "gstarx.datasets.citation:load_coauthor_physics",
-        ),
-        DatasetSpec(
-            "motifs",
-            "Motifs",
-            "400 random trees with a motif: house or five-cycle?",
-            "gstarx.datasets.synthetic:load_motifs",
-            shipped=True,
-        ),
-        DatasetSpec(
-            "nitro",
-            "Nitro",
-            "500 molecules: an aromatic nitro group?",
-            "gstarx.datasets.nitro:load_nitro",
-            shipped=True,
-        ),
-    )
-}
-
-#: All networks that ship, by name; the name of a dataset alone stands for its GCN.
-NETWORKS = {
-    f"{dataset}-{architecture}": NetworkSpec(f"{dataset}-{architecture}", dataset, architecture)
-    for dataset, architecture in (
-        ("motifs", "gcn"),
-        ("nitro", "gcn"),
-        ("sst2", "gat"),
-        ("sst2", "gcn"),
-        ("tweets", "gcn"),
-    )
-}

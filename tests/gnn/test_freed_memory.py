@@ -10,7 +10,7 @@ import pytest
 
 _BLOCKS = """
 import ctypes, sys, torch
-from gstarx._internal.malloc_tuning import keep_freed_memory
+from gstarx.gnn.model_state import keep_freed_memory
 
 class Info(ctypes.Structure):
     _fields_ = [(name, ctypes.c_size_t) for name in (

@@ -1,0 +1,138 @@
+"""Explanations in other forms: plain JSON, pandas, networkx, and a page for notebooks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+
+from gstarx._internal.optional import require
+from gstarx.gnn import Sharing
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
+    from gstarx.explainers.explanation import Explanation
+
+#: The fields of :func:`to_dict`.
+_FIELDS = (
+    *("method", "scores", "std_errors", "players", "node_scores", "sets", "edge_mask"),
+    *("player_kind", "player_names", "player_edges", "groups", "group_remainder"),
+    *("explained", "prediction", "index", "worth", "component_worth", "baseline"),
+    *("value", "payoff", "exact", "estimator", "evaluations", "seconds", "check", "sharing"),
+)
+
+
+def to_dict(explanation: Explanation) -> dict[str, Any]:
+    """Everything but the graph, ready for JSON."""
+    plain = {name: _plain(explanation.get(name)) for name in _FIELDS}
+    return {**plain, "player_kind": explanation.player_kind}
+
+
+def to_frame(explanation: Explanation) -> pd.DataFrame:
+    """A pandas table with a row per player, best first."""
+    pandas = require("pandas", extra="pandas")
+    if explanation.scores is None:
+        members = [{"rank": at, "node": int(n)} for at, s in enumerate(explanation.sets) for n in s]
+        return pandas.DataFrame(members, columns=["rank", "node"])
+    columns: dict[str, Any] = _player_columns(explanation)
+    for name, values in (("score", explanation.scores), ("std_error", explanation.std_errors)):
+        for at, target in enumerate(explanation.explained):
+            label = name if values.dim() == 1 else f"{name}_{target}"
+            columns[label] = (values if values.dim() == 1 else values[:, at]).numpy()
+    first = next(name for name in columns if name.startswith("score"))
+    frame = pandas.DataFrame(columns)
+    return frame.sort_values(first, ascending=False, kind="stable", ignore_index=True)
+
+
+def _player_columns(explanation: Explanation) -> dict[str, Any]:
+    """What the players are, as columns of a table."""
+    if explanation.player_edges is not None:
+        ends = explanation.player_edges.numpy()
+        return {"source": ends[:, 0], "target": ends[:, 1]}
+    if explanation.player_kind == "groups":
+        return {
+            "group": list(explanation.player_names),
+            "nodes": [list(g) for g in explanation.groups],
+        }
+    if explanation.player_kind.endswith("features"):
+        return {"feature": list(explanation.player_names)}
+    return {"node": explanation.players.numpy()}
+
+
+def to_networkx(explanation: Explanation) -> nx.Graph:
+    """The graph for networkx, with the scores of nodes and, if there are any, of edges."""
+    networkx = require("networkx", extra="drawing")
+    directed = explanation.player_edges is not None and not explanation.symmetric
+    graph = networkx.DiGraph() if directed else networkx.Graph()
+    scores, errors = explanation.node_scores, {}
+    if explanation.player_kind == "nodes":
+        errors = dict(
+            zip(explanation.players.tolist(), _plain(explanation.std_errors) or (), strict=False)
+        )
+    for node in range(int(explanation.num_nodes or 0)):
+        graph.add_node(node)
+        if scores is not None:
+            graph.nodes[node].update(score=_plain(scores[node]), std_error=errors.get(node))
+        if (
+            explanation.player_kind == "groups"
+            and (player := int(explanation.unit_players[node])) >= 0
+        ):
+            named = {"group": explanation.player_names[player]}
+            graph.nodes[node].update(named, group_score=_plain(explanation.scores[player]))
+    mask = explanation.get("edge_mask")
+    for at, (a, b) in enumerate(explanation.edge_index.t().tolist()):
+        graph.add_edge(a, b, **({} if mask is None else {"score": _plain(mask[at])}))
+    return graph
+
+
+def to_html(explanation: Explanation, picture: str) -> str:
+    """A picture as SVG, and a table of the best players."""
+    errors = _plain(explanation.std_errors)
+    rows = "".join(
+        f"<tr><td>{escape(explanation.name_of(player))}</td>"
+        f"<td>{_number(_score_of(explanation, player))}</td></tr>"
+        for player in explanation.top(5)
+    )
+    how = {True: "exact", False: "estimated"}.get(explanation.exact, "")
+    facts = [explanation.method, how, f"target {explanation.explained}"]
+    if errors is not None and explanation.exact is False and explanation.scores.dim() == 1:
+        finite = [error for error in errors if error is not None]
+        facts.append(f"largest standard error {max(finite, default=math.nan):.2g}")
+    if explanation.get("fixed"):
+        facts.append(f"{' and '.join(explanation.fixed)} the same in every coalition")
+    caption = escape(", ".join(str(part) for part in facts if part))
+    what = explanation.player_kind.removesuffix("s").replace("_", " ")
+    header = f"<tr><th>{what}</th><th>score</th></tr>"
+    figure = f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
+    return f"{figure}<table>{header}{rows}</table>"
+
+
+def _score_of(explanation: Explanation, player: int) -> float | None:
+    if explanation.player_kind != "nodes":
+        return float(explanation._one_column()[int(player)])
+    return None if explanation.node_scores is None else float(explanation.node_scores[int(player)])
+
+
+def _plain(value: Any) -> Any:
+    """A value as plain JSON."""
+    if isinstance(value, Tensor | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Sharing):
+        value = value.as_dict()
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:+.4f}"

@@ -1,0 +1,310 @@
+"""Payoffs of coalitions: evaluated once each, in batches or by shared embeddings, and compared."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gstarx._internal.progress import tqdm
+from gstarx.games import describe
+from gstarx.gnn.batching import coalition_sizes
+from gstarx.gnn.cache import WorthCache
+from gstarx.gnn.evaluator import Evaluator
+from gstarx.gnn.model_state import untouched
+from gstarx.gnn.payoff import Payoff
+from gstarx.gnn.player_sets import PlayerSet
+from gstarx.gnn.readout import NotShareable
+from gstarx.gnn.self_check import (
+    BatchMixing,
+    SelfCheck,
+    refuse_random,
+    require_apart,
+    say_one_by_one,
+    size_of,
+)
+from gstarx.gnn.sharing import SharedPasses, ShareLike
+from gstarx.gnn.sharing_order import sharing_order
+from gstarx.graphs import Masks, unpack, words_for
+
+log = logging.getLogger("gstarx")
+#: Coalitions of so many edges at most are put in an order in which they share more.
+_MOST_ORDERED = 64
+#: Finds out the output for the whole graph and the payoff in force, once they are needed.
+Settle = Callable[[], tuple[Tensor, Payoff]]
+
+
+class CoalitionScores:
+    """Payoffs of the coalitions of one game before the baseline.
+
+    Attributes
+    ----------
+    cache
+        The payoffs of all coalitions that were evaluated.
+    shared
+        Evaluates coalitions by embeddings that they have in common, where that works.
+    check
+        What the self-check compared and found.
+    show
+        Whether a progress bar is shown.
+    """
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        players: PlayerSet,
+        *,
+        fallback: float | None,
+        check: bool,
+        share: ShareLike,
+    ) -> None:
+        self._evaluator, self._players, self._fallback = evaluator, players, fallback
+        self._n = len(players)
+        self.cache = WorthCache(words_for(self._n))
+        self.check = SelfCheck(enabled=check)
+        self.shared = SharedPasses(evaluator, share, self.check)
+        self.show = False
+        #: Batches of several coalitions that went through the model, and whether scores of any
+        #: of them have been given out.
+        self._batches, self._answered = 0, False
+        self._fallbacks = 0
+        #: The mean payoff of single players, once it is known.
+        self.singleton_baseline: tuple[float, ...] | None = None
+        self._explained: tuple[Tensor, Payoff] | None = None
+        if not evaluator.batched:
+            self.check.one_by_one = "the model does not take batch, or normalizes by the batch"
+            log.info("the model does not keep coalitions apart: they are evaluated one by one")
+
+    def of(self, masks: Masks, settle: Settle) -> NDArray[np.float64]:
+        """Payoffs (k, q) of packed coalitions; ``nan`` where the model fails.
+
+        Those that are not known yet go through the model.
+        """
+        rows = self.cache.rows_of(masks)
+        known, top = self.cache.count, int(rows.max(initial=-1)) + 1
+        if top > known:
+            try:
+                if self._evaluate(known, top, settle):
+                    rows = self.cache.rows_of(masks)
+            finally:
+                # whatever stopped us, Ctrl-C included: what was evaluated stays, the rest goes
+                if self.cache.count < top:
+                    self.cache.forget_unknown()
+        return self.cache.worths(rows)
+
+    def give_out(self) -> None:
+        """Note that scores leave the game: from now on they cannot be replaced quietly."""
+        self._answered |= self._batches > 0
+
+    def can_share(self, settle: Settle) -> bool:
+        """Whether coalitions share embeddings and that is worth it, tried on random ones."""
+        with untouched(self._evaluator.model):
+            self._explained = settle()
+            return self.shared.try_out(self._everybody_output())
+
+    @property
+    def _prediction(self) -> Tensor:
+        assert self._explained is not None
+        return self._explained[0]
+
+    @property
+    def _payoff(self) -> Payoff:
+        assert self._explained is not None
+        return self._explained[1]
+
+    def _evaluate(self, known: int, top: int, settle: Settle) -> bool:
+        """Send coalitions through the model into the cache; whether its rows got another order."""
+        bar = tqdm(total=top - known, desc="coalitions") if self.show else nullcontext()
+        with untouched(self._evaluator.model), bar:
+            self._explained = settle()
+            arranged = self.shared.consider(self.cache.masks(known, top))
+            if arranged:
+                masks = self.cache.masks(known, top)
+                if self._players.kind != "edges" or self._n <= _MOST_ORDERED:
+                    self.cache.arrange(
+                        known, sharing_order(masks, self._players.graph.edges.T, self._n)
+                    )
+                self._evaluate_shared(known, top, bar)
+            if self.cache.count < top:
+                self._evaluate_batches(self.cache.masks(self.cache.count, top), bar)
+        return arranged
+
+    def _evaluate_shared(self, known: int, top: int, bar: Any) -> None:
+        """Worths of coalitions that share embeddings; none of them where they cannot."""
+        masks = self.cache.masks(known, top)
+        try:
+            for outputs in self.shared.outputs(masks, self._everybody_output()):
+                self._batches += not self._batches
+                rows = self.cache.masks(self.cache.count, self.cache.count + len(outputs))
+                self.cache.add(self._coalition_scores(rows, outputs))
+                if isinstance(bar, tqdm):
+                    bar.update(len(outputs))
+        except NotShareable as error:
+            used = self.shared.sharing.used
+            if used:
+                # earlier ones are not to be trusted either
+                self.cache.count = self._batches = 0
+            self.shared.forget(str(error))
+            log.info("coalitions do not share embeddings: %s", error)
+            if used:
+                self._forget_answers(str(error))
+
+    def _evaluate_batches(self, masks: Masks, bar: Any) -> None:
+        """Send packed coalitions through the model, batch by batch, into the cache."""
+        known = self.cache.count
+        singly = not self._evaluator.batched or self._evaluator.batch_nodes == 1
+        if self.check.enabled and singly and not self.check.comparisons:
+            self._compare_alone(self._evaluator.everybody, self._everybody_output())
+        # in front of the first batch the whole graph, to be compared with itself alone
+        first = self.check.enabled and self._evaluator.batched and not self._batches
+        evaluated = np.concatenate([self._evaluator.everybody, masks]) if first else masks
+        for batch in self._evaluator.batches(evaluated):
+            rows = evaluated[batch]
+            try:
+                scores = self._batch_scores(rows)
+            except BatchMixing:
+                self._start_over(known + len(masks))
+                return
+            new = scores[1:] if first and batch.start == 0 else scores
+            self.cache.add(new)
+            if isinstance(bar, tqdm):
+                bar.update(len(new))
+
+    def _batch_scores(self, masks: Masks) -> NDArray[np.float64]:
+        """Payoffs of one batch, compared with those of single coalitions now and then.
+
+        In the first batch of several coalitions, and in the 2nd, 4th, 8th and so on.
+        """
+        self._batches += len(masks) > 1
+        if len(masks) == 1 or not self.check.enabled or self._batches & (self._batches - 1):
+            return self._coalition_scores(masks)
+        try:
+            outputs = self._outputs(masks)
+        except Exception as error:
+            return self._one_by_one(masks, error)
+        if not self._compared(masks, outputs):
+            return self._one_by_one(masks)
+        return self._coalition_scores(masks, outputs)
+
+    def _one_by_one(self, masks: Masks, error: Exception | None = None) -> NDArray[np.float64]:
+        """Payoffs of the coalitions of a batch that failed as a whole, or is not to be trusted."""
+        before = self._fallbacks
+        if error is not None:
+            log.info("one by one, because of a batch of %d: %r", len(masks), error)
+        rows = range(len(masks))
+        scores = np.concatenate([self._coalition_scores(masks[i : i + 1]) for i in rows])
+        if error is not None and self._fallbacks == before:
+            # nothing is wrong with any of them
+            self._evaluator.batched = False
+            self.check.one_by_one = f"the model fails on a batch: {error!r}"
+        return scores
+
+    def _compared(self, masks: Masks, outputs: Tensor) -> bool:
+        """Whether the outputs of a batch are to be trusted, by comparing some of them."""
+        sizes = coalition_sizes(masks, np.zeros_like(masks[:1]))
+
+        def again(rows: NDArray[np.int64]) -> Tensor:
+            known = len(rows) == 1 and sizes[rows[0]] == self._n
+            return self._everybody_output() if known else self._outputs(masks[rows])
+
+        try:
+            require_apart(outputs, sizes, again, self.check)
+        except BatchMixing as mixing:
+            if mixing.__cause__ is None:
+                mask = masks[mixing.row : mixing.row + 1]
+                self._compare_alone(mask, self._evaluator.outputs(mask))
+                say_one_by_one()
+            # from now on one at a time; worths of earlier batches are not to be trusted
+            self._evaluator.batched = False
+            self.check.one_by_one = str(mixing)
+            if self._batches > 1:
+                raise
+            return False
+        return True
+
+    def _compare_alone(self, mask: Masks, known: Tensor) -> None:
+        """Raise if the model says something else of the same coalition a second time."""
+
+        def again() -> Tensor:
+            return self._evaluator.outputs(mask)
+
+        self.check.comparisons += 1
+        torch.rand(1)  # the guard gave random numbers back that the first output may have used
+        refuse_random(self._evaluator.model, again, known, again(), size_of(known))
+
+    def _start_over(self, top: int) -> None:
+        """Evaluate everything again one by one, unless worths have been given out already."""
+        self._forget_answers(
+            "the model mixes the graphs of a batch", "one at a time", "batch_nodes=1"
+        )
+        for mask in self.cache.masks(0, top):
+            self.cache.add(self._coalition_scores(mask[None]))
+
+    def _forget_answers(
+        self, reason: str, how: str = "the ordinary way", option: str = "share=False"
+    ) -> None:
+        """Forget all worths, which are not to be trusted; raise if some were given out."""
+        self.cache.count = 0
+        self.singleton_baseline = None
+        if self._answered:
+            raise BatchMixing(
+                f"{reason}, and this showed only after some worths had been given out. Ask for "
+                f"everything again: coalitions are evaluated {how} from now on, as {option} does "
+                "from the start"
+            )
+
+    def _coalition_scores(self, masks: Masks, outputs: Tensor | None = None) -> NDArray[np.float64]:
+        """Payoffs (k, q) before the baseline, ``nan`` where the model fails and may."""
+        try:
+            scores = self._payoff.scores_array(self._outputs(masks) if outputs is None else outputs)
+        except Exception as error:
+            if len(masks) > 1:
+                # find the one at fault, or give each of the others its own worth
+                return self._one_by_one(masks, error)
+            if self._fallback is None:
+                error.add_note(
+                    f"raised on coalition {self._describe(masks[0])}; fallback=... gives such "
+                    "coalitions a worth of their own"
+                )
+                raise
+            self._fallbacks += 1
+            return np.full((1, len(self._payoff.baseline)), np.nan)
+        bad = ~np.isfinite(scores).all(axis=1)
+        if bad.any():
+            if self._fallback is None:
+                raise ValueError(
+                    f"the model's output for coalition {self._describe(masks[bad][0])} gives a "
+                    f"worth of {scores[bad][0].tolist()}; fallback=... gives such coalitions one"
+                )
+            scores[bad] = np.nan
+        return scores
+
+    def _outputs(self, masks: Masks) -> Tensor:
+        outputs = self._evaluator.outputs(masks)
+        columns = outputs.shape[1] // self._evaluator.removal.draws
+        if columns != len(self._prediction):
+            raise ValueError(
+                f"the model must return {len(self._prediction)} columns, as for the whole graph "
+                f"(got {columns})"
+            )
+        return outputs
+
+    def _everybody_output(self) -> Tensor:
+        """The output for everybody, as the evaluator returns it."""
+        if self._players.touched:  # nodes that no edge touches are not there
+            return self._evaluator.outputs(self._evaluator.everybody)
+        return self._prediction.repeat(self._evaluator.removal.draws)[None]
+
+    def _describe(self, mask: NDArray[np.uint64]) -> str:
+        inside = unpack(mask[None], self._n)[0]
+        if self._players.kind != "nodes":
+            return self._players.describe(inside)
+        nodes = np.zeros(int(self._players.ids.max(initial=-1)) + 1, dtype=np.bool_)
+        nodes[self._players.ids[inside]] = True
+        return describe(nodes)

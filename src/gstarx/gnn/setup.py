@@ -1,0 +1,154 @@
+"""From a model, one graph and a task to the players of a game and what evaluates them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gstarx.gnn.baseline import BaselineLike
+from gstarx.gnn.evaluator import Evaluator, default_batch_nodes
+from gstarx.gnn.fields import GraphTensors, Roles, roles_of
+from gstarx.gnn.local_part import (
+    LocalPart,
+    WholeGraph,
+    check_computation_graph,
+    local_kind,
+    local_part,
+)
+from gstarx.gnn.model_state import masked_layers
+from gstarx.gnn.model_task import ModelTask
+from gstarx.gnn.player_sets import PlayerSet, player_set
+from gstarx.gnn.players import Playing, choose_players, target_nodes
+from gstarx.gnn.removal import RemovalLike, removal_of, resolve_removal
+from gstarx.gnn.signature import Model, Signature, model_device
+from gstarx.graphs import CommunicationGraph
+from gstarx.players import Edges
+
+log = logging.getLogger("gstarx")
+
+
+def set_up(
+    model: Model,
+    data: Data,
+    task: ModelTask,
+    kind: Any,
+    *,
+    index: int | Tensor | None,
+    keywords: Iterable[str] | None,
+    communication: CommunicationGraph | None,
+    baseline: BaselineLike,
+    removal: RemovalLike,
+    num_hops: int | None,
+    computation_graph: str,
+    whole_graph: WholeGraph | None,
+    batch_nodes: int | None,
+) -> tuple[Playing, ModelTask]:
+    """Who plays and how coalitions are evaluated, and the task with the target that is explained.
+
+    The game of a node is played on the part of the graph that it hears of, where that can be cut
+    out; its players are then those of the whole graph again.
+    """
+    roles = roles_of(data)
+    gnnshap = check_computation_graph(computation_graph, task.task_level) == "gnnshap"
+    part: LocalPart | None = None
+    if task.task_level == "node" and local_kind(kind, communication, gnnshap):
+        keyed = replace(task, keywords=None if keywords is None else list(keywords))
+        node = int(target_nodes(data, task.task_level, index)[0])
+        whole_graph = whole_graph or WholeGraph.of(model, data, keyed)
+        part = local_part(model, data, keyed, roles, whole_graph, node, num_hops, gnnshap)
+    if part is not None:
+        if isinstance(kind, Edges) and not part.data.edge_index.numel():
+            raise ValueError(f"no edge brings a message to node {node}: there are no players")
+        data, index = part.data, part.index
+    everyone = player_set(data, kind, communication, one_way=gnnshap)
+    if not everyone.of_nodes:
+        _refuse_node_options(everyone, removal, baseline)
+    if masked_layers(model):
+        log.warning("the model carries edge masks of another explainer: they are set aside")
+    evaluators = _Evaluators(model, data, task, roles, removal, everyone, keywords, batch_nodes)
+    if gnnshap:
+        assert part is not None
+        assert whole_graph is not None
+        task = replace(task, target=whole_graph.target(task, node))
+        on_part = evaluators(part.data, np.array([part.index]), everyone.player_of)
+        playing = Playing(on_part, everyone, propagation=whole_graph.propagation)
+    else:
+        playing = choose_players(
+            model, data, task.task_level, index, num_hops, roles, evaluators, everyone
+        )
+    if part is not None and whole_graph is not None:
+        lifted, outputs = part.lifted(playing.players), whole_graph.node_outputs
+        playing = replace(playing, players=lifted, node_outputs=outputs)
+    return playing, task
+
+
+class _Evaluators:
+    """Makes evaluators of coalitions on parts of one graph."""
+
+    def __init__(
+        self,
+        model: Model,
+        data: Data,
+        task: ModelTask,
+        roles: Roles,
+        removal: RemovalLike,
+        players: PlayerSet,
+        keywords: Iterable[str] | None,
+        batch_nodes: int | None,
+    ) -> None:
+        self.model, self.task, self.roles = model, task, roles
+        self.removal, self.players = removal, players
+        self.signature = Signature.of(model, data, keywords)
+        self.device = model_device(model, data.edge_index.device)
+        self.batch_nodes = _checked_batch_nodes(batch_nodes, model, self.device)
+
+    def __call__(
+        self, part: Data, anchors: NDArray[np.int64], player_of: NDArray[np.int64]
+    ) -> Evaluator:
+        """The evaluator on a part of the graph, with the target's places in it and its players."""
+        tensors = GraphTensors(part, self.device, self.roles)
+        if self.players.of_nodes:
+            removal = resolve_removal(self.removal, part, tensors, anchors)
+        else:
+            removal = removal_of(self.players.spec, part, tensors, anchors)
+        return Evaluator(
+            self.model,
+            self.signature,
+            removal,
+            task_level=self.task.task_level,
+            batch_nodes=self.batch_nodes,
+            player_of=player_of,
+        )
+
+
+def _refuse_node_options(players: PlayerSet, removal: Any, baseline: Any) -> None:
+    """Raise where a game of edges or features is given options of a game of nodes."""
+    if removal != "remove":
+        raise ValueError(
+            f"removal says how nodes are taken away, and the players are {players.kind} "
+            f"(got removal={removal!r})"
+        )
+    if baseline is not None and players.without_baseline:
+        raise ValueError(
+            f"for players={players.kind!r} the baseline is the output with no player present, and "
+            f"no other is accepted (got baseline={baseline!r})"
+        )
+
+
+def _checked_batch_nodes(batch_nodes: int | None, model: Model, device: torch.device) -> int:
+    """Nodes per forward pass: what was asked for, or the rule by device and model width."""
+    if batch_nodes is None:
+        return default_batch_nodes(model, device)
+    if not isinstance(batch_nodes, int | np.integer):
+        raise TypeError(f"batch_nodes must be an integer (got {batch_nodes!r})")
+    if batch_nodes < 1:
+        raise ValueError(f"batch_nodes must be at least 1 (got {batch_nodes})")
+    return int(batch_nodes)
