@@ -69,16 +69,14 @@ def tables(folder: Path, results: Mapping[str, SetupResults]) -> list[Grid]:
 def against(folder: Path, other: str) -> str:
     """Where the recommended setting is ahead of another value beyond doubt, and where not."""
     judged = Judged(folder)
-    verdicts: dict[str, list[str]] = {"ahead of": [], "level with": [], "behind": []}
+    verdicts: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
     for name in judged.networks:
         gain = paired_bootstrap(
             judged.tested(name, _RECOMMENDED), judged.tested(name, other), seed=0
         )
-        verdict = "ahead of" if gain.low > 0 else "behind" if gain.high < 0 else "level with"
+        verdict = "ahead" if gain.low > 0 else "behind" if gain.high < 0 else "level"
         verdicts[verdict].append(f"{name} ({gain.mean:+.3f})")
-    parts = [
-        f"{verdict} {other} on {', '.join(names)}" for verdict, names in verdicts.items() if names
-    ]
+    parts = [f"{verdict} on {', '.join(names)}" for verdict, names in verdicts.items() if names]
     return "; ".join(parts) or "not measured yet"
 
 
