@@ -163,7 +163,7 @@ def messages(model: nn.Module, data: Data, **options: Any) -> Counter[int]:
 
 
 @pytest.mark.parametrize("layer", [pyg.GCNConv, pyg.SAGEConv, pyg.GATConv])
-def test_the_last_layer_passes_messages_to_the_node_asked_for_only(
+def test_the_last_layer_passes_messages_to_the_target_node_only(
     layer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(0)

@@ -114,9 +114,9 @@ def graph_outputs(
             with untouched(model):
                 apart = _mixes(model, batch, keywords)
         graphs = batch.to_data_list() if apart and batch.num_graphs > 1 else [batch]
-        found = [_outputs(model, batched([g]) if apart else g, keywords) for g in graphs]
+        outputs = [_outputs(model, batched([g]) if apart else g, keywords) for g in graphs]
         # cloned outside inference mode, so that it is a tensor like any other
-        yield torch.cat(found).clone()
+        yield torch.cat(outputs).clone()
 
 
 def _outputs(model: Model, batch: Batch, keywords: Sequence[str] | None) -> Tensor:
@@ -124,8 +124,8 @@ def _outputs(model: Model, batch: Batch, keywords: Sequence[str] | None) -> Tens
     fields: dict[str, Any] = {key: value for key, value in batch.to(device) if key != "ptr"}
     fields |= {"batch_size": batch.num_graphs, "num_nodes": batch.num_nodes}
     with untouched(model):
-        found = call_model(model, Signature.of(model, batch, keywords), fields)
-    return outputs_matrix(found, batch.num_graphs)
+        output = call_model(model, Signature.of(model, batch, keywords), fields)
+    return outputs_matrix(output, batch.num_graphs)
 
 
 def _mixes(model: Model, batch: Batch, keywords: Sequence[str] | None) -> bool:

@@ -145,20 +145,20 @@ def player_set(
     links = data.edge_index.cpu().numpy().T
     count = int(data.num_nodes or 0)
     if isinstance(spec, Nodes):
-        found = PlayerSet("nodes", np.arange(count), np.arange(count), links, spec)
+        everyone = PlayerSet("nodes", np.arange(count), np.arange(count), links, spec)
     elif isinstance(spec, Groups):
-        found = _of_groups(spec, count, links)
+        everyone = _of_groups(spec, count, links)
     elif isinstance(spec, Edges):
-        found = _of_edges(spec, links, one_way)
+        everyone = _of_edges(spec, links, one_way)
     elif isinstance(spec, Features):
-        found = _of_features(spec, data, links)
+        everyone = _of_features(spec, data, links)
     else:
         raise TypeError(
             f"players must be nodes, groups of nodes, edges or features (got {type(spec).__name__})"
         )
     if communication is not None:
-        found = replace(found, communication=_as_communication(communication, len(found)))
-    return found
+        everyone = replace(everyone, communication=_as_communication(communication, len(everyone)))
+    return everyone
 
 
 def _as_communication(given: Any, count: int) -> CommunicationGraph:

@@ -194,13 +194,13 @@ class _Surroundings:
             known.append((half, on_all.outputs(half)))
         for part in self._contexts(field):
             inside = np.flatnonzero(part)
-            found = self.evaluator(
+            on_part = self.evaluator(
                 induced(self.data, part, self.roles),
                 np.searchsorted(inside, self.anchors),
                 self._units_inside(players, part),
             )
-            if all(self._same(found.outputs(mask), expected) for mask, expected in known):
-                return Playing(found, players, self.prediction, self.node_outputs, self.seen)
+            if all(self._same(on_part.outputs(mask), expected) for mask, expected in known):
+                return Playing(on_part, players, self.prediction, self.node_outputs, self.seen)
         return Playing(on_all, players, self.prediction, self.node_outputs, self.seen)
 
     def _players(self, num_hops: int | None) -> tuple[NDArray[np.bool_], PlayerSet]:

@@ -99,7 +99,7 @@ class Removal:
             self.tensors.edge_index,
             present=self.present,
             linked=self.linked,
-            asked=np.concatenate([self.anchors, self.tensors.named]),
+            wanted=np.concatenate([self.anchors, self.tensors.named]),
         )
         at_anchors, at_named = np.split(batch.places, [len(self.anchors)], axis=1)
         fields = self.tensors.part(batch, at_named)
@@ -191,8 +191,8 @@ class EdgeRemoval(Removal):
         owner, nodes = np.nonzero(there)
         row, edges = np.nonzero(kept)
         ends = place[row, self.tensors.edge_index[:, edges]]
-        asked = np.concatenate([self.anchors, self.tensors.named])
-        batch = UnionBatch(nodes, owner, ends, edges, place[:, asked])
+        wanted = np.concatenate([self.anchors, self.tensors.named])
+        batch = UnionBatch(nodes, owner, ends, edges, place[:, wanted])
         at_anchors, at_named = np.split(batch.places, [len(self.anchors)], axis=1)
         return self.tensors.part(batch, at_named), at_anchors
 
@@ -260,13 +260,13 @@ class FeatureRemoval(Removal):
         n, count = self.tensors.num_nodes, len(masks) * self.draws
         first = np.arange(count)[:, None] * n
         ends = (edge_index[:, None, :] + first[None]).reshape(2, -1)
-        asked = np.concatenate([self.anchors, self.tensors.named])
+        wanted = np.concatenate([self.anchors, self.tensors.named])
         batch = UnionBatch(
             np.tile(np.arange(n), count),
             np.repeat(np.arange(count), n),
             ends,
             np.tile(np.arange(edge_index.shape[1]), count),
-            first + asked,
+            first + wanted,
         )
         at_anchors, at_named = np.split(batch.places, [len(self.anchors)], axis=1)
         fields = self.tensors.part(batch, at_named)

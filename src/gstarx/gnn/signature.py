@@ -313,19 +313,19 @@ def networks_of(model: Model) -> list[torch.nn.Module]:
     """
     if isinstance(model, torch.nn.Module):
         return [model]
-    found: dict[int, torch.nn.Module] = {}
+    networks: dict[int, torch.nn.Module] = {}
     seen: set[int] = set()
 
     def look(held: Any, file: str | None) -> None:
         if isinstance(held, torch.nn.Module):
-            found[id(held)] = held
+            networks[id(held)] = held
         elif id(held) not in seen:
             seen.add(id(held))
             for inner in _held_by(held, file, outermost=held is model):
                 look(inner, held.__module__ if isinstance(held, FunctionType) else file)
 
     look(model, None)
-    return list(found.values())
+    return list(networks.values())
 
 
 def _held_by(held: Any, file: str | None, *, outermost: bool) -> list[Any]:

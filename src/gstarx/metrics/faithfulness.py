@@ -308,8 +308,8 @@ def metrics_of_sets(probabilities: Parts, inside: NDArray[np.bool_]) -> list[Fai
         probabilities.parts[len(kept) :, probabilities.target],
     )
     shares = 1 - kept.sum(axis=1) / max(kept.shape[1], 1)
-    found = metrics_of(full_graph, without, alone, shares, probabilities.signed_range)
-    rows = np.stack(found, axis=1)
+    metrics = metrics_of(full_graph, without, alone, shares, probabilities.signed_range)
+    rows = np.stack(metrics, axis=1)
     return [Faithfulness(*row) for row in rows.tolist()]
 
 

@@ -95,7 +95,9 @@ class PartTask(ModelTask):
             lazy=lazy,
         )
 
-    def signed_range(self, whole: float, target: int, outputs: int) -> tuple[float | None, float]:
+    def signed_range(
+        self, prediction: float, target: int, outputs: int
+    ) -> tuple[float | None, float]:
         """What differences of an output are divided by, and what counts for no nodes at all.
 
         For probabilities ``None`` and 0. For regression the reference's range, negative where the
@@ -104,7 +106,9 @@ class PartTask(ModelTask):
         if self.reference is None:
             return None, 0.0
         width, mean = self.reference.of_output(target, outputs)
-        return (np.nan if whole == mean else float(np.copysign(width, whole - mean))), mean
+        return (
+            np.nan if prediction == mean else float(np.copysign(width, prediction - mean))
+        ), mean
 
 
 @dataclass(frozen=True)
