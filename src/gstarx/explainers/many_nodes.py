@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from gstarx._internal.arguments import taken_by
 from gstarx._internal.forked import can_fork, forked_map
@@ -20,6 +20,7 @@ from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import graph_generator
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.gstarx import GStarX
+from gstarx.explainers.hetero_explanation import as_explained
 from gstarx.explainers.many import FailedExplanation, check_on_error, made_or_failed
 from gstarx.gnn import (
     BaselineLike,
@@ -31,8 +32,10 @@ from gstarx.gnn import (
     TargetLike,
     WholeGraph,
     check_data,
+    hetero_of,
     model_device,
     restored,
+    with_view,
 )
 from gstarx.graphs import CommunicationGraph
 from gstarx.players import PlayersLike
@@ -40,9 +43,10 @@ from gstarx.players import PlayersLike
 
 def explain_nodes(
     model: Any,
-    data: Data,
+    data: Data | HeteroData,
     indices: Iterable[int] | Tensor,
     *,
+    node_type: str | None = None,
     target: TargetLike = None,
     mode: str = "multiclass_classification",
     return_type: str = "raw",
@@ -65,6 +69,8 @@ def explain_nodes(
     reference: Any = "zero",
     draws: int = 16,
     communication: CommunicationGraph | None = None,
+    player_types: Sequence[str] | None = None,
+    relations: Sequence[Any] | None = None,
     payoff: PayoffLike = "auto",
     baseline: BaselineLike = None,
     removal: RemovalLike = "remove",
@@ -93,6 +99,8 @@ def explain_nodes(
         One graph.
     indices
         The nodes to explain, or a boolean mask of them.
+    node_type
+        Of a heterogeneous graph: the type of these nodes.
     seed
         Every node gets its own random numbers from the seed and its number, whatever other nodes
         are explained with it: ``explain(..., seed=graph_generator(seed, node))`` gives the same.
@@ -120,31 +128,38 @@ def explain_nodes(
     [1, 4]
     """
     check_on_error(on_error)
-    _check_workers(workers, model, data)
     explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None, "progress": False})
-    data = check_data(data)
-    nodes = _nodes(indices, int(data.num_nodes or 0))
-    task = ModelTask(mode, "node", return_type, target, None, keywords)
+    task = ModelTask(mode, "node", return_type, target, None, keywords, node_type)
+    view, task = with_view(model, data, task)
+    view = check_data(view)
+    _check_workers(workers, model, view)
+    first, count = 0, int(view.num_nodes or 0)
+    graph = hetero_of(view)
+    if graph is not None and graph.output_type is not None:
+        first, count = graph.rows(graph.output_type).start, graph.count(graph.output_type)
+    nodes = _nodes(indices, count)
     with restored(model):
-        whole_graph = WholeGraph.of(model, data, task) if nodes else None
+        whole_graph = WholeGraph.of(model, view, task) if nodes else None
 
         def attributed(node: int) -> tuple[Attribution, float]:
             assert whole_graph is not None
-            of_node = replace(task, index=node)
-            return attribute_node(explainer, model, data, of_node, whole_graph, seed)
+            of_node = replace(task, index=first + node)
+            generator = graph_generator(seed, node)
+            return attribute_node(explainer, model, view, of_node, whole_graph, generator)
 
         def explained(node: int, attribute: Callable[[], Any]) -> Explanation:
             attribution, seconds = attribute()
             assert whole_graph is not None
-            return Explanation.of(
+            made = Explanation.of(
                 replace(attribution, prediction=whole_graph.node_outputs),
                 model,
-                data,
-                replace(task, index=node),
+                view,
+                replace(task, index=first + node),
                 method=explainer.method or "gstarx",
                 seconds=seconds,
                 edge_mask=edge_mask,
             )
+            return as_explained(made, data)  # type: ignore[no-any-return]
 
         calls: Generator[Callable[[], Any]]
         if workers > 1 and len(nodes) > 1:
@@ -164,18 +179,16 @@ def attribute_node(
     data: Data,
     task: ModelTask,
     whole_graph: WholeGraph,
-    seed: int | None,
+    generator: np.random.Generator,
 ) -> tuple[Attribution, float]:
     """Scores of the players of the node that a task names, and CPU seconds.
 
-    The numbers follow from the seed and the node, wherever they are computed. The prediction, which
-    is that of ``whole_graph``, is left out.
+    The prediction, which is that of ``whole_graph``, is left out.
     """
-    assert task.index is not None
     start = time.process_time()
     options = {**explainer.game_options, "whole_graph": whole_graph}
     game = GNNGame.for_task(model, data, task, **options)
-    attribution = explainer.attribute_game(game, graph_generator(seed, task.index))
+    attribution = explainer.attribute_game(game, generator)
     return replace(attribution, prediction=None), time.process_time() - start
 
 

@@ -24,7 +24,14 @@ from torch_geometric.data import Data
 
 from gstarx._version import __version__
 from gstarx.evaluation import Pipeline, recorded
-from gstarx.explainers import Explanation, GStarX, NodeExplainer, attribute_node, versions_of
+from gstarx.explainers import (
+    Explanation,
+    GStarX,
+    NodeExplainer,
+    attribute_node,
+    graph_generator,
+    versions_of,
+)
 from gstarx.gnn import ModelTask, PlayerSet, WholeGraph, restored
 from gstarx.metrics import METRICS, Reference
 from gstarx.models import load_source
@@ -255,8 +262,9 @@ class Task:
         start = time.perf_counter()
         with restored(self.model):
             whole_graph = _whole_graph_of(self.run_id, self.model, data, task)
+            generator = graph_generator(self.seed, node)
             attribution, seconds = attribute_node(
-                self.explainer, self.model, data, task, whole_graph, self.seed
+                self.explainer, self.model, data, task, whole_graph, generator
             )
         players = attribution.players
         assert isinstance(players, PlayerSet)
