@@ -30,7 +30,7 @@ def test_a_batch_is_the_disjoint_union(data: st.DataObject, shift: int) -> None:
         np.ascontiguousarray(edges.T),
         present=pack(present[None]),
         linked=pack(linked[None]),
-        asked=asked,
+        wanted=asked,
     )
     nodes, owner, ends, kept, places = [], [], [], [], []
     for number, row in enumerate(rows):

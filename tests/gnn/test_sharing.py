@@ -115,7 +115,7 @@ def test_double_precision_and_distinct_nodes(network: Any) -> None:
     assert_same(shared, plain, 1e-10)
 
 
-def test_blocks_give_the_same_worths_whatever_else_is_asked_for() -> None:
+def test_blocks_give_the_same_worths_whatever_else_is_evaluated() -> None:
     model, data = built(GCN(FEATURES, 8, CLASSES)), graph()
     small = GNNGame(model, data, **RAW, batch_nodes=40, share=True)
     rows = small.graph.connected_coalitions()
@@ -206,6 +206,25 @@ def test_outputs_at_nodes_and_pairs(level: str, messy: bool) -> None:
     assert game.sharing.used
     # what is far from the target counts only as far as its messages reach
     assert game.sharing.nodes > 2 * game.sharing.states
+
+
+def test_more_rounds_than_hops_from_the_target() -> None:
+    # a wheel: all nodes are next to the target, and messages go around it inside a coalition
+    ring = torch.arange(1, 10)
+    ends = torch.stack([torch.cat([ring, ring]), torch.cat([ring.roll(1), torch.zeros_like(ring)])])
+    data = Data(x=torch.eye(FEATURES)[torch.arange(10) % 2], edge_index=ends)
+    data.edge_index = torch.cat([ends, ends.flip(0)], dim=1)
+    layers = nn.ModuleList([pyg.SAGEConv(FEATURES, FEATURES) for _ in range(5)])
+
+    def model(x: Tensor, edge_index: Tensor) -> Tensor:
+        for layer in layers:
+            x = 2 * layer(x, edge_index).tanh()
+        return x
+
+    rows = np.random.default_rng(0).random((500, 10)) < 0.5
+    shared, plain, game = both_ways(model, data, rows, task_level="node", index=0, share=True)
+    assert_same(shared, plain)
+    assert game.sharing.used
 
 
 def test_nodes_that_always_stay() -> None:

@@ -21,11 +21,11 @@ def by_definition(
     node_kind: Any,
     edge_kind: Any,
     inside: NDArray[np.bool_],
-    rounds: int,
+    rounds: Any,
     *,
     counted: bool,
 ) -> dict[int, Any]:
-    """The states of a coalition's nodes as nested tuples."""
+    """The states of a coalition's nodes as nested tuples, after as many rounds for each of them."""
     nodes = np.flatnonzero(inside).tolist()
     heard: dict[int, list[tuple[int, int]]] = {v: [] for v in nodes}
     for number, (u, v) in enumerate(edges.T.tolist()):
@@ -34,9 +34,12 @@ def by_definition(
     state: dict[int, Any] = {v: (int(node_kind[v]),) for v in nodes}
     if counted:
         state = {v: (state[v], tuple(sorted(kind for _, kind in heard[v]))) for v in nodes}
-    for _ in range(rounds):
+    level = np.broadcast_to(rounds, len(node_kind))
+    for done in range(level.max()):
         state = {
             v: (state[v], tuple(sorted(((kind, state[u]) for u, kind in heard[v]), key=repr)))
+            if level[v] > done
+            else state[v]
             for v in nodes
         }
     return state
@@ -68,15 +71,23 @@ def blocks(table: StateTable, rows: NDArray[np.bool_]) -> list[tuple[NDArray[np.
     return found
 
 
-@given(questions(), st.integers(0, 3), st.booleans(), st.sampled_from([1, 8, 1000]))
+@given(
+    questions(),
+    st.integers(0, 3),
+    st.booleans(),
+    st.sampled_from([1, 8, 1000]),
+    st.sampled_from([1, 20, 8192]),
+)
 def test_states_are_those_of_the_definition(
-    question: tuple[Any, ...], rounds: int, counted: bool, room: int
+    question: tuple[Any, ...], rounds: int, counted: bool, room: int, patience: int
 ) -> None:
     edges, kinds, bonds, rows = question
     n = len(kinds)
     colored = kinds * n + proper_coloring(edges, n)
     rules = StateRules.of(edges, kinds, bonds, np.full(n, rounds), counted=counted)
-    for some, block in blocks(StateTable(rules, room, 10 * room), rows):
+    table = StateTable(rules, room, 10 * room)
+    table.patience = patience
+    for some, block in blocks(table, rows):
         numbers: dict[int, Any] = {}
         for c, row in enumerate(some):
             states = by_definition(edges, colored, bonds, row, rounds, counted=counted)
@@ -99,6 +110,30 @@ def test_states_are_those_of_the_definition(
         assert {k: repr(v) for k, v in there.items()} == {k: repr(v) for k, v in numbers.items()}
         loops = block.ends[0] == block.ends[1]
         assert (edges[0, block.edges] == edges[1, block.edges])[loops].all()
+
+
+@given(questions(), st.integers(1, 3), st.booleans(), st.sampled_from([1, 8192]))
+def test_nodes_further_from_what_is_asked_need_fewer_rounds(
+    question: tuple[Any, ...], rounds: int, counted: bool, patience: int
+) -> None:
+    edges, kinds, bonds, rows = question
+    n = len(kinds)
+    level, reached = np.zeros(n, dtype=np.int64), np.arange(n) == 0
+    for _ in range(rounds):
+        level += reached
+        reached[edges[0, reached[edges[1]]]] = True
+    rules = StateRules.of(edges, kinds, bonds, level, counted=counted)
+    colored = kinds * n + proper_coloring(edges, n)
+    table = StateTable(rules, 1000, 1000)
+    table.patience = patience
+    ((some, block),) = blocks(table, rows)
+    numbers: dict[Any, int] = {}
+    for c, row in enumerate(some):
+        states = by_definition(edges, colored, bonds, row, level, counted=counted)
+        members = block.members[block.begins[c] : block.begins[c + 1]]
+        for v, number in zip(np.flatnonzero(row).tolist(), members.tolist(), strict=True):
+            assert numbers.setdefault((level[v], repr(states[v])), number) == number
+    assert len(numbers) == len(set(numbers.values())) == len(block.nodes)
 
 
 @given(questions())

@@ -70,10 +70,10 @@ def explain_selected_nodes(
     for node, explanation in zip(listed, made, strict=True):
         about = {"graph": subject.name, "dataset": subject.dataset, "node": node}
         if isinstance(explanation, FailedExplanation):
-            found = {"error": str(explanation.error)}
+            outcome = {"error": str(explanation.error)}
         else:
-            found = _record(explanation)
-        records.append({**about, **found, "options": options, "seed": inputs.seed})
+            outcome = _record(explanation)
+        records.append({**about, **outcome, "options": options, "seed": inputs.seed})
         if stream is None:
             _show(records[-1])
     if stream is not None:
@@ -94,23 +94,23 @@ def _targets(inputs: InputSelection, subjects: list[Subject]) -> int | list[int]
 
 def _record(explanation: Explanation) -> dict[str, Any]:
     """What JSON holds of the explanation of a node: every player with its scores."""
-    whole = explanation.to_dict()
-    edges = whole["player_edges"]
+    fields = explanation.to_dict()
+    edges = fields["player_edges"]
     players = [
         {"source": edges[at][0], "target": edges[at][1]} if edges else {"node": player}
-        for at, player in enumerate(whole["players"])
+        for at, player in enumerate(fields["players"])
     ]
-    scores = zip(whole["scores"], whole["std_errors"], strict=True)
+    scores = zip(fields["scores"], fields["std_errors"], strict=True)
     kept = ("value", "payoff", "exact", "estimator", "evaluations", "baseline", "worth")
     return {
-        "targets": whole["explained"],
+        "targets": fields["explained"],
         "prediction": explanation.prediction[explanation.index].tolist(),
         "players": [
             {**player, "score": score, "std_error": error}
             for player, (score, error) in zip(players, scores, strict=True)
         ],
-        **{name: whole[name] for name in kept},
-        "cpu_seconds": whole["seconds"],
+        **{name: fields[name] for name in kept},
+        "cpu_seconds": fields["seconds"],
     }
 
 

@@ -182,7 +182,9 @@ def alternative_truths(
         for row, atoms in enumerate(places):
             masks[row, list(atoms)] = True
         sizes = range(1, len(places) + 1)
-        subsets = (list(some) for size in sizes for some in combinations(range(len(places)), size))
+        subsets = (
+            list(picked) for size in sizes for picked in combinations(range(len(places)), size)
+        )
         ways.append([masks[subset].any(axis=0) for subset in subsets])
     return np.array([np.any(chosen, axis=0) for chosen in product(*ways)])
 

@@ -110,8 +110,8 @@ def _looks_like(rows: Sequence[Sequence[str]]) -> str:
         return "classification"
     if rows and len(rows[0]) > 1:
         return "multilabel" if all(number in (0, 1) for number in numbers) else "regression"
-    whole = all(number is not None and number.is_integer() for number in numbers)
-    return "classification" if whole else "regression"
+    integers = all(number is not None and number.is_integer() for number in numbers)
+    return "classification" if integers else "regression"
 
 
 def _classes(path: Path, column: str, cells: Sequence[str], task: str) -> Labels:

@@ -324,10 +324,10 @@ def _motifs(generator: np.random.Generator, motifs: Sequence[Any]) -> Pair:
         count += size
     broken = breakable[int(generator.integers(len(breakable)))]
     x = np.ones((count, 1))
-    whole = [*edges, *planted_edges]
-    less = [edge for edge in whole if edge != broken]
+    all_edges = [*edges, *planted_edges]
+    less = [edge for edge in all_edges if edge != broken]
     return (
-        _synthetic(x, whole, 1, planted_nodes, planted_edges),
+        _synthetic(x, all_edges, 1, planted_nodes, planted_edges),
         _synthetic(x, less, 0, [], []),
     )
 

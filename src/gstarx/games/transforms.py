@@ -84,10 +84,10 @@ def dual(v: Game) -> Game:
     """
 
     def worth(coalitions: Coalitions) -> Worths:
-        asked = _rows(coalitions)
-        everybody = np.ones((1, asked.shape[1]), dtype=np.bool_)
-        whole, others = _worths(v, everybody, ~asked)
-        return whole - others
+        members = _rows(coalitions)
+        everybody = np.ones((1, members.shape[1]), dtype=np.bool_)
+        grand, others = _worths(v, everybody, ~members)
+        return grand - others
 
     return worth
 
@@ -105,10 +105,10 @@ def self_dual(v: Game) -> Game:
     """
 
     def worth(coalitions: Coalitions) -> Worths:
-        asked = _rows(coalitions)
-        everybody = np.ones((1, asked.shape[1]), dtype=np.bool_)
-        whole, inside, others = _worths(v, everybody, asked, ~asked)
-        both: Worths = (inside + whole - others) / 2
+        members = _rows(coalitions)
+        everybody = np.ones((1, members.shape[1]), dtype=np.bool_)
+        grand, inside, others = _worths(v, everybody, members, ~members)
+        both: Worths = (inside + grand - others) / 2
         return both
 
     return worth
@@ -122,11 +122,11 @@ def _rows(coalitions: Coalitions) -> Coalitions:
 def _worths(v: Game, *lists: Coalitions) -> list[Worths]:
     """Worths of lists of coalitions, each distinct one evaluated once; the empty one is worth 0."""
     together = np.concatenate(lists)
-    some = np.flatnonzero(together.any(axis=1))
-    first, where = distinct_rows(pack(together[some]))
-    found = evaluate(v, together[some[first]]) if len(first) else np.zeros(0)
-    worths = np.zeros((len(together), *found.shape[1:]))
-    worths[some] = found[where]
+    nonempty = np.flatnonzero(together.any(axis=1))
+    first, where = distinct_rows(pack(together[nonempty]))
+    distinct = evaluate(v, together[nonempty[first]]) if len(first) else np.zeros(0)
+    worths = np.zeros((len(together), *distinct.shape[1:]))
+    worths[nonempty] = distinct[where]
     return np.split(worths, np.cumsum([len(part) for part in lists[:-1]]))
 
 

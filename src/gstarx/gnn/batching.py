@@ -33,7 +33,7 @@ class UnionBatch:
         Edge of the graph behind every edge of the batch, (E,).
     places
         Node of the batch at which every node asked for sits in every coalition, -1 where it is
-        absent; (k, len(asked)).
+        absent; (k, len(wanted)).
     """
 
     nodes: NDArray[np.int64]
@@ -51,16 +51,16 @@ class UnionBatch:
         *,
         present: Masks,
         linked: Masks | None = None,
-        asked: NDArray[np.int64] | None = None,
+        wanted: NDArray[np.int64] | None = None,
     ) -> UnionBatch:
         """The batch of packed coalitions (k, words).
 
         ``present`` (1, words) are nodes that every coalition of the batch holds in any case. An
         edge is kept when both its ends are in the coalition itself, or in ``linked`` (1, words).
-        ``asked`` are nodes whose places in the batch are wanted.
+        ``wanted`` are nodes whose places in the batch are wanted.
         """
         linked = np.zeros_like(present) if linked is None else linked
-        asked = np.zeros(0, dtype=np.int64) if asked is None else asked
+        wanted = np.zeros(0, dtype=np.int64) if wanted is None else wanted
         sizes = np.empty((len(masks), 2), dtype=np.int64)
         _measure(masks, edge_index, present[0], linked[0], sizes)
         total_nodes, total_edges = sizes.sum(axis=0)
@@ -69,7 +69,7 @@ class UnionBatch:
             np.empty(total_nodes, dtype=np.int64),
             np.empty((2, total_edges), dtype=np.int64),
             np.empty(total_edges, dtype=np.int64),
-            np.empty((len(masks), len(asked)), dtype=np.int64),
+            np.empty((len(masks), len(wanted)), dtype=np.int64),
         )
         _fill(
             masks,
@@ -81,7 +81,7 @@ class UnionBatch:
             batch.owner,
             batch.ends,
             batch.edges,
-            asked,
+            wanted,
             batch.places,
         )
         return batch
@@ -123,7 +123,7 @@ def _measure(masks, edge_index, present, linked, sizes):  # type: ignore[no-unty
 
 
 @compiled
-def _fill(masks, edge_index, present, linked, place, nodes, owner, ends, edges, asked, places):  # type: ignore[no-untyped-def]
+def _fill(masks, edge_index, present, linked, place, nodes, owner, ends, edges, wanted, places):  # type: ignore[no-untyped-def]
     words = masks.shape[1]
     mask = np.empty(words, np.uint64)
     here, there = 0, 0
@@ -137,8 +137,8 @@ def _fill(masks, edge_index, present, linked, place, nodes, owner, ends, edges, 
                 nodes[here] = node
                 owner[here] = row
                 here += 1
-        for at in range(len(asked)):
-            places[row, at] = place[asked[at]]
+        for at in range(len(wanted)):
+            places[row, at] = place[wanted[at]]
         for w in range(words):
             mask[w] = masks[row, w] | linked[w]
         for e in range(edge_index.shape[1]):

@@ -117,15 +117,15 @@ class Evaluator:
         Where a removal draws what absent features are replaced by, the columns of all draws are
         behind each other. ``change`` is applied to the model's inputs before it is called.
         """
-        found, anchors, nodes = self._run(masks, change)
+        outputs, anchors, nodes = self._run(masks, change)
         if self.task_level == "node":
-            found = outputs_matrix(found, nodes)[anchors[0]]
-        return outputs_matrix(found, len(masks) * self.removal.draws).reshape(len(masks), -1)
+            outputs = outputs_matrix(outputs, nodes)[anchors[0]]
+        return outputs_matrix(outputs, len(masks) * self.removal.draws).reshape(len(masks), -1)
 
     def node_outputs(self) -> Tensor:
         """Outputs (N, columns) of a node-level model for all nodes, with everybody present."""
-        found, _, nodes = self._run(self.everybody, None)
-        return outputs_matrix(found, nodes)[: nodes // self.removal.draws]
+        outputs, _, nodes = self._run(self.everybody, None)
+        return outputs_matrix(outputs, nodes)[: nodes // self.removal.draws]
 
     def _run(self, masks: Masks, change: Change | None) -> tuple[Any, Tensor, int]:
         """What the model returns for a batch, the places of the targets, the number of nodes."""

@@ -230,8 +230,8 @@ class _EdgePlaces:
         if not len(self._known):
             return np.zeros_like(wanted), np.zeros(wanted.shape, dtype=np.bool_)
         places = np.searchsorted(self._known, wanted)
-        found = self._known[np.minimum(places, len(self._known) - 1)]
-        return places.astype(np.int64), found == wanted
+        nearest = self._known[np.minimum(places, len(self._known) - 1)]
+        return places.astype(np.int64), nearest == wanted
 
 
 def edges_moved(key: str, ids: Tensor, kept: Tensor) -> Tensor:

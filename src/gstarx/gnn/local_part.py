@@ -162,25 +162,27 @@ def local_part(
     data: Data,
     task: ModelTask,
     roles: Roles,
-    whole: WholeGraph,
+    whole_graph: WholeGraph,
     node: int,
     num_hops: int | None,
     gnnshap: bool,
 ) -> LocalPart | None:
     """The part of the graph on which the game of a node is played, None for all of it."""
-    hops = whole.propagation.hops if num_hops is None else as_size(num_hops, name="num_hops")
+    hops = whole_graph.propagation.hops if num_hops is None else as_size(num_hops, name="num_hops")
     if gnnshap:
-        return message_graph(data, roles, whole, node, hops)
-    return surroundings(model, data, task, roles, whole, node, hops)
+        return message_graph(data, roles, whole_graph, node, hops)
+    return surroundings(model, data, task, roles, whole_graph, node, hops)
 
 
-def message_graph(data: Data, roles: Roles, whole: WholeGraph, node: int, hops: int) -> LocalPart:
+def message_graph(
+    data: Data, roles: Roles, whole_graph: WholeGraph, node: int, hops: int
+) -> LocalPart:
     """The edges that carry a message to a node within some hops, and the nodes they touch.
 
     Nothing else of the graph is left: nodes at the rim have lost the edges that reach them.
     """
-    near = whole.incoming.within(node, max(hops - 1, 0))
-    edges = np.sort(whole.incoming.edges_to(near)) if hops else np.zeros(0, dtype=np.int64)
+    near = whole_graph.incoming.within(node, max(hops - 1, 0))
+    edges = np.sort(whole_graph.incoming.edges_to(near)) if hops else np.zeros(0, dtype=np.int64)
     ends = data.edge_index.cpu().numpy()[:, edges]
     joining = ends[0] != ends[1]
     nodes = np.unique(np.append(ends[:, joining], node))
@@ -188,29 +190,35 @@ def message_graph(data: Data, roles: Roles, whole: WholeGraph, node: int, hops: 
 
 
 def surroundings(
-    model: Model, data: Data, task: ModelTask, roles: Roles, whole: WholeGraph, node: int, hops: int
+    model: Model,
+    data: Data,
+    task: ModelTask,
+    roles: Roles,
+    whole_graph: WholeGraph,
+    node: int,
+    hops: int,
 ) -> LocalPart | None:
     """A part of the graph on which the model says of a node what it says on the whole graph.
 
     All nodes whose messages arrive, and one hop more, because normalized convolutions look at
     degrees. None if that does not do, or is the whole graph.
     """
-    seen = whole.propagation
+    seen = whole_graph.propagation
     if seen.flow == "both" or {"ids", "edge_ids"} & set(roles.values()):
         return None
-    nodes = whole.incoming.within(node, max(hops, seen.hops) + 1)
-    if len(nodes) >= whole.incoming.num_nodes:
+    nodes = whole_graph.incoming.within(node, max(hops, seen.hops) + 1)
+    if len(nodes) >= whole_graph.incoming.num_nodes:
         return None
-    edges = np.sort(whole.incoming.edges_to(nodes))
-    edges = edges[np.isin(whole.incoming.senders(edges), nodes)]
+    edges = np.sort(whole_graph.incoming.edges_to(nodes))
+    edges = edges[np.isin(whole_graph.incoming.senders(edges), nodes)]
     part = _cut(data, roles, nodes, edges, node)
-    expected = whole.node_outputs[[node]]
+    expected = whole_graph.node_outputs[[node]]
     try:
         with untouched(model):
-            found = task.output(model, part.data)[[part.index]]
+            on_part = task.output(model, part.data)[[part.index]]
     except Exception:
         return None
-    close = difference(found, expected) <= rounding(expected.dtype) * size_of(expected)
+    close = difference(on_part, expected) <= rounding(expected.dtype) * size_of(expected)
     return part if close else None
 
 

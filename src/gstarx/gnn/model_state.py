@@ -95,17 +95,17 @@ def remembered(function: Callable[..., _Found]) -> Callable[..., _Found]:
     """Ask a question about a model once while it is :func:`restored`, as it stays the same."""
 
     @wraps(function)
-    def asked(model: Model, *arguments: Any) -> _Found:
+    def recalled(model: Model, *arguments: Any) -> _Found:
         known = _inside.get().get(id(model))
         if known is None:
             return function(model, *arguments)
         key = (function, *arguments)
         if key not in known:
             known[key] = function(model, *arguments)
-        found: _Found = known[key]
-        return found
+        answer: _Found = known[key]
+        return answer
 
-    return asked
+    return recalled
 
 
 @remembered
@@ -117,13 +117,13 @@ def masked_layers(model: Model) -> int:
 
 def _of_another_graph(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a layer holds of the graph it last saw, and what to put in its place."""
-    found = vars(module)
+    attributes = vars(module)
     held: dict[str, Any] = {}
     inside: dict[str, Any] = {}
-    if found.get("cached") is True:
-        held = {name: value for name, value in found.items() if name.startswith("_cached_")}
+    if attributes.get("cached") is True:
+        held = {name: value for name, value in attributes.items() if name.startswith("_cached_")}
         held["cached"], inside["cached"] = True, False
-    if found.get("_explain") is True:
+    if attributes.get("_explain") is True:
         held["_explain"], inside["_explain"] = True, False
     return held, inside
 

@@ -74,7 +74,7 @@ class ManyGraphs:
             signature = known.setdefault(
                 keys, known.get(keys) or Signature.of(model, graph, keywords)
             )
-            if signature.takes_data or not signature.takes_batch:
+            if signature.takes_data or not signature.takes_batch or signature.hetero is not None:
                 return None
             wanted = {*signature.positional, *signature.keywords} - _FROM_THE_BATCH
             roles = roles_of(graph)
@@ -105,14 +105,16 @@ class ManyGraphs:
         place = np.empty(int(np.diff(self.first_node).max(initial=0)), dtype=np.int64)
         _fill(*layout, kept_nodes, kept_edges, place, chosen, owner, ends, taken)
         at = {"node": self._tensor(chosen), "edge": self._tensor(taken)}
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             name: rows.gathered(at[self.roles[name]]) for name, rows in self._rows.items()
         }
         if removal == "zero_filling":
             gone = self._tensor(~inside)
-            found["x"] = found["x"].masked_fill(gone.reshape(-1, *[1] * (found["x"].dim() - 1)), 0)
-        found |= {"edge_index": self._tensor(ends), "batch": self._tensor(owner)}
-        return found | {"batch_size": len(rows), "num_nodes": nodes}
+            fields["x"] = fields["x"].masked_fill(
+                gone.reshape(-1, *[1] * (fields["x"].dim() - 1)), 0
+            )
+        fields |= {"edge_index": self._tensor(ends), "batch": self._tensor(owner)}
+        return fields | {"batch_size": len(rows), "num_nodes": nodes}
 
     def union(self) -> Data:
         """All graphs as one, without an edge between them."""
@@ -122,12 +124,12 @@ class ManyGraphs:
 
     def packed(self, parts: list[Coalitions]) -> Masks:
         """Parts of every graph as packed coalitions of nodes of the union."""
-        found = np.zeros((sum(map(len, parts)), int(self.first_node[-1])), dtype=np.bool_)
+        members = np.zeros((sum(map(len, parts)), int(self.first_node[-1])), dtype=np.bool_)
         row = 0
         for part, first in zip(parts, self.first_node.tolist(), strict=False):
-            found[row : row + len(part), first : first + part.shape[1]] = part
+            members[row : row + len(part), first : first + part.shape[1]] = part
             row += len(part)
-        return pack(found)
+        return pack(members)
 
     def _tensor(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array).to(self.device)
@@ -175,17 +177,17 @@ def outputs_and_sharing(
         fields = graphs.inputs(rows, parts, removal)
         return outputs_matrix(call_model(model, signature, fields), len(rows))
 
-    def again(rows: NDArray[np.int64], some: NDArray[np.int64]) -> Tensor:
-        return outputs(rows[some])
+    def again(rows: NDArray[np.int64], chosen: NDArray[np.int64]) -> Tensor:
+        return outputs(rows[chosen])
 
-    found: list[Tensor] = []
+    batches: list[Tensor] = []
     with untouched(model):
         for rows in _batches(parts, removal, capacity):
-            found.append(outputs(rows))
-            if check and len(found) == 1:
+            batches.append(outputs(rows))
+            if check and len(batches) == 1:
                 sizes = np.array([parts[graph][part].sum() for graph, part in rows.tolist()])
-                require_apart(found[0], sizes, partial(again, rows), SelfCheck())
-    return torch.cat(found), sharing
+                require_apart(batches[0], sizes, partial(again, rows), SelfCheck())
+    return torch.cat(batches), sharing
 
 
 def _by_states(
@@ -210,13 +212,13 @@ def _by_states(
         return None, shared.sharing
     order = sharing_order(masks, tensors.edge_index, tensors.num_nodes)
     try:
-        found = list(shared.outputs(masks[order]))
+        blocks = list(shared.outputs(masks[order]))
     except NotShareable as error:
         shared.forget(str(error))
         return None, shared.sharing
-    if not found:
+    if not blocks:
         return None, shared.sharing
-    outputs = torch.cat(found)
+    outputs = torch.cat(blocks)
     back = torch.from_numpy(np.argsort(order)).to(outputs.device)
     return outputs[back], shared.sharing
 

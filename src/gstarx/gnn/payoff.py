@@ -213,14 +213,14 @@ class Payoff:
             rows = one_draw.scores(outputs.reshape(len(outputs) * self.draws, -1))
             return rows.reshape(len(outputs), self.draws, -1).mean(dim=1)
         if self.function is not None:
-            found = self.function(outputs)
-            shape = getattr(found, "shape", None)
+            payoffs = self.function(outputs)
+            shape = getattr(payoffs, "shape", None)
             if shape is None or tuple(shape[:1]) != (len(outputs),):
-                got = type(found).__name__ if shape is None else tuple(shape)
+                got = type(payoffs).__name__ if shape is None else tuple(shape)
                 raise ValueError(
                     f"a payoff function must return a tensor of {len(outputs)} rows (got {got})"
                 )
-            return found[:, None] if found.dim() == 1 else found
+            return payoffs[:, None] if payoffs.dim() == 1 else payoffs
         scores = class_scores(outputs, self.mode, self.return_type, self.kind)
         chosen = scores[:, list(self.columns)]
         return chosen - scores[:, [self.against]] if self.against is not None else chosen
@@ -233,12 +233,12 @@ class Payoff:
 def resolve_payoff(
     payoff: PayoffLike,
     target: TargetLike,
-    whole: Tensor,
+    full_output: Tensor,
     *,
     mode: str,
     return_type: str,
 ) -> Payoff:
-    """The payoff asked for, for a model whose outputs on the whole graph are ``whole`` (1, C)."""
+    """The payoff that was chosen, for a model whose output on the whole graph is (1, C)."""
     if not isinstance(payoff, str | Contrast) and not callable(payoff):
         raise TypeError(f"payoff must be a name, a Contrast or a callable (got {payoff!r})")
     if callable(payoff) and not isinstance(payoff, Contrast):
@@ -246,13 +246,13 @@ def resolve_payoff(
     if isinstance(payoff, str) and payoff not in PAYOFFS:
         valid = ", ".join(map(repr, PAYOFFS))
         raise ValueError(f"payoff must be one of {valid} (got {payoff!r})")
-    single = mode == "binary_classification" and whole.shape[1] == 1
-    if mode == "multiclass_classification" and whole.shape[1] == 1:
+    single = mode == "binary_classification" and full_output.shape[1] == 1
+    if mode == "multiclass_classification" and full_output.shape[1] == 1:
         raise ValueError(
             "the model returns one output per graph: say mode='binary_classification' or "
             "mode='regression' (got 'multiclass_classification')"
         )
-    scores = class_scores(whole, mode, return_type, "prob")
+    scores = class_scores(full_output, mode, return_type, "prob")
     if isinstance(payoff, Contrast):
         a, b = choose_columns([payoff.a, payoff.b], scores, mode, single)
         return Payoff("contrast", mode, return_type, (a,), against=b)

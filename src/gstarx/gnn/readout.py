@@ -260,8 +260,9 @@ def _reduced(
         and into.shape[1:] == source.shape[1:]
         and len(source) == members.states
         and (reduce == "sum" or not include_self)
-        # the maximum of numbers and what is not a number is not a number: torch knows
-        and (reduce == "sum" or not source.isnan().any())
+        # the maximum of numbers and what is not a number is not a number: torch knows. A sum shows
+        # whether there is any, faster than a look at each
+        and (reduce == "sum" or not source.sum().isnan())
     )
     if not simple:
         return False
@@ -298,30 +299,30 @@ def rows_for_aggregations(model: Model) -> Iterator[None]:
 @compiled
 def _sum_rows(rows, of_states, begins, out):  # type: ignore[no-untyped-def]
     for c in range(len(begins) - 1):
-        found = out[c]
+        total = out[c]
         for at in range(begins[c], begins[c + 1]):
             row = rows[of_states[at]]
-            for j in range(len(found)):
-                found[j] += row[j]
+            for j in range(len(total)):
+                total[j] += row[j]
 
 
 @compiled
 def _max_rows(rows, of_states, begins, out):  # type: ignore[no-untyped-def]
     for c in range(len(begins) - 1):
-        found, at, end = out[c], begins[c], begins[c + 1]
+        largest, at, end = out[c], begins[c], begins[c + 1]
         if at < end:
-            found[:] = rows[of_states[at]]
+            largest[:] = rows[of_states[at]]
         # four rows at a time: what was found so far is read and written less often
         while at + 3 < end:
             row, row2 = rows[of_states[at]], rows[of_states[at + 1]]
             row3, row4 = rows[of_states[at + 2]], rows[of_states[at + 3]]
-            for j in range(len(found)):
-                found[j] = max(max(max(found[j], row[j]), max(row2[j], row3[j])), row4[j])
+            for j in range(len(largest)):
+                largest[j] = max(max(max(largest[j], row[j]), max(row2[j], row3[j])), row4[j])
             at += 4
         while at < end:
             row = rows[of_states[at]]
-            for j in range(len(found)):
-                found[j] = max(found[j], row[j])
+            for j in range(len(largest)):
+                largest[j] = max(largest[j], row[j])
             at += 1
 
 

@@ -27,6 +27,7 @@ from torch_geometric.data import Batch, Data
 
 from gstarx.gnn.batching import UnionBatch, coalition_sizes
 from gstarx.gnn.fields import GraphTensors, edges_moved
+from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.player_sets import reference_rows
 from gstarx.graphs import Masks, pack, unpack
 from gstarx.players import Edges, Features
@@ -99,7 +100,7 @@ class Removal:
             self.tensors.edge_index,
             present=self.present,
             linked=self.linked,
-            asked=np.concatenate([self.anchors, self.tensors.named]),
+            wanted=np.concatenate([self.anchors, self.tensors.named]),
         )
         at_anchors, at_named = np.split(batch.places, [len(self.anchors)], axis=1)
         fields = self.tensors.part(batch, at_named)
@@ -191,8 +192,8 @@ class EdgeRemoval(Removal):
         owner, nodes = np.nonzero(there)
         row, edges = np.nonzero(kept)
         ends = place[row, self.tensors.edge_index[:, edges]]
-        asked = np.concatenate([self.anchors, self.tensors.named])
-        batch = UnionBatch(nodes, owner, ends, edges, place[:, asked])
+        wanted = np.concatenate([self.anchors, self.tensors.named])
+        batch = UnionBatch(nodes, owner, ends, edges, place[:, wanted])
         at_anchors, at_named = np.split(batch.places, [len(self.anchors)], axis=1)
         return self.tensors.part(batch, at_named), at_anchors
 
@@ -260,13 +261,13 @@ class FeatureRemoval(Removal):
         n, count = self.tensors.num_nodes, len(masks) * self.draws
         first = np.arange(count)[:, None] * n
         ends = (edge_index[:, None, :] + first[None]).reshape(2, -1)
-        asked = np.concatenate([self.anchors, self.tensors.named])
+        wanted = np.concatenate([self.anchors, self.tensors.named])
         batch = UnionBatch(
             np.tile(np.arange(n), count),
             np.repeat(np.arange(count), n),
             ends,
             np.tile(np.arange(edge_index.shape[1]), count),
-            first + asked,
+            first + wanted,
         )
         at_anchors, at_named = np.split(batch.places, [len(self.anchors)], axis=1)
         fields = self.tensors.part(batch, at_named)
@@ -281,13 +282,26 @@ def resolve_removal(
     removal: RemovalLike, data: Data, tensors: GraphTensors, anchors: NDArray[np.int64]
 ) -> Removal:
     """The removal asked for, or an error that lists the names."""
+    graph = hetero_of(data)
     if callable(removal):
+        if graph is not None:
+            raise ValueError(
+                "a removal of your own is for homogeneous graphs: for heterogeneous ones it is one "
+                f"of {', '.join(map(repr, REMOVALS))}"
+            )
         return Removal("callable", data, tensors, anchors, removal)
     if removal not in REMOVALS:
         valid = ", ".join(map(repr, REMOVALS))
         raise ValueError(f"removal must be a function or one of {valid} (got {removal!r})")
     if removal == "zero_filling" and "x" not in tensors.node:
         raise ValueError("removal='zero_filling' needs node features x, and the data has none")
+    if removal == "zero_filling" and graph is not None:
+        without = [t for t in graph.node_types if graph.count(t) and "x" not in graph.data[t]]
+        if without:
+            raise ValueError(
+                "removal='zero_filling' needs node features x of every type, and "
+                f"{' and '.join(map(repr, without))} has none"
+            )
     return Removal(removal, data, tensors, anchors)
 
 

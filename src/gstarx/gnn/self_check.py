@@ -176,7 +176,7 @@ def _at_rest(operation: Any, args: Sequence[Any]) -> bool:
 def _random_operations(model: Model, run: Callable[[], Any]) -> list[str]:
     """Random operations in one run of a model, each with the layer it was called in."""
     path: list[str] = []
-    found: dict[str, None] = {}
+    operations: dict[str, None] = {}
 
     class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         def __torch_dispatch__(
@@ -184,7 +184,7 @@ def _random_operations(model: Model, run: Callable[[], Any]) -> list[str]:
         ) -> Any:
             if torch.Tag.nondeterministic_seeded in func.tags and not _at_rest(func, args):
                 name = func.name().rpartition("::")[2].partition(".")[0]
-                found[f"{name} in {path[-1] if path else 'the model itself'}"] = None
+                operations[f"{name} in {path[-1] if path else 'the model itself'}"] = None
             return func(*args, **(kwargs or {}))
 
     with ExitStack() as stack:
@@ -203,5 +203,5 @@ def _random_operations(model: Model, run: Callable[[], Any]) -> list[str]:
             with Watch():
                 run()
         except Exception:
-            found.clear()
-    return list(found)
+            operations.clear()
+    return list(operations)

@@ -143,18 +143,18 @@ class SharedPasses:
         if not self.possible:
             return False
         if self._share is not True:
-            some = self._evaluator.units_of(masks[:_FEWEST_NODES])
-            if int(self._evaluator.removal.sizes(some).sum()) < _FEWEST_NODES:
+            units = self._evaluator.units_of(masks[:_FEWEST_NODES])
+            if int(self._evaluator.removal.sizes(units).sum()) < _FEWEST_NODES:
                 self.reason = "there are few coalitions"
                 return False
         return True
 
-    def outputs(self, masks: Masks, whole: Tensor | None = None) -> Iterator[Tensor]:
+    def outputs(self, masks: Masks, full_output: Tensor | None = None) -> Iterator[Tensor]:
         """Outputs of packed coalitions, block by block, in order.
 
-        ``whole`` (1, columns) is that of all players, if it is known. Where it is not worth it,
-        nothing is yielded at all. After :class:`NotShareable` no output from here is to be trusted,
-        not even an earlier one.
+        ``full_output`` (1, columns) is that of all players, if it is known. Where sharing is not
+        worth it, nothing is yielded at all. After :class:`NotShareable` no output from here is to
+        be trusted, not even an earlier one.
         """
         first, before, self._table = 0, self._blocks, None
         while first < len(masks):
@@ -166,8 +166,8 @@ class SharedPasses:
                 if self._trusted:
                     outputs = self._run(block)
                 else:
-                    block, outputs = self._first_outputs(rows, block, whole)
-                self._note(rows[: block.coalitions], outputs, whole)
+                    block, outputs = self._first_outputs(rows, block, full_output)
+                self._note(rows[: block.coalitions], outputs, full_output)
             except Exception as error:
                 raise _as_reason(error) from error
             self._nodes += len(block.members)
@@ -180,8 +180,8 @@ class SharedPasses:
             yield outputs
         self._table = None
 
-    def try_out(self, whole: Tensor) -> bool:
-        """Whether random coalitions can share and it is worth it; ``whole`` as for outputs."""
+    def try_out(self, full_output: Tensor) -> bool:
+        """Whether random coalitions can share and it is worth it; the output as for outputs."""
         if not self.possible:
             return False
         if not self._trusted:
@@ -190,7 +190,7 @@ class SharedPasses:
             try:
                 block = self._block(masks)
                 if self._worth_it(block, len(masks)):
-                    self._first_outputs(masks, block, whole)
+                    self._first_outputs(masks, block, full_output)
             except Exception as error:
                 self.forget(str(_as_reason(error)))
         return self._trusted
@@ -213,15 +213,16 @@ class SharedPasses:
         return False
 
     def _first_outputs(
-        self, masks: Masks, block: Block, whole: Tensor | None
+        self, masks: Masks, block: Block, full_output: Tensor | None
     ) -> tuple[Block, Tensor]:
         """A first block, and outputs that agree with those of the ordinary path."""
         while True:
             try:
                 if block.coalitions > _GLANCED:
-                    self._compared(self._block(masks[:_GLANCED]), masks, whole, _COMPARED_THERE)
-                    block = self._block(masks)
-                outputs = self._compared(block, masks, whole, _COMPARED)
+                    # in a table of its own: the block stays as it is
+                    glance = self._block(masks[:_GLANCED], self._new_table(_GLANCED))
+                    self._compared(glance, masks, full_output, _COMPARED_THERE)
+                outputs = self._compared(block, masks, full_output, _COMPARED)
             except Exception as error:
                 assert self._rules is not None
                 if self._rules.counted or isinstance(error, UsesBatch):
@@ -232,7 +233,9 @@ class SharedPasses:
             self._prepare(counted=True)
             block = self._block(masks)
 
-    def _compared(self, block: Block, masks: Masks, whole: Tensor | None, count: int) -> Tensor:
+    def _compared(
+        self, block: Block, masks: Masks, full_output: Tensor | None, count: int
+    ) -> Tensor:
         """Outputs of a block that agree with those of the ordinary path for some coalitions.
 
         They are of many sizes, and the largest one is evaluated alone.
@@ -243,20 +246,20 @@ class SharedPasses:
         units = self._evaluator.units_of(rows)
         sizes = coalition_sizes(units, np.zeros_like(units[:1]))
         largest, smallest = int(sizes.argmax()), int(sizes.argmin())
-        some = self._random.permutation(len(rows))[: count - 2]
-        some = np.unique(np.append(some, [largest, smallest]))
+        others = self._random.permutation(len(rows))[: count - 2]
+        others = np.unique(np.append(others, [largest, smallest]))
         # in another order than in the block, and the largest graph in company of none
-        some = self._random.permutation(some[some != largest])
+        others = self._random.permutation(others[others != largest])
         alone = np.array([largest])
-        known = whole if sizes[largest] == removal.num_units else None
+        known = full_output if sizes[largest] == removal.num_units else None
         self._require_same(rows[alone], outputs[alone], known)
-        if len(some):
-            self._require_same(rows[some], outputs[some])
+        if len(others):
+            self._require_same(rows[others], outputs[others])
         return outputs
 
-    def _note(self, rows: Masks, outputs: Tensor, whole: Tensor | None) -> None:
+    def _note(self, rows: Masks, outputs: Tensor, full_output: Tensor | None) -> None:
         """Compare what is not finite, and remember a coalition of the block to be compared."""
-        if whole is not None and outputs.shape[1] != whole.shape[1]:
+        if full_output is not None and outputs.shape[1] != full_output.shape[1]:
             raise NotShareable("the number of outputs changes")
         bad = (~outputs.isfinite().all(dim=1)).nonzero()[:_COMPARED, 0].cpu().numpy()
         if len(bad):
@@ -294,12 +297,14 @@ class SharedPasses:
             f"differ by {gap:.3g}, where they spread over {spread:.3g}"
         )
 
-    def _block(self, masks: Masks) -> Block:
-        """The states of the first coalitions."""
+    def _block(self, masks: Masks, table: StateTable | None = None) -> Block:
+        """The states of the first coalitions, in the table for blocks or another one."""
         evaluator, removal = self._evaluator, self._evaluator.removal
         if self._rules is None:
             self._prepare(counted=_scales(evaluator))
-        table, tensors = self._room_for(len(masks)), removal.tensors
+        if table is None:
+            table = self._table = self._table or self._new_table(len(masks))
+        tensors = removal.tensors
         linked = np.zeros_like(removal.present) if removal.linked is None else removal.linked
         units = masks
         if not evaluator.all_play:
@@ -330,7 +335,7 @@ class SharedPasses:
             by_edges=evaluator.removal.by_edges,
         )
 
-    def _room_for(self, coalitions: int) -> StateTable:
+    def _new_table(self, coalitions: int) -> StateTable:
         """A table for blocks of so many coalitions, or as many as a block may hold."""
         assert self._rules is not None
         tensors = self._evaluator.removal.tensors
@@ -339,9 +344,7 @@ class SharedPasses:
         if self._evaluator.removal.by_edges:
             states = max(states, _BLOCK_GRAPHS * tensors.num_nodes)
         members = min(_MEMBERS_PER_STATE * states, coalitions * tensors.num_nodes)
-        if self._table is None:
-            self._table = StateTable(self._rules, min(states, members), members)
-        return self._table
+        return StateTable(self._rules, min(states, members), members)
 
     def _run(self, block: Block) -> Tensor:
         """Outputs of the coalitions of a block, from one pass over its states."""
@@ -364,12 +367,12 @@ class SharedPasses:
         level = self._rules.level[block.nodes]
         around = partial(needed_messages, evaluator.model, level)
         with rows_for_aggregations(evaluator.model):
-            found = call_model(evaluator.model, evaluator.signature, fields, ptr, around)
+            output = call_model(evaluator.model, evaluator.signature, fields, ptr, around)
         if evaluator.task_level == "node":
-            found = outputs_matrix(found, len(block.nodes))[places[0]]
-        if isinstance(found, StandIn):
+            output = outputs_matrix(output, len(block.nodes))[places[0]]
+        if isinstance(output, StandIn):
             raise NotShareable("the model returns batch")
-        return outputs_matrix(found, block.coalitions)
+        return outputs_matrix(output, block.coalitions)
 
 
 def _reason_against(evaluator: Evaluator) -> str:
@@ -379,6 +382,8 @@ def _reason_against(evaluator: Evaluator) -> str:
         return "the model does not take batch, or normalizes by the batch"
     if evaluator.batch_nodes == 1:
         return "batch_nodes=1 asks for one coalition at a time"
+    if signature.hetero is not None and evaluator.task_level == "graph":
+        return "readouts of heterogeneous graphs are computed coalition by coalition"
     if removal.name == "features":
         return "features are the players: every coalition changes all nodes"
     if isinstance(removal, TouchedRemoval):
@@ -427,8 +432,8 @@ def _kinds(fields: dict[str, Tensor], evaluator: Evaluator, count: int) -> NDArr
     if sum(row.shape[1] for row in rows) > _MOST_COMPARED:
         return np.arange(count)
     joined = np.ascontiguousarray(np.concatenate(rows, axis=1))
-    whole = joined.view(np.dtype((np.void, joined.shape[1]))).reshape(-1)
-    return np.unique(whole, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    as_bytes = joined.view(np.dtype((np.void, joined.shape[1]))).reshape(-1)
+    return np.unique(as_bytes, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def _levels(evaluator: Evaluator, rounds: int, flow: str) -> NDArray[np.int64]:
@@ -438,7 +443,10 @@ def _levels(evaluator: Evaluator, rounds: int, flow: str) -> NDArray[np.int64]:
         return np.full(tensors.num_nodes, rounds)
     level = np.zeros(tensors.num_nodes, dtype=np.int64)
     around = grow_hops(tensors.edge_index, tensors.num_nodes, anchors, flow)
-    for _, inside in zip(range(rounds), around, strict=False):
+    inside = np.zeros(tensors.num_nodes, dtype=np.bool_)
+    for _ in range(rounds):
+        # messages go on where there is nobody new to reach
+        inside = next(around, inside)
         level += inside
     return level
 
@@ -456,8 +464,8 @@ def _spread(outputs: Tensor) -> float:
         return 0.0
     high = outputs.masked_fill(~finite, -torch.inf).amax(dim=0)
     low = outputs.masked_fill(~finite, torch.inf).amin(dim=0)
-    found = (high - low).double()
-    return float(found[found.isfinite()].max()) if found.isfinite().any() else 0.0
+    spreads = (high - low).double()
+    return float(spreads[spreads.isfinite()].max()) if spreads.isfinite().any() else 0.0
 
 
 def _share_of_spread(dtype: torch.dtype) -> float:
@@ -474,5 +482,5 @@ def _as_reason(error: Exception) -> NotShareable:
     if isinstance(error, NotShareable):
         return error
     words = (str(error).strip() or repr(error)).splitlines()
-    told = next((line for line in words if "batch for more than" in line), words[0])
-    return NotShareable(f"the model fails on shared nodes: {type(error).__name__}: {told}")
+    reason = next((line for line in words if "batch for more than" in line), words[0])
+    return NotShareable(f"the model fails on shared nodes: {type(error).__name__}: {reason}")

@@ -40,17 +40,17 @@ def _walk(edge_index: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     near = _distances(first, heads)
     total, furthest = near.sum(axis=1), near.max(axis=1)
     seen = np.zeros(n, dtype=np.bool_)
-    found: list[int] = []
+    order: list[int] = []
     for start in np.lexsort((total, furthest)).tolist():
         waiting = [start]
         while waiting:
             node = waiting.pop()
             if not seen[node]:
                 seen[node] = True
-                found.append(node)
+                order.append(node)
                 others = heads[first[node] : first[node + 1]]
                 waiting += others[np.argsort(-total[others], kind="stable")].tolist()
-    return np.array(found, dtype=np.int64)
+    return np.array(order, dtype=np.int64)
 
 
 def _neighbors(
@@ -109,11 +109,11 @@ def _color(first, heads, color):  # type: ignore[no-untyped-def]
 
 @compiled
 def _free_color(first, heads, color, node):  # type: ignore[no-untyped-def]
-    found = 0
+    free = 0
     while True:
         taken = False
         for at in range(first[node], first[node + 1]):
-            taken |= color[heads[at]] == found and heads[at] != node
+            taken |= color[heads[at]] == free and heads[at] != node
         if not taken:
-            return found
-        found += 1
+            return free
+        free += 1

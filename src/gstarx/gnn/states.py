@@ -23,6 +23,9 @@ from gstarx.gnn.sharing_order import proper_coloring
 from gstarx.graphs import WORD, Masks, compiled, pack
 
 _ONE = np.uint64(1)
+#: A block does without lookups of what it has met if too many of so many of them were in vain:
+#: random coalitions hardly ever agree around a node, and a lookup costs half as much as a state.
+_PATIENCE, _MOST_MISSED = 8192, 0.3
 _ZERO = np.uint64(0)
 #: Bits of a state that are compared; a test takes fewer, so that different states look the same.
 ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -97,11 +100,11 @@ class StateRules:
         n = len(self.level)
         if self.by_edges:
             return np.zeros((n, 1), dtype=np.uint64)
-        found = pack(np.eye(n, dtype=np.bool_))
+        reached = pack(np.eye(n, dtype=np.bool_))
         for step in range(int(self.level.max(initial=0)) + self.counted):
             reach = self.level + self.counted > step
-            _grow(found.copy(), self.first, self.source, reach, found)
-        return found
+            _grow(reached.copy(), self.first, self.source, reach, reached)
+        return reached
 
 
 @dataclass(frozen=True)
@@ -162,42 +165,44 @@ class StateTable:
         self._absent = np.empty(self.states, dtype=np.bool_)
         self._ends = np.empty((2, edge_room), dtype=np.int64)
         self._edges = np.empty(edge_room, dtype=np.int64)
-        self._work = np.empty((2, n, 2), dtype=np.uint64)
+        self._work = np.empty((3, n, 2), dtype=np.uint64)
         bare = np.diff(rules.first) == 0
         #: Nodes whose state may differ between the coalitions of a block.
         self._open = np.flatnonzero(~(rules.by_edges & bare & (rules.level == 0)))
         self._blocks = 0
+        #: Lookups after which a block decides whether to go on with them.
+        self.patience = _PATIENCE
 
     def block(
         self,
         masks: Masks,
         present: Masks,
         linked: Masks,
-        asked: NDArray[np.int64],
+        wanted: NDArray[np.int64],
         bits: np.uint64 = ALL_BITS,
     ) -> Block:
         """The first coalitions of packed ``masks`` (k, words) that fill a block, at least one.
 
         A coalition's nodes are its own and those ``present`` (1, words); its edges those with both
         ends among its own nodes and those ``linked`` (1, words). If they are of edges, all nodes
-        are there, and the edges of the coalition. ``asked`` are nodes whose states are wanted.
+        are there, and the edges of the coalition. ``wanted`` are nodes whose states are returned.
 
         The arrays of a block are overwritten by the next one.
         """
         rules = self.rules
         most = min(len(masks), self.members)
         begins = np.empty(most + 1, dtype=np.int64)
-        found = np.empty((most, len(asked)), dtype=np.int64)
+        places = np.empty((most, len(wanted)), dtype=np.int64)
         self._blocks += 1
         k, states, edges = _fill(
             masks[:most],
             (present[0], linked[0], rules.region),
             (rules.start, rules.level, rules.first, rules.source, rules.edge, rules.key),
             (rules.counted, rules.by_edges),
-            (bits, np.int64(self._blocks)),
+            (bits, np.int64(self._blocks), self.patience),
             self._known,
             (self._members, begins, self._nodes, self._absent, self._ends, self._edges),
-            (asked, found),
+            (wanted, places),
             (self._work, self._open),
         )
         return Block(
@@ -208,15 +213,15 @@ class StateTable:
             self._absent[:states],
             self._ends[:, :edges],
             self._edges[:edges],
-            found[:k],
+            places[:k],
         )
 
 
 def _numbers(kinds: NDArray[np.int64], salt: int) -> NDArray[np.uint64]:
     """Two numbers for every kind, (..., 2), as good as random but always the same."""
-    found = np.empty((kinds.size, 2), dtype=np.uint64)
-    _number(kinds.reshape(-1).astype(np.uint64), np.uint64(salt), found)
-    return found.reshape(*kinds.shape, 2)
+    numbers = np.empty((kinds.size, 2), dtype=np.uint64)
+    _number(kinds.reshape(-1).astype(np.uint64), np.uint64(salt), numbers)
+    return numbers.reshape(*kinds.shape, 2)
 
 
 @compiled
@@ -229,21 +234,21 @@ def _mix(x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _number(kinds, salt, found):  # type: ignore[no-untyped-def]
+def _number(kinds, salt, numbers):  # type: ignore[no-untyped-def]
     for i in range(len(kinds)):
         base = kinds[i] * np.uint64(2) + salt
-        found[i, 0] = _mix(_mix(base + np.uint64(0x9E3779B97F4A7C15)))
-        found[i, 1] = _mix(_mix(base + np.uint64(0xD1342543DE82EF95)))
+        numbers[i, 0] = _mix(_mix(base + np.uint64(0x9E3779B97F4A7C15)))
+        numbers[i, 1] = _mix(_mix(base + np.uint64(0xD1342543DE82EF95)))
 
 
 @compiled
-def _grow(before, first, source, reach, found):  # type: ignore[no-untyped-def]
+def _grow(before, first, source, reach, grown):  # type: ignore[no-untyped-def]
     """Add to the nodes of every row those of the nodes it hears of."""
-    for v in range(len(found)):
+    for v in range(len(grown)):
         if reach[v]:
             for e in range(first[v], first[v + 1]):
-                for w in range(found.shape[1]):
-                    found[v, w] |= before[source[e], w]
+                for w in range(grown.shape[1]):
+                    grown[v, w] |= before[source[e], w]
 
 
 @compiled
@@ -256,14 +261,17 @@ def _fill(masks, around, rules, how, marks, known, out, wanted, work):  # type: 
     present, linked, region = around
     counted, by_edges = how
     first, source, edge = rules[2:5]
-    bits, stamp = marks
+    bits, stamp, patience = marks
     members, begins, nodes, absent, ends, edges = out
-    asked, found = wanted
+    targets, states_of_targets = wanted
     n = len(rules[0])
     work, changing = work
     here, own, joined = np.empty(n, np.int64), np.empty(n, np.bool_), np.empty(n, np.bool_)
     seen, slots = np.empty(n, np.int64), np.empty(n, np.int64)
     kept = np.empty(len(edge), np.bool_)
+    depth, reach = np.empty(n, np.int64), np.empty(n, np.int64)
+    heard = np.empty((2, len(edge) + 1), np.int64)
+    remembers, looks, misses = not by_edges, 0, 0
     total, states, count, row = 0, 0, 0, 0
     begins[0] = 0
     while row < len(masks):
@@ -284,18 +292,28 @@ def _fill(masks, around, rules, how, marks, known, out, wanted, work):  # type: 
         if row and (full or count + len(edge) > len(edges)):
             break
         fresh = states
-        if by_edges or not _remembered(masks[row], region, here[:m], stamp, known, slots, seen):
-            for v in range(n):
-                for e in range(first[v], first[v + 1]):
+        hits = 0
+        if remembers:
+            hits = _remembered(masks[row], region, here[:m], stamp, known, slots, seen)
+            looks, misses = looks + m, misses + m - hits
+            if looks >= patience:
+                remembers = misses < _MOST_MISSED * looks
+                looks, misses = 0, 0
+        if hits < m or by_edges:
+            for i in range(m):
+                for e in range(first[here[i]], first[here[i] + 1]):
                     if by_edges:
                         kept[e] = _has(masks[row], edge[e])
                     else:
-                        kept[e] = joined[v] and joined[source[e]]
+                        kept[e] = joined[here[i]] and joined[source[e]]
             # nodes that hear of nobody keep the state of the first coalition
             looked = changing if by_edges and row else here[:m]
-            _settle(looked, own, kept, rules, counted, work)
-            for i in range(len(looked)):
-                v = looked[i]
+            near = reach[: _needed(looked, seen, hits, kept, rules, depth, reach)]
+            _settle(near, own, kept, rules, depth, counted, heard, work)
+            for i in range(len(near)):
+                v = near[i]
+                if hits and seen[v] >= 0:
+                    continue
                 level = np.uint64(rules[1][v])
                 one, two = (work[0, v, 0] + level) & bits, (work[0, v, 1] ^ level) & bits
                 seen[v] = _find_or_add(one, two, stamp, known[0], known[1], states)
@@ -303,12 +321,12 @@ def _fill(masks, around, rules, how, marks, known, out, wanted, work):  # type: 
                     nodes[states] = v
                     absent[states] = not own[v]
                     states += 1
-                if not by_edges:
+                if remembers:
                     _remember(masks[row], region, v, slots[v], stamp, known, seen[v])
         for i in range(m):
             members[total + i] = seen[here[i]]
-        for at in range(len(asked)):
-            found[row, at] = seen[asked[at]]
+        for at in range(len(targets)):
+            states_of_targets[row, at] = seen[targets[at]]
         for target in range(fresh, states):
             v = nodes[target]
             for e in range(first[v], first[v + 1]):
@@ -325,10 +343,10 @@ def _fill(masks, around, rules, how, marks, known, out, wanted, work):  # type: 
 
 @compiled
 def _remembered(mask, region, here, stamp, known, slots, seen):  # type: ignore[no-untyped-def]
-    """Look up every node by the coalition around it; whether all were found."""
+    """Look up every node by the coalition around it; how many were found."""
     marks, parts, owners = known[2:5]
     last = np.uint64(len(marks) - 1)
-    complete = True
+    hits = 0
     for i in range(len(here)):
         v = here[i]
         key = np.uint64(v)
@@ -349,9 +367,8 @@ def _remembered(mask, region, here, stamp, known, slots, seen):  # type: ignore[
         slots[v] = np.int64(s)
         if hit:
             seen[v] = marks[s] & 0xFFFFFFFF
-        else:
-            complete = False
-    return complete
+            hits += 1
+    return hits
 
 
 @compiled
@@ -365,39 +382,78 @@ def _remember(mask, region, v, slot, stamp, known, state):  # type: ignore[no-un
 
 
 @compiled
-def _settle(here, own, kept, rules, counted, work):  # type: ignore[no-untyped-def]
-    """The states of the nodes of one coalition, into ``work[0]``."""
-    start, level, first, source, _, key = rules
-    state, sent = work[0], work[1]
-    rounds = 0
+def _needed(looked, seen, hits, kept, rules, depth, reach):  # type: ignore[no-untyped-def]
+    """Nodes whose states have to be computed, into ``reach``; how many they are.
+
+    They are those without a state in ``seen``, all where there were no ``hits``, and those they
+    hear of, with the number of rounds that matter in ``depth``.
+    """
+    level, first, source = rules[1:4]
+    near, rounds = 0, 0
+    for i in range(len(looked)):
+        v = looked[i]
+        depth[v] = -1
+        if not hits or seen[v] < 0:
+            depth[v] = level[v]
+            rounds = max(rounds, level[v])
+            reach[near] = v
+            near += 1
+    if not hits:
+        return near
+    for r in range(rounds, 0, -1):
+        for i in range(near):
+            v = reach[i]
+            if depth[v] == r:
+                for e in range(first[v], first[v + 1]):
+                    u = source[e]
+                    if kept[e] and depth[u] < r - 1:
+                        if depth[u] < 0:
+                            reach[near] = u
+                            near += 1
+                        depth[u] = r - 1
+    return near
+
+
+@compiled
+def _settle(here, own, kept, rules, depth, counted, heard, work):  # type: ignore[no-untyped-def]
+    """The states of nodes of one coalition after ``depth`` rounds, into ``work[0]``."""
+    start, _, first, source, _, key = rules
+    state, sent, sums = work[0], work[1], work[2]
+    rounds, links = 0, 0
     for i in range(len(here)):
         v = here[i]
-        rounds = max(rounds, level[v])
+        rounds = max(rounds, depth[v])
         at = 0 if own[v] else 2
         state[v, 0], state[v, 1] = start[v, at], start[v, at + 1]
-        if counted:
-            one, two = _ZERO, _ZERO
-            for e in range(first[v], first[v + 1]):
-                if kept[e]:
-                    one += key[e, 0]
-                    two += key[e, 1]
-            state[v, 0] = _mix(state[v, 0] + one * np.uint64(0x9E3779B97F4A7C15))
-            state[v, 1] = _mix(state[v, 1] + two * np.uint64(0xD6E8FEB86659FD93))
+        sums[v, 0], sums[v, 1] = _ZERO, _ZERO
+        # a list of edges: loops over it have no branches
+        for e in range(first[v], first[v + 1]):
+            heard[0, links], heard[1, links] = e, v
+            links += kept[e]
+    if counted:
+        for i in range(links):
+            e, v = heard[0, i], heard[1, i]
+            sums[v, 0] += key[e, 0]
+            sums[v, 1] += key[e, 1]
+        for i in range(len(here)):
+            v = here[i]
+            state[v, 0] = _mix(state[v, 0] + sums[v, 0] * np.uint64(0x9E3779B97F4A7C15))
+            state[v, 1] = _mix(state[v, 1] + sums[v, 1] * np.uint64(0xD6E8FEB86659FD93))
     for r in range(1, rounds + 1):
         for i in range(len(here)):
             v = here[i]
             sent[v, 0] = _mix(state[v, 0])
             sent[v, 1] = _mix(state[v, 1] + np.uint64(0xA0761D6478BD642F))
+            sums[v, 0], sums[v, 1] = _ZERO, _ZERO
+        for i in range(links):
+            e, v = heard[0, i], heard[1, i]
+            sums[v, 0] += sent[source[e], 0] * key[e, 0]
+            sums[v, 1] += sent[source[e], 1] * key[e, 1]
         for i in range(len(here)):
             v = here[i]
-            if level[v] >= r:
-                one, two = _ZERO, _ZERO
-                for e in range(first[v], first[v + 1]):
-                    if kept[e]:
-                        one += sent[source[e], 0] * key[e, 0]
-                        two += sent[source[e], 1] * key[e, 1]
-                state[v, 0] = _mix(state[v, 0] * np.uint64(0x9E3779B97F4A7C15) + one)
-                state[v, 1] = _mix(state[v, 1] * np.uint64(0xD6E8FEB86659FD93) + two)
+            if depth[v] >= r:
+                state[v, 0] = _mix(state[v, 0] * np.uint64(0x9E3779B97F4A7C15) + sums[v, 0])
+                state[v, 1] = _mix(state[v, 1] * np.uint64(0xD6E8FEB86659FD93) + sums[v, 1])
 
 
 @compiled

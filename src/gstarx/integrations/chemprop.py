@@ -217,14 +217,14 @@ class ChempropModel(nn.Module):
     @property
     def needs(self) -> tuple[str, ...]:
         """What the model reads that a SMILES does not give, in words; empty if nothing."""
-        found = []
+        needed = []
         if self.features is None:
-            found.append(f"{self.widths[0]} numbers of an atom and {self.widths[1]} of a bond")
+            needed.append(f"{self.widths[0]} numbers of an atom and {self.widths[1]} of a bond")
         if self._atom_extra:
-            found.append(f"{self._atom_extra} extra descriptors of every atom")
+            needed.append(f"{self._atom_extra} extra descriptors of every atom")
         if self._extra:
-            found.append(f"{self._extra} extra descriptors of the molecule")
-        return tuple(found)
+            needed.append(f"{self._extra} extra descriptors of the molecule")
+        return tuple(needed)
 
 
 def _checked_output(predictor: Any, output: int | None, layers: Any) -> int:

@@ -139,8 +139,8 @@ def _is_harmless(name: str) -> bool:
         return True
     if not name.startswith(_LAYERS):
         return False
-    found = _resolved(name)
-    return inspect.isclass(found) and issubclass(found, nn.Module | Enum)
+    named = _resolved(name)
+    return inspect.isclass(named) and issubclass(named, nn.Module | Enum)
 
 
 def _resolved(name: str) -> Any:
@@ -159,8 +159,8 @@ def _built(settings: dict[str, Any], part: str) -> Any:
 def _fill(mpnn: nn.Module, weights: Mapping[str, Any]) -> None:
     """Load all weights but those that only training needs."""
     wanted = {k: v for k, v in weights.items() if not k.startswith(_OF_TRAINING)}
-    found = mpnn.load_state_dict(wanted, strict=False)
-    missing = [key for key in found.missing_keys if not key.startswith(_OF_TRAINING)]
-    if missing or found.unexpected_keys:
-        wrong = (missing or found.unexpected_keys)[0]
+    keys = mpnn.load_state_dict(wanted, strict=False)
+    missing = [key for key in keys.missing_keys if not key.startswith(_OF_TRAINING)]
+    if missing or keys.unexpected_keys:
+        wrong = (missing or keys.unexpected_keys)[0]
         raise RuntimeError(f"the weights do not belong to the model described ({wrong})")

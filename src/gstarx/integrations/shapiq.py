@@ -42,14 +42,14 @@ _MOST_EXACT = 20
 
 def _shapiq(module: str = "shapiq") -> Any:
     """A module of shapiq, or an error that says what is missing or too old."""
-    found = require(module, extra="shapiq")
+    package = require(module, extra="shapiq")
     installed = version("shapiq")
     if tuple(int(part) for part in installed.split(".")[:2]) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
         raise ImportError(
             f"this needs shapiq {oldest} or newer (got {installed}): pip install 'gstarx[shapiq]'"
         )
-    return found
+    return package
 
 
 def as_game(game: GNNGame) -> Any:
@@ -100,8 +100,8 @@ def from_game(game: Any) -> Callable[[Coalitions], NDArray[np.float64]]:
     empty = float(game(np.zeros((1, players), dtype=np.bool_))[0])
 
     def worths(coalitions: Coalitions) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = np.asarray(game(coalitions), dtype=np.float64) - empty
-        return found
+        worth: NDArray[np.float64] = np.asarray(game(coalitions), dtype=np.float64) - empty
+        return worth
 
     return worths
 
@@ -278,11 +278,11 @@ def explain_interactions(
         )
         allowed = _checked_budget(budget, order, game.n)
         exact = game.n <= _MOST_EXACT and 2**game.n <= allowed
-        found = _computed(game, index, order, None if exact else allowed, seed)
+        interactions = _computed(game, index, order, None if exact else allowed, seed)
     nodes = game.nodes.tolist()
     values = {
-        tuple(sorted(nodes[player] for player in players)): float(found.values[at])
-        for players, at in found.interaction_lookup.items()
+        tuple(sorted(nodes[player] for player in players)): float(interactions.values[at])
+        for players, at in interactions.interaction_lookup.items()
         if players
     }
     return Interactions(
@@ -294,7 +294,7 @@ def explain_interactions(
         time.process_time() - start,
         int(game.payoff.columns[0]),
         data,
-        found,
+        interactions,
     )
 
 

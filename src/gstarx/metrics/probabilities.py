@@ -29,6 +29,7 @@ from gstarx.gnn import (
     looks_like_probabilities,
     restored,
     shared_outputs,
+    with_view,
 )
 from gstarx.graphs import Coalitions
 from gstarx.metrics.reference import Reference, as_reference
@@ -69,7 +70,9 @@ class PartTask(ModelTask):
         """Options of a game whose worths, less its baseline, are what the metrics compare."""
         if self.mode != "regression":
             return {"payoff": "prob"}
-        return {"payoff": "raw", "baseline": 0.0} if self.of_nodes else {"payoff": "raw"}
+        # where some nodes are always there, what is said of no player is known
+        nothing = self.of_nodes and self.players.types is None
+        return {"payoff": "raw", "baseline": 0.0} if nothing else {"payoff": "raw"}
 
     @property
     def of_nodes(self) -> bool:
@@ -89,13 +92,16 @@ class PartTask(ModelTask):
             task_level=self.task_level,
             return_type=self.return_type,
             index=self.index,
+            node_type=self.node_type,
             num_hops=self.num_hops,
             batch_nodes=self.batch_nodes,
             keywords=self.keywords,
             lazy=lazy,
         )
 
-    def signed_range(self, whole: float, target: int, outputs: int) -> tuple[float | None, float]:
+    def signed_range(
+        self, prediction: float, target: int, outputs: int
+    ) -> tuple[float | None, float]:
         """What differences of an output are divided by, and what counts for no nodes at all.
 
         For probabilities ``None`` and 0. For regression the reference's range, negative where the
@@ -104,7 +110,9 @@ class PartTask(ModelTask):
         if self.reference is None:
             return None, 0.0
         width, mean = self.reference.of_output(target, outputs)
-        return (np.nan if whole == mean else float(np.copysign(width, whole - mean))), mean
+        return (
+            np.nan if prediction == mean else float(np.copysign(width, prediction - mean))
+        ), mean
 
 
 @dataclass(frozen=True)
@@ -143,6 +151,8 @@ def part_probabilities(
     task: PartTask,
 ) -> list[Parts]:
     """Probabilities of graphs and of boolean parts (k, n) of them, in few forward passes."""
+    viewed = [with_view(model, graph, task) for graph in graphs]
+    graphs = [graph for graph, _ in viewed]
     with restored(model):
         shared = None
         if task.task_level == "graph":
@@ -151,8 +161,8 @@ def part_probabilities(
             with suppress(BatchMixing):
                 return _shared(model, *shared, parts, targets, task)
         return [
-            _from_game(model, graph, part, target, task)
-            for graph, part, target in zip(graphs, parts, targets, strict=True)
+            _from_game(model, graph, part, target, own)
+            for (graph, own), part, target in zip(viewed, parts, targets, strict=True)
         ]
 
 

@@ -133,10 +133,10 @@ def reference_of(
     """
     if check_task(mode, return_type)[0] != "regression":
         raise ValueError(f"only regression needs a reference: probabilities do not (got {mode!r})")
-    found = [outputs.cpu() for outputs in graph_outputs(model, graphs, keywords=keywords)]
-    if not found:
+    batches = [outputs.cpu() for outputs in graph_outputs(model, graphs, keywords=keywords)]
+    if not batches:
         raise ValueError("there are no graphs to take a reference from")
-    return Reference.of(torch.cat(found))
+    return Reference.of(torch.cat(batches))
 
 
 def _numbers(given: Any, name: str) -> Numbers:

@@ -87,9 +87,9 @@ def scores_of(
     targets
         Names of the targets.
     """
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     if task == "classification":
-        found["accuracy"] = int((outputs.argmax(dim=1) == labels).sum()) / len(labels)
+        scores["accuracy"] = int((outputs.argmax(dim=1) == labels).sum()) / len(labels)
         # every class against the others; of two classes one says it all
         labels = functional.one_hot(labels, outputs.shape[1])[
             :, -1 if outputs.shape[1] == 2 else 0 :
@@ -98,7 +98,7 @@ def scores_of(
     elif task != "regression":
         has_label = ~labels.isnan()
         right = (outputs > 0) == (labels > 0.5)
-        found["accuracy"] = int(right[has_label].sum()) / max(1, int(has_label.sum()))
+        scores["accuracy"] = int(right[has_label].sum()) / max(1, int(has_label.sum()))
     functions: dict[str, Callable[..., float]] = {"rmse": rmse, "r2": r2}
     if task != "regression":
         functions = {"auroc": auroc, "average_precision": average_precision}
@@ -107,11 +107,11 @@ def scores_of(
         name: [function(*pair) for pair in zip(predicted, truth, strict=True)]
         for name, function in functions.items()
     }
-    found |= {name: mean_known(column) for name, column in columns.items()}
+    scores |= {name: mean_known(column) for name, column in columns.items()}
     if len(targets) > 1 and task in ("multilabel", "regression"):
         for at, target in enumerate(targets):
-            found |= {f"{name} {target}": column[at] for name, column in columns.items()}
-    return found
+            scores |= {f"{name} {target}": column[at] for name, column in columns.items()}
+    return scores
 
 
 def mean_known(numbers: Sequence[float]) -> float:

@@ -96,8 +96,8 @@ def load_source(source: ModelSource) -> LoadedNetwork:
     """
     if source.task is not None and source.task not in TASKS:
         raise ModelSourceError(unknown("task", source.task, TASKS), usage=True)
-    found = _loaded(source)
-    return found if source.task is None else replace(found, task=source.task)
+    network = _loaded(source)
+    return network if source.task is None else replace(network, task=source.task)
 
 
 def _loaded(source: ModelSource) -> LoadedNetwork:

@@ -86,10 +86,10 @@ def functional_groups(molecule: Any, *, smarts: Mapping[str, str] | None = None)
     {'ester': (0, 1, 2, 3, 4), 'carboxylic acid': (10, 11, 12)}
     """
     by = "functional_groups" if smarts is None else smarts
-    found = sorted(groups_of(_readable(molecule), by), key=lambda g: -len(g[1]))
+    groups = sorted(groups_of(_readable(molecule), by), key=lambda g: -len(g[1]))
     taken: set[int] = set()
     kept = []
-    for name, atoms in found:
+    for name, atoms in groups:
         if taken.isdisjoint(atoms):
             taken.update(atoms)
             kept.append((name, atoms))
@@ -157,12 +157,12 @@ def communities(graph: Any, *, method: str = "louvain", seed: int = 0) -> Groups
     networkx = require("networkx", extra="drawing")
     own = _networkx(graph)
     if method == "louvain":
-        found = networkx.community.louvain_communities(own, seed=seed)
+        parts = networkx.community.louvain_communities(own, seed=seed)
     else:
         own = own.copy()
         own.remove_edges_from(list(networkx.bridges(own)))
-        found = networkx.connected_components(own)
-    sets = tuple(sorted(tuple(sorted(nodes)) for nodes in found))
+        parts = networkx.connected_components(own)
+    sets = tuple(sorted(tuple(sorted(nodes)) for nodes in parts))
     return Groups(sets, tuple(f"community {at}" for at in range(len(sets))))
 
 

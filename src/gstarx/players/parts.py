@@ -97,8 +97,8 @@ def groups_of(
 def _matches(molecule: Any, patterns: Mapping[str, str]) -> Iterator[tuple[str, tuple[int, ...]]]:
     for name, pattern in patterns.items():
         # RDKit stops at a thousand matches by default
-        found = molecule.GetSubstructMatches(_query(pattern), uniquify=True, maxMatches=1 << 20)
-        for atoms in sorted({tuple(sorted(match)) for match in found}):
+        matches = molecule.GetSubstructMatches(_query(pattern), uniquify=True, maxMatches=1 << 20)
+        for atoms in sorted({tuple(sorted(match)) for match in matches}):
             yield name, atoms
 
 
@@ -145,8 +145,8 @@ def _rings(molecule: Any, bonds_known: bool) -> Iterator[tuple[str, tuple[int, .
 def _brics(molecule: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Fragments between the bonds that BRICS breaks; ``*`` is where they were joined."""
     chem = require("rdkit.Chem", extra="drawing")
-    found = require("rdkit.Chem.BRICS", extra="drawing").FindBRICSBonds(molecule)
-    bonds = [molecule.GetBondBetweenAtoms(*ends).GetIdx() for ends, _ in found]
+    breakable = require("rdkit.Chem.BRICS", extra="drawing").FindBRICSBonds(molecule)
+    bonds = [molecule.GetBondBetweenAtoms(*ends).GetIdx() for ends, _ in breakable]
     count, broken = molecule.GetNumAtoms(), molecule
     if bonds:
         broken = chem.FragmentOnBonds(molecule, bonds, dummyLabels=[(0, 0)] * len(bonds))

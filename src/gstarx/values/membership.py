@@ -70,9 +70,9 @@ class Membership:
         fitted: NDArray[np.float64] = self.extras @ coefficients[players:]
         # every member counts from the center on
         shift = stacked.sum(axis=0)
-        for octets, some in self._chunks(groups * count):
+        for octets, entries in self._chunks(groups * count):
             tables = np.empty((octets.shape[1], 1 << _OCTET, groups * count))
-            _tabulate(stacked[some], tables)
+            _tabulate(stacked[entries], tables)
             _look_up(octets, tables, self.centers, shift, self.scales, fitted)
             shift = np.zeros_like(shift)
         return fitted
@@ -110,10 +110,10 @@ class Membership:
         columns = scales.shape[1] * numbers.shape[1]
         numbers = np.ascontiguousarray(numbers)
         total = np.empty((self.num_players, columns))
-        for octets, some in self._chunks(columns):
+        for octets, entries in self._chunks(columns):
             tables = np.zeros((octets.shape[1], 1 << _OCTET, columns))
             _collect(octets, numbers, scales, tables)
-            _take_apart(tables, total[some])
+            _take_apart(tables, total[entries])
         total -= ((centers[:, None] * scales).T @ numbers).reshape(columns)
         return total
 
@@ -145,18 +145,18 @@ def _tabulate(coefficients, tables):  # type: ignore[no-untyped-def]
 def _look_up(octets, tables, centers, shift, scales, fitted):  # type: ignore[no-untyped-def]
     """Add what the players of some octets contribute to every row."""
     groups, count = scales.shape[1], fitted.shape[1]
-    found = np.empty(groups * count)
+    sums = np.empty(groups * count)
     for row in range(len(octets)):
-        for j in range(len(found)):
-            found[j] = -centers[row] * shift[j]
+        for j in range(len(sums)):
+            sums[j] = -centers[row] * shift[j]
         for octet in range(octets.shape[1]):
             entry = tables[octet, octets[row, octet]]
-            for j in range(len(found)):
-                found[j] += entry[j]
+            for j in range(len(sums)):
+                sums[j] += entry[j]
         for group in range(groups):
             scale = scales[row, group]
             for j in range(count):
-                fitted[row, j] += scale * found[group * count + j]
+                fitted[row, j] += scale * sums[group * count + j]
 
 
 @compiled
