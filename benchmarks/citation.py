@@ -148,7 +148,7 @@ def _table(name: str, folder: Path, published: dict[tuple[str, str], list[str]])
         print(f"| {method} | " + " | ".join(cells) + f" | {seconds:.1f} |")
     for (dataset, method), cells in published.items():
         if dataset == name:
-            print(f"| {method}, printed | " + " | ".join(cells) + " |")
+            print(f"| {method}, published | " + " | ".join(cells) + " |")
     for method, table in tables.items():
         if method != "Shapley":
             gap = ", ".join(map(_interval, (table - tables["Shapley"]).T))
