@@ -13,6 +13,7 @@ from gstarx.evaluation import Evaluated, Pipeline, recorded
 from gstarx.explainers import with_settings
 from gstarx.gnn import expected_output
 from gstarx.metrics import Faithfulness, Reference, best_selections_in_turn
+from gstarx.registry import kind_of_players
 from gstarx.web.catalog import METRICS, OFFERED
 from gstarx.web.library import Library
 from gstarx.web.memory import check_memory
@@ -106,6 +107,8 @@ class ExplanationWorker:
         subject = self._subjects.get(job["model"], job["input"])
         stored = "run_graph" in job["input"]
         name, limits = job.get("players", "nodes"), self._settings.limits
+        if stored and self._library.store_view is not None:
+            name = self._library.store_view.players
         players = subject.players(name, limits.nodes)
         if not stored:
             check_memory(model, subject, job["explainers"], limits, players=len(players))
@@ -320,20 +323,24 @@ def _empty_result(name: str, title: str, options: Mapping[str, Any]) -> dict[str
 
 def _evaluated(request: _Request, explanation: Explanation) -> dict[str, Any]:
     """Scores, and the selections of all sizes with their metrics."""
-    sizes = range(request.count + 1)
+    kind = kind_of_players(request.players)
+    as_asked = explanation.player_kind == kind
+    sizes = range((request.count if as_asked else len(explanation.players)) + 1)
     if request.has_metrics:
         evaluated = request.pipeline.evaluate(request.subject.data, explanation, sizes=sizes)["top"]
     else:
         evaluated = Evaluated([explanation.select(size=size) for size in sizes], [])
     record = recorded(explanation)
-    scores, errors = record["scores"], record["std_errors"]
-    if explanation.player_kind != "nodes":
+    scores, errors, selections = record["scores"], record["std_errors"], evaluated.selections
+    if as_asked and kind != "nodes":
         scores, errors = explanation.scores.tolist(), explanation.std_errors.tolist()
+    elif not as_asked:  # a run whose players differ from those of others: its nodes
+        selections = [explanation.nodes_of(players) for players in selections]
     return {
         "target": request.target if record["target"] is None else record["target"],
         "scores": _numbers(scores),
         "std_errors": _numbers(errors),
-        "selections": [_node_list(one) for one in evaluated.selections],
+        "selections": [_node_list(one) for one in selections],
         "metrics": _metric_columns(evaluated.metrics),
         "exact": record["exact"],
         "estimator": record["estimator"],

@@ -166,7 +166,7 @@ class QueryWorker:
         input: dict[str, Any],
         target: int | None,
         explainers: list[dict[str, Any]],
-        players: str,
+        players: str = "nodes",
     ) -> None:
         """Refuse at once what the job would refuse."""
         loaded = self._library.get(model)

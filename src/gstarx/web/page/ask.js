@@ -234,7 +234,8 @@ export class Ask {
       sparsity: this.sparsity,
       own: this.own,
       score: (nodes, signal) => {
-        const { model, input, target, players } = question;
+        const { model, input, target } = question;
+        const players = this.results.subject.players?.name ?? 'nodes';
         return post('/score', { model, input, target, players, nodes }, { signal });
       },
       onLook: ({ sparsity, own }) => {
