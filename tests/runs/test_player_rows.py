@@ -72,5 +72,5 @@ def test_a_report_of_a_store_draws_the_players(tmp_path: Path) -> None:
 def test_rows_of_nodes_have_no_players(spec: Callable[..., RunSpec], tmp_path: Path) -> None:
     run(spec("gstarx", 1), tmp_path, workers=1, progress=False)
     (row,) = read(tmp_path).to_pylist()
-    assert row["players"] is row["player_scores"] is row["player_units"] is None
+    assert row["player_spec"] is row["player_scores"] is row["player_units"] is None
     assert explanation_of(row).player_kind == "nodes"

@@ -209,7 +209,10 @@ def stored_results(
         )
     from gstarx.runs import StoreError, explanation_of
 
-    runs = runs_of(store)
+    every_run = runs_of(store)
+    runs = [run for run in every_run if not run["spec"].get("nodes")]
+    if every_run and not runs:
+        raise CommandError(f"the runs in {store} explain nodes: a report is about whole graphs")
     # the report has rows of its own for random and best selections
     runs = [run for run in runs if run["explainer"] not in _REFERENCES] or runs
     for field in ("dataset", "model", "target"):

@@ -13,17 +13,16 @@ from gstarx.explainers import Explanation
 from gstarx.gnn import PlayerSet
 from gstarx.players import Edges, Features, Groups
 
-#: Columns of rows whose players are not nodes; empty in all others.
+#: Columns of rows of graphs whose players are not nodes; empty in all others.
 FIELDS = (
     # the kind of players and their options, as JSON
-    pa.field("players", pa.string()),
+    pa.field("player_spec", pa.string()),
     pa.field("player_names", pa.list_(pa.string())),
-    # the nodes of a group, the ends of an edge, or the columns of a feature
+    # the nodes of a group, or the columns of a feature
     pa.field("player_units", pa.list_(pa.list_(pa.int64()))),
-    pa.field("player_scores", pa.list_(pa.float64())),
-    pa.field("player_errors", pa.list_(pa.float64())),
 )
-COLUMNS = tuple(field.name for field in FIELDS)
+#: All columns that are read to have the players back.
+COLUMNS = ("player_edges", "player_scores", "player_std_errors", *(f.name for f in FIELDS))
 
 
 def player_columns(explanation: Explanation) -> dict[str, Any]:
@@ -31,23 +30,21 @@ def player_columns(explanation: Explanation) -> dict[str, Any]:
     if explanation.player_kind == "nodes":
         return {}
     spec, errors = explanation.player_spec, explanation.std_errors
-    options = {"kind": explanation.player_kind}
+    options: dict[str, Any] = {"kind": explanation.player_kind}
+    columns: dict[str, Any] = {
+        "player_names": explanation.player_names,
+        "player_scores": explanation.scores.tolist(),
+        "player_std_errors": None if bool(errors.isnan().all()) else errors.tolist(),
+    }
     if isinstance(spec, Edges):
         options |= {"directed": spec.directed, "touched": spec.touched}
-        units = explanation.player_edges.tolist()
-    elif isinstance(spec, Features):
+        columns["player_edges"] = explanation.player_edges.tolist()
+    else:
+        columns["player_units"] = _members(explanation)
+    if isinstance(spec, Features):
         reference = spec.reference if isinstance(spec.reference, str) else _rows(spec.reference)
         options |= {"reference": reference, "draws": spec.draws}
-        units = _members(explanation)
-    else:
-        units = _members(explanation)
-    return {
-        "players": json.dumps(options),
-        "player_names": explanation.player_names,
-        "player_units": units,
-        "player_scores": explanation.scores.tolist(),
-        "player_errors": None if bool(errors.isnan().all()) else errors.tolist(),
-    }
+    return {"player_spec": json.dumps(options), **columns}
 
 
 def _members(explanation: Explanation) -> list[list[int]]:
@@ -61,14 +58,14 @@ def _rows(reference: Any) -> Any:
 
 def stored_players(row: Mapping[str, Any]) -> PlayerSet | None:
     """The players of a row; ``None`` if they are nodes."""
-    if row.get("players") is None:
+    if row.get("player_spec") is None:
         return None
-    options = json.loads(row["players"])
-    kind, units = options.pop("kind"), row["player_units"]
-    names, ids = tuple(row["player_names"] or ()), np.arange(len(units))
+    options = json.loads(row["player_spec"])
+    kind, names = options.pop("kind"), tuple(row["player_names"] or ())
+    ids, units = np.arange(len(row["player_scores"])), row["player_units"]
     no_links = np.zeros((0, 2), dtype=np.int64)
     if kind == "edges":
-        edges = np.array(units, dtype=np.int64)
+        edges = np.array(row["player_edges"], dtype=np.int64)
         # which columns of edge_index they are is known where the graph is
         return PlayerSet(kind, ids[:0], ids, no_links, Edges(**options), (), edges)
     count = row["num_nodes"] if kind == "groups" else 1 + max(max(unit) for unit in units)

@@ -149,6 +149,8 @@ class StoreView:
         requests = {
             request["name"].partition("-")[0]: request["spec"]
             for request in Store(store).requests()
+            # runs of nodes have neither selections nor metrics to browse
+            if not request["spec"].get("nodes")
         }
         subjects = {run: StoreSubject.of(spec) for run, spec in requests.items()}
         rows = runs.read(store, columns=["run"]).column("run").to_pylist()
@@ -160,7 +162,7 @@ class StoreView:
         ]
         if not matching:
             if not served_run.dataset:
-                raise ValueError("the store has no rows")
+                raise ValueError("the store has no rows of whole graphs")
             valid = sorted({candidate.source.title for candidate in counts})
             raise ValueError(unknown("dataset in the store", served_run.dataset, valid))
         chosen = max(matching, key=lambda candidate: counts[candidate])
