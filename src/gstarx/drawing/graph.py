@@ -16,7 +16,7 @@ from gstarx.drawing.node_types import NodeTypes, shape
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.sentence import as_pairs
-from gstarx.drawing.svg import INK, element, group, hatched_disc, label, line, text_width, tip
+from gstarx.drawing.svg import INK, group, hatched_disc, label, line, text_width, tip
 
 _EDGE = "#a7b0ba"
 _RIM = "#7b858f"
