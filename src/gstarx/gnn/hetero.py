@@ -183,7 +183,7 @@ class HeteroGraph:
                 known = ["__".join(triple) for triple in self.edge_types]
                 wanted = relation if isinstance(relation, str) else "__".join(map(str, relation))
                 names = {name: None for _, name, _ in self.edge_types} | dict.fromkeys(known)
-                raise ValueError(f"relations: {unknown('relation', asked, names)}")
+                raise ValueError(f"relations: {unknown('relation', wanted, names)}")
             numbers += named
         return sorted(set(numbers))
 
