@@ -30,6 +30,7 @@ NAMES = (
     "self_check_cost",
     "sharing",
     "citation",
+    "heterogeneous",
     "published_speed",
     "cost_growth",
     "ego_graphs",

@@ -3,12 +3,15 @@
 The game and the metrics are those of GNNShap (Akkas and Azad, WWW 2024) and DistShap (2025): the
 directed edges that carry messages to a node are the players, `computation_graph="gnnshap"`. Needs
 the graphs, weights and `published.csv` in the directory `citation` of GSTARX_DATA. By default Cora
-and CiteSeer; `CITATION=coauthor_cs,coauthor_physics` names others, `CITATION_NODES` limits nodes.
+and CiteSeer; `CITATION=coauthor_cs,coauthor_physics` names others, `CITATION_NODES` limits nodes,
+`CITATION_METHODS` names methods (`HN`, which takes seconds for a node, is left out by default), and
+results are kept as they grow in the directory `CITATION_ROWS`.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import os
 import resource
 import time
@@ -27,7 +30,13 @@ from torch_geometric.nn import GCNConv
 
 from gstarx import GNNGame, datasets
 from gstarx.gnn import ModelTask, WholeGraph
-from gstarx.values import PrecisionWarning, banzhaf_value_sampled, shapley_value_sampled
+from gstarx.values import (
+    PrecisionWarning,
+    banzhaf_value_sampled,
+    hn_value_growth_sampled,
+    myerson_value_sampled,
+    shapley_value_sampled,
+)
 
 Scores = NDArray[np.float64]
 _COAUTHOR = ("explained_distshap", 60_000, "sub-graph")
@@ -119,29 +128,9 @@ def _million(nodes: int = 1_000_000, edges: int = 10_000_000) -> None:
 
 
 def _table(name: str, folder: Path, published: dict[tuple[str, str], list[str]]) -> None:
-    weights, nodes_key, budget, rule = _SETTINGS[name]
-    data = datasets.load(name)[0]
-    model = Network(load_file(folder / f"{weights}.safetensors")).eval()
-    stored = datasets.archive(folder / f"{name}.npz")
-    listed = stored[nodes_key].tolist()[: int(os.environ.get("CITATION_NODES", "1000"))]
-    whole = WholeGraph.of(model, data, ModelTask(task_level="node"))
-    methods = _methods(budget)
-    found: dict[str, list[list[float]]] = {method: [] for method in methods}
-    seconds = dict.fromkeys(methods, 0.0)
-    players = []
-    for node in listed:
-        try:
-            judge = _Judge(model, data, whole, node, rule)
-        except ValueError:  # no edge brings a message to it
-            continue
-        if judge.game.n < 2:
-            continue
-        players.append(judge.game.n)
-        for method, score in methods.items():
-            start = time.process_time()
-            scores = score(model, data, whole, node, judge)
-            seconds[method] += time.process_time() - start
-            found[method].append(judge.fidelities(np.abs(scores)))
+    _, _, budget, rule = _SETTINGS[name]
+    rows = _rows(name, folder)
+    players = [row["players"] for row in rows]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
         f"\n{name}: {len(players)} nodes, {min(players)} to {max(players)} players "
@@ -151,15 +140,71 @@ def _table(name: str, folder: Path, published: dict[tuple[str, str], list[str]])
     columns = [f"{metric} {cut}" for metric, cut in _CUTS]
     print("| method | " + " | ".join(columns) + " | CPU seconds |")
     print("|---|" + "---|" * (len(columns) + 1))
-    tables = {method: np.array(rows) for method, rows in found.items()}
-    for method, rows in tables.items():
-        cells = [_interval(column) for column in rows.T]
-        print(f"| {method} | " + " | ".join(cells) + f" | {seconds[method]:.1f} |")
+    methods = list(rows[0]["fidelities"])
+    tables = {m: np.array([row["fidelities"][m] for row in rows]) for m in methods}
+    for method, table in tables.items():
+        cells = [_interval(column) for column in table.T]
+        seconds = sum(row["seconds"][method] for row in rows)
+        print(f"| {method} | " + " | ".join(cells) + f" | {seconds:.1f} |")
     for (dataset, method), cells in published.items():
         if dataset == name:
-            print(f"| {method}, printed | " + " | ".join(cells) + " |")
-    gap = tables["leave one out"] - tables["Shapley"]
-    print("leave one out less Shapley, node by node: " + ", ".join(map(_interval, gap.T)))
+            print(f"| {method}, published | " + " | ".join(cells) + " |")
+    for method, table in tables.items():
+        if method != "Shapley":
+            gap = ", ".join(map(_interval, (table - tables["Shapley"]).T))
+            print(f"{method} less Shapley, node by node: {gap}")
+
+
+def _rows(name: str, folder: Path) -> list[dict[str, Any]]:
+    """Fidelities and CPU seconds of all methods, node by node.
+
+    In the directory CITATION_ROWS, if it is given, they are kept as they grow and taken up again.
+    """
+    weights, nodes_key, budget, rule = _SETTINGS[name]
+    data = datasets.load(name)[0]
+    model = Network(load_file(folder / f"{weights}.safetensors")).eval()
+    listed = datasets.archive(folder / f"{name}.npz")[nodes_key].tolist()
+    listed = listed[: int(os.environ.get("CITATION_NODES", "1000"))]
+    methods = _methods(budget)
+    wanted = os.environ.get("CITATION_METHODS", ",".join(m for m in methods if m != "HN"))
+    methods = {method: methods[method] for method in wanted.split(",")}
+    kept = Path(os.environ.get("CITATION_ROWS", os.devnull))
+    kept = kept / f"{name}.jsonl" if kept.is_dir() else kept
+    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.is_file() else []
+    done = {row["node"] for row in rows}
+    whole = WholeGraph.of(model, data, ModelTask(task_level="node"))
+    sizes = {v: len(whole.incoming.edges_to(whole.incoming.within(v, 1))) for v in listed}
+    with open(kept, "a") as file:
+        for node in sorted(listed, key=sizes.__getitem__):  # the largest parts at the end
+            if node in done:
+                continue
+            try:
+                judge = _Judge(model, data, whole, node, rule)
+            except ValueError:  # no edge brings a message to it
+                continue
+            if judge.game.n < 2:
+                continue
+            row = _row(model, data, whole, node, judge, methods)
+            rows.append(row)
+            print(json.dumps(row), file=file, flush=True)
+    return rows
+
+
+def _row(
+    model: Any, data: Data, whole: WholeGraph, node: int, judge: _Judge, methods: dict[str, Any]
+) -> dict[str, Any]:
+    fidelities: dict[str, list[float]] = {}
+    seconds: dict[str, float] = {}
+    for method, score in methods.items():
+        start = time.process_time()
+        if method == "best found":
+            fidelities[method] = judge.best(fidelities)
+        else:
+            scores = score(model, data, whole, node, judge)
+        seconds[method] = time.process_time() - start
+        if method != "best found":
+            fidelities[method] = judge.fidelities(np.abs(scores))
+    return {"node": node, "players": judge.game.n, "fidelities": fidelities, "seconds": seconds}
 
 
 def _methods(budget: int) -> dict[str, Callable[..., Scores]]:
@@ -207,12 +252,21 @@ def _methods(budget: int) -> dict[str, Callable[..., Scores]]:
     def random(model: Any, data: Data, whole: WholeGraph, node: int, judge: Any) -> Scores:
         return np.random.default_rng(node).random(judge.game.n)
 
+    def myerson(game: GNNGame, n: int, **options: Any) -> Any:
+        return myerson_value_sampled(game, game.graph, **options)
+
+    def hn(game: GNNGame, n: int, **options: Any) -> Any:
+        return hn_value_growth_sampled(game, game.graph, **options)
+
     return {
         "Shapley": sampled(shapley_value_sampled),
         "Banzhaf": sampled(banzhaf_value_sampled),
+        "Myerson": sampled(myerson),
+        "HN": sampled(hn),
         "leave one out": left_out,
         "gradient": gradient,
         "random": random,
+        "best found": random,
     }
 
 
@@ -228,7 +282,6 @@ class _Judge:
             index=node,
             target="all",
             whole_graph=whole,
-            share=False,
         )
         self.place = int(self.game._evaluator.removal.anchors[0])
         on_part = int(self._probabilities(np.ones((1, self.game.n), dtype=np.bool_)).argmax())
@@ -240,16 +293,49 @@ class _Judge:
         found: Scores = self.game(rows) + np.array(self.game.payoff.baseline)
         return found
 
+    def dropped(self, metric: str, cut: str) -> int:
+        """How many players are left out."""
+        n = self.game.n
+        if metric == "fid_minus":
+            return n - int(np.ceil(n * (1 - float(cut))))
+        return min(n, int(cut))
+
+    def best(self, known: dict[str, list[float]]) -> list[float]:
+        """The best of all methods and of dropping players one by one, both up and down."""
+        found = []
+        for at, (metric, cut) in enumerate(_CUTS):
+            least = metric == "fid_minus"
+            gaps = [fidelities[at] for fidelities in known.values()]
+            count = self.dropped(metric, cut)
+            gaps += [self._greedy(count, sign) for sign in ((0,) if least else (1, -1))]
+            found.append(min(gaps) if least else max(gaps))
+        return found
+
+    def _greedy(self, count: int, sign: int) -> float:
+        """|p(rest) - p(all)| after dropping the player of most gain, or least change, in turn."""
+        rest = np.ones(self.game.n, dtype=np.bool_)
+        start = p = self._probabilities(rest[None])[0, self.judged]
+        # a few at a time where many are to be dropped
+        step = max(1, count // 40)
+        while count:
+            players = np.flatnonzero(rest)
+            rows = np.repeat(rest[None], len(players), axis=0)
+            rows[np.arange(len(players)), players] = False
+            changes = self._probabilities(rows)[:, self.judged] - (start if sign == 0 else p)
+            order = np.argsort(np.abs(changes) if sign == 0 else -sign * changes)
+            rest[players[order[: min(step, count)]]] = False
+            count -= min(step, count)
+            p = self._probabilities(rest[None])[0, self.judged]
+        return float(abs(p - start))
+
     def fidelities(self, sizes: Scores) -> list[float]:
         """Fid- at sparsities 0.3 and 0.6 and Fid+ without the top 10 and 30, by |score|."""
         n = len(sizes)
         order = np.argsort(sizes)
         rows = np.ones((5, n), dtype=np.bool_)
         for row, (metric, cut) in enumerate(_CUTS):
-            if metric == "fid_minus":
-                rows[row, order[: n - int(np.ceil(n * (1 - float(cut))))]] = False
-            else:
-                rows[row, order[max(0, n - int(cut)) :]] = False
+            count = self.dropped(metric, cut)
+            rows[row, order[:count] if metric == "fid_minus" else order[n - count :]] = False
         probabilities = self._probabilities(rows)[:, self.judged]
         return [float(gap) for gap in np.abs(probabilities[:4] - probabilities[4])]
 

@@ -97,37 +97,39 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> float:
 
 
 def in_errors(old: dict[str, Any], new: dict[str, Any]) -> float:
-    """The root mean square of the differences, in standard errors of the two estimates together."""
+    """The root mean square of the differences, in standard errors of both estimates together."""
+    rounding = 1e-6 * (float(np.std(old["scores"])) or 1.0)
     variances = sum(np.square(np.array(one["errors"], dtype=float)) for one in (old, new))
-    gaps = np.subtract(new["scores"], old["scores"])[variances > 0]
-    return float(np.sqrt(np.mean(np.square(gaps) / variances[variances > 0]))) if len(gaps) else 0.0
+    gaps = np.subtract(new["scores"], old["scores"])
+    return float(np.sqrt(np.mean(np.square(gaps) / (variances + rounding**2))))
 
 
 def compare(old: Path, new: Path) -> None:
     before, after = (json.loads(path.read_text()) for path in (old, new))
     shared = [key for key in before if key in after]
-    labels = list(dict.fromkeys(key.split()[0] for key in shared))
-    print(f"{'explainer':28} {'equally exact':>14} {'only one exact':>20}")
-    for label in labels:
-        alike, unlike = [], []
+    columns = ("no estimate", "one is an estimate", "both are estimates")
+    print("Largest differences relative to the spread of the scores, and in standard errors:")
+    print(f"{'explainer':24}" + "".join(f"{column:>30}" for column in columns))
+    worst = [0.0] * 3
+    for label in dict.fromkeys(key.split()[0] for key in shared):
+        cells: list[list[tuple[float, float]]] = [[], [], []]
         for key in (key for key in shared if key.split()[0] == label):
             one, other = before[key], after[key]
-            pair = (difference(one, other), key)
-            if one["exact"] == other["exact"]:
-                alike.append(pair)
-            else:
-                unlike.append((*pair, in_errors(one, other)))
-        equal = f"{max(alike)[0]:.1e} of {len(alike)}" if alike else ""
-        rest = f"{max(unlike)[0]:.1e} of {len(unlike)}" if unlike else ""
-        errors = f", {max(gap for *_, gap in unlike):.2f} standard errors" if unlike else ""
-        print(f"{label:28} {equal:>14} {rest:>20}{errors}")
-    alike = [
-        difference(before[key], after[key])
-        for key in shared
-        if before[key]["exact"] == after[key]["exact"]
-    ]
-    print(f"{len(shared)} explanations; {len(shared) - len(alike)} are exact in one version only")
-    print(f"largest difference of the {len(alike)} others: {max(alike):.1e} of the spread")
+            estimates = (one["exact"] is False) + (other["exact"] is False)
+            errors = in_errors(one, other) if estimates else 0.0
+            cells[estimates].append((difference(one, other), errors))
+        line = f"{label:24}"
+        for at, cell in enumerate(cells):
+            gap, errors = (max((pair[i] for pair in cell), default=0.0) for i in range(2))
+            worst[at] = max(worst[at], gap)
+            text = f"{gap:.1e}" + (f" ({errors:.2f} s.e.)" if at else "") + f" of {len(cell)}"
+            line += f"{text if cell else '':>30}"
+        print(line)
+    print(
+        f"{len(shared)} explanations. Largest difference where neither is an estimate: "
+        f"{worst[0]:.1e}; where one is, because default budgets differ: {worst[1]:.1e}; where both "
+        f"are: {worst[2]:.1e}."
+    )
 
 
 if __name__ == "__main__":

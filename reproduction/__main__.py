@@ -53,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 to=chosen.to,
             )
         elif chosen.command == "remedies":
-            remedies.measure_all(chosen.only, results=chosen.results)
+            graphs = tuple(chosen.graphs)
+            remedies.measure_all(chosen.only, results=chosen.results, graphs=graphs)
         elif chosen.command == "page":
             print(f"written: {write_page(chosen.results, chosen.to)}")
         else:
@@ -161,6 +162,14 @@ def _parser() -> argparse.ArgumentParser:
     measured.add_argument("--pictures", type=Path, default=_FIGURES)
     judged = commands.add_parser("remedies", help="judge variants of HN and Myerson values")
     judged.add_argument("only", nargs="*", help="dataset-network, nitro or motifs")
+    judged.add_argument(
+        "--graphs",
+        nargs=2,
+        type=int,
+        default=remedies.GRAPHS,
+        metavar=("VALIDATION", "TEST"),
+        help="at most so many graphs of each split (default: %(default)s)",
+    )
     page = commands.add_parser("page", help="write docs/results.md from the stored results")
     page.add_argument("--to", type=Path, default=_PAGE)
     truth = commands.add_parser("ground-truth", help="compare explanations with known truths")

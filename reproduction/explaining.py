@@ -120,9 +120,9 @@ def training_seconds(results: Path) -> dict[str, dict[str, float]]:
     return seconds
 
 
-def _baseline(setup: Setup, method: Method) -> tuple[float, ...] | None:
-    """The baseline as numbers, because the mean over a large split takes a while."""
-    if not isinstance(method.baseline, str):
+def _baseline(setup: Setup, method: Method) -> tuple[float, ...] | str | None:
+    """The baseline as numbers, because the mean over a large split takes a while; or a rule."""
+    if not isinstance(method.baseline, str) or method.baseline == "singletons":
         return method.baseline
     return _mean_output(setup, method.baseline)
 

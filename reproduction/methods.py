@@ -27,7 +27,8 @@ class Method:
         ``"oracle"`` (optimizes the metric itself), ``"refined"`` (an oracle search from an
         explanation).
     baseline
-        The split whose mean output is the baseline of the payoff, numbers, or None.
+        The split whose mean output is the baseline of the payoff, numbers, a rule such as
+        ``"singletons"``, or None.
     slow
         Whether it explains only the small subset of a setup's graphs.
     splits
@@ -98,6 +99,20 @@ HEADLINE = (
     _value("Myerson", "myerson"),
     _subsets("Shapley, subsets of 6", "ours", value="shapley", max_sample_size=6),
     _subsets("HN, subsets of 10, cover", "ours", superadditive=True),
+)
+#: Graph-restricted values with the baseline of single nodes, alone and of both sides of the game;
+#: the first is ``GStarX.recommended``, with a budget.
+REMEDIES = tuple(
+    Method(
+        f"{label}{', two-sided' if two_sided else ''}, singletons",
+        "gstarx",
+        {"value": label.lower(), "budget": BUDGET, **({"two_sided": True} if two_sided else {})},
+        "ours",
+        "singletons",
+        splits=_BOTH,
+    )
+    for label in ("Myerson", "HN")
+    for two_sided in (False, True)
 )
 #: The other methods of the paper: slow ones, and those that train; and gradients.
 COMPARED = (
@@ -204,6 +219,7 @@ EQUAL = tuple(
 
 STAGES = {
     "headline": HEADLINE,
+    "remedies": REMEDIES,
     "compared": COMPARED,
     "ablation": ABLATION,
     "refined": REFINED,

@@ -93,7 +93,9 @@ def write_page(folder: Path, to: Path) -> Path:
     words |= {"count_ours": str(len(OURS)), "ours": "; ".join(OURS)}
     words |= {
         "count_variants": str(len(VARIANTS)),
-        "remedies_words": remedies_tables.against(folder),
+        "remedies_graphs": remedies_tables.counts(folder),
+        "against_hn": remedies_tables.against(folder, "HN, uniform"),
+        "against_banzhaf": remedies_tables.against(folder, "Banzhaf"),
     }
     words |= {"significance": significance(gains), "below": below_share(results, names)}
     template = Path(__file__).with_name("page.md").read_text(encoding="utf-8")

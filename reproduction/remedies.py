@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,12 @@ from gstarx.values import (
 from reproduction.methods import BUDGET
 from reproduction.setups import SETUPS, Missing, load_weights
 
-#: Graphs of the validation split; of the test split those that slow methods explain.
-_VALIDATION, _TEST = 20, 30
+#: Datasets of the package that have a known truth.
+BUNDLED = ("nitro", "motifs")
+#: Splits, and at most how many of their graphs are judged.
+SPLITS = ("val", "test")
+GRAPHS = (60, 250)
+_AT_A_TIME = 10
 #: Where robust fidelity is measured, and from how many random deletions.
 _SPARSITY, _DELETIONS = 0.7, 20
 
@@ -158,22 +162,51 @@ def scores_of_variants(game: GNNGame, seed: int) -> dict[str, Numbers]:
     return scores | {"random": np.random.default_rng([4, seed]).random(game.n)}
 
 
-def measure_all(only: Sequence[str] = (), *, results: Path) -> None:
-    """Judge all variants on the graphs of networks that have not been judged yet."""
-    for name in only or (*SETUPS, "nitro", "motifs"):
-        known = read(results)
-        if known is not None and name in known["network"].to_pylist():
-            continue
+def measure_all(
+    only: Sequence[str] = (), *, results: Path, graphs: tuple[int, int] = GRAPHS
+) -> None:
+    """Judge all variants on graphs that have not been judged yet, and store rows as they come.
+
+    Parameters
+    ----------
+    only
+        Names of setups, ``"nitro"`` or ``"motifs"``; all by default.
+    results
+        The directory of the rows.
+    graphs
+        At most so many validation graphs and test graphs, the first ones of their splits.
+    """
+    for name in only or (*SETUPS, *BUNDLED):
         print(f"{name} ...", file=sys.stderr, flush=True)
         try:
-            rows = list(_rows(name))
+            model, chosen = _task(name)
         except (Missing, ImportError, OSError) as error:
             print(f"{name}: {error}", file=sys.stderr)
             continue
+        for split, most in zip(SPLITS, graphs, strict=True):
+            _measure(name, model, split, chosen[split][:most], results)
+
+
+def _measure(name: str, model: Any, split: str, graphs: Sequence[Data], results: Path) -> None:
+    """Judge the graphs of a split that are not stored yet."""
+    known = read(results)
+    done = set() if known is None else _judged(known)
+    todo = [at for at in range(len(graphs)) if (name, split, at) not in done]
+    for first in range(0, len(todo), _AT_A_TIME):
+        rows = [
+            {"network": name, "split": split, "graph": at, "method": method, **verdict}
+            for at in todo[first : first + _AT_A_TIME]
+            for method, verdict in _judge(model, graphs[at], seed=at).items()
+        ]
         table = pa.Table.from_pylist(rows, schema=SCHEMA)
-        joined = table if known is None else pa.concat_tables([known, table])
+        known = table if known is None else pa.concat_tables([known, table])
         with atomic_path(results / "remedies.parquet") as aside:
-            pq.write_table(joined, aside, compression="zstd", compression_level=19)
+            pq.write_table(known, aside, compression="zstd", compression_level=19)
+
+
+def _judged(table: pa.Table) -> set[tuple[str, str, int]]:
+    columns = (table[name].to_pylist() for name in ("network", "split", "graph"))
+    return set(zip(*columns, strict=True))
 
 
 def read(results: Path) -> pa.Table | None:
@@ -182,22 +215,18 @@ def read(results: Path) -> pa.Table | None:
     return pq.read_table(path) if path.exists() else None
 
 
-def _rows(name: str) -> Iterator[dict[str, Any]]:
-    model, graphs = _task(name)
+def _judge(model: Any, data: Data, seed: int) -> dict[str, dict[str, Any]]:
+    """Verdicts on all variants for one graph, by method."""
     with restored(model), warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)
-        for seed, (split, data) in enumerate(graphs):
-            with torch.no_grad():
-                target = int(model.eval()(data.x, data.edge_index).argmax())
+        with torch.no_grad():
+            target = int(model.eval()(data.x, data.edge_index).argmax())
 
-            def both(outputs: Tensor, target: int = target) -> Tensor:
-                return torch.stack([outputs.softmax(1)[:, target], outputs[:, target]], dim=1)
+        def both(outputs: Tensor) -> Tensor:
+            return torch.stack([outputs.softmax(1)[:, target], outputs[:, target]], dim=1)
 
-            game = GNNGame(model, data, payoff=both, baseline=0.0)
-            about = {"network": name, "split": split, "graph": seed}
-            scores = scores_of_variants(game, seed)
-            for method, verdict in _verdicts(model, data, scores, seed).items():
-                yield {**about, "method": method, **verdict}
+        game = GNNGame(model, data, payoff=both, baseline=0.0)
+        return _verdicts(model, data, scores_of_variants(game, seed), seed)
 
 
 def _verdicts(
@@ -229,17 +258,14 @@ def _verdicts(
     return verdicts
 
 
-def _task(name: str) -> tuple[Any, list[tuple[str, Data]]]:
-    """A network, and validation and test graphs; if a truth is planted, those that have it."""
+def _task(name: str) -> tuple[Any, dict[str, list[Data]]]:
+    """A network, and graphs of the splits; if a truth is planted, those that have it."""
     if name in SETUPS:
         setup, graphs = SETUPS[name], SETUPS[name].data()
-        val = setup.graphs("val")[:_VALIDATION]
-        test = setup.few_graphs(setup.graphs("test"), "test")[:_TEST]
-        chosen = [("val", graphs[at]) for at in val] + [("test", graphs[at]) for at in test]
+        chosen = {split: [graphs[at] for at in setup.graphs(split)] for split in SPLITS}
         return load_weights(setup.weights()), chosen
     dataset = datasets.load(name)
-    chosen = []
-    for split, most in (("val", _VALIDATION), ("test", _TEST)):
-        planted = [data for data in dataset.split(split) if bool(data.truth.any())]
-        chosen += [(split, data) for data in planted[:most]]
+    chosen = {
+        split: [data for data in dataset.split(split) if bool(data.truth.any())] for split in SPLITS
+    }
     return pretrained(name)[0], chosen

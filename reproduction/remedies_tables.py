@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from gstarx.metrics import paired_bootstrap, share_of_gap
 from reproduction.grids import Cell, Grid, percent
-from reproduction.remedies import VARIANTS, read, variant
+from reproduction.remedies import BUNDLED, SPLITS, VARIANTS, read, variant
 from reproduction.results import SetupResults
+from reproduction.setups import SETUPS
 
 Numbers = NDArray[np.float64]
 _COMPARED = ("Shapley", "Banzhaf", "Shapley of logits", "Banzhaf of logits", "random")
@@ -31,10 +32,11 @@ class Judged:
     def __init__(self, folder: Path) -> None:
         table = read(folder)
         self._rows: dict[tuple[str, str, str], list[dict[str, object]]] = {}
-        for row in [] if table is None else table.to_pylist():
+        for row in [] if table is None else table.sort_by("graph").to_pylist():
             key = (row["network"], row["split"], row["method"])
             self._rows.setdefault(key, []).append(row)
-        self.networks = tuple(dict.fromkeys(network for network, _, _ in self._rows))
+        tested = {network for network, split, _ in self._rows if split == "test"}
+        self.networks = tuple(name for name in (*SETUPS, *BUNDLED) if name in tested)
 
     def numbers(self, network: str, split: str, method: str, judge: str) -> Numbers:
         """Verdicts of a judge on every graph: (graphs,), or (graphs, sparsities)."""
@@ -64,25 +66,28 @@ def tables(folder: Path, results: Mapping[str, SetupResults]) -> list[Grid]:
     ]
 
 
-def against(folder: Path, other: str = "Banzhaf") -> str:
+def against(folder: Path, other: str) -> str:
     """Where the recommended setting is ahead of another value beyond doubt, and where not."""
     judged = Judged(folder)
-    verdicts: dict[str, list[str]] = {"ahead of": [], "level with": [], "behind": []}
+    verdicts: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
     for name in judged.networks:
         gain = paired_bootstrap(
             judged.tested(name, _RECOMMENDED), judged.tested(name, other), seed=0
         )
-        verdict = "ahead of" if gain.low > 0 else "behind" if gain.high < 0 else "level with"
+        verdict = "ahead" if gain.low > 0 else "behind" if gain.high < 0 else "level"
         verdicts[verdict].append(f"{name} ({gain.mean:+.3f})")
-    parts = [
-        f"{verdict} {other} on {', '.join(names)}" for verdict, names in verdicts.items() if names
-    ]
-    if not parts:
-        return "Not measured yet."
-    return (
-        f"**Against {other}.** By H-fidelity with intervals that exclude zero, the recommended "
-        f"setting is {'; '.join(parts)}. Level means that these graphs do not decide."
-    )
+    parts = [f"{verdict} on {', '.join(names)}" for verdict, names in verdicts.items() if names]
+    return "; ".join(parts) or "not measured yet"
+
+
+def counts(folder: Path) -> str:
+    """How many graphs of each network were judged, in words."""
+    judged = Judged(folder)
+    sizes = {
+        name: tuple(len(judged.numbers(name, split, "random", "harmonic")) for split in SPLITS)
+        for name in judged.networks
+    }
+    return ", ".join(f"{name} {val} + {test}" for name, (val, test) in sizes.items()) or "none yet"
 
 
 def _all_variants(judged: Judged) -> Grid:
@@ -131,7 +136,7 @@ def _paired(judged: Judged, results: Mapping[str, SetupResults]) -> Grid:
             for name, method in own.items():
                 against = _others(judged, results, name, other)
                 cells.append(
-                    None if against is None else _gain(judged.tested(name, method), against)
+                    None if against is None else _gain(*_both(judged.tested(name, method), against))
                 )
             rows.append((f"… minus {other}", *cells))
     return Grid("remedies_paired", ("method", *judged.networks), tuple(rows))
@@ -158,7 +163,13 @@ def _others(
     choice = None if stored is None else stored.choose([method], few=True)
     if choice is None:
         return None
-    return choice.test[: len(judged.tested(network, "random"))]
+    return choice.test
+
+
+def _both(own: Numbers, other: Numbers) -> tuple[Numbers, Numbers]:
+    """Verdicts on the first graphs, as many as both have: splits have one order."""
+    common = min(len(own), len(other))
+    return own[:common], other[:common]
 
 
 def _shares(judged: Judged, results: Mapping[str, SetupResults]) -> Grid:
@@ -168,7 +179,7 @@ def _shares(judged: Judged, results: Mapping[str, SetupResults]) -> Grid:
     for method in (*_MAIN, "Shapley", "Banzhaf"):
         cells: list[Cell] = []
         for name in setups:
-            best = results[name].curves("best found", few=True)
+            best = results[name].curves("best found")
             if best is None:
                 cells.append(None)
                 continue

@@ -38,7 +38,7 @@ def test_the_demo_explains_two_networks_and_prints_the_path_last(
         assert part.count("<svg") >= 2 * 3
 
 
-def test_a_page_that_cannot_be_written_is_said_before_the_work(
+def test_a_page_that_cannot_be_written_is_reported_before_the_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")

@@ -16,6 +16,7 @@ PUBLIC = {
         "Explanation",
         "GNNGame",
         "GStarX",
+        "HeteroExplanation",
         "TableGame",
         "__version__",
         "expected_output",
@@ -160,6 +161,7 @@ PUBLIC = {
         "Explanation",
         "FailedExplanation",
         "GStarX",
+        "HeteroExplanation",
         "GraphSVX",
         "LeaveOneOut",
         "LocalShapley",
@@ -219,6 +221,8 @@ PUBLIC = {
         "Statistics",
         "TruthData",
         "attribution_task",
+        "bibliographies",
+        "bibliography",
         "check_counterfactuals",
         "contribution_task",
         "from_graphs",
@@ -228,6 +232,7 @@ PUBLIC = {
         "load_source",
         "names",
         "planted",
+        "planted_reasons",
         "save_attribution",
         "smiles_graph",
     },
@@ -266,18 +271,18 @@ def test_every_public_name_exists_and_is_listed(module: str) -> None:
         assert getattr(found, name) is not None
 
 
-def test_a_name_at_the_top_is_the_one_of_its_room() -> None:
+def test_a_name_at_the_top_is_the_one_of_its_package() -> None:
     for name in PUBLIC["gstarx"] - {"__version__"}:
-        homes = [room for room in PUBLIC if room != "gstarx" and name in PUBLIC[room]]
+        homes = [package for package in PUBLIC if package != "gstarx" and name in PUBLIC[package]]
         assert homes, name
-        for room in homes:
-            assert getattr(gstarx, name) is getattr(import_module(room), name)
+        for package in homes:
+            assert getattr(gstarx, name) is getattr(import_module(package), name)
 
 
-def test_the_rooms_are_attributes_of_the_package() -> None:
-    for room in sorted(module.partition(".")[2] for module in PUBLIC if module != "gstarx"):
-        assert room in dir(gstarx)
-        assert getattr(gstarx, room) is import_module(f"gstarx.{room}")
+def test_the_subpackages_are_attributes_of_the_package() -> None:
+    for package in sorted(module.partition(".")[2] for module in PUBLIC if module != "gstarx"):
+        assert package in dir(gstarx)
+        assert getattr(gstarx, package) is import_module(f"gstarx.{package}")
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

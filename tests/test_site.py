@@ -49,7 +49,7 @@ def test_formulas_are_drawn_by_the_browser(pages: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "room",
+    "package",
     [
         "graphs",
         "games",
@@ -62,7 +62,7 @@ def test_formulas_are_drawn_by_the_browser(pages: dict[str, str]) -> None:
         "drawing",
     ],
 )
-def test_examples_in_docstrings_are_shown_as_code(pages: dict[str, str], room: str) -> None:
-    page = pages[f"reference/{room}.html"]
+def test_examples_in_docstrings_are_shown_as_code(pages: dict[str, str], package: str) -> None:
+    page = pages[f"reference/{package}.html"]
     assert "highlight" in page
     assert "<blockquote>" not in page

@@ -5,106 +5,36 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gstarx._internal.atomic_write import write_atomically
 from gstarx.metrics import rank_correlation
 from reproduction.grids import Cell, Grid
 from reproduction.ground_truth import FOLDER, NETWORKS, TASKS
+from reproduction.ground_truth.evidence import (
+    RECOMMENDED,
+    paired_table,
+    published_table,
+    verdict,
+)
 from reproduction.ground_truth.explaining import FEW, applies
 from reproduction.ground_truth.measuring import read_notes
 from reproduction.ground_truth.methods import METHODS, PUBLISHED
-from reproduction.ground_truth.rows import TruthRows
+from reproduction.ground_truth.outcomes import Outcome, read_outcomes
 from reproduction.ground_truth.training import read_training
 
 #: Names of the networks in the tables: those of ours, and those of the published table.
 TITLES = {"gcn": "GCN", "gin": "GIN", "gat": "GAT", "edge": "bond network"}
 BLOCKS = ("gcn", "gat", "mpnn", "graphnet")
-_RESAMPLES = 2_000
 _TASK_TITLES = {
     "benzene": "Benzene: a benzene ring",
     "logic7": "Logic 7: fluoride and carbonyl",
     "logic8": "Logic 8: unbranched alkane and carbonyl",
     "crippen": "Crippen: contributions to logP",
 }
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One method on one setup: its rows that have a defined agreement, and those that failed."""
-
-    graphs: tuple[int, ...]
-    agreement: NDArray[np.float64]
-    fidelity: NDArray[np.float64]
-    robust: NDArray[np.float64]
-    evaluations: float | None
-    seconds: float
-    failed: int
-
-    @property
-    def mean(self) -> float:
-        """The figure of the tables."""
-        return float(self.agreement.mean())
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """95 % percentile interval of the mean, by resampling graphs."""
-        draws = np.random.default_rng(0).integers(
-            len(self.agreement), size=(_RESAMPLES, len(self.agreement))
-        )
-        low, high = np.quantile(self.agreement[draws].mean(axis=1), (0.025, 0.975))
-        return float(low), float(high)
-
-    @property
-    def best_fidelity(self) -> float:
-        """H-fidelity as the paper reports it: the best mean over the sparsities."""
-        return float(np.nanmean(self.fidelity, axis=0).max())
-
-
-def read_outcomes(folder: Path = FOLDER) -> dict[str, dict[str, Outcome]]:
-    """Outcomes by setup and method; methods are compared on the graphs of the sample."""
-    outcomes: dict[str, dict[str, Outcome]] = {}
-    for task in TASKS:
-        for network in NETWORKS:
-            setup = f"{task}-{network}"
-            rows = TruthRows(setup, folder)
-            every = {name: rows.of(method) for name, method in METHODS.items()}
-            explained = {name: own for name, own in every.items() if own}
-            quick = [set(own) for name, own in explained.items() if not METHODS[name].slow]
-            if not quick:
-                continue
-            common = set.intersection(*quick)
-            outcomes[setup] = {}
-            for name, own in explained.items():
-                outcome = _outcome([own[at] for at in sorted(own) if at in common])
-                if outcome is not None:
-                    outcomes[setup][name] = outcome
-    return outcomes
-
-
-def _outcome(rows: Sequence[Mapping[str, Any]]) -> Outcome | None:
-    defined = [
-        row for row in rows if row["agreement"] is not None and np.isfinite(row["agreement"])
-    ]
-    if not defined:
-        return None
-    counted = [row["evaluations"] for row in defined if row["evaluations"] is not None]
-    robust = [row["robust_fidelity"] for row in defined if row["robust_fidelity"] is not None]
-    return Outcome(
-        tuple(row["graph"] for row in defined),
-        np.array([row["agreement"] for row in defined], dtype=np.float64),
-        np.array([row["harmonic_fidelity"] for row in defined], dtype=np.float64),
-        np.array(robust, dtype=np.float64),
-        float(np.mean(counted)) if counted else None,
-        float(np.mean([row["cpu_seconds"] for row in defined])),
-        sum(row["error"] is not None for row in rows),
-    )
 
 
 def read_published(data: Path | None = None) -> dict[tuple[str, str, str], tuple[float, ...]]:
@@ -154,11 +84,21 @@ def task_table(
         technique = PUBLISHED.get(name)
         cells += [_quartiles(published.get((task, b, technique or ""))) for b in blocks]
         if any(cell is not None for cell in cells):
-            rows.append((name, *cells))
+            rows.append((_label(name), *cells))
     random = [_quartiles(published.get((task, block, "Random"))) for block in blocks]
     rows.append(("Random of the paper (atoms and bonds)", *[None] * len(networks), *random))
-    header = ("method", *(TITLES[name] for name in networks), *(f"published {b}" for b in blocks))
+    own = (f"{TITLES[name]}, {_size(outcomes[f'{task}-{name}'])} graphs" for name in networks)
+    header = ("method", *own, *(f"published {block}" for block in blocks))
     return Grid(f"truth_{task}", header, tuple(rows))
+
+
+def _label(method: str) -> str:
+    return f"{method} (recommended)" if method == RECOMMENDED else method
+
+
+def _size(outcomes: Mapping[str, Outcome]) -> int:
+    """How many graphs the methods that are not slow explain."""
+    return max(len(outcome.graphs) for outcome in outcomes.values())
 
 
 def _best(outcomes: Mapping[str, Outcome]) -> float:
@@ -169,7 +109,7 @@ def _quartiles(values: tuple[float, ...] | None) -> str | None:
     return None if values is None else f"{values[1]:.3f} ({values[0]:.3f}–{values[2]:.3f})"
 
 
-def networks_table(folder: Path) -> Grid:
+def networks_table(outcomes: Mapping[str, Mapping[str, Outcome]], folder: Path) -> Grid:
     """What the networks have learned: test scores, positives found, and pairs they get right."""
     training, notes = read_training(folder), read_notes(folder)
     rows: list[tuple[Cell, ...]] = []
@@ -183,8 +123,9 @@ def networks_table(folder: Path) -> Grid:
                 cells: list[Cell] = [f"RMSE {scores['rmse']:.3f}", f"R² {scores['r2']:.3f}"]
             else:
                 cells = [f"{scores['accuracy']:.3f}", f"{scores['auroc']:.3f}"]
-            found = [p > 0.5 for p in note.get("predictions", {}).values()]
-            right = f"{sum(found)} of {len(found)}" if found and task != "crippen" else None
+            explained = set(_explained(outcomes.get(f"{task}-{network}", {})))
+            found = len(explained - set(note.get("missed", ())))
+            right = f"{found} of {len(explained)}" if explained and "missed" in note else None
             pairs = f"{note['pairs_right']} of {note['pairs']}" if "pairs" in note else None
             rows.append((task, TITLES[network], *cells, right, pairs))
     header = ("task", "network", "accuracy", "AUROC", "explained positives found", "pairs right")
@@ -226,6 +167,11 @@ def agreement_table(outcomes: Mapping[str, Mapping[str, Outcome]]) -> Grid:
     return Grid("truth_agreement", header, tuple(rows))
 
 
+def _explained(outcomes: Mapping[str, Outcome]) -> tuple[int, ...]:
+    """The graphs that all methods explain that are not slow."""
+    return max((outcome.graphs for outcome in outcomes.values()), key=len, default=())
+
+
 def right_and_wrong_table(
     outcomes: Mapping[str, Mapping[str, Outcome]], folder: Path, names: Sequence[str]
 ) -> Grid:
@@ -233,17 +179,15 @@ def right_and_wrong_table(
     notes = read_notes(folder)
     rows: list[tuple[Cell, ...]] = []
     for setup, own in outcomes.items():
-        predictions = notes.get(setup, {}).get("predictions", {})
-        if setup.startswith("crippen") or not predictions:
+        if "missed" not in notes.get(setup, {}):
             continue
+        missed = np.isin(_explained(own), notes[setup]["missed"])
         for name in names:
             if name not in own:
                 continue
-            known = [at for at in own[name].graphs if str(at) in predictions]
-            found = np.array([predictions[str(at)] > 0.5 for at in known], dtype=bool)
-            values = own[name].agreement[np.isin(own[name].graphs, known)]
-            cells = [f"{values[m].mean():.3f}" if m.any() else None for m in (found, ~found)]
-            rows.append((setup, name, int(found.sum()), cells[0], int((~found).sum()), cells[1]))
+            values = own[name].agreement
+            cells = [f"{values[m].mean():.3f}" if m.any() else None for m in (~missed, missed)]
+            rows.append((setup, name, int((~missed).sum()), cells[0], int(missed.sum()), cells[1]))
     header = ("setup", "method", "found", "AUROC there", "missed", "AUROC there ")
     return Grid("truth_found", header, tuple(rows))
 
@@ -261,8 +205,9 @@ def write_ground_truth(folder: Path = FOLDER, *, to: Path, data: Path | None = N
         The data directory, for the published figures.
     """
     outcomes, published = read_outcomes(folder), read_published(data)
-    grids = [networks_table(folder), costs_table(outcomes), agreement_table(outcomes)]
-    shown = ("HN", "HN, singletons", "Shapley", "Myerson, singletons", "CAM")
+    grids = [networks_table(outcomes, folder), costs_table(outcomes), agreement_table(outcomes)]
+    grids += [paired_table(outcomes), published_table(outcomes, published)]
+    shown = ("HN", RECOMMENDED, "Shapley", "CAM")
     grids.append(right_and_wrong_table(outcomes, folder, shown))
     words = {grid.name: grid.markdown().strip() for grid in grids}
     tables = {task: task_table(task, outcomes, published) for task in TASKS}
@@ -271,11 +216,8 @@ def write_ground_truth(folder: Path = FOLDER, *, to: Path, data: Path | None = N
     words["tasks"] = "\n\n".join(
         f"### {_TASK_TITLES[task]}\n\n{grid.markdown().strip()}" for task, grid in tables.items()
     )
-    words["samples"] = ", ".join(
-        f"{task} {max(len(o.graphs) for o in outcomes[f'{task}-gin'].values())}"
-        for task in TASKS
-        if f"{task}-gin" in outcomes
-    )
+    for other in ("HN", "Shapley", "Banzhaf"):
+        words[f"against_{other.lower()}"] = verdict(outcomes, other)
     words["left_out"] = ", ".join(
         f"{task} {note['left_out']:,} of {note['test']:,}"
         for task in TASKS

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from gstarx import report as report
     from gstarx import runs as runs
     from gstarx import values as values
-    from gstarx.explainers import Explanation, GStarX, explain, explain_many, explain_nodes
+    from gstarx.explainers import (
+        Explanation,
+        GStarX,
+        HeteroExplanation,
+        explain,
+        explain_many,
+        explain_nodes,
+    )
     from gstarx.games import TableGame
     from gstarx.gnn import Contrast, GNNGame, expected_output
     from gstarx.graphs import CommunicationGraph
@@ -37,6 +44,7 @@ __all__ = [
     "Explanation",
     "GNNGame",
     "GStarX",
+    "HeteroExplanation",
     "TableGame",
     "__version__",
     "expected_output",
@@ -73,6 +81,7 @@ _HOME = {
     "Explanation": "gstarx.explainers",
     "GNNGame": "gstarx.gnn",
     "GStarX": "gstarx.explainers",
+    "HeteroExplanation": "gstarx.explainers",
     "TableGame": "gstarx.games",
     "expected_output": "gstarx.gnn",
     "explain": "gstarx.explainers",

@@ -32,7 +32,7 @@ def test_a_dataset_is_described() -> None:
     assert found("datasets", "fetch", "nitro") == content
 
 
-def test_data_is_looked_for_where_it_is_said() -> None:
+def test_data_is_looked_for_in_the_given_directory() -> None:
     mutag()
     assert found("datasets", "info", "mutag", "--data", DATA)["graphs"] == 188
     assert "SST-2" in refused("datasets", "info", "sst2", "--data", "empty")

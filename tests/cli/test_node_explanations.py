@@ -76,7 +76,7 @@ def test_one_bad_node_does_not_cost_the_others(graph: Data) -> None:
     assert len(records[1]["players"]) > 3
 
 
-def test_what_is_wrong_is_said(graph: Data) -> None:
+def test_what_is_wrong_is_reported(graph: Data) -> None:
     assert "positions must lie in 0..12" in refused(*OWN, "--nodes", "13")
     assert "cannot be read" in refused(*OWN, "--nodes", "@missing.txt")
     assert "--explainer gstarx" in refused(*OWN, "--nodes", "1", "--explainer", "random", code=2)

@@ -42,6 +42,8 @@ def test_others_get_the_nine_numbers_of_pyg(dataset: str | None) -> None:
         ("CS", "mutag", r"networks of 'mutag' know C, N, O, F, I, Cl, Br only \(got S\): 'CS'"),
     ],
 )
-def test_what_a_network_cannot_read_is_said(smiles: str, dataset: str | None, message: str) -> None:
+def test_what_a_network_cannot_read_is_reported(
+    smiles: str, dataset: str | None, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         smiles_graph(smiles, dataset)

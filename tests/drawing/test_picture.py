@@ -32,7 +32,7 @@ def test_it_says_what_it_shows(picture: Picture) -> None:
     assert root.attrib["aria-label"] == f"Two words. {said}"
 
 
-def test_a_png_has_the_size_asked_for(picture: Picture) -> None:
+def test_a_png_has_the_requested_size(picture: Picture) -> None:
     width, height = picture.size
     for scale in (1, 2.5):
         content = picture.png(scale)

@@ -98,7 +98,7 @@ def test_one_word_is_a_sentence() -> None:
     assert elements(picture, "path") == []
 
 
-def test_a_word_longer_than_a_line_is_cut_and_told_in_full() -> None:
+def test_a_word_longer_than_a_line_is_cut_and_its_title_has_it_in_full() -> None:
     word = "x" * 300
     picture = draw_sentence([word, "b"], [(0, 1), (1, 0), (0, 1)], [0, 1], width=200)
     assert texts(picture)[0].endswith("…")

@@ -283,15 +283,14 @@ def test_other_masks_are_refused_with_the_reason(
     assert caplog.messages == ["GStarX scores whole nodes: node_mask_type must be 'object'"]
 
 
-def test_heterogeneous_graphs_are_refused() -> None:
+def test_a_dictionary_of_features_needs_one_of_edges() -> None:
     class Hetero(nn.Module):
         def forward(self, x_dict: Any, edge_index_dict: Any) -> Tensor:
             return x_dict["a"].mean(dim=0, keepdim=True)
 
     x = {"a": torch.randn(3, 2)}
-    edges = {("a", "to", "a"): torch.tensor([[0, 1], [1, 2]])}
-    with pytest.raises(ValueError, match="homogeneous graphs: x and edge_index must be tensors"):
-        explainer(Hetero(), GRAPH)(x, edges)
+    with pytest.raises(ValueError, match="both be tensors, or both dictionaries"):
+        explainer(Hetero(), GRAPH)(x, torch.tensor([[0, 1], [1, 2]]))
 
 
 def test_several_targets_are_refused() -> None:

@@ -198,7 +198,7 @@ def test_gnn_explainer_of_a_regression() -> None:
     assert (found.node_scores > 0).all()
 
 
-def test_the_class_asked_for_is_explained() -> None:
+def test_the_requested_class_is_explained() -> None:
     model, data = network("gcn"), graph("path")
     scores = [
         GNNExplainer(epochs=30).explain(model, data, seed=0, target=c).node_scores for c in (0, 1)

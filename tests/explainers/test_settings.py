@@ -100,7 +100,7 @@ def test_subsets_for_all_three(value: str) -> None:
     assert not np.array_equal(found.values, plain.values)
 
 
-def test_the_truncated_iteration_is_asked_for_by_name_and_does_not_warn() -> None:
+def test_the_truncated_iteration_is_requested_by_name_and_does_not_warn() -> None:
     settings = ValueSettings(estimator="subgraphs", max_sample_size=6, inner="iterated", tau=0.05)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

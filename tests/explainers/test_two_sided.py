@@ -334,7 +334,7 @@ class Picky(nn.Module):
         return self.net(x, edge_index)
 
 
-def test_a_model_that_fails_on_disconnected_graphs_is_said_with_the_coalition() -> None:
+def test_a_model_that_fails_on_disconnected_graphs_is_reported_with_the_coalition() -> None:
     data = graph("path")
     assert explain(Picky(1), data).exact
     with pytest.raises(RuntimeError) as raised:

@@ -72,7 +72,7 @@ def test_the_game_sees_the_coalitions_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("game", [3, None, [0.0, 1.0], {frozenset({0}): 1.0}])
-def test_a_game_that_cannot_be_asked(game: Any) -> None:
+def test_a_game_that_cannot_be_called(game: Any) -> None:
     message = (
         r"a game must be a callable from boolean coalitions \(k, n\) to worths "
         rf"\(got {type(game).__name__}\)"

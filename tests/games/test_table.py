@@ -92,7 +92,7 @@ def test_a_mapping_on_a_path_of_200_players() -> None:
     np.testing.assert_array_equal(evaluate(game, coalitions[shuffled]), worths[shuffled])
 
 
-def test_players_in_different_words_are_told_apart() -> None:
+def test_players_in_different_words_are_distinguished() -> None:
     game = TableGame(130, {frozenset({0}): 1, frozenset({64}): 2, frozenset({0, 128}): 3})
     assert game(as_rows([{64}, {0, 128}, {0}, set()], 130)).tolist() == [2.0, 3.0, 1.0, 0.0]
 

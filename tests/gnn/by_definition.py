@@ -79,9 +79,9 @@ def value_of(game: TableGame, graph: CommunicationGraph, value: str) -> Numbers:
     """A value by its definition, from the worths of all coalitions."""
     n = graph.num_nodes
     if value == "hn":
-        # tau < 2 / n, and squared until nothing moves
+        # tau < 2 / n, and squared until nothing moves but the rounding of up to 63 rows
         matrix, settled = squared_until_settled(
-            associated_matrix(graph, 1.0 / n), tol=1e-13, max_squarings=60
+            associated_matrix(graph, 1.0 / n), tol=1e-12, max_squarings=60
         )
         assert settled
         return own_worths(matrix, game)

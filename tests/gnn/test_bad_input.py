@@ -31,8 +31,8 @@ def with_edges(edges: Any) -> Data:
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [
-        (HeteroData(), TypeError, "heterogeneous graphs are not supported"),
-        (torch.ones(3), TypeError, r"must be a torch_geometric.data.Data \(got Tensor\)"),
+        (HeteroData(), ValueError, "the graph has no nodes"),
+        (torch.ones(3), TypeError, r"torch_geometric.data.Data or HeteroData \(got Tensor\)"),
         (Data(x=torch.ones(3, 4)), TypeError, r"edge_index must be a dense tensor of shape \(2, E"),
         (with_edges([[0], [1]]), TypeError, "must be a dense tensor"),
         (with_edges(torch.ones(3, 3).to_sparse()), TypeError, "must be a dense tensor"),

@@ -151,7 +151,7 @@ def test_a_batch_is_one_call(name: str, removal: str) -> None:
     assert len(calls) == isinstance(model, nn.Module)
 
 
-def test_one_by_one_is_said_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_one_by_one_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", logger="gstarx"):
         GNNGame(build("gcn"), graph("messy"), baseline=0.5)
         assert not caplog.messages

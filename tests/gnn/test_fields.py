@@ -144,7 +144,7 @@ def test_worths_are_those_of_graphs_that_were_cut_by_hand(kind: type[Data]) -> N
 
 
 @pytest.mark.parametrize("kind", [Data, Molecule])
-def test_two_nodes_with_two_edges_are_told_apart(kind: type[Data]) -> None:
+def test_two_nodes_with_two_edges_are_distinguished(kind: type[Data]) -> None:
     model, data = DirectedBonds(), graph(kind, [(0, 1)])
     assert roles_of(data) == {"x": "node", "rev_edge_index": "edge_ids"}
     worths = GNNGame(model, data, **RAW)(all_coalitions(2))

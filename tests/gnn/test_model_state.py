@@ -331,7 +331,7 @@ def test_another_model_has_a_block_of_its_own() -> None:
     assert other.training
 
 
-def test_a_question_is_asked_once_inside_and_anew_outside() -> None:
+def test_a_property_is_computed_once_inside_and_anew_outside() -> None:
     asked: list[int] = []
 
     @remembered

@@ -110,7 +110,7 @@ class Watching(nn.Module):
 
 @pytest.mark.parametrize("room", [1, 7, 20, 1000])
 @pytest.mark.parametrize("removal", ["remove", "split"])
-def test_batches_are_as_large_as_there_is_room(removal: str, room: int) -> None:
+def test_batches_fill_the_capacity(removal: str, room: int) -> None:
     model, graphs = Watching(), [graph("ring"), graph("messy"), graph("one node")]
     parts = [coalitions(data.num_nodes, at_most=5) for data in graphs]
     shared(model, graphs, parts, removal, room, check=False)
@@ -138,7 +138,7 @@ def test_graphs_without_parts() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(NETWORKS) - set(CAN_SHARE)))
-def test_what_cannot_share_is_told(name: str) -> None:
+def test_what_cannot_share_is_reported(name: str) -> None:
     assert ManyGraphs.sharing(build(name), [graph("ring")], "remove") is None
 
 

@@ -163,7 +163,7 @@ def messages(model: nn.Module, data: Data, **options: Any) -> Counter[int]:
 
 
 @pytest.mark.parametrize("layer", [pyg.GCNConv, pyg.SAGEConv, pyg.GATConv])
-def test_the_last_layer_passes_messages_to_the_node_asked_for_only(
+def test_the_last_layer_passes_messages_to_the_target_node_only(
     layer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(0)
@@ -244,3 +244,15 @@ def test_an_index_beyond_the_rows_is_an_error() -> None:
     index = torch.tensor([[0], [5]]).expand(2, 3)
     with torch.no_grad(), pytest.raises(IndexError, match="5 is out of bounds for 4 rows"):
         torch.zeros(4, 3).scatter_add_(0, index, late)
+
+
+@pytest.mark.parametrize("depth", [2, 3, 5])
+def test_more_layers_than_it_takes_to_hear_of_everybody(depth: int) -> None:
+    torch.manual_seed(0)
+    model = Stacked(pyg.GCNConv, depth).eval()
+    data = Data(x=torch.randn(2, WIDTH), edge_index=torch.tensor([[1, 0], [0, 1]]))
+    options: dict[str, Any] = {**OPTIONS, "players": "edges", "directed": True}
+    rows = np.array([[1, 1], [1, 0], [0, 1]], dtype=np.bool_)
+    shared = GNNGame(model, data, **options, share=True)(rows)
+    plain = GNNGame(model, data, **options, share=False)(rows)
+    np.testing.assert_allclose(shared, plain, atol=1e-6)

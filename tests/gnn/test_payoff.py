@@ -218,7 +218,7 @@ def test_one_baseline_for_all(baseline: Any) -> None:
     near(worths(model(4), target=1, payoff="raw", baseline=baseline), logits()[:, 1] - 0.3)
 
 
-def test_without_a_baseline_it_is_said_which_one_is_used(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_baseline_the_log_names_the_one_used(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="gstarx"):
         game = GNNGame(model(4), graph("ring"))
         assert game.payoff.baseline_source == "uniform"

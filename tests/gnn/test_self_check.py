@@ -63,7 +63,7 @@ def test_a_batch_of_one_coalition_holds_one() -> None:
     torch.testing.assert_close(found.prediction, model(data.x, data.edge_index))
 
 
-def test_a_batch_is_mended_and_that_is_said_once() -> None:
+def test_a_batch_is_evaluated_one_by_one_with_one_warning() -> None:
     model, graphs = mixing(), [graph("ring", seed=seed) for seed in range(3)]
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("default")
@@ -109,7 +109,7 @@ class Sized(nn.Module):
         return out + late * out.mean(dim=0)
 
 
-def test_mixing_that_shows_later_is_mended_too() -> None:
+def test_mixing_that_shows_later_is_handled_too() -> None:
     data = graph("ring")
     rows = np.concatenate([np.eye(6, dtype=bool), ~np.eye(6, dtype=bool)])
     game = GNNGame(Sized(2), data, batch_nodes=13, **RAW)

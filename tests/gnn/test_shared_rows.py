@@ -127,7 +127,7 @@ def test_changes_in_place_reach_all_views_and_not_the_graph() -> None:
     assert torch.equal(x, before)
 
 
-def test_other_weights_are_told_apart() -> None:
+def test_other_weights_are_distinguished() -> None:
     x, linear = rows(), built(nn.Linear(WIDE, 6))
     shared = SharedRows(x)
     with torch.no_grad():

@@ -115,7 +115,7 @@ def test_double_precision_and_distinct_nodes(network: Any) -> None:
     assert_same(shared, plain, 1e-10)
 
 
-def test_blocks_give_the_same_worths_whatever_else_is_asked_for() -> None:
+def test_blocks_give_the_same_worths_whatever_else_is_evaluated() -> None:
     model, data = built(GCN(FEATURES, 8, CLASSES)), graph()
     small = GNNGame(model, data, **RAW, batch_nodes=40, share=True)
     rows = small.graph.connected_coalitions()

@@ -345,7 +345,7 @@ def test_bad_nodes(nodes: Any, error: type[Exception], message: str) -> None:
 # the checks that other modules use
 
 
-def test_as_nodes_gives_integers_in_the_order_asked() -> None:
+def test_as_nodes_gives_integers_in_the_given_order() -> None:
     nodes = as_nodes((2, 0), 3, name="nodes")
     assert nodes.dtype == np.int64
     assert nodes.tolist() == [2, 0]

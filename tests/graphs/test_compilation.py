@@ -121,7 +121,7 @@ def one_bit(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     "damage", [lambda content: b"", lambda content: content[: len(content) // 2], zeros, one_bit]
 )
-def test_a_damaged_cache_is_told_and_replaced(
+def test_a_damaged_cache_is_reported_and_replaced(
     cache: Path,
     caplog: pytest.LogCaptureFixture,
     suffix: str,

@@ -205,7 +205,7 @@ def test_the_error_says_how_many_and_what_to_do() -> None:
     assert issubclass(TooManyCoalitions, ValueError)
 
 
-def test_listing_has_a_limit_unless_told_otherwise() -> None:
+def test_listing_has_a_limit_unless_it_is_set() -> None:
     with pytest.raises(TooManyCoalitions, match=r"the limit is 10,000,000"):
         CommunicationGraph.complete(30).connected_coalitions()
     assert len(CommunicationGraph.complete(4).connected_coalitions(limit=None)) == 15

@@ -40,7 +40,7 @@ def test_rows_are_found_and_missing_ones_said_to_be(
     assert find_rows(some, wanted).tolist() == expected
 
 
-def test_a_full_level_of_masks_is_told_apart() -> None:
+def test_a_full_level_of_masks_is_distinguished() -> None:
     some = np.random.default_rng(0).permutation(2**14).astype(np.uint64)[:, None]
     wanted = np.arange(2**15, dtype=np.uint64)[:, None]
     rows = find_rows(some, wanted)

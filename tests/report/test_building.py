@@ -215,7 +215,7 @@ def test_the_summary_is_that_of_all_graphs(report: ReportData) -> None:
     assert "nitro" in names
 
 
-def test_what_cannot_be_summarized_is_said(model: torch.nn.Module, graphs: list[Data]) -> None:
+def test_what_cannot_be_summarized_is_reported(model: torch.nn.Module, graphs: list[Data]) -> None:
     plain = [Data(x=g.x + 0.5, edge_index=g.edge_index, num_nodes=g.num_nodes) for g in graphs]
     options = {"optimum": False, "progress": False, "random_draws": 0}
     report = build_report(model, plain, {"a": create("leave_one_out")}, title="T", **options)

@@ -239,7 +239,7 @@ def test_cards_have_names_smiles_and_functional_groups(page: Page) -> None:
     assert "hydroxyl −0.25" in " ".join(page.texts)
 
 
-def test_worse_than_random_is_said() -> None:
+def test_worse_than_random_is_reported() -> None:
     data = report_data()
     rows = (row("bad", [0.0] * 4), *data.rows[1:])
     graphs = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from gstarx.datasets import attribution_task, save_attribution
 from gstarx.explainers import Attribution, NodeExplainer, create
 from reproduction import ground_truth
 from reproduction.__main__ import main
-from reproduction.ground_truth import explaining, measuring, page, training
+from reproduction.ground_truth import evidence, explaining, measuring, outcomes, page, training
 from reproduction.ground_truth.methods import METHODS, PUBLISHED
 from reproduction.ground_truth.networks import EdgeNetwork
 from reproduction.ground_truth.rows import TruthRows, agreement, new_row, node_scores
@@ -101,13 +102,13 @@ class Broken(NodeExplainer):
 
 
 @pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A benchmark of one small task and one network, in a directory of its own."""
     save_attribution(tmp_path / "data" / "attribution" / "logic7.npz", small_task())
     monkeypatch.setenv("GSTARX_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(training, "EPOCHS", {"logic7": 3})
     monkeypatch.setattr(explaining, "WEIGHTS", tmp_path / "weights")
-    for module in (ground_truth, explaining, measuring, page, training):
+    for module in (ground_truth, evidence, explaining, measuring, outcomes, page, training):
         for name in ("TASKS", "NETWORKS"):
             if hasattr(module, name):
                 one = ("logic7",) if name == "TASKS" else ("gin", "edge")
@@ -134,16 +135,17 @@ def test_a_small_benchmark_from_training_to_page(
     explaining.explain_tasks(folder=small, workers=1)
     assert not capsys.readouterr().out  # everything is done
     measuring.measure_networks(folder=small)
-    outcomes = page.read_outcomes(small)
-    assert set(outcomes) == {"logic7-gin", "logic7-edge"}
-    assert set(outcomes["logic7-gin"]) == set(kept)
-    for own in outcomes["logic7-edge"].values():
+    read = outcomes.read_outcomes(small)
+    assert set(read) == {"logic7-gin", "logic7-edge"}
+    assert set(read["logic7-gin"]) == set(kept)
+    for own in read["logic7-edge"].values():
         assert 0 <= own.mean <= 1
         assert own.interval[0] <= own.mean <= own.interval[1]
         assert len(own.robust) == 2
         assert own.failed == 0
     notes = measuring.read_notes(small)["logic7-gin"]
     assert notes["pairs"] > 0
+    assert set(notes["missed"]) <= set(small_task().split_indices["test"])
     assert 0 < notes["left_out"] < notes["test"]
     made = page.write_ground_truth(small, to=small / "docs" / "page.md").read_text("utf-8")
     assert "$" not in made
@@ -163,9 +165,35 @@ def test_an_explainer_that_returns_nan_costs_its_own_rows_only(
     broken = rows.of(METHODS["CAM"])
     assert all("must be finite (got nan" in row["error"] for row in broken.values())
     assert all(row["agreement"] is None for row in broken.values())
-    outcomes = page.read_outcomes(small)["logic7-gin"]
-    assert set(outcomes) == {"random nodes"}
-    assert len(outcomes["random nodes"].graphs) == len(broken) == 3
+    read = outcomes.read_outcomes(small)["logic7-gin"]
+    assert set(read) == {"random nodes"}
+    assert len(read["random nodes"].graphs) == len(broken) == 3
+
+
+def outcome(graphs: tuple[int, ...], agreement: list[float]) -> outcomes.Outcome:
+    nothing = np.zeros((len(graphs), 0))
+    return outcomes.Outcome(graphs, np.array(agreement), nothing, nothing, 1.0, 1.0, 0)
+
+
+def test_the_recommended_setting_is_compared_on_common_graphs() -> None:
+    recommended = outcome((1, 2, 3, 4), [0.9, 0.8, 0.7, 0.0])
+    other = outcome((4, 3, 2), [0.5, 0.6, 0.7])
+    gain = evidence.difference(recommended, other)
+    assert gain.mean == pytest.approx((0.1 + 0.1 - 0.5) / 3)
+    worse = outcome((1, 2, 3, 4), [0.1, 0.1, 0.1, -0.5])
+    read = {"logic7-gin": {evidence.RECOMMENDED: recommended, "HN": worse, "Shapley": other}}
+    assert evidence.verdict(read, "HN") == "ahead on 1 (logic7-gin)"
+    assert evidence.verdict(read, "Shapley") == "level on 1 (logic7-gin)"
+    assert evidence.verdict(read, "Banzhaf") == "not measured yet"
+    ((setup, graphs, minus_hn, *_),) = evidence.paired_table(read).rows
+    assert (setup, graphs) == ("logic7-gin", 4)
+    assert str(minus_hn).startswith("**+650**")
+    read = {"logic7-edge": {evidence.RECOMMENDED: recommended, "CAM": worse}}
+    published = {("logic7", "gcn", "CAM"): (0.1, 0.95, 1.0), ("logic7", "gat", "IG"): (0, 0.4, 1)}
+    ((task, best, here, own),) = evidence.published_table(read, published).rows
+    assert (task, best) == ("logic7", "0.950 (CAM, gcn)")
+    assert here == own
+    assert str(own).endswith("below")
 
 
 def test_missing_weights_and_names_are_named(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from gstarx import GNNGame, explain
+from reproduction import remedies, remedies_tables
 from reproduction.remedies import RULES, VARIANTS, scores_of_variants
 from tests.explainers.small import graph, network
 
@@ -49,3 +51,25 @@ def test_every_rule_finds_the_constant_of_a_game_that_is_flat_on_small_coalition
         np.testing.assert_allclose(RULES[name](coalitions, flat), [0.7, -3.0])
     additive = np.stack([0.3 + coalitions @ np.arange(8.0), np.full(255, -3.0)], axis=1)
     np.testing.assert_allclose(RULES["intercept"](coalitions, additive), [0.3, -3.0], atol=1e-9)
+
+
+def test_judging_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def judge(model: Any, data: Any, seed: int) -> dict[str, dict[str, Any]]:
+        seen.append(seed)
+        return {m: {"harmonic": [0.5], "robust": None, "auroc": None} for m in ("HN", "random")}
+
+    monkeypatch.setattr(remedies, "_judge", judge)
+    monkeypatch.setattr(
+        remedies, "_task", lambda name: (None, {"val": [graph("path")] * 2, "test": [None] * 15})
+    )
+    remedies.measure_all(["nitro"], results=tmp_path, graphs=(1, 0))
+    assert remedies_tables.Judged(tmp_path).networks == ()  # nothing is tested yet
+    remedies.measure_all(["nitro"], results=tmp_path, graphs=(1, 12))
+    remedies.measure_all(["nitro"], results=tmp_path, graphs=(9, 99))
+    assert seen == [0, *range(12), 1, 12, 13, 14]
+    judged = remedies_tables.Judged(tmp_path)
+    assert judged.networks == ("nitro",)
+    assert judged.tested("nitro", "random").shape == (15,)
+    assert remedies_tables.counts(tmp_path) == "nitro 2 + 15"

@@ -73,7 +73,7 @@ def warned(values: Any, std_error: Any, **options: Any) -> list[str]:
     return [str(one.message) for one in caught]
 
 
-def test_errors_above_a_quarter_of_the_largest_score_are_told() -> None:
+def test_errors_above_a_quarter_of_the_largest_score_are_reported() -> None:
     assert warned([0.4, -1.0], [0.25, 0.25]) == []
     (said,) = warned([0.4, -1.0], [0.1, 0.5], advice="or take value='banzhaf'")
     assert said.startswith("myerson: the standard errors reach 0.5 and the largest score is 1 ")
@@ -96,7 +96,7 @@ def test_rounding_nobody_and_unknown_errors_are_not_noise() -> None:
     assert warned([1.0, 2.0], [np.nan, np.nan]) == []
 
 
-def test_unknown_errors_are_told_with_the_budget_that_makes_them_known() -> None:
+def test_unknown_errors_are_reported_with_the_budget_that_makes_them_known() -> None:
     with pytest.warns(PrecisionWarning, match=r"shapley: .* from budget=17 on they are known"):
         warn_if_unknown(np.array([0.1, np.nan]), value="shapley", budget=17)
     warn_if_unknown(np.array([0.1, 0.0]), value="shapley", budget=17)

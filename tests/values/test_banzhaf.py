@@ -102,7 +102,7 @@ def test_two_standard_errors_cover(presence: float) -> None:
     assert np.abs(errors.mean(axis=0)).max() < 4 * spread.mean() / np.sqrt(60)
 
 
-def test_few_players_are_not_asked_for_the_same_coalition_twice() -> None:
+def test_few_players_do_not_evaluate_a_coalition_twice() -> None:
     game = random_game(9, seed=0)
     exact = banzhaf_value(game, 9).values
     half, most = (noisy(game, 9, budget=budget, seed=0) for budget in (255, 501))
@@ -139,7 +139,7 @@ def test_the_budget_is_kept_and_the_seed_decides(presence: float) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning")
-def test_a_budget_for_everything_is_exact_and_a_small_one_says_it_knows_nothing() -> None:
+def test_a_budget_for_everything_is_exact_and_a_small_one_has_unknown_errors() -> None:
     game = unanimity_game(6, [0, 1, 2])
     assert banzhaf_value_sampled(game, 6, budget=63).exact
     for n, presence, known in ((4, 0.5, 5), (2, 0.6, 3)):

@@ -128,7 +128,7 @@ def test_additive_games_keep_what_they_have(graph: CommunicationGraph, data: st.
     )
 
 
-def test_every_connected_coalition_is_asked_for_once() -> None:
+def test_every_connected_coalition_is_evaluated_once() -> None:
     counting = Counting(random_game(7, seed=0))
     assert c_shapley_value(counting, ring(7)).evaluations == counting.distinct == 43
 
@@ -138,7 +138,7 @@ def test_every_connected_coalition_is_asked_for_once() -> None:
 
 @settings(max_examples=25)
 @given(graphs(min_nodes=1, max_nodes=5), st.integers(0, 2**32))
-def test_with_all_slips_mended_the_printed_formula_is_ours(
+def test_with_all_errors_corrected_the_printed_formula_is_ours(
     graph: CommunicationGraph, seed: int
 ) -> None:
     game = random_table(graph.num_nodes, seed)

@@ -41,7 +41,7 @@ def test_surplus_is_what_joining_adds(q: int | None, data: st.DataObject) -> Non
     assert isinstance(found, float) == (q is None)
 
 
-def test_joining_nobody_adds_nothing_and_nobody_is_not_asked_for() -> None:
+def test_joining_nobody_adds_nothing_and_the_empty_coalition_is_not_evaluated() -> None:
     counting = Counting(random_game(4, seed=0))
     assert surplus(counting, 2, [], n=4) == 0.0
     assert not any(set(row) == {0} for row in counting.asked)

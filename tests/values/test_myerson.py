@@ -186,7 +186,7 @@ def test_additive_games_keep_what_they_have(graph: CommunicationGraph, data: st.
 
 @settings(max_examples=30)
 @given(connected_graphs(max_nodes=7))
-def test_every_connected_coalition_is_asked_for_once(graph: CommunicationGraph) -> None:
+def test_every_connected_coalition_is_evaluated_once(graph: CommunicationGraph) -> None:
     counting = Counting(random_game(graph.num_nodes, seed=0))
     result = myerson_value(counting, graph)
     assert result.evaluations == counting.distinct == graph.count_connected_coalitions()

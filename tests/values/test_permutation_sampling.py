@@ -255,7 +255,7 @@ def test_a_single_order_admits_that_it_knows_no_error() -> None:
 
 
 @pytest.mark.usefixtures("unlisted")
-def test_unknown_and_large_errors_are_told() -> None:
+def test_unknown_and_large_errors_are_reported() -> None:
     game = smooth_game(12, seed=0)
     with pytest.warns(PrecisionWarning, match=r"myerson: .* from budget=24 on they are known"):
         myerson_value_sampled(game, ring(12), budget=12, seed=0)
@@ -265,7 +265,7 @@ def test_unknown_and_large_errors_are_told() -> None:
 
 
 @ignoring_noise
-def test_unknown_errors_are_told_where_coalitions_are_listed() -> None:
+def test_unknown_errors_are_reported_where_coalitions_are_listed() -> None:
     graph = CommunicationGraph(8, [(0, 1), (1, 2), (2, 3), (0, 2), (1, 3), (4, 5), (5, 6), (6, 4)])
     game = smooth_game(8, seed=0)
     with pytest.warns(PrecisionWarning, match=r"from budget=12 on they are known"):

@@ -120,7 +120,9 @@ def test_no_seed_is_a_new_seed_every_time(sampler: Sampler) -> None:
 
 
 @pytest.mark.parametrize("spend", [12, 13, 14, 17, 24, 40, 90, 97, 130])
-def test_the_budget_is_kept_and_no_coalition_asked_for_twice(sampler: Sampler, spend: int) -> None:
+def test_the_budget_is_kept_and_no_coalition_is_evaluated_twice(
+    sampler: Sampler, spend: int
+) -> None:
     for graph in GRAPHS:
         counting = Counting(random_game(graph.num_nodes, seed=1))
         found = sampler.estimate(counting, graph, budget=spend, seed=spend)

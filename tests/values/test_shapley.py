@@ -141,7 +141,7 @@ def test_additive_games_keep_what_they_have() -> None:
     np.testing.assert_allclose(shapley_value(additive_game(own), 9).values, own, rtol=0, atol=1e-12)
 
 
-def test_every_coalition_is_asked_for_once() -> None:
+def test_every_coalition_is_evaluated_once() -> None:
     counting = Counting(random_game(6, seed=0))
     assert shapley_value(counting, 6).evaluations == counting.distinct == 63
 

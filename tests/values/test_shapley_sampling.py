@@ -205,7 +205,7 @@ def test_no_score_exceeds_the_range_of_the_worths(
     np.testing.assert_allclose(found.values.sum(axis=0), whole, atol=1e-9)
 
 
-def test_a_score_beyond_the_range_is_cut_back_and_told() -> None:
+def test_a_score_beyond_the_range_is_cut_back_with_a_warning() -> None:
     # two pairs and worths that follow from nothing: it happens, if seldom
     said = []
     for seed in range(60):

@@ -214,7 +214,7 @@ def test_hn_is_a_case_of_the_general_scheme() -> None:
 # what is asked for
 
 
-def test_a_coalition_in_several_subsets_is_asked_for_once() -> None:
+def test_a_coalition_in_several_subsets_is_evaluated_once() -> None:
     counting = Counting(random_game(12, seed=0))
     graph = ring(12)
     found = hn_value_subgraph_sampled(counting, graph, max_sample_size=6, seed=1, num_samples=40)
@@ -223,7 +223,7 @@ def test_a_coalition_in_several_subsets_is_asked_for_once() -> None:
     assert counting.distinct <= 6 * 12 + 1
 
 
-def test_only_the_components_are_asked_for_beyond_the_subsets() -> None:
+def test_only_the_components_are_evaluated_beyond_the_subsets() -> None:
     counting = Counting(random_game(5, seed=0))
     graph = CommunicationGraph(5, [(0, 1), (1, 2), (3, 4)])
     found = hn_value_subgraph_sampled(counting, graph, subsets=[[0, 1], [2, 3], [4]])
@@ -249,7 +249,9 @@ def test_the_residual_is_the_gap_to_whole_components() -> None:
 
 @settings(max_examples=25)
 @given(graphs(max_nodes=8), columns, st.integers(0, 2**32))
-def test_a_small_graph_is_solved_whole(graph: CommunicationGraph, q: int | None, seed: int) -> None:
+def test_a_small_graph_is_solved_exactly(
+    graph: CommunicationGraph, q: int | None, seed: int
+) -> None:
     n = graph.num_nodes
     game = random_game(n, seed=seed, q=q)
     for name, value in (("hn", hn_value), ("myerson", myerson_value), ("shapley", shapley)):

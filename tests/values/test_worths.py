@@ -97,7 +97,7 @@ def test_worths_that_are_no_numbers(ask: Any, answer: Any) -> None:
 
 
 @asking
-def test_a_game_that_raises_is_told_what_it_was_asked(ask: Any) -> None:
+def test_a_game_that_raises_gets_a_note_with_the_coalition(ask: Any) -> None:
     def game(coalitions: np.ndarray) -> np.ndarray:
         raise RuntimeError("out of memory")
 
@@ -110,7 +110,7 @@ def test_a_game_that_raises_is_told_what_it_was_asked(ask: Any) -> None:
 
 @asking
 @pytest.mark.parametrize("game", [None, 3.0, [0.0, 1.0]])
-def test_a_game_that_cannot_be_asked(ask: Any, game: Any) -> None:
+def test_a_game_that_cannot_be_called(ask: Any, game: Any) -> None:
     with pytest.raises(TypeError, match="a game must be a callable"):
         ask(game, ring(9))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,3 +22,10 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def worker_environment() -> dict[str, str]:
+    """Environment variables of a worker process: one thread, and the modules of this process."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    return {**os.environ, **threads, "PYTHONPATH": path}

@@ -14,6 +14,7 @@ from gstarx.datasets.molecules import MOLECULE_FEATURES as MOLECULE_FEATURES
 from gstarx.datasets.molecules import graph_or_reason as graph_or_reason
 from gstarx.datasets.molecules import largest_part as largest_part
 from gstarx.datasets.molecules import smiles_graph
+from gstarx.datasets.papers import bibliographies, bibliography, planted_reasons
 from gstarx.datasets.planted import CounterfactualCheck, check_counterfactuals, planted
 from gstarx.datasets.raw_files import archive as archive
 from gstarx.datasets.sources import from_graphs, load, load_source, names
@@ -26,6 +27,8 @@ __all__ = [
     "Statistics",
     "TruthData",
     "attribution_task",
+    "bibliographies",
+    "bibliography",
     "check_counterfactuals",
     "contribution_task",
     "from_graphs",
@@ -35,6 +38,7 @@ __all__ = [
     "load_source",
     "names",
     "planted",
+    "planted_reasons",
     "save_attribution",
     "smiles_graph",
 ]

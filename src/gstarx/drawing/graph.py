@@ -15,7 +15,7 @@ from gstarx.drawing.frame import TIE_DASHES, Scene, card, color_bar
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.sentence import as_pairs
-from gstarx.drawing.svg import INK, element, group, hatched_disc, label, text_width, tip
+from gstarx.drawing.svg import INK, element, group, hatched_disc, label, line, text_width, tip
 
 _EDGE = "#a7b0ba"
 _RIM = "#7b858f"
@@ -98,12 +98,10 @@ def graph_scene(
     parts = []
     for heavy in (False, True):
         parts += [
-            element(
-                "line",
-                x1=float(places[a][0]),
-                y1=float(places[a][1]),
-                x2=float(places[b][0]),
-                y2=float(places[b][1]),
+            line(
+                places,
+                a,
+                b,
                 stroke=INK if heavy else _EDGE,
                 stroke_width=min(2.6, radius / 3) if heavy else max(0.7, min(1.4, radius / 6)),
             )

@@ -15,7 +15,7 @@ from gstarx._internal.optional import require
 from gstarx.drawing.frame import TIE_DASHES, Scene, card, color_bar
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
-from gstarx.drawing.svg import CARD, INK, element, group, hatched_disc, number, tip
+from gstarx.drawing.svg import CARD, INK, element, group, hatched_disc, line, number, tip
 from gstarx.players import as_molecule, atom_names
 
 #: Units of the SVG for one of RDKit's, in which a bond is 1.5 long.
@@ -177,12 +177,10 @@ def _outline(
     parts = []
     for color, grown in ((INK, _GAP + _OUTLINE), (CARD, _GAP)):
         parts += [
-            element(
-                "line",
-                x1=float(places[a][0]),
-                y1=float(places[a][1]),
-                x2=float(places[b][0]),
-                y2=float(places[b][1]),
+            line(
+                places,
+                a,
+                b,
                 stroke=color,
                 stroke_width=_BRIDGE + 2 * grown,
             )

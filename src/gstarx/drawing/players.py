@@ -23,6 +23,7 @@ from gstarx.drawing.svg import (
     fitted,
     group,
     label,
+    line,
     moved,
     number,
     signed,
@@ -267,7 +268,7 @@ def _edges(
     wide = min(_EDGE_WIDTH, 1.1 * layout.radius)
     played = {tuple(sorted(pair)) for pair in ends.tolist()}
     parts = [
-        _line(layout.places, a, b, stroke="#b9b9b9", stroke_width=1.0)
+        line(layout.places, a, b, stroke="#b9b9b9", stroke_width=1.0)
         for a, b in pairs
         if tuple(sorted((a, b))) not in played
     ]
@@ -285,7 +286,7 @@ def _edges(
         for color, width in [*under, (painted.color(player), wide)]:
             tied = bool(painted.tied[player]) and color == INK
             parts.append(
-                _line(
+                line(
                     places,
                     a,
                     b,
@@ -306,7 +307,7 @@ def _groups(
     pairs: Sequence[tuple[int, int]],
 ) -> list[str]:
     """Every group as a soft shape: its score inside, its own color around it."""
-    parts = [_line(layout.places, a, b, stroke="#b9b9b9", stroke_width=1.0) for a, b in pairs]
+    parts = [line(layout.places, a, b, stroke="#b9b9b9", stroke_width=1.0) for a, b in pairs]
     inner = min(layout.radius, 13.0)
     for at, nodes in enumerate(sets):
         rim = 4.2 if painted.selected[at] or painted.tied[at] else 2.2
@@ -329,7 +330,7 @@ def _blob(
 ) -> list[str]:
     """Discs around nodes and bars between them, of one color."""
     return [
-        *(_line(places, a, b, stroke=color, stroke_width=2 * radius) for a, b in bars),
+        *(line(places, a, b, stroke=color, stroke_width=2 * radius) for a, b in bars),
         *(
             element("circle", cx=float(places[n][0]), cy=float(places[n][1]), r=radius, fill=color)
             for n in nodes
@@ -372,13 +373,6 @@ def _list_of_groups(painted: Painted, width: float) -> Scene:
         rest = len(order) - len(shown)
         parts.append(label(20, len(shown) * _ROW + 13, f"and {rest} more", size=_TEXT))
     return Scene(wide, (len(shown) + several) * _ROW, group(*parts))
-
-
-def _line(
-    places: NDArray[np.float64], a: int, b: int, content: str = "", **attributes: object
-) -> str:
-    (x1, y1), (x2, y2) = places[a].tolist(), places[b].tolist()
-    return element("line", content, x1=x1, y1=y1, x2=x2, y2=y2, **attributes)
 
 
 def _plain_node(x: float, y: float, radius: float, name: str) -> str:

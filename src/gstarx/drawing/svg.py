@@ -5,6 +5,9 @@ from __future__ import annotations
 import unicodedata
 from html import escape
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gstarx._internal.markup import printable
 
 #: Common system fonts; a PNG falls back on one that is always available.
@@ -77,6 +80,14 @@ def label(x: float, y: float, text: str, *, size: float = 12, **attributes: obje
     """A line of text, by default in the font and color of the picture."""
     style = {"fill": INK, "font_family": FONT, **attributes}
     return element("text", escaped(text), x=float(x), y=float(y), font_size=float(size), **style)
+
+
+def line(
+    places: NDArray[np.float64], a: int, b: int, content: str = "", **attributes: object
+) -> str:
+    """A line between two of the places (n, 2)."""
+    (x1, y1), (x2, y2) = places[a].tolist(), places[b].tolist()
+    return element("line", content, x1=x1, y1=y1, x2=x2, y2=y2, **attributes)
 
 
 def group(*parts: str, **attributes: object) -> str:

@@ -6,6 +6,7 @@ from gstarx.explainers.baselines import LeaveOneOut, LocalShapley, RandomNodes, 
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.graphsvx import GraphSVX
 from gstarx.explainers.gstarx import GStarX
+from gstarx.explainers.hetero_explanation import HeteroExplanation
 from gstarx.explainers.many import FailedExplanation, explain_many
 from gstarx.explainers.many_nodes import explain_nodes
 from gstarx.explainers.presets import options_for as options_for
@@ -23,6 +24,7 @@ __all__ = [
     "FailedExplanation",
     "GStarX",
     "GraphSVX",
+    "HeteroExplanation",
     "LeaveOneOut",
     "LocalShapley",
     "NodeExplainer",

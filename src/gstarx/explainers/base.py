@@ -13,13 +13,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.explain import ExplainerAlgorithm
 from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
 
 from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.explanation import Explanation
-from gstarx.gnn import GNNGame, ModelTask, PlayerSet, TargetLike, check_data
+from gstarx.explainers.hetero_explanation import as_explained, hetero_data
+from gstarx.gnn import (
+    GNNGame,
+    ModelTask,
+    PlayerSet,
+    TargetLike,
+    check_data,
+    hetero_of,
+    with_view,
+)
 
 #: What everything random takes.
 Seed = int | np.random.Generator | None
@@ -57,6 +66,11 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
     seed: int | None = None
     #: Whether :meth:`fit` has to be called first.
     requires_training: bool = False
+    #: Whether it explains heterogeneous graphs. :meth:`attribute` gets their homogeneous view, and
+    #: may only evaluate coalitions of its nodes, for instance by :class:`gstarx.GNNGame`.
+    heterogeneous: bool = False
+    #: For node tasks on heterogeneous graphs: the type of node, if :meth:`explain` gets none.
+    node_type: str | None = None
     #: Packages whose versions can change the scores, besides the explainer's own and those that
     #: GStarX always needs.
     needed_packages: tuple[str, ...] = ()
@@ -106,6 +120,7 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         task_level: str = "graph",
         return_type: str = "raw",
         index: int | Tensor | None = None,
+        node_type: str | None = None,
         keywords: Sequence[str] | None = None,
         seed: Seed = None,
         edge_mask: bool = False,
@@ -124,6 +139,8 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             As in PyG's ``ModelConfig``.
         index
             The node, or the column of ``edge_label_index``, for node and edge tasks.
+        node_type
+            For node tasks on heterogeneous graphs: the type of node that ``index`` belongs to.
         keywords
             Names of the fields to pass to the model by keyword, as in :class:`gstarx.GNNGame`.
         seed
@@ -137,13 +154,25 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             If the method's result is not valid for this graph: scores that are not finite or not
             one per player, sets of anything but nodes.
         """
-        task = ModelTask(mode, task_level, return_type, target, index, keywords)  # type: ignore[arg-type]
+        named = self._node_type(data, task_level) if node_type is None else node_type
+        task = ModelTask(mode, task_level, return_type, target, index, keywords, named)  # type: ignore[arg-type]
         return self._explanation(model, data, task, seed, edge_mask)
+
+    def _node_type(self, data: Any, task_level: str) -> str | None:
+        """The explainer's own type of node, where the graph and the task have one."""
+        typed = isinstance(data, HeteroData) and task_level == "node"
+        return self.node_type if typed else None
 
     def _explanation(
         self, model: Any, data: Data, task: ModelTask, seed: Seed, edge_mask: bool
     ) -> Explanation:
-        checked = check_data(data)
+        view, task = with_view(model, data, task)
+        checked = check_data(view)
+        if not self.heterogeneous and hetero_of(checked) is not None:
+            raise ValueError(
+                f"{type(self).__name__} explains homogeneous graphs (got a HeteroData); methods "
+                "that evaluate coalitions of nodes, such as GStarX, explain heterogeneous ones"
+            )
         start = time.process_time()
         computed = self.attribute(
             model, checked, task=task, seed=self.seed if seed is None else seed
@@ -151,9 +180,10 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         seconds = time.process_time() - start
         attribution = _checked(computed, type(self).__name__, int(checked.num_nodes or 0))
         method = self.method or type(self).__name__.lower()
-        return Explanation.of(
+        made = Explanation.of(
             attribution, model, checked, task, method=method, seconds=seconds, edge_mask=edge_mask
         )
+        return as_explained(made, data)  # type: ignore[no-any-return]
 
     def forward(
         self,
@@ -166,11 +196,15 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         **kwargs: Any,
     ) -> Explanation:
         """Explain one output of the model; called by PyG's ``Explainer``."""
-        if not isinstance(x, Tensor) or not isinstance(edge_index, Tensor):
+        if isinstance(x, dict) != isinstance(edge_index, dict):
             raise ValueError(
-                f"{type(self).__name__} takes homogeneous graphs: x and edge_index must be tensors"
+                "x and edge_index must both be tensors, or both dictionaries (got "
+                f"{type(x).__name__} and {type(edge_index).__name__})"
             )
-        data = check_data(Data(x=x, edge_index=edge_index, **kwargs))
+        if isinstance(x, dict):
+            data = hetero_data(x, edge_index, **kwargs)  # type: ignore[arg-type]
+        else:
+            data = check_data(Data(x=x, edge_index=edge_index, **kwargs))
         config = self.model_config
         level = config.task_level.value
         if kwargs.get("edge_label_index") is None and level == "edge":
@@ -182,6 +216,7 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             target_of(target, index, config),
             index,  # type: ignore[arg-type]
             [name for name, value in kwargs.items() if value is not None],
+            self._node_type(data, level),
         )
         wanted = self.explainer_config.edge_mask_type is not None
         return self._explanation(model, data, task, None, wanted)

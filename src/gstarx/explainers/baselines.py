@@ -26,6 +26,8 @@ class RandomNodes(NodeExplainer):
         Inside PyG's ``Explainer``: the seed; :meth:`explain` takes its own.
     """
 
+    heterogeneous = True
+
     def __init__(self, *, players: PlayersLike = "nodes", seed: int | None = None) -> None:
         super().__init__()
         self.players = as_players(players)
@@ -40,6 +42,8 @@ class RandomNodes(NodeExplainer):
 
 class _OneNode(NodeExplainer):
     """Scores from coalitions that are one player, or all but one."""
+
+    heterogeneous = True
 
     def __init__(
         self,
@@ -158,6 +162,8 @@ class LocalShapley(NodeExplainer):
     payoff, baseline, removal, share
         As in :class:`gstarx.GNNGame`.
     """
+
+    heterogeneous = True
 
     def __init__(
         self,

@@ -24,9 +24,10 @@ from gstarx.explainers.attribution import (
     score_fields,
     scores_by_unit,
 )
-from gstarx.gnn import ModelTask, PlayerSet, model_arguments
+from gstarx.gnn import ModelTask, PlayerSet, hetero_of, model_arguments
 from gstarx.graphs import CommunicationGraph
 from gstarx.metrics import above_noise, largest_gap, select_best, selection_size
+from gstarx.players import Nodes
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -123,8 +124,9 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         """
         count = int(data.num_nodes or 0)
         players = attribution.players
+        spec = None
         if isinstance(players, PlayerSet) and players.kind == "nodes":
-            players = players.ids
+            spec, players = players.spec, players.ids
         if isinstance(players, PlayerSet):
             fields, ids = player_fields(attribution, players), players.ids
         else:
@@ -147,6 +149,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             mode=task.mode,
             return_type=task.return_type,
         )
+        if spec not in (None, Nodes()):
+            made.player_spec = spec
         made.exact, made.estimator = attribution.exact, attribution.estimator
         made.evaluations = attribution.evaluations
         if attribution.edge_mask is not None:
@@ -440,7 +444,11 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             ends = self.unit_players[self.edge_index.cpu()].numpy().T
             return CommunicationGraph(len(self.players), ends[(ends >= 0).all(axis=1)])
         count = int(self.num_nodes or 0)
-        graph = CommunicationGraph.from_edge_index(self.edge_index, count)
+        links, spec = self.edge_index, self.get("player_spec")
+        if spec is not None and spec.relations is not None and (typed := hetero_of(self)):
+            kept = np.isin(typed.relation_of, typed.relations_named(spec.relations))
+            links = links[:, torch.from_numpy(kept)]
+        graph = CommunicationGraph.from_edge_index(links, count)
         return graph.subgraph(self.players.numpy())
 
     def nodes_of(self, players: Any) -> NDArray[np.int64]:
@@ -457,6 +465,9 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         if self.player_edges is not None:
             a, b = self.player_edges[int(player)].tolist()
             return f"{a}-{b}" if self.symmetric else f"{a} to {b}"
+        graph = hetero_of(self)
+        if graph is not None:
+            return graph.name(int(player))
         return str(int(player)) if self.player_names is None else self.player_names[int(player)]
 
 

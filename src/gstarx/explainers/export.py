@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from gstarx._internal.optional import require
-from gstarx.gnn import Sharing
+from gstarx.gnn import HeteroGraph, Sharing, hetero_of
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -31,14 +31,47 @@ _FIELDS = (
 def to_dict(explanation: Explanation) -> dict[str, Any]:
     """Everything but the graph, ready for JSON."""
     plain = {name: _plain(explanation.get(name)) for name in _FIELDS}
-    return {**plain, "player_kind": explanation.player_kind}
+    graph = hetero_of(explanation)
+    typed = {} if graph is None else _typed(explanation, graph, plain)
+    return {**plain, "player_kind": explanation.player_kind, **typed}
+
+
+def _typed(explanation: Explanation, graph: HeteroGraph, plain: dict[str, Any]) -> dict[str, Any]:
+    """The fields in which the nodes of a heterogeneous graph have types."""
+
+    def pairs(nodes: Any) -> list[list[Any]]:
+        return [list(graph.pair(node)) for node in nodes]
+
+    scores = plain["node_scores"]
+    typed: dict[str, Any] = {
+        "node_types": list(graph.node_types),
+        "players": pairs(plain["players"]),
+        "sets": [pairs(nodes) for nodes in plain["sets"] or ()] or plain["sets"],
+        "node_scores": scores and {name: scores[graph.rows(name)] for name in graph.node_types},
+    }
+    mask = plain["edge_mask"]
+    if mask is not None:
+        ends = graph.first_edge.tolist()
+        typed["edge_mask"] = {
+            "__".join(relation): mask[ends[at] : ends[at + 1]]
+            for at, relation in enumerate(graph.edge_types)
+        }
+    if explanation.get("index") is not None:
+        typed["node_type"], node = graph.pair(int(explanation.index))
+        typed["index"] = [node]
+        typed["prediction"] = plain["prediction"][graph.rows(typed["node_type"])]
+    return typed
 
 
 def to_frame(explanation: Explanation) -> pd.DataFrame:
     """A pandas table with a row per player, best first."""
     pandas = require("pandas", extra="pandas")
     if explanation.scores is None:
-        members = [{"rank": at, "node": int(n)} for at, s in enumerate(explanation.sets) for n in s]
+        members = [(at, int(n)) for at, s in enumerate(explanation.sets) for n in s]
+        graph = hetero_of(explanation)
+        if graph is not None:
+            typed = [(at, *graph.pair(node)) for at, node in members]
+            return pandas.DataFrame(typed, columns=["rank", "type", "node"])
         return pandas.DataFrame(members, columns=["rank", "node"])
     columns: dict[str, Any] = _player_columns(explanation)
     for name, values in (("score", explanation.scores), ("std_error", explanation.std_errors)):
@@ -62,12 +95,19 @@ def _player_columns(explanation: Explanation) -> dict[str, Any]:
         }
     if explanation.player_kind.endswith("features"):
         return {"feature": list(explanation.player_names)}
+    graph = hetero_of(explanation)
+    if graph is not None:
+        pairs = [graph.pair(number) for number in explanation.players.tolist()]
+        return {"type": [name for name, _ in pairs], "node": [node for _, node in pairs]}
     return {"node": explanation.players.numpy()}
 
 
 def to_networkx(explanation: Explanation) -> nx.Graph:
     """The graph for networkx, with the scores of nodes and, if there are any, of edges."""
     networkx = require("networkx", extra="drawing")
+    typed = hetero_of(explanation)
+    if typed is not None:
+        return _typed_networkx(networkx, explanation, typed)
     directed = explanation.player_edges is not None and not explanation.symmetric
     graph = networkx.DiGraph() if directed else networkx.Graph()
     scores, errors = explanation.node_scores, {}
@@ -88,6 +128,25 @@ def to_networkx(explanation: Explanation) -> nx.Graph:
     mask = explanation.get("edge_mask")
     for at, (a, b) in enumerate(explanation.edge_index.t().tolist()):
         graph.add_edge(a, b, **({} if mask is None else {"score": _plain(mask[at])}))
+    return graph
+
+
+def _typed_networkx(networkx: Any, explanation: Explanation, typed: HeteroGraph) -> Any:
+    """A graph whose nodes are pairs of a type and a number, and whose keys are relations."""
+    graph = networkx.MultiDiGraph()
+    scores, mask = explanation.node_scores, explanation.get("edge_mask")
+    errors = dict(
+        zip(explanation.players.tolist(), _plain(explanation.std_errors) or (), strict=False)
+    )
+    for number in range(typed.num_nodes):
+        node = typed.pair(number)
+        graph.add_node(node, type=node[0])
+        if scores is not None:
+            graph.nodes[node].update(score=_plain(scores[number]), std_error=errors.get(number))
+    for at, (a, b) in enumerate(explanation.edge_index.t().tolist()):
+        scored = {} if mask is None else {"score": _plain(mask[at])}
+        relation = typed.edge_types[int(typed.relation_of[at])]
+        graph.add_edge(typed.pair(a), typed.pair(b), key=relation[1], **scored)
     return graph
 
 

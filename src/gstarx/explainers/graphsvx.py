@@ -61,6 +61,8 @@ class GraphSVX(NodeExplainer):
         Inside PyG's ``Explainer``: the seed; :meth:`explain` takes its own.
     """
 
+    heterogeneous = True
+
     def __init__(
         self,
         *,

@@ -54,8 +54,14 @@ class GStarX(NodeExplainer):
         As in :class:`gstarx.explainers.ValueSettings`.
     players, directed, rest, feature_groups, reference, draws, communication
         Who plays, as in :class:`gstarx.GNNGame`.
+    player_types, relations
+        Of heterogeneous graphs: the types whose nodes play, and the relations along which they
+        communicate, as in :class:`gstarx.GNNGame`.
     payoff, baseline, removal, num_hops, computation_graph, batch_nodes, fallback, check, share
         As in :class:`gstarx.GNNGame`.
+    node_type
+        For node tasks on heterogeneous graphs inside PyG's ``Explainer``: the type of node that
+        ``index`` belongs to.
     seed
         The same seed gives the same numbers.
     progress
@@ -87,6 +93,8 @@ class GStarX(NodeExplainer):
     raised; :func:`gstarx.explain` restores it whatever happens, including Ctrl-C.
     """
 
+    heterogeneous = True
+
     def __init__(
         self,
         *,
@@ -108,6 +116,8 @@ class GStarX(NodeExplainer):
         reference: Any = "zero",
         draws: int = 16,
         communication: CommunicationGraph | None = None,
+        player_types: Sequence[str] | None = None,
+        relations: Sequence[Any] | None = None,
         payoff: PayoffLike = "auto",
         baseline: BaselineLike = None,
         removal: RemovalLike = "remove",
@@ -117,6 +127,7 @@ class GStarX(NodeExplainer):
         fallback: float | None = None,
         check: bool = True,
         share: ShareLike = "auto",
+        node_type: str | None = None,
         seed: int | None = None,
         progress: bool = False,
     ) -> None:
@@ -138,7 +149,7 @@ class GStarX(NodeExplainer):
             "check": check,
             "share": check_share(share),
         }
-        self.seed = seed
+        self.seed, self.node_type = seed, node_type
         self.progress = progress
 
     @classmethod
@@ -150,6 +161,8 @@ class GStarX(NodeExplainer):
         estimator: str = "auto",
         budget: int | None = None,
         players: PlayersLike = "nodes",
+        player_types: Sequence[str] | None = None,
+        relations: Sequence[Any] | None = None,
         payoff: PayoffLike = "auto",
         baseline: BaselineLike = None,
         removal: RemovalLike = "remove",
@@ -158,6 +171,7 @@ class GStarX(NodeExplainer):
         fallback: float | None = None,
         check: bool = True,
         share: ShareLike = "auto",
+        node_type: str | None = None,
         seed: int | None = None,
         progress: bool = False,
     ) -> GStarX:

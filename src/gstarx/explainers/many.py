@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
 
 from gstarx._internal.arguments import taken_by
 from gstarx._internal.progress import tqdm
 from gstarx.explainers.base import graph_generator, log
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.gstarx import GStarX
+from gstarx.explainers.hetero_explanation import as_explained
 from gstarx.gnn import (
     BaselineLike,
     GNNGame,
@@ -28,6 +29,7 @@ from gstarx.gnn import (
     TargetLike,
     outputs_and_sharing,
     restored,
+    with_view,
 )
 from gstarx.graphs import Coalitions, CommunicationGraph, unpack
 from gstarx.players import PlayersLike
@@ -75,6 +77,7 @@ def explain_many(
     task_level: str = "graph",
     return_type: str = "raw",
     index: int | Tensor | None = None,
+    node_type: str | None = None,
     keywords: Sequence[str] | None = None,
     value: str = "hn",
     estimator: str = "auto",
@@ -94,6 +97,8 @@ def explain_many(
     reference: Any = "zero",
     draws: int = 16,
     communication: CommunicationGraph | None = None,
+    player_types: Sequence[str] | None = None,
+    relations: Sequence[Any] | None = None,
     payoff: PayoffLike = "auto",
     baseline: BaselineLike = None,
     removal: RemovalLike = "remove",
@@ -119,7 +124,8 @@ def explain_many(
     model
         Any PyG model or callable; left exactly as it was.
     dataset
-        Graphs: a PyG dataset or list of ``Data``, a ``DataLoader``, or a ``Batch``.
+        Graphs: a PyG dataset or list of ``Data`` or ``HeteroData``, a ``DataLoader``, or a
+        ``Batch``.
     players
         As for :func:`explain`. Groups differ from graph to graph, so give a function of the graph
         that makes them, such as :func:`gstarx.players.brics`.
@@ -135,7 +141,7 @@ def explain_many(
     """
     check_on_error(on_error)
     explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None, "progress": False})
-    task = ModelTask(mode, task_level, return_type, target, index, keywords)  # type: ignore[arg-type]
+    task = ModelTask(mode, task_level, return_type, target, index, keywords, node_type)  # type: ignore[arg-type]
     graphs = _single_graphs(dataset)
     results: list[Explanation | FailedExplanation] = []
     together = _GRAPHS_TOGETHER if estimator == "subgraphs" else 1
@@ -158,8 +164,11 @@ def explain_many(
 
 def _single_graphs(dataset: Any) -> list[Any]:
     """Single graphs, with batches split up."""
-    if isinstance(dataset, Data) and not isinstance(dataset, Batch):
-        raise TypeError("explain_many takes several graphs (got one Data); use explain for one")
+    if isinstance(dataset, Data | HeteroData) and not isinstance(dataset, Batch):
+        raise TypeError(
+            f"explain_many takes several graphs (got one {type(dataset).__name__}); use explain "
+            "for one"
+        )
     if isinstance(dataset, Batch):
         return list(dataset.to_data_list())
     graphs: list[Any] = []
@@ -174,9 +183,10 @@ class _Case:
 
     explainer: GStarX
     model: Any
-    data: Data
+    data: Any
     task: ModelTask
     generator: np.random.Generator
+    view: Any = None
     game: GNNGame | None = None
     plan: SubgraphPlan | None = None
     error: Exception | None = None
@@ -186,13 +196,15 @@ class _Case:
         cls,
         explainer: GStarX,
         model: Any,
-        data: Data,
+        data: Any,
         task: ModelTask,
         generator: np.random.Generator,
     ) -> _Case:
         bare = cls(explainer, model, data, task, generator)
         try:
-            game = GNNGame.for_task(model, data, task, **explainer.game_options)
+            view, task = with_view(model, data, task)
+            bare = replace(bare, view=view, task=task)
+            game = GNNGame.for_task(model, view, task, **explainer.game_options)
             plan = explainer.settings.plan(game.graph, seed=generator)
         except Exception as error:
             return replace(bare, error=error)
@@ -202,14 +214,15 @@ class _Case:
         if self.error is not None:
             raise self.error
         assert self.game is not None
-        return self.explainer.explain_game(
+        made = self.explainer.explain_game(
             self.game,
-            self.data,
+            self.view,
             self.task,
             seed=self.generator,
             plan=self.plan,
             edge_mask=edge_mask,
         )
+        return as_explained(made, self.data)  # type: ignore[no-any-return]
 
     def can_share(self) -> bool:
         """Whether its coalitions are known, few, and those of a whole graph."""
@@ -235,7 +248,7 @@ def _run_together(model: Any, cases: list[_Case], explainer: GStarX, task: Model
     options = explainer.game_options
     removal, check = options["removal"], options["check"]
     try:
-        graphs = [case.data for case in cases]
+        graphs = [case.view for case in cases]
         sharing = ManyGraphs.sharing(model, graphs, removal, task.keywords)
         if sharing is None:
             return

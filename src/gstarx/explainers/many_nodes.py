@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from gstarx._internal.arguments import taken_by
+from gstarx._internal.forked import can_fork, forked_map
 from gstarx._internal.progress import tqdm
+from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import graph_generator
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.gstarx import GStarX
+from gstarx.explainers.hetero_explanation import as_explained
 from gstarx.explainers.many import FailedExplanation, check_on_error, made_or_failed
 from gstarx.gnn import (
     BaselineLike,
@@ -28,7 +32,10 @@ from gstarx.gnn import (
     TargetLike,
     WholeGraph,
     check_data,
+    hetero_of,
+    model_device,
     restored,
+    with_view,
 )
 from gstarx.graphs import CommunicationGraph
 from gstarx.players import PlayersLike
@@ -36,9 +43,10 @@ from gstarx.players import PlayersLike
 
 def explain_nodes(
     model: Any,
-    data: Data,
+    data: Data | HeteroData,
     indices: Iterable[int] | Tensor,
     *,
+    node_type: str | None = None,
     target: TargetLike = None,
     mode: str = "multiclass_classification",
     return_type: str = "raw",
@@ -61,6 +69,8 @@ def explain_nodes(
     reference: Any = "zero",
     draws: int = 16,
     communication: CommunicationGraph | None = None,
+    player_types: Sequence[str] | None = None,
+    relations: Sequence[Any] | None = None,
     payoff: PayoffLike = "auto",
     baseline: BaselineLike = None,
     removal: RemovalLike = "remove",
@@ -72,6 +82,7 @@ def explain_nodes(
     share: ShareLike = "auto",
     edge_mask: bool = False,
     seed: int | None = None,
+    workers: int = 1,
     progress: bool = True,
     on_error: str = "raise",
 ) -> list[Explanation | FailedExplanation]:
@@ -88,9 +99,14 @@ def explain_nodes(
         One graph.
     indices
         The nodes to explain, or a boolean mask of them.
+    node_type
+        Of a heterogeneous graph: the type of these nodes.
     seed
         Every node gets its own random numbers from the seed and its number, whatever other nodes
         are explained with it: ``explain(..., seed=graph_generator(seed, node))`` gives the same.
+    workers
+        Processes that share the nodes among them; the numbers are the same. They are forks of this
+        one, so that nothing is copied: for models on a CPU, not on Windows.
     progress
         Show a bar.
     on_error
@@ -113,24 +129,66 @@ def explain_nodes(
     """
     check_on_error(on_error)
     explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None, "progress": False})
-    data = check_data(data)
-    nodes = _nodes(indices, int(data.num_nodes or 0))
-    task = ModelTask(mode, "node", return_type, target, None, keywords)
-    with restored(model), tqdm(nodes, desc="explaining", disable=not progress) as bar:
-        whole_graph = WholeGraph.of(model, data, task) if nodes else None
+    task = ModelTask(mode, "node", return_type, target, None, keywords, node_type)
+    view, task = with_view(model, data, task)
+    view = check_data(view)
+    _check_workers(workers, model, view)
+    first, count = 0, int(view.num_nodes or 0)
+    graph = hetero_of(view)
+    if graph is not None and graph.output_type is not None:
+        first, count = graph.rows(graph.output_type).start, graph.count(graph.output_type)
+    nodes = _nodes(indices, count)
+    with restored(model):
+        whole_graph = WholeGraph.of(model, view, task) if nodes else None
 
-        def explained(node: int) -> Explanation:
-            start, of_node = time.process_time(), replace(task, index=node)
+        def attributed(node: int) -> tuple[Attribution, float]:
+            start, of_node = time.process_time(), replace(task, index=first + node)
             options = {**explainer.game_options, "whole_graph": whole_graph}
-            game = GNNGame.for_task(model, data, of_node, **options)
-            generator = graph_generator(seed, node)
-            return explainer.explain_game(
-                game, data, of_node, seed=generator, edge_mask=edge_mask, start=start
-            )
+            game = GNNGame.for_task(model, view, of_node, **options)
+            attribution = explainer.attribute_game(game, graph_generator(seed, node))
+            # known here, and not to be sent from one process to another
+            return replace(attribution, prediction=None), time.process_time() - start
 
-        return [
-            made_or_failed(partial(explained, node), node, f"node {node}", on_error) for node in bar
-        ]
+        def explained(node: int, attribute: Callable[[], Any]) -> Explanation:
+            attribution, seconds = attribute()
+            assert whole_graph is not None
+            made = Explanation.of(
+                replace(attribution, prediction=whole_graph.node_outputs),
+                model,
+                view,
+                replace(task, index=first + node),
+                method=explainer.method or "gstarx",
+                seconds=seconds,
+                edge_mask=edge_mask,
+            )
+            return as_explained(made, data)  # type: ignore[no-any-return]
+
+        calls: Generator[Callable[[], Any]]
+        if workers > 1 and len(nodes) > 1:
+            calls = (outcome.get for outcome in forked_map(attributed, nodes, workers))
+        else:
+            calls = (partial(attributed, node) for node in nodes)
+        with closing(calls), tqdm(nodes, desc="explaining", disable=not progress) as bar:
+            return [
+                made_or_failed(partial(explained, node, call), node, f"node {node}", on_error)
+                for node, call in zip(bar, calls, strict=True)
+            ]
+
+
+def _check_workers(workers: Any, model: Any, data: Data) -> None:
+    """Raise unless nodes can be shared among so many processes."""
+    if isinstance(workers, bool) or not isinstance(workers, int | np.integer) or workers < 1:
+        raise ValueError(f"workers must be an integer of at least 1 (got {workers!r})")
+    if workers == 1:
+        return
+    device = model_device(model, data.edge_index.device)
+    if device.type != "cpu":
+        raise ValueError(f"workers are for models on a CPU (got workers={workers} on {device})")
+    if not can_fork():
+        raise ValueError(
+            f"workers need a system whose processes can be forked, which this one is not (got "
+            f"workers={workers}): gstarx evaluate --workers runs on any system"
+        )
 
 
 def _nodes(indices: Any, count: int) -> list[int]:

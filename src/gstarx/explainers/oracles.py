@@ -37,6 +37,8 @@ class BestFound(NodeExplainer):
         As for the metrics; the reference may also be a mapping of its range and mean.
     """
 
+    heterogeneous = True
+
     def __init__(
         self,
         *,
@@ -91,6 +93,8 @@ class Refined(NodeExplainer):
     reference
         As for the metrics, or a mapping of its range and mean.
     """
+
+    heterogeneous = True
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from gstarx._internal.arguments import taken_by
 from gstarx.explainers.base import Seed
@@ -19,13 +19,14 @@ from gstarx.players import PlayersLike
 
 def explain(
     model: Any,
-    data: Data,
+    data: Data | HeteroData,
     *,
     target: TargetLike = None,
     mode: str = "multiclass_classification",
     task_level: str = "graph",
     return_type: str = "raw",
     index: int | Tensor | None = None,
+    node_type: str | None = None,
     keywords: Sequence[str] | None = None,
     value: str = "hn",
     estimator: str = "auto",
@@ -45,6 +46,8 @@ def explain(
     reference: Any = "zero",
     draws: int = 16,
     communication: CommunicationGraph | None = None,
+    player_types: Sequence[str] | None = None,
+    relations: Sequence[Any] | None = None,
     payoff: PayoffLike = "auto",
     baseline: BaselineLike = None,
     removal: RemovalLike = "remove",
@@ -67,13 +70,16 @@ def explain(
     model
         Any PyG model or callable; left exactly as it was.
     data
-        One graph.
+        One graph, a ``Data`` or a ``HeteroData``.
     target
         The class to explain (default: the predicted one), a list of classes, or ``"all"``.
     mode, task_level, return_type
         What the model does, as in PyG's ``ModelConfig``.
     index
         The node, or the column of ``edge_label_index``, for node and edge tasks.
+    node_type
+        For node tasks on heterogeneous graphs: the type of node that ``index`` belongs to. By
+        default the one with as many nodes as the model's output has rows, if there is only one.
     keywords
         Names of the fields to pass to the model by keyword, as in :class:`gstarx.GNNGame`.
     value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
@@ -81,6 +87,9 @@ def explain(
         Which value and how to compute it, as in :class:`gstarx.explainers.ValueSettings`.
     players, directed, rest, feature_groups, reference, draws, communication
         Who plays: nodes, groups of nodes, edges or features, as in :class:`gstarx.GNNGame`.
+    player_types, relations
+        Of heterogeneous graphs: the types whose nodes play, and the relations along which they
+        communicate, as in :class:`gstarx.GNNGame`.
     payoff, baseline, removal, num_hops, computation_graph, batch_nodes, fallback, check, share
         The game, as in :class:`gstarx.GNNGame`.
     edge_mask
@@ -93,7 +102,8 @@ def explain(
     Returns
     -------
     Explanation
-        With ``scores`` of the players, their standard errors, and the fields of the graph.
+        With ``scores`` of the players, their standard errors, and the fields of the graph. Of a
+        ``HeteroData``, a :class:`gstarx.HeteroExplanation`.
 
     Examples
     --------
@@ -112,6 +122,7 @@ def explain(
         task_level=task_level,
         return_type=return_type,
         index=index,
+        node_type=node_type,
         keywords=keywords,
         seed=seed,
         edge_mask=edge_mask,

@@ -64,6 +64,8 @@ class SubgraphX(NodeExplainer):
     In a graph with several components, removing a node leaves the largest component of the rest.
     """
 
+    heterogeneous = True
+
     def __init__(
         self,
         *,

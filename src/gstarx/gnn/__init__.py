@@ -12,6 +12,10 @@ from gstarx.gnn.fields import GraphTensors as GraphTensors
 from gstarx.gnn.fields import batched as batched
 from gstarx.gnn.fields import roles_of as roles_of
 from gstarx.gnn.game import GNNGame
+from gstarx.gnn.hetero import HeteroGraph as HeteroGraph
+from gstarx.gnn.hetero import hetero_of as hetero_of
+from gstarx.gnn.hetero import view_of as view_of
+from gstarx.gnn.hetero_task import with_view as with_view
 from gstarx.gnn.local_part import WholeGraph as WholeGraph
 from gstarx.gnn.model_state import restored
 from gstarx.gnn.model_state import untouched as untouched

@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
 
 from gstarx.gnn.evaluator import Evaluator, takes_batch_statistics
 from gstarx.gnn.fields import batched
+from gstarx.gnn.hetero import hetero_of, view_of
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.payoff import Payoff, check_task, class_scores, outputs_matrix
 from gstarx.gnn.player_sets import PlayerSet
@@ -108,6 +110,40 @@ def graph_outputs(
     The first batch is compared with graphs alone: those of a model that mixes the graphs of a batch
     are evaluated one at a time, and a random model is refused.
     """
+    for typed, graphs in groupby(dataset, _is_typed):
+        if typed:
+            yield from (_typed_output(model, graph, keywords) for graph in graphs)
+        else:
+            yield from _plain_outputs(model, graphs, keywords)
+
+
+def _is_typed(graph: Any) -> bool:
+    return isinstance(graph, HeteroData) or hetero_of(graph) is not None
+
+
+def _typed_output(model: Model, graph: Any, keywords: Sequence[str] | None) -> Tensor:
+    """The output for one heterogeneous graph, or those of a batch of them."""
+    if isinstance(graph, Batch):
+        parts = [_typed_output(model, part, keywords) for part in graph.to_data_list()]
+        return torch.cat(parts)
+    view = view_of(graph) if isinstance(graph, HeteroData) else graph
+    signature = Signature.of(model, view, keywords)
+    count, device = int(view.num_nodes or 0), model_device(model, view.edge_index.device)
+    fields: dict[str, Any] = {
+        key: value.to(device) if isinstance(value, Tensor) else value for key, value in view
+    }
+    fields["batch"] = torch.zeros(count, dtype=torch.long, device=device)
+    fields |= {"batch_size": 1, "num_nodes": count}
+    with untouched(model):
+        output = outputs_matrix(call_model(model, signature, fields), 1)
+    # cloned outside inference mode, so that it is a tensor like any other
+    return output.clone()
+
+
+def _plain_outputs(
+    model: Model, dataset: Iterable[Data], keywords: Sequence[str] | None
+) -> Iterator[Tensor]:
+    """Outputs of homogeneous graphs, batch by batch."""
     apart: bool | None = True if takes_batch_statistics(model) else None
     for batch in _batches(dataset, model, keywords):
         if apart is None and batch.num_graphs > 1:

@@ -17,6 +17,7 @@ from gstarx.games import describe
 from gstarx.gnn.batching import coalition_sizes
 from gstarx.gnn.cache import WorthCache
 from gstarx.gnn.evaluator import Evaluator
+from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.payoff import Payoff
 from gstarx.gnn.player_sets import PlayerSet
@@ -301,10 +302,22 @@ class CoalitionScores:
             return self._evaluator.outputs(self._evaluator.everybody)
         return self._prediction.repeat(self._evaluator.removal.draws)[None]
 
+    def _absent_types(self, mask: NDArray[np.uint64]) -> str:
+        """Which types of a heterogeneous graph have no nodes in a coalition, in words."""
+        removal = self._evaluator.removal
+        graph = hetero_of(removal.data)
+        if graph is None:
+            return ""
+        there = self._evaluator.units_of(mask[None]) | removal.present
+        numbers = removal.data.node_id[unpack(there, removal.num_units)[0]].numpy()
+        present = {graph.node_types[at] for at in graph.type_of[numbers]}
+        absent = [repr(t) for t in graph.node_types if graph.count(t) and t not in present]
+        return f", without nodes of type {' and '.join(absent)}" if absent else ""
+
     def _describe(self, mask: NDArray[np.uint64]) -> str:
         inside = unpack(mask[None], self._n)[0]
-        if self._players.kind != "nodes":
-            return self._players.describe(inside)
+        if self._players.kind != "nodes" or self._players.names:
+            return self._players.describe(inside) + self._absent_types(mask)
         nodes = np.zeros(int(self._players.ids.max(initial=-1)) + 1, dtype=np.bool_)
         nodes[self._players.ids[inside]] = True
         return describe(nodes)

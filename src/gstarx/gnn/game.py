@@ -13,13 +13,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from gstarx._internal.arguments import taken_by
 from gstarx.games import Worths
 from gstarx.gnn.baseline import BaselineLike, check_baseline, singleton_mean, with_baseline
 from gstarx.gnn.coalition_scores import CoalitionScores
 from gstarx.gnn.evaluator import Evaluator
+from gstarx.gnn.hetero_task import with_view
 from gstarx.gnn.k_hop import watch_propagation
 from gstarx.gnn.local_part import WholeGraph
 from gstarx.gnn.model_state import untouched
@@ -53,10 +54,12 @@ class GNNGame:
     ----------
     model
         Any PyG model or callable: ``model(x, edge_index)``, with ``batch``, with further arguments
-        that the data carries (``edge_attr``, ``pos``, ...), or one that takes a ``Data`` object.
+        that the data carries (``edge_attr``, ``pos``, ...), or one that takes a ``Data`` object; of
+        a heterogeneous graph ``model(x_dict, edge_index_dict)``, with ``batch_dict`` and so on.
         It is run in evaluation mode without gradients and left exactly as it was.
     data
-        One homogeneous graph.
+        One graph: a ``Data`` or a ``HeteroData``. Of the latter, nodes of all types are numbered
+        one after the other, see :mod:`gstarx.gnn.hetero`.
     target
         What to explain: a class (default: the predicted one), a list of them or ``"all"`` for
         several games at once. For multi-label and multi-output models, which output.
@@ -86,6 +89,11 @@ class GNNGame:
         Who communicates with whom, a :class:`gstarx.CommunicationGraph` of the players. By default
         nodes along edges, groups where an edge joins them, edges where they share a node, and
         features all with all.
+    player_types
+        Of a heterogeneous graph: the types whose nodes play; all others are always there.
+    relations
+        Of a heterogeneous graph: the relations along which nodes communicate, as triples or by the
+        name in the middle. By default all of them; direction does not matter.
     baseline
         What is subtracted from the payoff: a number, one per class such as
         :func:`gstarx.expected_output` computes, or ``"singletons"``, the mean payoff of single
@@ -98,6 +106,9 @@ class GNNGame:
         the graph and a coalition to the graph that is left.
     index
         The node, or the column of ``edge_label_index``, for node and edge tasks.
+    node_type
+        For node tasks on heterogeneous graphs: the type of node that ``index`` belongs to. By
+        default the one with as many nodes as the model's output has rows, if there is only one.
     num_hops
         For node and edge tasks: how far around the target nodes are players. By default as far as
         the model sees: the number of times it propagates messages, checked by changing the features
@@ -160,7 +171,7 @@ class GNNGame:
     def __init__(
         self,
         model: Model,
-        data: Data,
+        data: Data | HeteroData,
         *,
         target: TargetLike = None,
         mode: str = "multiclass_classification",
@@ -173,10 +184,13 @@ class GNNGame:
         reference: Any = "zero",
         draws: int = 16,
         communication: CommunicationGraph | None = None,
+        player_types: Sequence[str] | None = None,
+        relations: Sequence[Any] | None = None,
         payoff: PayoffLike = "auto",
         baseline: BaselineLike = None,
         removal: RemovalLike = "remove",
         index: int | Tensor | None = None,
+        node_type: str | None = None,
         num_hops: int | None = None,
         computation_graph: str = "exact",
         whole_graph: WholeGraph | None = None,
@@ -189,6 +203,7 @@ class GNNGame:
     ) -> None:
         if not callable(model):
             raise TypeError(f"model must be callable (got {type(model).__name__})")
+        data, index = self._view(model, data, task_level, index, node_type, keywords)
         data = check_data(data)
         kind = as_players(**taken_by(as_players, locals()))
         # the index is checked against the graph by whoever finds the players
@@ -233,6 +248,23 @@ class GNNGame:
         """The game of a task; ``options`` are those of the class that the task does not say."""
         return cls(model, data, lazy=lazy, **options, **vars(task))
 
+    @staticmethod
+    def _view(
+        model: Model,
+        data: Any,
+        task_level: str,
+        index: Any,
+        node_type: str | None,
+        keywords: Iterable[str] | None,
+    ) -> tuple[Any, Any]:
+        """The graph and the index; of a heterogeneous graph its view, and the index in it."""
+        if not isinstance(data, HeteroData) and node_type is None:
+            return data, index
+        named = None if keywords is None else list(keywords)
+        task = ModelTask(task_level=task_level, index=index, keywords=named, node_type=node_type)
+        data, task = with_view(model, data, task)
+        return data, task.index
+
     @property
     def graph(self) -> CommunicationGraph:
         """The communication structure of the players."""
@@ -264,6 +296,8 @@ class GNNGame:
     def fixed(self) -> list[str]:
         """Fields of the whole graph that the model takes: the same in every coalition."""
         signature, rest = self._evaluator.signature, self._evaluator.removal.tensors.rest
+        if signature.hetero is not None:
+            return signature.hetero.fixed
         taken = (*signature.positional, *signature.keywords)
         return [name for name in taken if isinstance(rest.get(name), Tensor)]
 

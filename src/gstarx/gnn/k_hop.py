@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,8 +21,12 @@ class Propagation:
     """How far and which way messages went in a forward pass.
 
     ``hops`` is the number of calls of ``propagate``, at least one: layers used twice, and layers
-    that propagate several times, count as often as they do. ``flow`` is ``"source_to_target"``,
-    ``"target_to_source"``, or ``"both"`` where layers differ or none was seen.
+    that propagate several times, count as often as they do. Layers for the relations of a
+    heterogeneous graph that work side by side, those of a ``HeteroConv``, of a layer that
+    ``to_hetero`` made many of, or of another ``ModuleDict`` with relations as its keys, count
+    together as one, and so do the calls of one layer that takes dictionaries, such as ``HANConv``.
+    ``flow`` is ``"source_to_target"``, ``"target_to_source"``, or ``"both"`` where layers differ or
+    none was seen.
 
     A layer that is no ``MessagePassing`` of PyG, and that sends messages from the first to the
     second row of ``edge_index``, may say in an attribute ``message_rounds`` how many times a call
@@ -29,13 +34,23 @@ class Propagation:
     """
 
     def __init__(self) -> None:
-        self.calls = 0
+        self._alone = 0
+        self._side_by_side: dict[int, Counter[str]] = {}
         self._flows: set[str] = set()
 
-    def count(self, flow: str, rounds: int = 1) -> None:
-        """Note one call of a layer."""
-        self.calls += rounds
+    def count(self, flow: str, rounds: int = 1, *, relation: tuple[int, str] | None = None) -> None:
+        """Note one call of a layer: of all messages, or of those of one relation of a group."""
+        if relation is None:
+            self._alone += rounds
+        else:
+            group, name = relation
+            self._side_by_side.setdefault(group, Counter())[name] += rounds
         self._flows.add(flow)
+
+    @property
+    def calls(self) -> int:
+        """How often messages were passed on, one after the other."""
+        return self._alone + sum(max(calls.values()) for calls in self._side_by_side.values())
 
     @property
     def hops(self) -> int:
@@ -56,12 +71,23 @@ def watch_propagation(model: Model) -> Iterator[Propagation]:
     def declared(module: Any, _: Any) -> None:
         seen.count("source_to_target", module.message_rounds)
 
-    hooks = []
+    groups = _side_by_side(model)
+    by_dictionary: set[int] = set()
+
+    def called(module: Any, args: Any) -> None:
+        if args and isinstance(args[0], Mapping):
+            by_dictionary.add(id(module))
+            seen.count(module.flow)
+
+    def propagated(module: Any, _: Any) -> None:
+        if id(module) not in by_dictionary:
+            seen.count(module.flow, relation=groups.get(id(module)))
+
+    hooks: list[Any] = []
     for layer in submodules(model):
         if isinstance(layer, MessagePassing):
-            hooks.append(
-                layer.register_propagate_forward_pre_hook(lambda module, _: seen.count(module.flow))
-            )
+            hooks.append(layer.register_forward_pre_hook(called))
+            hooks.append(layer.register_propagate_forward_pre_hook(propagated))
         elif isinstance(getattr(layer, "message_rounds", None), int):
             hooks.append(layer.register_forward_pre_hook(declared))
     try:
@@ -69,6 +95,23 @@ def watch_propagation(model: Model) -> Iterator[Propagation]:
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def _side_by_side(model: Model) -> dict[int, tuple[int, str]]:
+    """For layers of relations, the dictionary of layers they are in, and the relation.
+
+    PyG keeps the layers for the relations of a heterogeneous graph in dictionaries whose keys have
+    three parts.
+    """
+    return {
+        id(layer): (id(found), key)
+        for found in submodules(model)
+        if isinstance(found, torch.nn.ModuleDict)
+        for key, branch in found.named_children()
+        if len(key.strip("<>").replace("___", "__").split("__")) == 3
+        for layer in branch.modules()
+        if isinstance(layer, MessagePassing)
+    }
 
 
 def grow_hops(

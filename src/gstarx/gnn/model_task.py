@@ -31,6 +31,8 @@ class ModelTask:
         The node, or the column of ``edge_label_index``, for node and edge tasks.
     keywords
         Names of the fields to pass to the model by keyword, where its signature leaves that open.
+    node_type
+        For node tasks on heterogeneous graphs: the type of node that ``index`` belongs to.
     """
 
     mode: str = "multiclass_classification"
@@ -39,6 +41,7 @@ class ModelTask:
     target: TargetLike = None
     index: int | None = None
     keywords: Sequence[str] | None = None
+    node_type: str | None = None
 
     def __post_init__(self) -> None:
         mode, return_type = check_task(self.mode, self.return_type)
@@ -59,6 +62,10 @@ class ModelTask:
 
     def output(self, model: Model, data: Data) -> Tensor:
         """The model's output for the whole graph: one row, or one for every node or pair."""
+        return outputs_matrix(self.raw_output(model, data), self.rows(data)).detach()
+
+    def raw_output(self, model: Model, data: Data) -> Any:
+        """What the model returns for the whole graph."""
         signature = Signature.of(model, data, self.keywords)
         device = model_device(model, data.edge_index.device)
         count = int(data.num_nodes or 0)
@@ -68,7 +75,7 @@ class ModelTask:
         fields["batch"] = torch.zeros(count, dtype=torch.long, device=device)
         fields |= {"batch_size": 1, "num_nodes": count}
         with restored(model), torch.no_grad():
-            return outputs_matrix(call_model(model, signature, fields), self.rows(data)).detach()
+            return call_model(model, signature, fields)
 
     def rows(self, data: Data) -> int:
         """How many rows the model's output for a graph has."""

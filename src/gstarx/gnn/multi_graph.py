@@ -74,7 +74,7 @@ class ManyGraphs:
             signature = known.setdefault(
                 keys, known.get(keys) or Signature.of(model, graph, keywords)
             )
-            if signature.takes_data or not signature.takes_batch:
+            if signature.takes_data or not signature.takes_batch or signature.hetero is not None:
                 return None
             wanted = {*signature.positional, *signature.keywords} - _FROM_THE_BATCH
             roles = roles_of(graph)

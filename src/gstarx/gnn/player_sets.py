@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gstarx.gnn.hetero import HeteroGraph, hetero_of
 from gstarx.graphs import CommunicationGraph
 from gstarx.players import Edges, Features, Groups, Nodes, PlayerKind, as_players
 
@@ -35,7 +36,7 @@ class PlayerSet:
         What results call the players, (P,): nodes by their numbers in the graph, others by their
         positions in ``names`` or ``edges``.
     names
-        Names of groups of nodes and of features.
+        Names of groups of nodes, of features, and of the nodes of a heterogeneous graph.
     edges
         The two ends of every player that is an edge, (P, 2).
     links
@@ -75,6 +76,7 @@ class PlayerSet:
     def some_always_present(self) -> bool:
         """Whether something is there even without any player, so that its output is known."""
         kept = isinstance(self.spec, Groups) and self.spec.rest == "present"
+        kept |= isinstance(self.spec, Nodes) and self.spec.types is not None
         return self.without_baseline or (kept and bool((self.player_of < 0).any()))
 
     @cached_property
@@ -144,7 +146,11 @@ def player_set(
         spec = made if isinstance(made, Groups | Nodes) else as_players(made)
     links = data.edge_index.cpu().numpy().T
     count = int(data.num_nodes or 0)
-    if isinstance(spec, Nodes):
+    graph = hetero_of(data)
+    if graph is not None:
+        everyone = _of_types(spec, graph, data, links)
+    elif isinstance(spec, Nodes):
+        _refuse_types(spec)
         everyone = PlayerSet("nodes", np.arange(count), np.arange(count), links, spec)
     elif isinstance(spec, Groups):
         everyone = _of_groups(spec, count, links)
@@ -159,6 +165,44 @@ def player_set(
     if communication is not None:
         everyone = replace(everyone, communication=_as_communication(communication, len(everyone)))
     return everyone
+
+
+def _refuse_types(nodes: Nodes) -> None:
+    for option, given in (("player_types", nodes.types), ("relations", nodes.relations)):
+        if given is not None:
+            raise ValueError(
+                f"{option} is for heterogeneous graphs, and the data is a homogeneous one "
+                f"(got {option}={list(given)!r})"
+            )
+
+
+def _of_types(spec: Any, graph: HeteroGraph, data: Data, links: NDArray[np.int64]) -> PlayerSet:
+    """The nodes of some types of a heterogeneous graph, linked along some of its relations."""
+    if not isinstance(spec, Nodes):
+        raise ValueError(
+            "players of a heterogeneous graph are its nodes, of all types or of player_types=[...] "
+            f"(got players={type(spec).__name__.lower()!r})"
+        )
+    numbers = data.node_id.cpu().numpy()
+    if spec.relations is not None:
+        chosen = graph.relations_named(spec.relations)
+        relation = graph.relation_of[data.edge_id.cpu().numpy()]
+        links = links[np.isin(relation, chosen)]
+    count = np.arange(len(numbers))
+    names = tuple(graph.name(number) for number in numbers.tolist())
+    everyone = PlayerSet("nodes", count, count, links, spec, names)
+    if spec.types is None:
+        return everyone
+    for name in spec.types:
+        graph.require_type(name, "player_types")
+    playing = [graph.node_types.index(name) for name in spec.types]
+    players = everyone.restricted(np.isin(graph.type_of[numbers], playing))
+    if not len(players):
+        raise ValueError(
+            f"player_types={list(spec.types)!r}: there are no nodes of these types, or none near "
+            "enough to change the output"
+        )
+    return players
 
 
 def _as_communication(given: Any, count: int) -> CommunicationGraph:

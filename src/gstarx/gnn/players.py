@@ -18,6 +18,7 @@ from torch_geometric.data import Data, HeteroData
 
 from gstarx.gnn.evaluator import Change, Evaluator
 from gstarx.gnn.fields import Roles
+from gstarx.gnn.hetero import disturbed, hetero_of, view_of
 from gstarx.gnn.k_hop import Propagation, grow_hops, induced, watch_propagation
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.player_sets import PlayerSet
@@ -33,11 +34,16 @@ log = logging.getLogger("gstarx")
 
 
 def check_data(data: Any) -> Data:
-    """One homogeneous graph with nodes, or an error that says what it is instead."""
+    """One homogeneous graph with nodes, or an error that says what it is instead.
+
+    Of a heterogeneous graph, its homogeneous view.
+    """
     if isinstance(data, HeteroData):
-        raise TypeError("heterogeneous graphs are not supported (got HeteroData)")
+        return view_of(data)
     if not isinstance(data, Data):
-        raise TypeError(f"data must be a torch_geometric.data.Data (got {type(data).__name__})")
+        raise TypeError(
+            f"data must be a torch_geometric.data.Data or HeteroData (got {type(data).__name__})"
+        )
     edge_index = data.edge_index
     if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
         raise TypeError(
@@ -314,6 +320,9 @@ class _Surroundings:
 
     def _disturbing(self, outside: NDArray[np.bool_], *, noise: bool) -> Change:
         """A change of inputs: other rows, and noise where they are real, for the nodes outside."""
+        graph = hetero_of(self.data)
+        if graph is not None:
+            return lambda fields: disturbed(graph, fields, outside, noise=noise)
         rows = torch.from_numpy(np.flatnonzero(outside))
         source = torch.Generator().manual_seed(0)
         others = torch.randint(len(outside), rows.shape, generator=source)

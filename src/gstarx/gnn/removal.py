@@ -27,6 +27,7 @@ from torch_geometric.data import Batch, Data
 
 from gstarx.gnn.batching import UnionBatch, coalition_sizes
 from gstarx.gnn.fields import GraphTensors, edges_moved
+from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.player_sets import reference_rows
 from gstarx.graphs import Masks, pack, unpack
 from gstarx.players import Edges, Features
@@ -281,13 +282,26 @@ def resolve_removal(
     removal: RemovalLike, data: Data, tensors: GraphTensors, anchors: NDArray[np.int64]
 ) -> Removal:
     """The removal asked for, or an error that lists the names."""
+    graph = hetero_of(data)
     if callable(removal):
+        if graph is not None:
+            raise ValueError(
+                "a removal of your own is for homogeneous graphs: for heterogeneous ones it is one "
+                f"of {', '.join(map(repr, REMOVALS))}"
+            )
         return Removal("callable", data, tensors, anchors, removal)
     if removal not in REMOVALS:
         valid = ", ".join(map(repr, REMOVALS))
         raise ValueError(f"removal must be a function or one of {valid} (got {removal!r})")
     if removal == "zero_filling" and "x" not in tensors.node:
         raise ValueError("removal='zero_filling' needs node features x, and the data has none")
+    if removal == "zero_filling" and graph is not None:
+        without = [t for t in graph.node_types if graph.count(t) and "x" not in graph.data[t]]
+        if without:
+            raise ValueError(
+                "removal='zero_filling' needs node features x of every type, and "
+                f"{' and '.join(map(repr, without))} has none"
+            )
     return Removal(removal, data, tensors, anchors)
 
 

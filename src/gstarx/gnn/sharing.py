@@ -382,6 +382,8 @@ def _reason_against(evaluator: Evaluator) -> str:
         return "the model does not take batch, or normalizes by the batch"
     if evaluator.batch_nodes == 1:
         return "batch_nodes=1 asks for one coalition at a time"
+    if signature.hetero is not None and evaluator.task_level == "graph":
+        return "readouts of heterogeneous graphs are computed coalition by coalition"
     if removal.name == "features":
         return "features are the players: every coalition changes all nodes"
     if isinstance(removal, TouchedRemoval):

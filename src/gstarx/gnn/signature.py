@@ -7,10 +7,10 @@ the data carries, or one ``Data`` object.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain
 from types import FunctionType, MethodType
 from typing import Any
@@ -20,14 +20,11 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from gstarx.gnn.fields import FROM_BATCH, Roles, roles_of
+from gstarx.gnn.hetero import hetero_of
+from gstarx.gnn.hetero_call import HeteroCall
+from gstarx.gnn.parameters import BY_POSITION, is_open, model_parameters, wants_data
+from gstarx.gnn.parameters import Model as Model
 from gstarx.gnn.shared_rows import GatheredRows, gathered_now
-
-Model = Callable[..., Any]
-_DATA_NAMES = frozenset({"data", "batch", "graph", "g", "inputs"})
-#: Where wrappers that pass everything on keep the model: ``torch.compile``, ``DataParallel`` and
-#: its relatives, Lightning's Fabric.
-_WRAPPED = ("_orig_mod", "module", "_original_module", "_forward_module")
-_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @dataclass(frozen=True)
@@ -46,6 +43,8 @@ class Signature:
         Those of them that the model can do without, because they have a default.
     roles
         What the fields of a ``Data`` object belong to, by name.
+    hetero
+        How the model of a heterogeneous graph is called, given the fields of its view.
     """
 
     takes_data: bool
@@ -53,6 +52,7 @@ class Signature:
     keywords: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     roles: tuple[tuple[str, str], ...] = ()
+    hetero: HeteroCall | None = None
 
     @classmethod
     def of(cls, model: Model, data: Data, keywords: Iterable[str] | None = None) -> Signature:
@@ -61,13 +61,18 @@ class Signature:
         ``keywords``, where given, are passed in any case and nothing else but ``batch`` is. They
         are needed where the signature leaves it open what the model takes.
         """
+        graph = hetero_of(data)
+        if graph is not None:
+            call = HeteroCall.of(model, graph, keywords)
+            taken = ("node_id", "edge_id", *(("batch",) if call.takes_batch else ()))
+            return cls(False, ("x", "edge_index"), taken, hetero=call)
         chosen = _checked_keywords(keywords, data)
-        parameters = _parameters(model)
-        named = [p for p in parameters or () if p.kind in _BY_POSITION]
+        parameters = model_parameters(model)
+        named = [p for p in parameters or () if p.kind in BY_POSITION]
         if chosen is None:
-            if _wants_data(named, data):
+            if wants_data(named, data):
                 return cls(True, roles=tuple(roles_of(data).items()))
-            if _is_open(parameters):
+            if is_open(parameters):
                 _refuse_a_guess(model, data, parameters or ())
         by_keyword = [p for p in parameters or () if p.kind == p.KEYWORD_ONLY]
         names = [p.name for p in named]
@@ -125,13 +130,6 @@ def _check_required(
             )
 
 
-def _is_open(parameters: tuple[inspect.Parameter, ...] | None) -> bool:
-    """Whether a signature leaves it open what is passed."""
-    return parameters is None or any(
-        p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters
-    )
-
-
 def _refuse_a_guess(model: Model, data: Data, parameters: tuple[inspect.Parameter, ...]) -> None:
     """Raise where an open signature may or may not take some of the fields of the data.
 
@@ -154,74 +152,6 @@ def _refuse_a_guess(model: Model, data: Data, parameters: tuple[inspect.Paramete
             f"name those it takes with keywords=[...], for example keywords={[*fields, 'batch']}, "
             "or keywords=[] for none of them"
         )
-
-
-def _parameters(model: Model) -> tuple[inspect.Parameter, ...] | None:
-    """The parameters of a model's forward pass, or None where it does not say.
-
-    What wraps a model without saying what it passes on is looked through: ``torch.compile``,
-    ``DataParallel`` and its relatives, Lightning's Fabric, ``functools.partial``.
-    """
-    if isinstance(model, partial):
-        return _without_bound(model)
-    listed = getattr(getattr(model, "signature", None), "param_dict", None)
-    if isinstance(listed, Mapping):  # PyG's Sequential
-        return tuple(_parameter(name) for name in listed)
-    forward = getattr(model, "forward", model)
-    schema = getattr(forward, "schema", None)
-    if schema is not None:  # TorchScript
-        return tuple(
-            _parameter(
-                a.name, a.default_value if a.has_default_value() else inspect.Parameter.empty
-            )
-            for a in schema.arguments[1:]
-        )
-    try:
-        # a method's function is the same for all its models, so that it is looked at once
-        if inspect.ismethod(forward) and not hasattr(forward, "__wrapped__"):
-            parameters = _read_parameters(forward.__func__)[1:]
-        else:
-            parameters = tuple(inspect.signature(forward).parameters.values())
-    except (TypeError, ValueError):
-        return None
-    if _is_open(parameters):
-        for name in _WRAPPED:
-            inner = getattr(model, name, None)
-            if isinstance(inner, torch.nn.Module):
-                return _parameters(inner)
-    return parameters
-
-
-def _parameter(name: str, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
-
-
-def _without_bound(bound: partial[Any]) -> tuple[inspect.Parameter, ...] | None:
-    """The parameters that a partial call leaves free."""
-    parameters = _parameters(bound.func)
-    if parameters is None:
-        return None
-    free = list(parameters)
-    for _ in bound.args:
-        if free and free[0].kind in _BY_POSITION:
-            del free[0]
-    return tuple(p for p in free if p.name not in bound.keywords)
-
-
-@lru_cache(maxsize=256)
-def _read_parameters(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
-    return tuple(inspect.signature(function).parameters.values())
-
-
-def _wants_data(named: list[inspect.Parameter], data: Data) -> bool:
-    """Whether the arguments are one ``Data`` object, by their type, name or number."""
-    required = [p for p in named if p.default is p.empty]
-    if len(required) != 1 or required[0].name in ("x", "edge_index"):
-        return False
-    name, annotation = required[0].name, required[0].annotation
-    by_type = isinstance(annotation, type) and issubclass(annotation, Data | Batch)
-    by_name = name in _DATA_NAMES or str(annotation).rpartition(".")[2] in ("Data", "Batch")
-    return by_type or by_name or (len(named) == 1 and name not in data)
 
 
 def call_model(
@@ -254,6 +184,8 @@ def call_model(
 
 
 def _called(model: Model, signature: Signature, fields: dict[str, Any], ptr: Tensor | None) -> Any:
+    if signature.hetero is not None:
+        return signature.hetero(model, fields)
     apart = ptr is None
     if signature.takes_data or "ptr" in (*signature.positional, *signature.keywords):
         if ptr is None:

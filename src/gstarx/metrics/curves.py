@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from gstarx._internal.arguments import taken_by
 from gstarx.gnn import Model
@@ -71,6 +71,7 @@ def fidelity_curve(
     task_level: str = "graph",
     return_type: str = "raw",
     index: int | None = None,
+    node_type: str | None = None,
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
@@ -85,19 +86,20 @@ def fidelity_curve(
     data
         One graph, or many.
     scores
-        The scores of its nodes, or a list of scores with an entry for every graph.
+        The scores of its nodes, or a list of scores with an entry for every graph; of a
+        heterogeneous graph by type, or all of them one after the other.
     sparsities
         The sparsities; by default the paper's eight.
     positive_only
         The rule of :func:`select_nodes`.
     target, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
+    mode, task_level, return_type, index, node_type, num_hops, batch_nodes, keywords, reference
         As for :func:`gstarx.metrics.evaluate_many`.
     """
     if not len(sparsities):
         raise ValueError("sparsities must name at least one (got none)")
-    single = isinstance(data, Data)
-    graphs = [data] if isinstance(data, Data) else list(data)
+    single = isinstance(data, Data | HeteroData)
+    graphs = [data] if isinstance(data, Data | HeteroData) else list(data)
     listed = [scores] if single else list(scores)
     if len(graphs) != len(listed):
         raise ValueError(
@@ -108,6 +110,9 @@ def fidelity_curve(
     levels = tuple(sorted({float(level) for level in sparsities}))
     selections = []
     for graph, node_scores in zip(graphs, listed, strict=True):
+        if isinstance(graph, HeteroData) and isinstance(node_scores, Mapping):
+            by_type = [as_scores(node_scores[name]) for name in graph.node_types]
+            node_scores = np.concatenate(by_type)
         checked = as_scores(node_scores, int(graph.num_nodes or 0))
         selections.append(
             [select_nodes(checked, level, positive_only=positive_only) for level in levels]

@@ -6,22 +6,22 @@ and nothing is taken from the explainer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, astuple, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
-from gstarx.gnn import Model, check_data
+from gstarx.gnn import HeteroGraph, Model, check_data, hetero_of
 from gstarx.metrics.probabilities import Parts, PartTask, part_probabilities, parts_of_game
 from gstarx.metrics.reference import Reference
 from gstarx.metrics.selection import as_mask
 from gstarx.players import PlayersLike
 
-#: One set of nodes: ids, or a boolean mask.
-NodesLike = ArrayLike
+#: One set of nodes: ids, a boolean mask, or pairs of a type and a node.
+NodesLike = ArrayLike | Sequence[tuple[str, int]] | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,7 @@ def evaluate(
     task_level: str = "graph",
     return_type: str = "raw",
     index: int | None = None,
+    node_type: str | None = None,
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
@@ -145,7 +146,8 @@ def evaluate(
         One graph.
     nodes
         Node ids, or a boolean mask over the nodes; of other players their numbers, as
-        :meth:`gstarx.Explanation.select` returns them, or a mask over them.
+        :meth:`gstarx.Explanation.select` returns them, or a mask over them. Of a heterogeneous
+        graph, pairs of a type and a node, or nodes or a mask by type.
     target
         The class whose probability counts, by default the predicted one; of a model with several
         targets, which of them.
@@ -157,6 +159,8 @@ def evaluate(
     index, num_hops
         For node and edge tasks, where only the nodes around the target can be selected and
         sparsity is a share of them.
+    node_type
+        For node tasks on heterogeneous graphs: the type of node that ``index`` belongs to.
     batch_nodes
         Nodes per forward pass.
     reference
@@ -204,6 +208,7 @@ def evaluate_many(
     task_level: str = "graph",
     return_type: str = "raw",
     index: int | None = None,
+    node_type: str | None = None,
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
@@ -214,8 +219,8 @@ def evaluate_many(
 
     Parameters
     ----------
-    model, removal, mode, task_level, return_type, index, num_hops, batch_nodes, keywords,
-    reference, players
+    model, removal, mode, task_level, return_type, index, node_type, num_hops, batch_nodes,
+    keywords, reference, players
         As for :func:`evaluate`.
     graphs
         The graphs.
@@ -269,6 +274,8 @@ def sparsity(data: Data, nodes: NodesLike) -> float:
     0.75
     """
     count = int(data.num_nodes or 0)
+    if isinstance(data, HeteroData):
+        nodes = HeteroGraph.of(data).numbers(nodes)
     return 1 - int(as_mask(nodes, count).sum()) / max(count, 1)
 
 
@@ -283,6 +290,7 @@ def harmonic_fidelity(
     task_level: str = "graph",
     return_type: str = "raw",
     index: int | None = None,
+    node_type: str | None = None,
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
@@ -295,8 +303,10 @@ def harmonic_fidelity(
 
 def as_parts(data: Data, sets: Sequence[NodesLike]) -> NDArray[np.bool_]:
     """Sets of nodes of a graph as boolean rows (k, n); validates the graph."""
-    count = int(check_data(data).num_nodes or 0)
-    return np.array([as_mask(nodes, count) for nodes in sets]).reshape(len(sets), count)
+    checked = check_data(data)
+    count, graph = int(checked.num_nodes or 0), hetero_of(checked)
+    listed = sets if graph is None else [graph.numbers(nodes) for nodes in sets]
+    return np.array([as_mask(nodes, count) for nodes in listed]).reshape(len(sets), count)
 
 
 def metrics_of_sets(probabilities: Parts, inside: NDArray[np.bool_]) -> list[Faithfulness]:
@@ -335,7 +345,7 @@ def _of_players(
     model: Model, data: Data, sets: Sequence[Any], target: int | None, task: PartTask
 ) -> list[Faithfulness]:
     """The metrics of sets of players that are groups, edges or features."""
-    game = task.game(model, check_data(data), "all")
+    game = task.game(model, data, "all")
     inside = np.array([as_mask(chosen, game.n) for chosen in sets]).reshape(len(sets), game.n)
     parts = parts_of_game(game, np.concatenate([inside, ~inside]), target, task)
     return metrics_of_sets(replace(parts, players=np.arange(game.n)), inside)
@@ -354,6 +364,7 @@ def random_selections(
     task_level: str = "graph",
     return_type: str = "raw",
     index: int | None = None,
+    node_type: str | None = None,
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
@@ -364,8 +375,8 @@ def random_selections(
 
     Parameters
     ----------
-    model, data, target, removal, mode, task_level, return_type, index, num_hops, batch_nodes,
-    keywords, reference, players
+    model, data, target, removal, mode, task_level, return_type, index, node_type, num_hops,
+    batch_nodes, keywords, reference, players
         As for :func:`evaluate`.
     size
         How many players are selected.
@@ -375,7 +386,7 @@ def random_selections(
         The same seed draws the same selections.
     """
     task = PartTask.among(locals())
-    game = task.game(model, check_data(data), "all")
+    game = task.game(model, data, "all")
     if not 0 <= size <= game.n:
         raise ValueError(f"size must lie in 0..{game.n}, the number of players (got {size})")
     generator = np.random.default_rng(seed)
@@ -400,4 +411,16 @@ def _are_sets(entry: Any) -> bool:
     """Whether an entry is a list of sets of nodes, rather than one set."""
     if not isinstance(entry, list | tuple) or not entry:
         return False
-    return all(np.ndim(item) == 1 or isinstance(item, set | frozenset) for item in entry)
+    return all(map(_is_set, entry))
+
+
+def _is_set(item: Any) -> bool:
+    """Whether it is one set of nodes: not a number, and not a type with a number."""
+    if isinstance(item, set | frozenset | Mapping):
+        return True
+    if isinstance(item, list | tuple) and item:
+        if isinstance(item[0], str):
+            return False
+        if isinstance(item[0], list | tuple):  # nodes of a heterogeneous graph
+            return isinstance(item[0][0], str)
+    return np.ndim(item) == 1

@@ -45,6 +45,7 @@ def label_fidelity(
     task_level: str = "graph",
     return_type: str = "raw",
     index: int | None = None,
+    node_type: str | None = None,
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
@@ -57,7 +58,7 @@ def label_fidelity(
     Parameters
     ----------
     model, data, nodes, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords
+    mode, task_level, return_type, index, node_type, num_hops, batch_nodes, keywords
         As for :func:`gstarx.metrics.evaluate`.
     positive_weight, negative_weight
         Of the characterization score; they sum to 1.
@@ -65,7 +66,16 @@ def label_fidelity(
     if check_task(mode, return_type)[0] == "regression":
         raise ValueError("a regression model predicts no labels: use metrics.evaluate instead")
     task = PartTask(
-        mode, task_level, return_type, None, index, keywords, removal, num_hops, batch_nodes
+        mode,
+        task_level,
+        return_type,
+        None,
+        index,
+        keywords,
+        node_type,
+        removal,
+        num_hops,
+        batch_nodes,
     )
     inside = as_parts(data, [nodes])
     (probabilities,) = part_probabilities(

@@ -14,10 +14,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
-from gstarx.gnn import Model
-from gstarx.metrics.faithfulness import Faithfulness, NodesLike, harmonic_mean_of, losses
+from gstarx.gnn import Model, hetero_of
+from gstarx.metrics.faithfulness import (
+    Faithfulness,
+    NodesLike,
+    as_parts,
+    harmonic_mean_of,
+    losses,
+)
 from gstarx.metrics.probabilities import PartTask, absolute_worths, as_target
 from gstarx.metrics.reference import Reference
 from gstarx.metrics.selection import as_mask
@@ -33,7 +39,7 @@ class BestSelection:
     Attributes
     ----------
     nodes
-        The nodes, ascending.
+        The nodes, ascending; of a ``HeteroData``, pairs of a type and a node.
     evaluation
         Its metrics.
     optimal
@@ -91,6 +97,7 @@ def best_selection(
     task_level: str = "graph",
     return_type: str = "raw",
     index: int | None = None,
+    node_type: str | None = None,
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
@@ -105,7 +112,7 @@ def best_selection(
     Parameters
     ----------
     model, data, target, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference,
+    mode, task_level, return_type, index, node_type, num_hops, batch_nodes, keywords, reference,
     players
         As for :func:`gstarx.metrics.evaluate`.
     size
@@ -163,6 +170,7 @@ def best_selections(
     task_level: str = "graph",
     return_type: str = "raw",
     index: int | None = None,
+    node_type: str | None = None,
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
@@ -177,7 +185,7 @@ def best_selections(
     Parameters
     ----------
     model, data, exhaustive_up_to, starts, seed, target, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference,
+    mode, task_level, return_type, index, node_type, num_hops, batch_nodes, keywords, reference,
     players
         As for :func:`best_selection`.
     sizes
@@ -205,6 +213,7 @@ def best_selections_in_turn(
     task_level: str = "graph",
     return_type: str = "raw",
     index: int | None = None,
+    node_type: str | None = None,
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
@@ -248,6 +257,7 @@ def refine(
     task_level: str = "graph",
     return_type: str = "raw",
     index: int | None = None,
+    node_type: str | None = None,
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
@@ -263,7 +273,7 @@ def refine(
     Parameters
     ----------
     model, data, target, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference,
+    mode, task_level, return_type, index, node_type, num_hops, batch_nodes, keywords, reference,
     players
         As for :func:`gstarx.metrics.evaluate`.
     nodes
@@ -278,7 +288,7 @@ def refine(
     task = PartTask.among(locals())
     judge = _Judge(model, data, target, task, budget)
     if task.of_nodes:
-        start = as_mask(nodes, int(data.num_nodes or 0))[judge.game.nodes]
+        start = as_parts(data, [nodes])[0][judge.game.nodes]
     else:
         start = as_mask(nodes, judge.game.n)
     best, _ = _climb(judge, start, int(start.sum()), exact_size=True)
@@ -302,6 +312,8 @@ class _Judge:
         budget: int | None = None,
     ) -> None:
         self.game = task.game(model, data, as_target(target), lazy=False)
+        #: Of a heterogeneous graph, whose nodes are named by their type and number.
+        self.graph = hetero_of(self.game.data) if isinstance(data, HeteroData) else None
         everybody = np.ones((1, self.game.n), dtype=np.bool_)
         self.full_graph = float(absolute_worths(self.game, everybody)[0])
         (column,) = self.game.payoff.columns
@@ -339,9 +351,10 @@ class _Judge:
         sparsity = 1 - float(selected.mean())
         return Faithfulness.of(self.full_graph, without, alone, sparsity, self.signed_range)
 
-    def ids(self, selected: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def ids(self, selected: NDArray[np.bool_]) -> Any:
         """The graph's nodes that a set of players stands for, or their numbers."""
-        return np.sort(self.game.players.ids[selected])
+        ids = np.sort(self.game.players.ids[selected])
+        return ids if self.graph is None else [self.graph.pair(node) for node in ids.tolist()]
 
 
 def _exhausted(judge: _Judge, sizes: range) -> NDArray[np.bool_]:

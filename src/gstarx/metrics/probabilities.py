@@ -29,6 +29,7 @@ from gstarx.gnn import (
     looks_like_probabilities,
     restored,
     shared_outputs,
+    with_view,
 )
 from gstarx.graphs import Coalitions
 from gstarx.metrics.reference import Reference, as_reference
@@ -69,7 +70,9 @@ class PartTask(ModelTask):
         """Options of a game whose worths, less its baseline, are what the metrics compare."""
         if self.mode != "regression":
             return {"payoff": "prob"}
-        return {"payoff": "raw", "baseline": 0.0} if self.of_nodes else {"payoff": "raw"}
+        # where some nodes are always there, what is said of no player is known
+        nothing = self.of_nodes and self.players.types is None
+        return {"payoff": "raw", "baseline": 0.0} if nothing else {"payoff": "raw"}
 
     @property
     def of_nodes(self) -> bool:
@@ -89,6 +92,7 @@ class PartTask(ModelTask):
             task_level=self.task_level,
             return_type=self.return_type,
             index=self.index,
+            node_type=self.node_type,
             num_hops=self.num_hops,
             batch_nodes=self.batch_nodes,
             keywords=self.keywords,
@@ -147,6 +151,8 @@ def part_probabilities(
     task: PartTask,
 ) -> list[Parts]:
     """Probabilities of graphs and of boolean parts (k, n) of them, in few forward passes."""
+    viewed = [with_view(model, graph, task) for graph in graphs]
+    graphs = [graph for graph, _ in viewed]
     with restored(model):
         shared = None
         if task.task_level == "graph":
@@ -155,8 +161,8 @@ def part_probabilities(
             with suppress(BatchMixing):
                 return _shared(model, *shared, parts, targets, task)
         return [
-            _from_game(model, graph, part, target, task)
-            for graph, part, target in zip(graphs, parts, targets, strict=True)
+            _from_game(model, graph, part, target, own)
+            for (graph, own), part, target in zip(viewed, parts, targets, strict=True)
         ]
 
 

@@ -57,6 +57,7 @@ def robust_fidelity(
     task_level: str = "graph",
     return_type: str = "raw",
     index: int | None = None,
+    node_type: str | None = None,
     num_hops: int | None = None,
     batch_nodes: int | None = None,
     keywords: Sequence[str] | None = None,
@@ -72,7 +73,7 @@ def robust_fidelity(
     Parameters
     ----------
     model, data, nodes, target, removal,
-    mode, task_level, return_type, index, num_hops, batch_nodes, keywords, reference
+    mode, task_level, return_type, index, node_type, num_hops, batch_nodes, keywords, reference
         As for :func:`gstarx.metrics.evaluate`.
     delete_inside, delete_outside
         Probabilities of deletion, in [0, 1].

@@ -16,7 +16,29 @@ REFERENCES = ("zero", "mean")
 
 @dataclass(frozen=True)
 class Nodes:
-    """Every node is a player."""
+    """Every node is a player.
+
+    Attributes
+    ----------
+    types
+        Of a heterogeneous graph: the types of nodes that play; all others are always there.
+    relations
+        Of a heterogeneous graph: the relations along which nodes communicate, as triples or by
+        the name in the middle. By default all of them.
+    """
+
+    types: tuple[str, ...] | None = None
+    relations: tuple[Any, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name, what in (("types", "player_types"), ("relations", "relations")):
+            given = getattr(self, name)
+            if isinstance(given, str):
+                raise TypeError(f"{what} must be a list (got {given!r}); say [{given!r}]")
+            if given is not None:
+                object.__setattr__(self, name, tuple(given))
+        if self.types is not None and not self.types:
+            raise ValueError("player_types must name at least one type of nodes (got none)")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ def as_players(
     reference: Any = "zero",
     draws: int = 16,
     feature_groups: Mapping[str, Sequence[int]] | None = None,
+    player_types: Sequence[str] | None = None,
+    relations: Sequence[Any] | None = None,
 ) -> PlayerKind:
     """The kind of players that was asked for, or an error that names what is valid.
 
@@ -41,6 +43,10 @@ def as_players(
         raise ValueError(f"rest is for groups of nodes (got rest={rest!r})")
     if isinstance(kind, Groups) and rest != "players":
         kind = replace(kind, rest=rest)
+    for option, given_types in (("player_types", player_types), ("relations", relations)):
+        if given_types is not None:
+            field = "types" if option == "player_types" else option
+            kind = replace(_only(kind, Nodes, option, "players='nodes'"), **{field: given_types})
     given = {"reference": reference, "draws": draws, "groups": feature_groups}
     default = {"reference": "zero", "draws": 16, "groups": None}
     changed = {name: given[name] for name in given if given[name] is not default[name]}

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+from gstarx._internal.one_thread import worker_environment
 from gstarx.runs.resolution import ChangedInput, ResolvedRun
 from gstarx.runs.rows import Task, TaskResult
 
@@ -86,13 +87,11 @@ class _Worker:
         self.assigned: deque[int] = deque()
         self.ready = False
         self.failure: str | None = None
-        one_thread = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "gstarx.runs.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **one_thread, "PYTHONPATH": path},
+            env=worker_environment(),
             # in a group of its own: Ctrl-C is for this process, which stops its workers
             start_new_session=True,
         )

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from gstarx._internal.one_thread import worker_environment
 from gstarx.web.jobs import Job, JobQueue
 from gstarx.web.messages import MAX_LINE, Answer, Problem, Refused
 from gstarx.web.settings import Settings
@@ -40,14 +41,12 @@ class Worker:
     @classmethod
     async def start(cls, role: str, settings: Settings) -> Worker:
         """Start a process in a role; it sends an answer when it is ready."""
-        one_thread = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-W", "ignore", "-m", "gstarx.web.worker"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=MAX_LINE,
-            env={**os.environ, **one_thread, "PYTHONPATH": path},
+            env=worker_environment(),
             # in a group of its own: Ctrl-C is for the server, which stops its workers
             start_new_session=True,
         )

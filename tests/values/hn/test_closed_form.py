@@ -244,7 +244,7 @@ def test_several_games_at_once_are_each_game_alone(graph: CommunicationGraph, q:
 
 @settings(max_examples=40)
 @given(graphs(max_nodes=7))
-def test_every_connected_coalition_is_asked_for_once(graph: CommunicationGraph) -> None:
+def test_every_connected_coalition_is_evaluated_once(graph: CommunicationGraph) -> None:
     counting = Counting(random_game(graph.num_nodes, seed=0))
     result = hn_value(counting, graph)
     expected = connected_sets(graph)

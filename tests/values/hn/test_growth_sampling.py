@@ -250,7 +250,7 @@ def test_it_is_closer_than_subgraphs_with_as_many_evaluations() -> None:
     assert np.mean(ours) < 0.5 * np.mean(theirs)
 
 
-def test_growth_that_cannot_be_followed_is_refused_before_anything_is_asked() -> None:
+def test_growth_that_cannot_be_followed_is_refused_before_anything_is_evaluated() -> None:
     asked: list[int] = []
     # all but one edge of a complete graph, and a tree
     dense = CommunicationGraph(700, CommunicationGraph.complete(700).edges[1:])

@@ -162,7 +162,7 @@ def test_additive_games_stay_as_they_are(graph: CommunicationGraph, data: st.Dat
     np.testing.assert_allclose(found.values, own, rtol=0, atol=1e-9)
 
 
-def test_every_connected_coalition_is_asked_for_once() -> None:
+def test_every_connected_coalition_is_evaluated_once() -> None:
     counting = Counting(random_game(7, seed=0))
     assert quietly(counting, ring(7)).evaluations == counting.distinct == 43
 

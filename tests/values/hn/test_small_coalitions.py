@@ -20,7 +20,7 @@ def by_members(members: np.ndarray, weights: Numbers) -> dict[bytes, Numbers]:
 
 
 @pytest.mark.parametrize("graph", GRAPHS[:3] + GRAPHS[4:])
-def test_with_room_for_all_it_has_all_but_the_whole(graph: CommunicationGraph) -> None:
+def test_a_large_limit_gives_all_but_the_grand_coalition(graph: CommunicationGraph) -> None:
     lattice = CoalitionLattice.of(graph)
     exact = by_members(lattice.coalitions(), growth_weights(lattice))
     known = SmallCoalitions.within(graph, 10**5)
@@ -32,7 +32,7 @@ def test_with_room_for_all_it_has_all_but_the_whole(graph: CommunicationGraph) -
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
-def test_whole_sizes_only(graph: CommunicationGraph) -> None:
+def test_sizes_are_complete(graph: CommunicationGraph) -> None:
     n = graph.num_nodes
     for limit in (1, n, n + 5, 4 * n, 9 * n):
         known = SmallCoalitions.within(graph, limit)

@@ -1,0 +1,116 @@
+"""Many nodes of one graph: the same numbers from any number of processes."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
+
+from gstarx import explain, explain_nodes
+from gstarx._internal.forked import can_fork, forked_map
+from gstarx.explainers import FailedExplanation, graph_generator
+from gstarx.values import PrecisionWarning
+
+NODES = [3, 8, 0, 22, 5]
+pytestmark = pytest.mark.skipif(not can_fork(), reason="processes cannot be forked here")
+
+
+class Network(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = GCNConv(6, 8), GCNConv(8, 3)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.second(self.first(x, edge_index).relu(), edge_index)
+
+
+@pytest.fixture(scope="module")
+def subject() -> tuple[Network, Data]:
+    torch.manual_seed(1)
+    ends = torch.randint(30, (2, 70))
+    ends = ends[:, (ends != 29).all(dim=0)]  # the last node is isolated
+    return Network().eval(), Data(
+        x=torch.randn(30, 6), edge_index=torch.cat([ends, ends.flip(0)], 1)
+    )
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {"value": "shapley", "players": "edges", "directed": True, "budget": 600},
+    {"value": "banzhaf", "budget": 300, "computation_graph": "gnnshap"},
+    {"value": "myerson", "target": [0, 2], "budget": 300},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_the_number_of_processes_changes_nothing(
+    subject: tuple[Network, Data], options: dict[str, Any]
+) -> None:
+    def explained(workers: int) -> Any:
+        return explain_nodes(*subject, NODES, **options, seed=1, workers=workers, progress=False)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrecisionWarning)
+        one, two = explained(1), explained(2)
+        alone = explain(*subject, task_level="node", index=8, seed=graph_generator(1, 8), **options)
+    for first, second in zip(one, two, strict=True):
+        assert torch.equal(first.scores, second.scores)
+        assert torch.equal(first.std_errors, second.std_errors)
+        assert first.to_dict().keys() == second.to_dict().keys()
+        assert int(first.index) == int(second.index)
+        assert torch.equal(first.prediction, second.prediction)
+        assert first.seconds > 0
+        assert second.seconds > 0
+    assert torch.equal(two[1].scores, alone.scores)
+
+
+def test_failures_and_warnings_come_back(subject: tuple[Network, Data]) -> None:
+    options: dict[str, Any] = {"players": "edges", "directed": True, "value": "shapley"}
+    made = explain_nodes(
+        *subject, [3, 29, 5], **options, workers=2, on_error="record", progress=False
+    )
+    assert isinstance(made[1], FailedExplanation)
+    assert (made[1].position, str(made[1].error)) == (
+        29,
+        "no edge brings a message to node 29: there are no players",
+    )
+    with pytest.raises(ValueError, match="no edge brings a message") as caught:
+        explain_nodes(*subject, [3, 29, 5], **options, workers=2, progress=False)
+    assert caught.value.__notes__ == ["while explaining node 29"]
+    few = {**options, "value": "banzhaf", "budget": 106}
+    with pytest.warns(PrecisionWarning):
+        explain_nodes(*subject, [3, 8], **few, seed=0, workers=2, progress=False)
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, True, "2"])
+def test_wrong_numbers_of_workers(subject: tuple[Network, Data], workers: Any) -> None:
+    with pytest.raises(ValueError, match="workers must be an integer of at least 1"):
+        explain_nodes(*subject, [3], workers=workers)
+
+
+def test_processes_that_die_and_errors_that_cannot_be_sent() -> None:
+    class Odd(Exception):
+        def __init__(self, one: int, two: int) -> None:
+            super().__init__(f"{one} and {two}")
+
+    def odd(item: int) -> int:
+        if item == 1:
+            raise Odd(item, 2)
+        return item
+
+    outcomes = list(forked_map(odd, [0, 1, 2], 2))
+    assert [outcomes[0].get(), outcomes[2].get()] == [0, 2]
+    with pytest.raises(RuntimeError, match="Odd: 1 and 2"):
+        outcomes[1].get()
+
+    def dies(item: int) -> int:
+        os._exit(3)
+
+    with pytest.raises(BrokenProcessPool):
+        list(forked_map(dies, [0, 1], 2))
