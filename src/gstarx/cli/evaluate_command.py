@@ -11,11 +11,13 @@ import typer
 
 from gstarx.cli.console import WrongUse, note, only_json, out, print_json, show_progress, table
 from gstarx.cli.inputs import InputSelection, takes_inputs
+from gstarx.cli.node_explanations import nodes_of_one_graph
 from gstarx.cli.options import (
     AsJson,
     Baseline,
     Engine,
     Explainers,
+    Nodes,
     Options,
     Players,
     Share,
@@ -33,6 +35,7 @@ EXAMPLES = examples(
     "gstarx evaluate nitro -e gstarx,subgraphx,random --limit 20 --workers 2 --json",
     "gstarx evaluate --file molecules.csv --weights mine.safetensors --workers 2",
     "gstarx evaluate mutag --weights mutag.safetensors --store runs --engine ray",
+    "gstarx evaluate --file graph.npz --model my.models:network --nodes 37,52-60 --workers 2",
 )
 
 
@@ -45,6 +48,7 @@ def evaluate(
     baseline: Baseline = None,
     share: Share = None,
     players: Players = None,
+    nodes: Nodes = None,
     references: Annotated[
         bool,
         typer.Option(
@@ -62,6 +66,8 @@ def evaluate(
     By default, these are the test split of a dataset, or all graphs of your own. Every finished
     graph is stored at once. After Ctrl-C the same command continues where it stopped, and so does
     [b]gstarx runs resume[/b].
+
+    With [b]--nodes[/b], these are nodes of one graph, and scores of their players are stored.
     """
     from gstarx.cli.methods import parse_options
 
@@ -71,14 +77,15 @@ def evaluate(
     inputs.check()
     failed = 0
     with only_json(as_json) as stream:
-        specs = list(_specifications(inputs, options, baseline, references=references))
+        references &= nodes is None
+        specs = list(_specifications(inputs, options, baseline, nodes, references=references))
         results = []
         for spec, is_reference in specs:
             report = _run(spec, inputs, store, engine=engine, workers=workers)
             failed += report.failed
             results.append({**_result(spec, report, store), "reference": is_reference})
             if not as_json and not is_reference:
-                _show(results[-1])
+                _show(results[-1], "graphs" if nodes is None else "nodes")
         if not as_json and references:
             _show_comparison(results)
     if as_json:
@@ -93,7 +100,8 @@ def evaluate(
     else:
         out().print(f"stored in {store}", style="dim", soft_wrap=True)
     if failed:
-        note(f"error: {failed} graphs failed; see why with gstarx runs show {store}")
+        failed_what = "graphs" if nodes is None else "nodes"
+        note(f"error: {failed} {failed_what} failed; see why with gstarx runs show {store}")
         raise typer.Exit(1)
     inputs.finish()
 
@@ -114,13 +122,15 @@ def _specifications(
     inputs: InputSelection,
     options: Mapping[str, Mapping[str, Any]],
     baseline: str | None,
+    nodes: str | None,
     *,
     references: bool,
 ) -> Iterator[tuple[RunSpec, bool]]:
     """A run for every explainer and target, and whether it is a reference."""
     from gstarx.runs import RunSpec
 
-    subjects = inputs.subjects()
+    subjects = inputs.subjects(of_nodes=nodes is not None)
+    listed = None if nodes is None else tuple(nodes_of_one_graph(subjects, nodes))
     network, source = inputs.network, inputs.source
     assert source is not None
     from_factory = inputs.model is not None and ":" in inputs.model
@@ -140,7 +150,10 @@ def _specifications(
                 },
                 explainer={"name": name, "options": explainer_options},
                 split=inputs.split or "all",
-                graphs=tuple(subject.position for subject in subjects) if is_subset else None,
+                graphs=tuple(subject.position for subject in subjects)
+                if is_subset or listed is not None
+                else None,
+                nodes=listed,
                 baseline=baseline,
                 target=target,
                 seed=inputs.seed,
@@ -183,7 +196,8 @@ def _run(
 def _result(spec: RunSpec, report: RunReport, store: Path) -> dict[str, Any]:
     from gstarx.cli.run_tables import averages
 
-    count, points = averages(store, report.run, spec.graphs)
+    asked = spec.graphs if spec.nodes is None else spec.nodes
+    count, points = averages(store, report.run, asked)
     best = max(points, key=lambda point: point["harmonic_fidelity"]) if points else None
     return {
         "explainer": spec.explainer.name,
@@ -196,9 +210,11 @@ def _result(spec: RunSpec, report: RunReport, store: Path) -> dict[str, Any]:
     }
 
 
-def _show(result: dict[str, Any]) -> None:
+def _show(result: dict[str, Any], what: str) -> None:
     from gstarx.cli.run_tables import show_points
 
+    if what == "nodes":
+        out().print(f"{result['explainer']}: {result['explained']} nodes are explained")
     if result["points"]:
         title = f"{result['explainer']}, means over {result['explained']} graphs"
         show_points(title, result["points"])

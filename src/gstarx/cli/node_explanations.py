@@ -34,6 +34,13 @@ def parse_nodes(text: str, size: int) -> list[int]:
     return [node for part in parts for node in positions(part.strip(), size)]
 
 
+def nodes_of_one_graph(subjects: list[Subject], nodes: str) -> list[int]:
+    """The nodes that were asked for, of the one graph that is selected."""
+    if len(subjects) != 1:
+        raise WrongUse(f"--nodes is for nodes of one graph (got {len(subjects)} graphs)")
+    return parse_nodes(nodes, int(subjects[0].data.num_nodes or 0))
+
+
 def explain_selected_nodes(
     inputs: InputSelection,
     nodes: str,
@@ -52,10 +59,8 @@ def explain_selected_nodes(
     if draw is not None or (output is not None and output.suffix != ".json"):
         raise WrongUse("explanations of nodes are printed, or written with --output file.json")
     subjects = inputs.subjects(of_nodes=True)
-    if len(subjects) != 1:
-        raise WrongUse(f"--nodes is for nodes of one graph (got {len(subjects)} graphs)")
+    listed = nodes_of_one_graph(subjects, nodes)
     (subject,) = subjects
-    listed = parse_nodes(nodes, int(subject.data.num_nodes or 0))
     made = explain_nodes(
         *(inputs.network.model, subject.data, listed),
         mode=inputs.network.task,

@@ -38,8 +38,8 @@ def averages(
         for row in stored.to_pylist()
         if row["error"] is None and (graphs is None or row["graph"] in graphs)
     ]
-    if not rows:
-        return 0, []
+    if not rows or rows[0]["fidelity"] is None:  # nodes of one graph have scores only
+        return len(rows), []
     points = []
     for at, sparsity in enumerate(rows[0]["sparsities"]):
         # graphs whose output is the mean of a regression have no metrics
@@ -95,12 +95,17 @@ def as_text(rows: list[Mapping[str, Any]], suffix: str) -> str:
         "selected",
         "error",
     ]
+    of_nodes = any(row.get("node") is not None for row in rows)
+    names += ["node", "player", "score", "std_error"] if of_nodes else []
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     for row in rows:
         plain = {name: row[name] for name in (*_PLAIN, *_TIMES, "error")}
         if row["error"] is not None:
             writer.writerow(plain)
+            continue
+        if row.get("node") is not None:
+            writer.writerows({**plain, **line} for line in _player_lines(row))
             continue
         plain["scores"] = " ".join(map(str, row["scores"] or ()))
         for at, sparsity in enumerate(row["sparsities"]):
@@ -109,3 +114,14 @@ def as_text(rows: list[Mapping[str, Any]], suffix: str) -> str:
             nodes = " ".join(map(str, row["selected"][at]))
             writer.writerow({**plain, "requested_sparsity": sparsity, **metrics, "selected": nodes})
     return text.getvalue()
+
+
+def _player_lines(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A line for every player of a node; an edge is written as its two ends."""
+    players = [f"{a}>{b}" for a, b in row["player_edges"] or ()] or row["players"]
+    scores = row["player_scores"]
+    errors = row["player_std_errors"] or [None] * len(scores)
+    return [
+        {"node": row["node"], "player": player, "score": score, "std_error": error}
+        for player, score, error in zip(players, scores, errors, strict=True)
+    ]

@@ -8,6 +8,7 @@ from gstarx.explainers.graphsvx import GraphSVX
 from gstarx.explainers.gstarx import GStarX
 from gstarx.explainers.hetero_explanation import HeteroExplanation
 from gstarx.explainers.many import FailedExplanation, explain_many
+from gstarx.explainers.many_nodes import attribute_node as attribute_node
 from gstarx.explainers.many_nodes import explain_nodes
 from gstarx.explainers.presets import options_for as options_for
 from gstarx.explainers.presets import with_settings as with_settings

@@ -142,12 +142,10 @@ def explain_nodes(
         whole_graph = WholeGraph.of(model, view, task) if nodes else None
 
         def attributed(node: int) -> tuple[Attribution, float]:
-            start, of_node = time.process_time(), replace(task, index=first + node)
-            options = {**explainer.game_options, "whole_graph": whole_graph}
-            game = GNNGame.for_task(model, view, of_node, **options)
-            attribution = explainer.attribute_game(game, graph_generator(seed, node))
-            # known here, and not to be sent from one process to another
-            return replace(attribution, prediction=None), time.process_time() - start
+            assert whole_graph is not None
+            of_node = replace(task, index=first + node)
+            generator = graph_generator(seed, node)
+            return attribute_node(explainer, model, view, of_node, whole_graph, generator)
 
         def explained(node: int, attribute: Callable[[], Any]) -> Explanation:
             attribution, seconds = attribute()
@@ -173,6 +171,25 @@ def explain_nodes(
                 made_or_failed(partial(explained, node, call), node, f"node {node}", on_error)
                 for node, call in zip(bar, calls, strict=True)
             ]
+
+
+def attribute_node(
+    explainer: GStarX,
+    model: Any,
+    data: Data,
+    task: ModelTask,
+    whole_graph: WholeGraph,
+    generator: np.random.Generator,
+) -> tuple[Attribution, float]:
+    """Scores of the players of the node that a task names, and CPU seconds.
+
+    The prediction, which is that of ``whole_graph``, is left out.
+    """
+    start = time.process_time()
+    options = {**explainer.game_options, "whole_graph": whole_graph}
+    game = GNNGame.for_task(model, data, task, **options)
+    attribution = explainer.attribute_game(game, generator)
+    return replace(attribution, prediction=None), time.process_time() - start
 
 
 def _check_workers(workers: Any, model: Any, data: Data) -> None:

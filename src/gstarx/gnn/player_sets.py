@@ -43,6 +43,8 @@ class PlayerSet:
         Pairs of nodes of the graph, along which players communicate.
     spec
         What was asked for.
+    anchored
+        Whether a node or pair is explained, which is there whoever else is.
     """
 
     kind: str
@@ -53,6 +55,7 @@ class PlayerSet:
     names: tuple[str, ...] = ()
     edges: NDArray[np.int64] | None = None
     communication: CommunicationGraph | None = None
+    anchored: bool = False
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -65,7 +68,7 @@ class PlayerSet:
     @property
     def without_baseline(self) -> bool:
         """Whether the output with no player present is the only baseline."""
-        return not self.of_nodes and not self.touched
+        return not self.of_nodes and (self.anchored or not self.touched)
 
     @property
     def touched(self) -> bool:

@@ -69,6 +69,7 @@ def set_up(
             raise ValueError(f"no edge brings a message to node {node}: there are no players")
         data, index = part.data, part.index
     everyone = player_set(data, kind, communication, one_way=gnnshap)
+    everyone = replace(everyone, anchored=task.task_level != "graph")
     if not everyone.of_nodes:
         _refuse_node_options(everyone, removal, baseline)
     if masked_layers(model):

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ class ResolvedRun:
     dataset
         All graphs.
     positions
-        Positions of the graphs to explain.
+        Positions of the graphs to explain, or nodes of the one graph.
     network
         The model, in evaluation mode, on its device, and what is known about it.
     baseline
@@ -110,11 +111,21 @@ class ResolvedRun:
             return_type=self.spec.model.return_type,
             reference=self.reference,
             factory=self.spec.model.source if self.spec.model.factory else None,
+            of_nodes=self.spec.nodes is not None,
         )
 
+    @property
+    def count(self) -> int:
+        """How many graphs there are to choose from, or nodes of the one graph."""
+        return len(self.dataset) if self.spec.nodes is None else int(self._node_graph.num_nodes)
+
     def graph(self, position: int) -> Data:
-        """One graph."""
-        return self.dataset[position]
+        """The graph at a position, or the one whose nodes are explained."""
+        return self.dataset[position] if self.spec.nodes is None else self._node_graph
+
+    @cached_property
+    def _node_graph(self) -> Data:
+        return self.dataset[_graph_of_nodes(self.spec, self.dataset)]
 
 
 def resolve(
@@ -151,10 +162,16 @@ def resolve(
     weights_digest = model_digest(network.model)
     where = spec.model.factory or f"the weights in {spec.model.weights}"
     _check(where, spec.model.digest, weights_digest)
-    if getattr(network.model, "readout", "") is None:
+    readout = getattr(network.model, "readout", "")
+    if readout is None and spec.nodes is None:
         raise ValueError(
             f"a run explains graphs, but the model in {spec.model.weights} has no readout: it "
-            "classifies nodes"
+            "classifies nodes. Say which with nodes=..."
+        )
+    if readout and spec.nodes is not None:
+        raise ValueError(
+            f"nodes={list(spec.nodes[:3])}... are to be explained, but the model in "
+            f"{spec.model.weights} has a readout: it classifies graphs"
         )
     weights = None if spec.model.weights is None else os.path.abspath(spec.model.weights)
     pinned = spec.model_copy(
@@ -296,6 +313,12 @@ def _check(name: str, expected: str | None, got: str) -> None:
 
 def _positions(spec: RunSpec, dataset: GraphDataset) -> tuple[int, ...]:
     all_positions = range(len(dataset))
+    if spec.nodes is not None:
+        count = int(dataset[_graph_of_nodes(spec, dataset)].num_nodes or 0)
+        wrong = [node for node in spec.nodes if node >= count]
+        if wrong:
+            raise ValueError(f"nodes must lie in 0..{count - 1} (got {wrong[0]})")
+        return spec.nodes
     split = all_positions if spec.split == "all" else dataset.split_indices.get(spec.split, ())
     if spec.graphs is None:
         return tuple(sorted(split))
@@ -307,6 +330,17 @@ def _positions(spec: RunSpec, dataset: GraphDataset) -> tuple[int, ...]:
                 f"{len(valid)} of the positions 0..{len(dataset) - 1} (got {position})"
             )
     return spec.graphs
+
+
+def _graph_of_nodes(spec: RunSpec, dataset: GraphDataset) -> int:
+    """The position of the graph whose nodes are explained."""
+    graphs = range(len(dataset)) if spec.graphs is None else spec.graphs
+    if len(graphs) != 1 or graphs[0] >= len(dataset):
+        raise ValueError(
+            f"nodes are those of one graph of {spec.dataset.title!r}, which has {len(dataset)}: "
+            f"say graphs=(0,) or another position (got graphs={spec.graphs})"
+        )
+    return graphs[0]
 
 
 def _baseline(
@@ -363,4 +397,6 @@ def _identity(spec: RunSpec, dataset: GraphDataset, network: LoadedNetwork) -> d
         "device": torch.device(spec.device).type,
         "versions": {**versions_of(packages), **package_versions()},
     }
+    if spec.nodes is not None:
+        identity["nodes_of"] = _graph_of_nodes(spec, dataset)
     return identity if spec.target is None else {**identity, "target": spec.target}

@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -24,11 +24,19 @@ from torch_geometric.data import Data
 
 from gstarx._version import __version__
 from gstarx.evaluation import Pipeline, recorded
-from gstarx.explainers import Explanation, NodeExplainer, versions_of
-from gstarx.gnn import restored
+from gstarx.explainers import (
+    Explanation,
+    GStarX,
+    NodeExplainer,
+    attribute_node,
+    graph_generator,
+    versions_of,
+)
+from gstarx.gnn import ModelTask, PlayerSet, WholeGraph, restored
 from gstarx.metrics import METRICS, Reference
 from gstarx.models import load_source
 from gstarx.registry import ModelSource
+from gstarx.runs.player_rows import COLUMNS, FIELDS, player_columns, stored_players
 
 #: Increased whenever the meaning of existing rows would change.
 FORMAT = 1
@@ -73,10 +81,21 @@ SCHEMA = pa.schema(
         pa.field("smiles", pa.string()),
         # of the selections above, for a regression
         pa.field("clipped", _NUMBERS),
+        # of a run of nodes, in which the column graph has the node too
+        pa.field("node", pa.int64()),
+        pa.field("players", pa.list_(pa.int64())),
+        pa.field("player_edges", pa.list_(pa.list_(pa.int64()))),
+        pa.field("player_scores", _NUMBERS),
+        pa.field("player_std_errors", _NUMBERS),
+        *FIELDS,
     ]
 )
 #: Columns that stores written before they existed do not have, in the order of their addition.
-ADDED = ("name", "smiles", "clipped")
+ADDED = (
+    *("name", "smiles", "clipped"),
+    *("node", "players", "player_edges", "player_scores", "player_std_errors"),
+    *(field.name for field in FIELDS),
+)
 
 
 def row_key(run: str, graph: int) -> str:
@@ -96,7 +115,7 @@ def digest_of(content: Any) -> str:
 
 def request_name(run: str, spec: Mapping[str, Any]) -> str:
     """The name of a request in a store: the run and a digest of its graphs."""
-    graphs = json.dumps([spec["split"], spec["graphs"]])
+    graphs = json.dumps([spec["split"], spec["graphs"], *filter(None, [spec.get("nodes")])])
     return f"{run}-{hashlib.sha256(graphs.encode()).hexdigest()[:8]}"
 
 
@@ -108,13 +127,16 @@ def identity_in(request: Mapping[str, Any]) -> dict[str, Any]:
 #: Columns that :func:`explanation_of` reads.
 OF_A_RESULT = (
     *("scores", "selected", "target", "evaluations", "cpu_seconds"),
-    *("std_errors", "exact", "estimator", "explainer", "num_nodes"),
+    *("std_errors", "exact", "estimator", "explainer", "num_nodes", *COLUMNS),
 )
 
 
 def explanation_of(row: Mapping[str, Any]) -> Explanation:
     """The explanation in a row."""
     scores, errors = row["scores"], row["std_errors"]
+    players = stored_players(row)
+    if players is not None:
+        scores, errors = row["player_scores"], row["player_std_errors"]
     # without scores, there are the selections at every sparsity
     sets = {tuple(nodes) for nodes in row["selected"]} if scores is None else set()
     return Explanation.from_scores(
@@ -122,6 +144,7 @@ def explanation_of(row: Mapping[str, Any]) -> Explanation:
         num_nodes=row["num_nodes"],
         std_errors=None if errors is None else np.array(errors, dtype=np.float64),
         sets=[np.array(nodes, dtype=np.int64) for nodes in sorted(sets, key=len)[::-1]],
+        players=players,
         method=row["explainer"],
         target=row["target"],
         exact=row["exact"],
@@ -190,6 +213,8 @@ class Task:
     reference: Reference | None = None
     #: A model of the user's own, which other machines import instead of receiving a pickle.
     factory: ModelSource | None = None
+    #: Whether positions are nodes of one graph.
+    of_nodes: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         if self.factory is None:
@@ -221,7 +246,7 @@ class Task:
         return TaskResult(position, True, encoded(row))
 
     def _empty_row(self, position: int, data: Data) -> dict[str, Any]:
-        return {
+        row = {
             "key": row_key(self.run_id, position),
             "run": self.run_id,
             "dataset": self.dataset,
@@ -235,8 +260,40 @@ class Task:
             "name": data.get("name") or None,
             "smiles": data.get("smiles") or None,
         }
+        return {**row, "node": position} if self.of_nodes else row
+
+    def _explain_node(self, node: int, data: Data) -> dict[str, Any]:
+        """Scores of the players of a node, as :func:`gstarx.explain_nodes` computes them."""
+        assert isinstance(self.explainer, GStarX)
+        task = ModelTask(self.mode, "node", self.return_type, self.target, node)
+        start = time.perf_counter()
+        with restored(self.model):
+            whole_graph = _whole_graph_of(self.run_id, self.model, data, task)
+            generator = graph_generator(self.seed, node)
+            attribution, seconds = attribute_node(
+                self.explainer, self.model, data, task, whole_graph, generator
+            )
+        players = attribution.players
+        assert isinstance(players, PlayerSet)
+        edges, errors = players.edges, attribution.std_errors
+        target = self.target if attribution.target is None else attribution.target
+        return {
+            # of several columns, as a function of one's own may pay, none is the target
+            "target": target if isinstance(target, int) else target[0] if target else None,
+            "players": players.ids.tolist() if edges is None else None,
+            "player_edges": None if edges is None else edges.tolist(),
+            "player_scores": np.asarray(attribution.scores).tolist(),
+            "player_std_errors": None if errors is None else np.asarray(errors).tolist(),
+            "exact": None if attribution.exact is None else bool(attribution.exact),
+            "estimator": attribution.estimator,
+            "evaluations": attribution.evaluations,
+            "cpu_seconds": seconds,
+            "wall_seconds": time.perf_counter() - start,
+        }
 
     def _explain(self, position: int, data: Data) -> dict[str, Any]:
+        if self.of_nodes:
+            return self._explain_node(position, data)
         pipeline = Pipeline(
             self.model,
             seed=self.seed,
@@ -254,6 +311,7 @@ class Task:
                 data, explanation, sparsities=self.sparsities, rules=list(RULES)
             )
         row: dict[str, Any] = {**recorded(explanation), "wall_seconds": wall}
+        row |= player_columns(explanation)
         for rule, prefix in RULES.items():
             # of edges and groups, the nodes that they touch or contain
             row[f"{prefix}selected"] = [
@@ -264,6 +322,17 @@ class Task:
         if self.mode == "regression":
             row["clipped"] = [m.clipped for m in evaluated["top"].metrics]
         return row
+
+
+#: What the nodes of the graph of a run have in common: of the last run in this process.
+_WHOLE_GRAPHS: dict[str, WholeGraph] = {}
+
+
+def _whole_graph_of(run: str, model: Any, data: Data, task: ModelTask) -> WholeGraph:
+    if run not in _WHOLE_GRAPHS:
+        _WHOLE_GRAPHS.clear()
+        _WHOLE_GRAPHS[run] = WholeGraph.of(model, data, replace(task, index=None))
+    return _WHOLE_GRAPHS[run]
 
 
 def on_device(data: Data, device: str) -> Data:

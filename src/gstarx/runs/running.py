@@ -260,7 +260,7 @@ def _execute(
     if request is not None:
         check_unchanged(resolved, request)
     store.remember(resolved.name, resolved.request)
-    before = store.statuses(resolved.run, len(resolved.dataset))[list(resolved.positions)]
+    before = store.statuses(resolved.run, resolved.count)[list(resolved.positions)]
     todo = [p for p, s in zip(resolved.positions, before.tolist(), strict=True) if s == status]
     failed = int((before == FAILED).sum())
     if status == FAILED:
@@ -294,7 +294,7 @@ def _write_rows(
         total=len(resolved.positions),
         initial=len(resolved.positions) - todo,
         desc=f"{resolved.spec.explainer.name} on {resolved.spec.dataset.title}",
-        unit="graph",
+        unit="graph" if resolved.spec.nodes is None else "node",
         disable=not progress,
         mininterval=0.5,
     )

@@ -215,6 +215,9 @@ class RunSpec(_Checked):
         ``"train"``, ``"val"``, ``"test"`` or ``"all"`` graphs.
     graphs
         Positions in the dataset, all in the split; by default the entire split.
+    nodes
+        Nodes of one graph, for a model that classifies nodes and an explainer of the family
+        ``gstarx``: every node is then explained as :func:`gstarx.explain_nodes` does.
     removal
         How nodes are removed, for the metrics, and for explainers that have this option unless
         their options set it.
@@ -249,6 +252,7 @@ class RunSpec(_Checked):
     explainer: ExplainerSpec
     split: Literal["train", "val", "test", "all"] = "test"
     graphs: tuple[int, ...] | None = None
+    nodes: tuple[int, ...] | None = None
     removal: Literal["remove", "split", "zero_filling"] = "remove"
     baseline: Literal["train", "val", "test", "all", "singletons"] | tuple[float, ...] | None = None
     sparsities: tuple[float, ...] = SPARSITIES
@@ -277,12 +281,14 @@ class RunSpec(_Checked):
     def _by_path(cls, value: Any) -> Any:
         return {"weights": os.fspath(value)} if isinstance(value, str | os.PathLike) else value
 
-    @field_validator("graphs")
+    @field_validator("graphs", "nodes")
     @classmethod
-    def _positions(cls, graphs: tuple[int, ...] | None) -> tuple[int, ...] | None:
-        if graphs is not None and (not graphs or min(graphs) < 0 or len(set(graphs)) < len(graphs)):
-            raise ValueError(f"graphs must be distinct non-negative positions (got {graphs[:9]})")
-        return graphs
+    def _positions(cls, listed: tuple[int, ...] | None, info: Any) -> tuple[int, ...] | None:
+        if listed is not None and (not listed or min(listed) < 0 or len(set(listed)) < len(listed)):
+            raise ValueError(
+                f"{info.field_name} must be distinct non-negative positions (got {listed[:9]})"
+            )
+        return listed
 
     @field_validator("sparsities")
     @classmethod
@@ -295,9 +301,13 @@ class RunSpec(_Checked):
     def _accepted_by_the_explainer(self) -> Self:
         placeholder = None if self.baseline is None else [0.5]
         try:
-            self.create_explainer(placeholder)
+            explainer = self.create_explainer(placeholder)
         except TypeError as error:
             raise ValueError(str(error)) from error
+        if self.nodes is not None and not isinstance(explainer, explainers.GStarX):
+            raise ValueError(
+                f"nodes are explained by gstarx and its presets (got {self.explainer.name!r})"
+            )
         return self
 
     def create_explainer(self, baseline: Any, reference: Any = None) -> explainers.NodeExplainer:

@@ -19,7 +19,7 @@ from gstarx._internal.suggestions import unknown
 from gstarx.datasets import label_of, title_of
 from gstarx.registry import DatasetSource, ModelSource
 from gstarx.runs import OF_A_RESULT, Store, check_format, explanation_of
-from gstarx.web.catalog import METRICS, OFFERED
+from gstarx.web.catalog import METRICS, OFFERED, PLAYERS
 from gstarx.web.drawings import matches, thumbnail
 from gstarx.web.messages import Refused, public_message
 from gstarx.web.settings import LoadedModel, ServedModel, ServedRun
@@ -149,6 +149,8 @@ class StoreView:
         requests = {
             request["name"].partition("-")[0]: request["spec"]
             for request in Store(store).requests()
+            # runs of nodes have neither selections nor metrics to browse
+            if not request["spec"].get("nodes")
         }
         subjects = {run: StoreSubject.of(spec) for run, spec in requests.items()}
         rows = runs.read(store, columns=["run"]).column("run").to_pylist()
@@ -160,7 +162,7 @@ class StoreView:
         ]
         if not matching:
             if not served_run.dataset:
-                raise ValueError("the store has no rows")
+                raise ValueError("the store has no rows of whole graphs")
             valid = sorted({candidate.source.title for candidate in counts})
             raise ValueError(unknown("dataset in the store", served_run.dataset, valid))
         chosen = max(matching, key=lambda candidate: counts[candidate])
@@ -273,6 +275,14 @@ class StoreView:
             explanation = explanation_of(row) if row is not None and error is None else None
             results.append((run, explanation, _first_line(error)))
         return results
+
+    @property
+    def players(self) -> str:
+        """Who plays in all runs, by a name that the page knows; nodes if they differ."""
+        chosen = [run.options.get("players", "nodes") for run in self.runs.values()]
+        names = {str(name).replace("-", "_") for name in chosen}
+        known = {name for by_kind in PLAYERS.values() for name in by_kind}
+        return names.pop() if len(names) == 1 and names <= known else "nodes"
 
     @cached_property
     def sparsities(self) -> list[float]:
