@@ -173,7 +173,7 @@ class HeteroGraph:
         """Positions of relations given as triples, or by the name in the middle."""
         if isinstance(relations, str) or _is_triple(relations):
             raise TypeError(f"relations must be a list of them (got {relations!r})")
-        found: list[int] = []
+        numbers: list[int] = []
         for relation in relations:
             named = [
                 at
@@ -182,11 +182,11 @@ class HeteroGraph:
             ]
             if not named:
                 known = ["__".join(triple) for triple in self.edge_types]
-                asked = relation if isinstance(relation, str) else "__".join(map(str, relation))
+                wanted = relation if isinstance(relation, str) else "__".join(map(str, relation))
                 names = {name: None for _, name, _ in self.edge_types} | dict.fromkeys(known)
-                raise ValueError(f"relations: {unknown('relation', asked, names)}")
-            found += named
-        return sorted(set(found))
+                raise ValueError(f"relations: {unknown('relation', wanted, names)}")
+            numbers += named
+        return sorted(set(numbers))
 
     @cached_property
     def node_fields(self) -> set[str]:
