@@ -31,7 +31,7 @@ from gstarx.drawing.svg import (
     tip,
 )
 
-#: Colors of groups, told apart by color-blind readers (Okabe and Ito), in pale and in full.
+#: Colors of groups that color-blind readers can distinguish (Okabe and Ito), in pale and in full.
 _PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8000", "#5f5f5f")
 _EDGE_WIDTH, _SELECTED = 11.0, 3.0
 #: The part of a bond that a bar leaves free at each end, for the letters of atoms.

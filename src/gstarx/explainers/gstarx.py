@@ -380,7 +380,7 @@ def _links_of(game: GNNGame) -> tuple[Any, Any]:
     In the game of one node or pair, which is always there, no other node is worth anything alone.
     """
     if game.task_level != "graph":
-        # whoever is explained is there with nobody else, and that is the baseline
+        # the target alone is present, and that is the baseline
         return np.zeros((game.num_nodes, len(game.payoff.baseline))), game
     edges, nodes = game.players.edges, game.on_nodes()
     assert edges is not None
