@@ -8,12 +8,14 @@ coalition is a set of these nodes. Only when the model is called are they sorted
 |---|---|---|
 | `node_id` | node | its number among the nodes of all types |
 | `x` | node | 1 if its features show, 0 if they are set to zero, 2 if they are disturbed |
+| `node_type` | node | the name of its type |
 | `edge_id` | edge | its number among the edges of all relations |
 | `hetero` | | the :class:`HeteroGraph` that these numbers refer to |
 """
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -171,7 +173,7 @@ class HeteroGraph:
         """Positions of relations given as triples, or by the name in the middle."""
         if isinstance(relations, str) or _is_triple(relations):
             raise TypeError(f"relations must be a list of them (got {relations!r})")
-        found: list[int] = []
+        numbers: list[int] = []
         for relation in relations:
             named = [
                 at
@@ -180,11 +182,11 @@ class HeteroGraph:
             ]
             if not named:
                 known = ["__".join(triple) for triple in self.edge_types]
-                asked = relation if isinstance(relation, str) else "__".join(map(str, relation))
+                wanted = relation if isinstance(relation, str) else "__".join(map(str, relation))
                 names = {name: None for _, name, _ in self.edge_types} | dict.fromkeys(known)
-                raise ValueError(f"relations: {unknown('relation', asked, names)}")
-            found += named
-        return sorted(set(found))
+                raise ValueError(f"relations: {unknown('relation', wanted, names)}")
+            numbers += named
+        return sorted(set(numbers))
 
     @cached_property
     def node_fields(self) -> set[str]:
@@ -195,6 +197,16 @@ class HeteroGraph:
     def edge_fields(self) -> set[str]:
         """Names of fields with a row for every edge of some relation."""
         return {key for at in range(len(self.edge_types)) for key, _ in _edge_fields(self, at)}
+
+    def digest(self) -> bytes:
+        """A digest of the names of types and of all their tensors."""
+        sha = hashlib.sha256()
+        for kind in (*self.node_types, *self.edge_types):
+            for key, value in sorted(self.data[kind].items()):
+                sha.update(f"{kind} {key} {getattr(value, 'shape', value)}".encode())
+                if isinstance(value, Tensor):
+                    sha.update(value.detach().cpu().contiguous().numpy().tobytes())
+        return sha.digest()
 
     def on(self, device: torch.device) -> DeviceTables:
         """The fields of nodes and edges on a device, moved there once."""
@@ -288,6 +300,7 @@ def view_of(data: HeteroData, output_type: str | None = None) -> Data:
         x=torch.full((graph.num_nodes, 1), SHOWN),
         edge_index=torch.cat(ends, dim=1) if ends else torch.zeros(2, 0, dtype=torch.long),
         node_id=torch.arange(graph.num_nodes),
+        node_type=[graph.node_types[kind] for kind in graph.type_of.tolist()],
         edge_id=torch.arange(int(graph.first_edge[-1])),
         num_nodes=graph.num_nodes,
         hetero=graph,
@@ -295,7 +308,7 @@ def view_of(data: HeteroData, output_type: str | None = None) -> Data:
     )
 
 
-_OF_VIEW = frozenset({"x", "edge_index", "node_id", "edge_id", "num_nodes", "hetero"})
+_OF_VIEW = frozenset({"x", "edge_index", "node_id", "node_type", "edge_id", "num_nodes", "hetero"})
 
 
 def hetero_of(data: Any) -> HeteroGraph | None:
