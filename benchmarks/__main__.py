@@ -26,6 +26,7 @@ NAMES = (
     "compared_on_mutag",
     "ground_truth",
     "players",
+    "fragments",
     "explain_overhead",
     "self_check_cost",
     "sharing",

@@ -216,7 +216,7 @@ def methods(name: str, train: Callable[[], Any], **task: Any) -> dict[str, _Meth
         "GNNExplainer, tuned": learned(_gnn_explainer(TUNED[name])),
         "PGExplainer": predicted,
     }
-    chosen = os.environ.get("GSTARX_METHODS", "").split(",")
+    chosen = os.environ.get("GSTARX_METHODS", "").split("|")
     return {m: f for m, f in every.items() if chosen == [""] or m in chosen}
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gstarx._internal.atomic_write import write_atomically
+from gstarx.metrics import Difference
 
 Cell = str | float | int | None
 
@@ -65,6 +66,13 @@ def shown(cell: Cell) -> str:
 def percent(share: float | None) -> str | None:
     """A share as a percentage."""
     return None if share is None else f"{share:.0%}"
+
+
+def thousandths(gain: Difference) -> str:
+    """A mean difference with its interval, in thousandths; bold where that excludes zero."""
+    mark = "**" if gain.low > 0 or gain.high < 0 else ""
+    low, mean, high = (1_000 * bound for bound in (gain.low, gain.mean, gain.high))
+    return f"{mark}{mean:+.0f}{mark} [{low:+.0f}, {high:+.0f}]"
 
 
 def mean_of(cells: Sequence[float | None]) -> float | None:

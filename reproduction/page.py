@@ -93,6 +93,7 @@ def write_page(folder: Path, to: Path) -> Path:
     words |= {"count_ours": str(len(OURS)), "ours": "; ".join(OURS)}
     words |= {
         "count_variants": str(len(VARIANTS)),
+        "ahead_of_hn": remedies_tables.ahead_on(results, "HN"),
         "remedies_graphs": remedies_tables.counts(folder),
         "against_hn": remedies_tables.against(folder, "HN, uniform"),
         "against_banzhaf": remedies_tables.against(folder, "Banzhaf"),

@@ -91,6 +91,17 @@ def test_node_classification(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(best[:3]) == {16, 6, 4}
 
 
+def test_heterogeneous(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run("heterogeneous", capsys)
+    best = re.findall(r"^  (paper|author|venue) .*(itself|planted reason)$", out, re.MULTILINE)
+    assert best == [
+        ("paper", "itself"),
+        ("author", "planted reason"),
+        ("paper", "itself"),
+        ("venue", "planted reason"),
+    ]
+
+
 def test_regression(capsys: pytest.CaptureFixture[str]) -> None:
     out = run("regression", capsys)
     predicted, average = re.findall(r"predicted (\S+), (\S+) on average", out)[0]

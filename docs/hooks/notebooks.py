@@ -23,8 +23,9 @@ def shown_output(output: dict[str, Any]) -> str:
     data = output.get("data", {})
     for kind in ("text/html", "image/svg+xml"):
         if kind in data:
-            # a blank line would end the block
-            return "<div>" + re.sub(r"\n\s*\n", "\n", text_of(data[kind])) + "</div>\n"
+            # data frames look like other tables; a blank line would end the block
+            shown = text_of(data[kind]).replace('<table border="1" class="dataframe">', "<table>")
+            return "<div>" + re.sub(r"\n\s*\n", "\n", shown) + "</div>\n"
     text = text_of(output.get("text") or data.get("text/plain", ""))
     return f"<pre><code>{html.escape(text.rstrip())}</code></pre>\n" if text.strip() else ""
 

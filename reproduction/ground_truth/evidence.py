@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gstarx.metrics import Difference, paired_bootstrap
-from reproduction.grids import Cell, Grid
+from reproduction.grids import Cell, Grid, thousandths
 from reproduction.ground_truth import TASKS
 from reproduction.ground_truth.methods import METHODS
 from reproduction.ground_truth.outcomes import Outcome
@@ -39,7 +39,7 @@ def paired_table(outcomes: Outcomes) -> Grid:
         cells: list[Cell] = []
         for name in _COMPARED:
             gain = difference(own[RECOMMENDED], own[name]) if name in own else None
-            cells.append(None if gain is None else _thousandths(gain))
+            cells.append(None if gain is None else thousandths(gain))
         rows.append((setup, len(own[RECOMMENDED].graphs), *cells))
     header = ("network", "graphs", *(f"minus {name}" for name in _COMPARED))
     return Grid("truth_paired", header, tuple(rows))
@@ -89,9 +89,3 @@ def _against(name: str, outcome: Outcome, top: float) -> str:
     low, high = outcome.interval
     side = "above" if low > top else "below" if high < top else "level"
     return f"{name} {outcome.mean:.3f} [{low:.3f}, {high:.3f}], {side}"
-
-
-def _thousandths(gain: Difference) -> str:
-    mark = "**" if gain.low > 0 or gain.high < 0 else ""
-    low, mean, high = (1_000 * bound for bound in (gain.low, gain.mean, gain.high))
-    return f"{mark}{mean:+.0f}{mark} [{low:+.0f}, {high:+.0f}]"

@@ -12,7 +12,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.explain import Explainer, characterization_score, fidelity, unfaithfulness
 
-from gstarx import CommunicationGraph, GNNGame, GStarX, explain, explain_many
+from gstarx import CommunicationGraph, GNNGame, GStarX, explain, explain_many, explain_nodes
 from gstarx.explainers.many import FailedExplanation
 from gstarx.games import TableGame
 from gstarx.models import GCN
@@ -147,10 +147,86 @@ def test_the_position_value_is_for_undirected_edges(options: Any, message: str) 
         explain(Network(), small_graph(), value="position", **options)
 
 
-def test_the_position_value_is_for_whole_graphs() -> None:
-    model = Network(graph_level=False)
-    with pytest.raises(ValueError, match="task_level='graph'"):
-        explain(model, small_graph(), players="edges", value="position", task_level="node", index=0)
+def linked(data: Data, kept: list[tuple[int, int]], always: list[int]) -> tuple[Data, list[int]]:
+    """Some links and self-loops, with the nodes that links touch and those that always stay."""
+    nodes = sorted({*always, *(node for link in kept for node in link)})
+    part = with_nodes(data, nodes)
+    wanted = {(nodes.index(a), nodes.index(b)) for e in kept for a, b in (e, e[::-1])}
+    columns = part.edge_index.t().tolist()
+    mask = torch.tensor([a == b or (a, b) in wanted for a, b in columns], dtype=torch.bool)
+    part.edge_index, part.edge_attr = part.edge_index[:, mask], part.edge_attr[mask]
+    return part, nodes
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_the_position_value_of_a_node_by_its_definition(index: int) -> None:
+    """Whoever is explained is always there; alone it is worth nothing."""
+    model, data = Network(graph_level=False), small_graph()
+    where: dict[str, Any] = {"task_level": "node", "index": index}
+    explained = explain(model, data, players="edges", value="position", target=1, **where)
+
+    def worth(kept: list[int]) -> float:
+        part, nodes = linked(data, [UNDIRECTED[i] for i in kept], [index])
+        return probability(model, 1, part, nodes.index(index))
+
+    game = table(worth, 5, worth([]))
+    expected = value_of(game, CommunicationGraph.line_graph(UNDIRECTED), "myerson")
+    scores = dict(zip(map(tuple, explained.player_edges.tolist()), explained.scores, strict=True))
+    found = [float(scores.get(link, 0.0)) for link in UNDIRECTED]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    halves = np.zeros(5)
+    for (a, b), share in zip(UNDIRECTED, expected, strict=True):
+        halves[[a, b]] += share / 2
+    np.testing.assert_allclose(explained.node_scores, halves, atol=1e-9)
+    assert float(explained.node_scores.sum()) == pytest.approx(float(explained.worth[0]))
+    by_many = explain_nodes(
+        model, data, [index], players="edges", value="position", target=1, progress=False
+    )[0]
+    np.testing.assert_allclose(by_many.scores, explained.scores, atol=1e-9)
+    with pytest.raises(ValueError, match="no other is accepted"):
+        explain(model, data, players="edges", value="position", baseline=0.2, **where)
+
+
+def test_the_position_value_of_a_pair_by_its_definition() -> None:
+    class Pairs(Network):
+        def forward(self, x: Any, edge_index: Any, edge_attr: Any, edge_label_index: Any) -> Any:
+            rows = super().forward(x, edge_index, edge_attr)
+            return rows[edge_label_index[0]] * rows[edge_label_index[1]]
+
+    model, data = Pairs(graph_level=False), small_graph()
+    data.edge_label_index = torch.tensor([[0], [4]])
+    explained = explain(
+        model, data, players="edges", value="position", target=1, task_level="edge", index=0
+    )
+
+    def worth(kept: list[int]) -> float:
+        part, nodes = linked(data, [UNDIRECTED[i] for i in kept], [0, 4])
+        pair = torch.tensor([[nodes.index(0)], [nodes.index(4)]])
+        with torch.no_grad():
+            out = model(part.x, part.edge_index, part.edge_attr, pair)
+        return float(out[0].softmax(-1)[1])
+
+    game = table(worth, 5, worth([]))
+    expected = value_of(game, CommunicationGraph.line_graph(UNDIRECTED), "myerson")
+    np.testing.assert_allclose(explained.scores, expected, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning")
+def test_estimates_of_the_position_value_of_a_node_agree_with_the_exact_one() -> None:
+    torch.manual_seed(1)
+    ends = torch.tensor([(i, (i + 1) % 9) for i in range(9)] + [(0, 4), (2, 7)]).t()
+    data = Data(x=torch.randn(9, 4), edge_index=torch.cat([ends, ends.flip(0)], 1))
+    model = GCN(4, 8, 3, readout=None)
+    options: dict[str, Any] = {"players": "edges", "value": "position"}
+    where: dict[str, Any] = {"task_level": "node", "index": 0, "target": 1}
+    exact = explain(model, data, **options, **where, estimator="exact")
+    sampled = explain(model, data, **options, **where, estimator="sampled", budget=300, seed=0)
+    assert exact.exact
+    assert not sampled.exact
+    errors = sampled.std_errors.numpy()
+    apart = (sampled.scores - exact.scores).abs().numpy()
+    assert (apart <= 4.5 * errors + 1e-9).all()
+    assert 0 < errors.max() < float(exact.scores.abs().max())
 
 
 @pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning")

@@ -243,6 +243,7 @@ def test_a_node_of_a_graph_has_interactions_around_it() -> None:
         ({"order": 0}, r"order must be an integer in 1\.\.30"),
         ({"order": 31}, r"order must be an integer in 1\.\.30"),
         ({"order": 3, "budget": 1000}, r"4,526 interactions.*budget=4526 or more, or order=2"),
+        ({"budget": 20}, r"466 interactions.*budget of 20 .*: say budget=466 or more$"),
         ({"budget": 0}, r"budget must be a positive integer"),
         ({"budget": 2.5}, r"budget must be a positive integer"),
     ],
@@ -265,6 +266,9 @@ def test_an_old_shapiq_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gstarx.integrations.shapiq.version", lambda _: "1.0.1")
     with pytest.raises(ImportError, match=r"needs shapiq 1.3 or newer \(got 1.0.1\)"):
         shapiq.explain_interactions(network(), graph())
+    for installed in ("1.3rc1", "1.3.0.dev2", "2.0"):
+        monkeypatch.setattr("gstarx.integrations.shapiq.version", lambda _, it=installed: it)
+        assert len(shapiq.explain_interactions(network(), graph(4)).of_order(1)) == 4
 
 
 def test_without_shapiq_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -184,6 +184,9 @@ def test_the_recommended_setting_is_compared_on_common_graphs() -> None:
     read = {"logic7-gin": {evidence.RECOMMENDED: recommended, "HN": worse, "Shapley": other}}
     assert evidence.verdict(read, "HN") == "ahead on 1 (logic7-gin)"
     assert evidence.verdict(read, "Shapley") == "level on 1 (logic7-gin)"
+    read["logic7-gin"]["GraphSVX"] = outcome((1, 2, 3, 4), [0.95, 0.6, 0.6, 0.0])
+    assert evidence.difference(recommended, read["logic7-gin"]["GraphSVX"]).mean > 0
+    assert evidence.verdict(read, "GraphSVX") == "level on 1 (logic7-gin)"
     assert evidence.verdict(read, "Banzhaf") == "not measured yet"
     ((setup, graphs, minus_hn, *_),) = evidence.paired_table(read).rows
     assert (setup, graphs) == ("logic7-gin", 4)

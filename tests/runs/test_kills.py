@@ -32,7 +32,8 @@ try:
     run(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]), progress=False)
 except KeyboardInterrupt:
     traceback.print_exc()
-    sys.exit(130)  # Python's own status depends on what other packages do at exit
+    # Python would end by the signal, but for torch, which imports tabulate at exit if that is there
+    sys.exit(130)
 """
 
 

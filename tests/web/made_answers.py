@@ -60,8 +60,10 @@ def _about() -> dict[str, Any]:
     model = {"name": "made", "title": HOSTILE, "kind": "graph", "inputs": ["smiles"]}
     model |= {"classes": [HOSTILE, "b"], "dataset": HOSTILE, "graphs": 0, "problem": None}
     model |= {"facts": {"network": HOSTILE}}
+    model |= {"players": [{"name": "nodes", "title": HOSTILE}]}
     model |= {"examples": [{"title": HOSTILE, "input": {"smiles": HOSTILE}}]}
     explainer = {"name": "made", "title": HOSTILE, "about": HOSTILE, "trains": False}
+    explainer |= {"players": ["nodes"]}
     limits = {"nodes": 9, "text": 999, "budget": 9, "seconds": 9, "queue": 9}
     return {
         "version": HOSTILE,
@@ -87,6 +89,12 @@ def _events() -> str:
         "prediction": {"class": 0, "name": HOSTILE, "probabilities": [0.75, 0.25]},
         "classes": [HOSTILE, "b"],
         "label": 1,
+        "players": {
+            "name": HOSTILE,
+            "title": HOSTILE,
+            "kind": "groups",
+            "entries": [{"name": HOSTILE, "nodes": [0]}, {"name": HOSTILE, "nodes": [1]}],
+        },
         "truth": None,
         "input": {"smiles": HOSTILE},
     }

@@ -237,6 +237,65 @@ def test_a_selection_is_compared_with_the_explainers(explorer: Explorer) -> None
     assert page.locator(".own-point").count() == 0
 
 
+def test_bonds_get_scores_and_can_be_selected(explorer: Explorer) -> None:
+    page = explorer.open()
+    page.get_by_label("SMILES", exact=True).last.fill(SMILES)
+    page.get_by_label("What gets scores").select_option(label="bonds")
+    assert page.get_by_role("checkbox", name="GraphSVX").is_disabled()
+    page.get_by_role("button", name="Explain", exact=True).click()
+    explorer.answered()
+    assert explorer.link()["players"] == ["edges"]
+    card = explorer.card("gstarx_recommended")
+    assert card.locator(".player").count() == 9
+    assert "keeps 2 of 9 bonds" in page.locator(".kept").first.inner_text()
+    assert card.locator(".bars li").first.inner_text().split()[0] in ("C5-N6", "N6-O7", "N6-O8")
+    assert page.locator(".card h3").all_inner_texts() == [
+        "GStarX, recommended",
+        "Banzhaf value",
+        "Best found",
+        "Your selection",
+    ]
+    # bonds lie behind each other: the middle of a bar may belong to a letter
+    for bond in (6, 7):
+        explorer.atom("own", bond).dispatch_event("click")
+    assert explorer.selected() == [6, 7]
+    shown = explorer.figure("own")
+    question = {"model": "nitro", "input": {"smiles": SMILES}, "target": None}
+    question |= {"players": "edges", "nodes": [6, 7]}
+    answer = page.request.post(f"{explorer.address}/api/v1/score", data=question).json()
+    assert shown == f"{answer['harmonic_fidelity']:.3f}"
+    assert explorer.downloaded("csv").decode().startswith("player,name,nodes,")
+    assert b"<svg" in explorer.downloaded("svg")
+    address = page.url
+    explorer.asked(address.partition("/#")[2].join(["#", ""]))
+    assert explorer.selected() == [6, 7]
+    assert page.get_by_label("What gets scores").input_value() == "edges"
+
+
+@pytest.mark.parametrize(
+    ("players", "count", "word"),
+    [("brics", 1, "fragment"), ("rings", 4, "groups"), ("features", 8, "features")],
+)
+def test_other_players_have_pictures_and_keys(
+    explorer: Explorer, players: str, count: int, word: str
+) -> None:
+    page = explorer.asked(f"{ASKED}&players={players}")
+    for name in ("gstarx", "leave_one_out", "own"):
+        assert explorer.card(name).locator(".player").count() == count
+    assert f"of {count} {word}" in page.locator(".kept").first.inner_text()
+    first = explorer.atom("own", 0)
+    first.focus()
+    page.keyboard.press("Enter")
+    assert explorer.selected() == [0]
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Escape")
+    assert explorer.selected() == []
+    # a model whose graphs have no such players
+    page.get_by_role("radio", name="House or five-cycle").check()
+    chosen = page.get_by_label("What gets scores").input_value()
+    assert chosen == ("features" if players == "features" else "nodes")
+
+
 def test_a_node_is_highlighted_in_all_cards(explorer: Explorer) -> None:
     page = explorer.asked()
     explorer.atom("gstarx", 6).hover()

@@ -62,7 +62,7 @@ def test_a_refusal_says_what_would_fit() -> None:
     assert refused.problem.status == 422
     assert refused.problem.field == "explainers.1.options.budget"
     message = refused.problem.message
-    for part in ("Shapley value", "budget 1,000,000", "2,000 nodes", "37.8 GB", "1.0 GB"):
+    for part in ("Shapley value", "budget 1,000,000", "2,000 players", "37.8 GB", "1.0 GB"):
         assert part in message
     fits = int(message.partition("budget up to ")[2].partition(" ")[0].replace(",", ""))
     assert check("shapley", {"budget": fits}, 2_000) is None
@@ -71,7 +71,7 @@ def test_a_refusal_says_what_would_fit() -> None:
 
 def test_a_graph_that_is_too_large_for_any_budget() -> None:
     message = str(check("gradient_x_input", {}, 20_000))
-    assert "20,000 nodes" in message
+    assert "20,000 players" in message
     assert "--max-memory" in message
     assert "up to" not in message
 

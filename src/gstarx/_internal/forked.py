@@ -85,8 +85,8 @@ def _call(item: Any) -> Outcome:
             result = _function(item)
         except Exception as raised:
             error = _sendable(raised)
-    told = tuple((warning.category, str(warning.message)) for warning in caught)
-    return Outcome(result, error, told)
+    warned = tuple((warning.category, str(warning.message)) for warning in caught)
+    return Outcome(result, error, warned)
 
 
 def _sendable(error: Exception) -> Exception:

@@ -35,7 +35,7 @@ def parse_nodes(text: str, size: int) -> list[int]:
 
 
 def nodes_of_one_graph(subjects: list[Subject], nodes: str) -> list[int]:
-    """The nodes that were asked for, of the one graph that is selected."""
+    """The requested nodes of the one graph that is selected."""
     if len(subjects) != 1:
         raise WrongUse(f"--nodes is for nodes of one graph (got {len(subjects)} graphs)")
     return parse_nodes(nodes, int(subjects[0].data.num_nodes or 0))
@@ -90,7 +90,7 @@ def explain_selected_nodes(
 
 
 def _targets(inputs: InputSelection, subjects: list[Subject]) -> int | list[int] | None:
-    """The classes asked for, None for the predicted one of every node."""
+    """The requested classes, None for the predicted one of every node."""
     if inputs.target is None:
         return None
     targets = [target for target in inputs.targets(subjects) if target is not None]

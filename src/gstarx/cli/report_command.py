@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -40,6 +41,7 @@ _REFERENCES = ("random", "best_found")
 
 if TYPE_CHECKING:
     from gstarx.explainers import Explanation
+    from gstarx.players import PlayerKind, PlayersLike
     from gstarx.report import ReportData
 
 
@@ -84,14 +86,16 @@ def report(
         inputs.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
         methods: Mapping[str, Any]
+        playing: PlayersLike
         if from_store is not None:
-            inputs, methods = stored_results(from_store, inputs)
+            inputs, methods, playing = stored_results(from_store, inputs)
         else:
             configured = getattr(ctx.obj, "explainers", {})
             options = parse_options(option or (), explainer, configured, share, players)
             methods = create_explainers(inputs, options, baseline=baseline)
+            playing = players or "nodes"
         report_data = collect_report(
-            inputs, methods, title=title, sparsity=sparsity, players=players or "nodes"
+            inputs, methods, title=title, sparsity=sparsity, players=playing
         )
         from gstarx.report import write_report
 
@@ -109,7 +113,7 @@ def collect_report(
     *,
     title: str | None = None,
     sparsity: float = SPARSITY,
-    players: str = "nodes",
+    players: PlayersLike = "nodes",
 ) -> ReportData:
     """Everything that the report on a set of graphs shows.
 
@@ -187,8 +191,8 @@ def _dataset_facts(inputs: InputSelection, subjects: list[Subject]) -> dict[str,
 
 def stored_results(
     store: Path, inputs: InputSelection
-) -> tuple[InputSelection, dict[str, list[Explanation]]]:
-    """The graphs that all runs of a store have explained, and the explanations of each run.
+) -> tuple[InputSelection, dict[str, list[Explanation]], PlayerKind]:
+    """The graphs that all runs of a store have explained, the explanations, and who plays.
 
     Parameters
     ----------
@@ -231,7 +235,19 @@ def stored_results(
         name: [explanation_of(by_graph[graph]) for graph in common]
         for name, by_graph in rows.items()
     }
-    return _inputs_of(runs[0]["spec"], common, inputs), explanations
+    return _inputs_of(runs[0]["spec"], common, inputs), explanations, _stored_players(runs)
+
+
+def _stored_players(runs: list[dict[str, Any]]) -> PlayerKind:
+    """Who plays in all runs; nodes if they differ."""
+    from gstarx.players import Nodes, as_players
+
+    taken = inspect.signature(as_players).parameters
+    every = [run["spec"]["explainer"]["options"] for run in runs]
+    chosen = [{name: value for name, value in one.items() if name in taken} for one in every]
+    if any(one != chosen[0] for one in chosen) or "players" not in chosen[0]:
+        return Nodes()
+    return as_players(**chosen[0])
 
 
 def _inputs_of(

@@ -115,8 +115,12 @@ def check_fit(
 
 
 def node_labels(data: Data) -> list[str]:
-    """The labels of the nodes: atoms, words, labels of their own, or their numbers."""
-    count = int(data.num_nodes or 0)
+    """The labels of the nodes: atoms, words, labels of their own, types, or their numbers."""
+    from gstarx.gnn import hetero_of
+
+    count, typed = int(data.num_nodes or 0), hetero_of(data)
+    if typed is not None:
+        return [typed.name(node) for node in range(count)]
     for name in ("atoms", "words", "labels"):
         labels = data.get(name)
         if isinstance(labels, list | tuple) and len(labels) == count:

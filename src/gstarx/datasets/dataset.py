@@ -13,6 +13,7 @@ import torch
 from torch_geometric.data import Batch, Data, InMemoryDataset
 
 from gstarx.datasets.tables import UnreadableRow
+from gstarx.gnn import hetero_of
 from gstarx.registry import DATASETS, TASKS
 
 
@@ -297,6 +298,9 @@ def _digest(graphs: Iterable[Data], *, everything: bool) -> str:
                 raise ValueError(f"graph {position} has no {field}, which a digest needs")
             sha.update(str(tuple(part.shape)).encode())
             sha.update(part.cpu().contiguous().numpy().tobytes())
+        typed = hetero_of(graph)
+        if typed is not None:
+            sha.update(typed.digest())
     return sha.hexdigest()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from gstarx._internal.factories import call_factory
 from gstarx._internal.quoting import quoted
@@ -18,6 +18,7 @@ from gstarx.datasets.graph_files import read_graphs
 from gstarx.datasets.molecule_tables import read_table
 from gstarx.datasets.splits import random_split_indices, split_molecules
 from gstarx.datasets.tables import SUFFIXES as TABLES
+from gstarx.gnn import view_of
 from gstarx.registry import DATASETS, DatasetSource, resolve
 
 
@@ -114,6 +115,7 @@ def from_graphs(
     ----------
     graphs
         A PyG dataset or any other iterable of ``Data``; a :class:`GraphDataset` keeps its splits.
+        Of ``HeteroData`` the dataset holds homogeneous views, see :mod:`gstarx.gnn.hetero`.
     name
         Its name.
     task
@@ -173,9 +175,17 @@ def from_graphs(
 
 
 def _graph(graph: Any, at: int) -> Data:
+    if isinstance(graph, HeteroData):
+        try:
+            return view_of(graph)
+        except (TypeError, ValueError) as error:
+            error.add_note(f"raised by graph {at}")
+            raise
     if not isinstance(graph, Data) or graph.get("x") is None or graph.get("edge_index") is None:
         got = quoted(graph, 200) if isinstance(graph, Data) else type(graph).__name__
-        raise TypeError(f"graph {at} must be a PyG Data with x and edge_index (got {got})")
+        raise TypeError(
+            f"graph {at} must be a PyG Data with x and edge_index, or a HeteroData (got {got})"
+        )
     return graph
 
 

@@ -35,7 +35,7 @@ class TableError(ValueError):
 
 
 class WrongColumnsError(TableError):
-    """A table has not the columns that were asked for."""
+    """A table does not have the requested columns."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from gstarx.drawing.svg import INK, MUTED, WARNING, element, fitted, group, labe
 from gstarx.metrics import Faithfulness, evaluate_many, selection_size
 
 SCALES = ("picture", "common")
-#: What metrics may be told.
+#: Options that are passed on to the metrics.
 _TASK = ("target", "removal", "mode", "return_type", "keywords", "reference")
 #: What is said about an explanation that does worse than no explanation.
 WORSE = "worse than a random selection: do not use this"

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from gstarx.drawing.caption import caption_of
 from gstarx.drawing.frame import Scene, card, color_bar
 from gstarx.drawing.graph import graph_name, graph_scene
 from gstarx.drawing.molecule import molecule_name, molecule_scene, unknown_bonds
+from gstarx.drawing.node_types import NodeTypes
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.players import painted_players, player_noun, players_scene
 from gstarx.drawing.sentence import as_pairs, sentence_scene
+from gstarx.gnn import HeteroGraph, hetero_of, view_of
 from gstarx.metrics import as_scores, select_nodes
 from gstarx.players import as_molecule, atom_names, is_molecule
 
 
 def draw(
-    data: Data | str,
+    data: Data | HeteroData | str,
     scores: ArrayLike | Any,
     selected: ArrayLike | None = None,
     *,
@@ -43,7 +46,7 @@ def draw(
     ----------
     data
         With ``words`` it is drawn as a sentence, with ``smiles`` or ``atoms`` as a molecule, else
-        as a graph. A string is a SMILES.
+        as a graph, a heterogeneous one with a shape for every type. A string is a SMILES.
     scores
         A :class:`gstarx.Explanation` of the graph, or a score per node. An explanation brings its
         standard errors, its selection at ``sparsity``, and the prediction as the caption. Where its
@@ -68,8 +71,12 @@ def draw(
     >>> draw(graph, graph.truth).title
     'Molecule C1CCCN1Cc1cccc([N+](=O)[O-])c1'
     """
-    subject = Subject.of(data, seed=seed)
-    result, by_score = scored(scores, len(subject.names), sparsity), False
+    if isinstance(data, HeteroData):
+        data, scores, selected = _viewed(data, scores, selected)
+    nodes = _part_to_draw(data, scores)
+    subject = Subject.of(data, seed=seed, nodes=nodes)
+    count = len(subject.names) if nodes is None else int(data.num_nodes)  # type: ignore[union-attr]
+    result, by_score = scored(scores, count, sparsity), False
     if hasattr(scores, "node_scores"):
         by_score = selected is None
         if caption is None:
@@ -80,6 +87,8 @@ def draw(
         result = replace(result, selected=np.asarray(selected))
     if std_errors is not None:
         result = replace(result, std_errors=np.asarray(std_errors, dtype=np.float64))
+    if nodes is not None:
+        result = result.part(nodes)
     painted = subject.painted(result, limit, by_score=by_score)
     return card(
         subject.scene(painted, result.explanation),
@@ -103,6 +112,31 @@ class Scored:
     selected: NDArray[np.int64]
     std_errors: NDArray[np.float64] | None = None
     explanation: Any = None
+
+    def part(self, nodes: NDArray[np.int64]) -> Scored:
+        """The same of some nodes only."""
+        chosen = np.zeros(len(self.scores), dtype=np.bool_)
+        chosen[self.selected] = True
+        errors = None if self.std_errors is None else self.std_errors[nodes]
+        return Scored(self.scores[nodes], np.flatnonzero(chosen[nodes]), errors)
+
+
+def _viewed(data: HeteroData, scores: Any, selected: Any) -> tuple[Any, Any, Any]:
+    """A heterogeneous graph as its view, and scores and a selection of it in its numbers."""
+    view = view_of(data)
+    if isinstance(scores, HeteroData):  # an explanation, of ours or of PyG
+        scores = getattr(scores, "view", None) or scores.node_mask_dict
+    if isinstance(scores, Mapping):
+        scores = np.concatenate([as_scores(scores[name]) for name in data.node_types])
+    return view, scores, view.hetero.numbers(selected)
+
+
+def _part_to_draw(data: Any, scores: Any) -> NDArray[np.int64] | None:
+    """Of a heterogeneous graph, the players and the node that was explained; None for all."""
+    index = scores.get("index") if hasattr(scores, "node_scores") else None
+    if hetero_of(data) is None or index is None:
+        return None
+    return np.unique(np.append(scores.players.numpy(), int(index)))
 
 
 def scored(result: Any, count: int, sparsity: float) -> Scored:
@@ -149,6 +183,8 @@ class Subject:
         Of a layout.
     remark
         A note that is added to its description.
+    types
+        The types of nodes of a heterogeneous graph.
     """
 
     kind: str
@@ -157,10 +193,22 @@ class Subject:
     source: Any
     seed: int = 0
     remark: str = ""
+    types: NodeTypes | None = None
 
     @classmethod
-    def of(cls, data: Data | str, *, seed: int = 0) -> Subject:
-        """The subject of a graph or a SMILES."""
+    def of(
+        cls,
+        data: Data | HeteroData | str,
+        *,
+        seed: int = 0,
+        nodes: NDArray[np.int64] | None = None,
+    ) -> Subject:
+        """The subject of a graph or a SMILES; of a heterogeneous graph, ``nodes`` are drawn."""
+        if isinstance(data, HeteroData):
+            data = view_of(data)
+        graph = hetero_of(data)
+        if graph is not None:
+            return cls._typed(graph, data, seed, nodes)
         if isinstance(data, str) or (is_molecule(data) and not _words(data)):
             molecule = as_molecule(data)
             title = f"Molecule {molecule_name(data)}"
@@ -177,6 +225,24 @@ class Subject:
             return cls("sentence", f"Sentence: {' '.join(words)}", tuple(words), pairs)
         names = tuple(str(node) for node in range(count))
         return cls("graph", graph_name(count, len(pairs)), names, pairs, seed=seed)
+
+    @classmethod
+    def _typed(
+        cls, graph: HeteroGraph, data: Any, seed: int, nodes: NDArray[np.int64] | None
+    ) -> Subject:
+        """Nodes of a heterogeneous graph, each with the shape of its type."""
+        shown = np.arange(graph.num_nodes) if nodes is None else nodes
+        place = np.full(graph.num_nodes, -1)
+        place[shown] = np.arange(len(shown))
+        ends = place[data.edge_index.cpu().numpy()]
+        ends = ends[:, (ends >= 0).all(axis=0)]
+        pairs = as_pairs(torch.from_numpy(ends), len(shown))
+        of_types = [graph.pair(number) for number in shown.tolist()]
+        kinds = np.array([graph.node_types.index(name) for name, _ in of_types])
+        types = NodeTypes(graph.node_types, kinds, tuple(str(node) for _, node in of_types))
+        names = tuple(graph.name(number) for number in shown.tolist())
+        title = f"Heterogeneous {graph_name(len(shown), len(pairs)).lower()}"
+        return cls("graph", title, names, pairs, seed=seed, types=types)
 
     @property
     def noun(self) -> str:
@@ -227,7 +293,9 @@ class Subject:
             return molecule_scene(self.source, painted)
         if self.kind == "sentence":
             return sentence_scene(painted, self.source, width=width or 760)
-        return graph_scene(painted, self.source, seed=self.seed, width=width or 460)
+        return graph_scene(
+            painted, self.source, seed=self.seed, width=width or 460, types=self.types
+        )
 
 
 def _words(data: Data | str) -> list[str]:

@@ -12,10 +12,11 @@ from torch_geometric.data import Data
 
 from gstarx._internal.optional import require
 from gstarx.drawing.frame import TIE_DASHES, Scene, card, color_bar
+from gstarx.drawing.node_types import NodeTypes, shape
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.sentence import as_pairs
-from gstarx.drawing.svg import INK, element, group, hatched_disc, label, line, text_width, tip
+from gstarx.drawing.svg import INK, group, hatched_disc, label, line, text_width, tip
 
 _EDGE = "#a7b0ba"
 _RIM = "#7b858f"
@@ -90,9 +91,14 @@ def graph_name(nodes: int, edges: int) -> str:
 
 
 def graph_scene(
-    painted: Painted, pairs: Sequence[tuple[int, int]], *, seed: int = 0, width: float = 460
+    painted: Painted,
+    pairs: Sequence[tuple[int, int]],
+    *,
+    seed: int = 0,
+    width: float = 460,
+    types: NodeTypes | None = None,
 ) -> Scene:
-    """The drawing alone."""
+    """The drawing alone, with the legend of shapes where nodes have types."""
     places, radius, size = laid_out(pairs, len(painted.scores), seed=seed, width=width)
     selected = painted.selected
     parts = []
@@ -110,7 +116,11 @@ def graph_scene(
         ]
     # strong scores and selected nodes lie on top where nodes are close
     order = np.lexsort((np.abs(painted.scores), selected | painted.tied))
-    parts += [_drawn_node(int(i), places[i], radius, painted) for i in order]
+    parts += [_drawn_node(int(i), places[i], radius, painted, types) for i in order]
+    if types is not None:
+        legend, height = types.legend(width, size)
+        parts.append(legend)
+        size += height
     return Scene(width, size, group(*parts))
 
 
@@ -150,26 +160,28 @@ def _nearest(places: NDArray[np.float64]) -> float:
     return float(np.quantile(apart.min(axis=1), 0.25))
 
 
-def _drawn_node(node: int, place: NDArray[np.float64], radius: float, painted: Painted) -> str:
+def _drawn_node(
+    node: int,
+    place: NDArray[np.float64],
+    radius: float,
+    painted: Painted,
+    types: NodeTypes | None = None,
+) -> str:
     x, y = (float(c) for c in place)
     tied = bool(painted.tied[node])
     outlined = bool(painted.selected[node]) or tied
-    parts = [
-        tip(painted.caption(node)),
-        element(
-            "circle",
-            cx=x,
-            cy=y,
-            r=radius,
-            fill=painted.color(node),
-            stroke=INK if outlined else _RIM,
-            stroke_width=max(1.4, min(2.4, radius / 3.2)) if outlined else 0.8,
-            stroke_dasharray=TIE_DASHES if tied else None,
-        ),
-    ]
+    style: dict[str, Any] = {
+        "fill": painted.color(node),
+        "stroke": INK if outlined else _RIM,
+        "stroke_width": max(1.4, min(2.4, radius / 3.2)) if outlined else 0.8,
+        "stroke_dasharray": TIE_DASHES if tied else None,
+    }
+    kind = 0 if types is None else int(types.of[node])
+    parts = [tip(painted.caption(node)), shape(kind, x, y, radius, **style)]
     if painted.uncertain[node]:
         parts.append(hatched_disc(x, y, radius, step=max(2.5, radius / 2.5)))
-    name, size = painted.names[node], min(10.0, radius * 0.95)
+    name = painted.names[node] if types is None else types.labels[node]
+    size = min(10.0, radius * 0.95)
     if radius >= TEXT_FROM and text_width(name, size) <= 2 * radius:
         parts.append(label(x, y + size * 0.35, name, size=size, text_anchor="middle"))
     return group(*parts)

@@ -64,7 +64,7 @@ class Painted:
         """Validate scores, selection and limit for nodes with these names.
 
         With ``by_score`` the selection is made of the highest scores: what is not above noise is
-        not outlined, and ties at the cut are told apart. Otherwise it is the caller's own.
+        not outlined, and ties at the cut are marked. Otherwise it is the caller's own.
         """
         count = len(names)
         if not count:

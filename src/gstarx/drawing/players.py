@@ -31,9 +31,11 @@ from gstarx.drawing.svg import (
     tip,
 )
 
-#: Colors of groups, told apart by color-blind readers (Okabe and Ito), in pale and in full.
+#: Colors of groups that color-blind readers can distinguish (Okabe and Ito), in pale and in full.
 _PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8000", "#5f5f5f")
 _EDGE_WIDTH, _SELECTED = 11.0, 3.0
+#: The part of a bond that a bar leaves free at each end, for the letters of atoms.
+_SHORTER = 0.2
 _ROW, _TEXT, _BAR = 19.0, 11.0, 130.0
 #: Rows of a list of players below a picture, and of bars.
 _LISTED, _BARS = 12, 30
@@ -54,6 +56,8 @@ class Layout:
         Of the drawing.
     lines
         What goes over the colors: RDKit's lines and letters, or the nodes.
+    shorter
+        The part of an edge that is left free at each of its ends.
     """
 
     places: NDArray[np.float64]
@@ -61,6 +65,7 @@ class Layout:
     width: float
     height: float
     lines: str
+    shorter: float = 0.0
 
     @classmethod
     def of(cls, kind: str, source: Any, names: Sequence[str], seed: int, wide: float) -> Layout:
@@ -70,7 +75,7 @@ class Layout:
             drawn = group(*(element(s.tag, **s.attributes) for s in shapes), pointer_events="none")
             shifted = group(drawn, transform=f"translate({number(-low[0])} {number(-low[1])})")
             width, height = (float(side) for side in high - low)
-            return cls(places - low, molecules.RADIUS, width, height, shifted)
+            return cls(places - low, molecules.RADIUS, width, height, shifted, _SHORTER)
         places, radius, height = graphs.laid_out(source, len(names), seed=seed, width=wide)
         nodes = [
             _plain_node(float(x), float(y), radius, name)
@@ -207,17 +212,36 @@ def _rim_of(player: int, painted: Painted) -> float:
 
 
 def player_names(explanation: Any, names: Sequence[str]) -> list[str]:
-    """What the players are called, given the names of the nodes."""
-    if explanation.player_kind == "groups":
-        # a node in no group is called what it is
-        return [
-            names[nodes[0]] if [name] == list(map(str, nodes)) else str(name)
-            for name, nodes in zip(explanation.player_names, explanation.groups, strict=True)
-        ]
+    """What the players of an explanation are called, given the names of the nodes."""
     if explanation.player_edges is None:
-        return [str(name) for name in explanation.player_names]
-    between = "-" if explanation.symmetric else " to "
-    return [f"{names[a]}{between}{names[b]}" for a, b in explanation.player_edges.tolist()]
+        return named_groups(explanation.player_names, explanation.groups, names)
+    return named_edges(explanation.player_edges.tolist(), names, symmetric=explanation.symmetric)
+
+
+def named_edges(
+    ends: Sequence[Sequence[int]], names: Sequence[str], *, symmetric: bool = True
+) -> list[str]:
+    """What edges are called, given the names of the nodes.
+
+    >>> named_edges([[0, 1]], ["C0", "N1"])
+    ['C0-N1']
+    """
+    between = "-" if symmetric else " to "
+    return [f"{names[a]}{between}{names[b]}" for a, b in ends]
+
+
+def named_groups(
+    groups: Sequence[str], sets: Sequence[Sequence[int]] | None, names: Sequence[str]
+) -> list[str]:
+    """What groups or features are called: a node in no group is called what it is.
+
+    >>> named_groups(["ring", "2"], [[0, 1], [2]], ["C0", "C1", "O2"])
+    ['ring', 'O2']
+    """
+    return [
+        names[nodes[0]] if [name] == list(map(str, nodes)) else str(name)
+        for name, nodes in zip(groups, sets or [()] * len(groups), strict=True)
+    ]
 
 
 def feature_bars(painted: Painted) -> Scene:
@@ -281,6 +305,9 @@ def _edges(
             along = places[b] - places[a]
             aside = np.array([-along[1], along[0]]) / max(float(np.linalg.norm(along)), 1e-9)
             places = places + aside * wide * 0.55
+        start, end = places[a], places[b]
+        inset = layout.shorter * (end - start)
+        places = np.stack([start + inset, end - inset])
         outlined = bool(painted.selected[player] or painted.tied[player])
         under = [(INK if outlined else "#9a9a9a", wide + (_SELECTED if outlined else 1.0))]
         for color, width in [*under, (painted.color(player), wide)]:
@@ -288,8 +315,8 @@ def _edges(
             parts.append(
                 line(
                     places,
-                    a,
-                    b,
+                    0,
+                    1,
                     tip(painted.caption(player)),
                     stroke=color,
                     stroke_width=width,

@@ -108,7 +108,7 @@ class Pipeline:
                 targets[i] = explanation.target_class
         known = explanations or [None] * len(graphs)
         playing = [self.players if one is None else _spec(one) for one in known]
-        if any(not isinstance(as_players(players), Nodes) for players in playing):
+        if any(as_players(players) != Nodes() for players in playing):
             everything = zip(graphs, selections, targets, playing, strict=True)
             return [self._evaluated(graph, list(s), t, p) for graph, s, t, p in everything]
         return evaluate_many(
@@ -147,13 +147,9 @@ class Pipeline:
         return class_probabilities(output, self.mode, self.return_type)
 
 
-def _plays(explanation: Explanation) -> str:
-    return str(explanation.player_kind)
-
-
 def _spec(explanation: Explanation) -> Any:
     """The players of an explanation, as metrics take them."""
-    return "nodes" if _plays(explanation) == "nodes" else explanation.player_spec
+    return explanation.get("player_spec") or "nodes"
 
 
 def class_probabilities(output: Tensor, mode: str, return_type: str) -> list[float]:

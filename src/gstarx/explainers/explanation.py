@@ -180,6 +180,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         num_nodes: int,
         std_errors: NDArray[np.float64] | None = None,
         sets: Sequence[NDArray[np.int64]] = (),
+        players: PlayerSet | None = None,
         method: str = "",
         target: int | None = None,
         exact: bool | None = None,
@@ -187,16 +188,23 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         evaluations: int | None = None,
         seconds: float = 0.0,
     ) -> Explanation:
-        """An explanation without its graph, from scores of all nodes or sets that were kept.
+        """An explanation without its graph, from scores of all nodes or players, or sets, kept.
 
         >>> Explanation.from_scores(np.array([0.2, 0.7, 0.1]), num_nodes=3).top(2)
         array([1, 0])
         """
         attribution = Attribution(scores, std_errors, sets=tuple(sets))
-        players = np.arange(num_nodes)
+        if players is None:
+            ids = np.arange(num_nodes)
+            fields = score_fields(attribution, ids, num_nodes)
+        else:
+            ids, fields = players.ids, player_fields(attribution, players)
+            if players.kind == "edges" and not len(players.player_of):
+                # which columns of edge_index they are is not known without the graph
+                fields.pop("edge_mask", None)
         made = cls(
-            **score_fields(attribution, players, num_nodes),
-            players=torch.from_numpy(players),
+            **fields,
+            players=torch.from_numpy(ids),
             num_nodes=num_nodes,
             explained=[] if target is None else [target],
             method=method,

@@ -376,12 +376,13 @@ def _linking(kind: Any) -> Edges:
 
 
 def _links_of(game: GNNGame) -> tuple[Any, Any]:
-    """Worths of single nodes (N, q), and the game of what links add to the nodes they touch."""
+    """Worths of single nodes (N, q), and the game of what links add to the nodes they touch.
+
+    In the game of one node or pair, which is always there, no other node is worth anything alone.
+    """
     if game.task_level != "graph":
-        raise ValueError(
-            f"value='position' is for task_level='graph' (got {game.task_level!r}): the target of "
-            "other tasks is always there"
-        )
+        # the target alone is present, and that is the baseline
+        return np.zeros((game.num_nodes, len(game.payoff.baseline))), game
     edges, nodes = game.players.edges, game.on_nodes()
     assert edges is not None
     singles = np.asarray(nodes(np.eye(nodes.n, dtype=np.bool_)))

@@ -89,7 +89,7 @@ def explain_nodes(
     """Explain the model's output at many nodes of one graph, with a progress bar.
 
     The model runs on the whole graph once. Everything else is done for every node on the part of
-    the graph that it hears of.
+    the graph whose messages reach it.
 
     Parameters
     ----------

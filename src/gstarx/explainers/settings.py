@@ -130,7 +130,7 @@ class ValueSettings(SubgraphSampling):
         return count <= _pairs_within(graph, limit) or _with_complements(graph) <= limit
 
     def _coalitions_to_sample(self, game: Game, graph: CommunicationGraph) -> int:
-        """How many coalitions of :meth:`played` a sampler may ask for within the budget.
+        """How many coalitions of :meth:`played` a sampler may evaluate within the budget.
 
         Some of the budget is left for single players that the baseline needs, unless the sampler
         asks for all of them anyway, and half of it for complements.

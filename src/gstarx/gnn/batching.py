@@ -32,7 +32,7 @@ class UnionBatch:
     edges
         Edge of the graph behind every edge of the batch, (E,).
     places
-        Node of the batch at which every node asked for sits in every coalition, -1 where it is
+        The position in the batch of every wanted node in every coalition, -1 where it is
         absent; (k, len(wanted)).
     """
 

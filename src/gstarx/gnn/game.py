@@ -46,7 +46,7 @@ from gstarx.players import Nodes, PlayersLike, as_players
 class GNNGame:
     """The game that a model plays on one graph.
 
-    The worth of a coalition is what the model says of the graph when only its players are there.
+    The worth of a coalition is the model's output when only its players are present.
     Players are the nodes, unless ``players`` says otherwise: groups of nodes, edges or features.
     Call the game with boolean coalitions (k, n) to get worths (k,), or (k, q) for several targets.
 
@@ -110,11 +110,11 @@ class GNNGame:
         For node tasks on heterogeneous graphs: the type of node that ``index`` belongs to. By
         default the one with as many nodes as the model's output has rows, if there is only one.
     num_hops
-        For node and edge tasks: how far around the target nodes are players. By default as far as
+        For node and edge tasks: how far from the target nodes are players. By default as far as
         the model sees: the number of times it propagates messages, checked by changing the features
-        of all other nodes. Nodes that do not play are always there.
+        of all other nodes. Nodes that are not players are always present.
     computation_graph
-        For node tasks: ``"exact"``, where everybody together gives the prediction on the whole
+        For node tasks: ``"exact"``, where all players together give the prediction on the whole
         graph, or ``"gnnshap"``, the game of Akkas and Azad (GNNShap, WWW 2024) on nothing but the
         edges that carry messages to the node and the nodes they touch. The prediction is still that
         on the whole graph, and the class explained by default the one predicted there.
@@ -139,8 +139,8 @@ class GNNGame:
         does so where it saves enough and outputs agree with those of the ordinary path, which is
         compared; ``True`` wherever they agree, and raises where they do not; ``False`` never.
     lazy
-        Run the model only when the game is first asked for worths, together with the coalitions.
-        By default it is run on the whole graph at once, so that what is wrong is said here.
+        Run the model only when worths are first needed, together with the coalitions.
+        By default it is run on the whole graph at once, so that errors are raised here.
 
     Attributes
     ----------

@@ -14,6 +14,7 @@ coalition is a set of these nodes. Only when the model is called are they sorted
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -171,7 +172,7 @@ class HeteroGraph:
         """Positions of relations given as triples, or by the name in the middle."""
         if isinstance(relations, str) or _is_triple(relations):
             raise TypeError(f"relations must be a list of them (got {relations!r})")
-        found: list[int] = []
+        numbers: list[int] = []
         for relation in relations:
             named = [
                 at
@@ -180,11 +181,11 @@ class HeteroGraph:
             ]
             if not named:
                 known = ["__".join(triple) for triple in self.edge_types]
-                asked = relation if isinstance(relation, str) else "__".join(map(str, relation))
+                wanted = relation if isinstance(relation, str) else "__".join(map(str, relation))
                 names = {name: None for _, name, _ in self.edge_types} | dict.fromkeys(known)
-                raise ValueError(f"relations: {unknown('relation', asked, names)}")
-            found += named
-        return sorted(set(found))
+                raise ValueError(f"relations: {unknown('relation', wanted, names)}")
+            numbers += named
+        return sorted(set(numbers))
 
     @cached_property
     def node_fields(self) -> set[str]:
@@ -195,6 +196,16 @@ class HeteroGraph:
     def edge_fields(self) -> set[str]:
         """Names of fields with a row for every edge of some relation."""
         return {key for at in range(len(self.edge_types)) for key, _ in _edge_fields(self, at)}
+
+    def digest(self) -> bytes:
+        """A digest of the names of types and of all their tensors."""
+        sha = hashlib.sha256()
+        for kind in (*self.node_types, *self.edge_types):
+            for key, value in sorted(self.data[kind].items()):
+                sha.update(f"{kind} {key} {getattr(value, 'shape', value)}".encode())
+                if isinstance(value, Tensor):
+                    sha.update(value.detach().cpu().contiguous().numpy().tobytes())
+        return sha.digest()
 
     def on(self, device: torch.device) -> DeviceTables:
         """The fields of nodes and edges on a device, moved there once."""

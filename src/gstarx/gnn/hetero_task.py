@@ -50,8 +50,8 @@ def with_view(model: Model, data: Any, task: Task) -> tuple[Any, Task]:
 
 def output_type_of(model: Model, data: HeteroData, graph: HeteroGraph, task: ModelTask) -> str:
     """The type of nodes that a model has outputs for, if that shows, or an error."""
-    whole = replace(task, task_level="graph", index=None, node_type=None)
-    output = whole.raw_output(model, view_of(data))
+    of_graph = replace(task, task_level="graph", index=None, node_type=None)
+    output = of_graph.raw_output(model, view_of(data))
     if isinstance(output, Mapping):
         fitting = [name for name in graph.node_types if name in output]
         what = f"the model has outputs for {len(fitting)} types of nodes"

@@ -104,10 +104,10 @@ def _side_by_side(model: Model) -> dict[int, tuple[int, str]]:
     three parts.
     """
     return {
-        id(layer): (id(found), key)
-        for found in submodules(model)
-        if isinstance(found, torch.nn.ModuleDict)
-        for key, branch in found.named_children()
+        id(layer): (id(modules), key)
+        for modules in submodules(model)
+        if isinstance(modules, torch.nn.ModuleDict)
+        for key, branch in modules.named_children()
         if len(key.strip("<>").replace("___", "__").split("__")) == 3
         for layer in branch.modules()
         if isinstance(layer, MessagePassing)

@@ -1,7 +1,8 @@
-"""The part of a large graph that one node hears of, cut out before anything else is done.
+"""The part of a large graph whose messages reach one node, cut out before anything else is done.
 
-What the nodes of a graph have in common, the model's outputs for all of them and who hears of whom,
-is found once (:class:`WholeGraph`). Everything else of a node's game costs as much as its own part.
+What the nodes of a graph have in common, the model's outputs for all of them and who sends messages
+to whom, is found once (:class:`WholeGraph`). Everything else of a node's game costs as much as its
+own part.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class WholeGraph:
     propagation
         How messages went.
     incoming
-        Who hears of whom.
+        Who sends messages to whom.
     """
 
     node_outputs: Tensor
@@ -89,7 +90,7 @@ class WholeGraph:
         return cls(outputs, seen, Incoming(edges, count, seen.flow))
 
     def target(self, task: ModelTask, node: int) -> Any:
-        """The target asked for, or the class that is predicted for a node."""
+        """The requested target, or the class that is predicted for a node."""
         if task.target is not None or task.mode == "regression":
             return task.target
         scores = class_scores(self.node_outputs[[node]], task.mode, task.return_type, "prob")
@@ -147,7 +148,7 @@ def check_computation_graph(name: Any, task_level: str) -> str:
 
 
 def local_kind(kind: Any, communication: Any, gnnshap: bool) -> bool:
-    """Whether players are nodes or edges, which can be told of a part of the graph alone."""
+    """Whether players are nodes or edges, which can be found from a part of the graph alone."""
     local = communication is None and isinstance(kind, Nodes | Edges)
     if gnnshap and not local:
         what = type(kind).__name__.lower() if communication is None else "communication=..."
@@ -198,7 +199,7 @@ def surroundings(
     node: int,
     hops: int,
 ) -> LocalPart | None:
-    """A part of the graph on which the model says of a node what it says on the whole graph.
+    """A part of the graph on which the model's output for a node is that on the whole graph.
 
     All nodes whose messages arrive, and one hop more, because normalized convolutions look at
     degrees. None if that does not do, or is the whole graph.

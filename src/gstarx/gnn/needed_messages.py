@@ -3,7 +3,7 @@
 Three things make a pass over a graph of states cheaper than one over a graph of the user's:
 
 - **Later rounds reach fewer nodes.** Messages of the ``r``-th call of ``propagate`` matter at nodes
-  from which ``calls - r`` further calls lead to the node that is asked for. All others are left
+  from which ``calls - r`` further calls lead to the target node. All others are left
   out, whatever the layer.
 - **Messages that are rows of the nodes, with or without a weight, are never formed**: a sum over
   them reads the rows where they are (:mod:`gstarx.gnn.shared_rows`).
@@ -169,12 +169,12 @@ def _normalized(
     """What PyG's ``gcn_norm`` gives: edges without loops and one loop for every node, or as is."""
     ends = edge_index.numpy()
     count = ends.shape[1] + (nodes if loops else 0)
-    found = np.empty((2, count), dtype=np.int64)
+    kept = np.empty((2, count), dtype=np.int64)
     weights = np.empty(count, dtype=np.float32 if dtype == torch.float32 else np.float64)
-    used = _normalize(ends, nodes, loops, found, weights)
+    used = _normalize(ends, nodes, loops, kept, weights)
     if used < 0:
         raise IndexError(f"edges must join nodes 0..{nodes - 1} (got {int(ends.max())})")
-    return torch.from_numpy(found[:, :used]), torch.from_numpy(weights[:used])
+    return torch.from_numpy(kept[:, :used]), torch.from_numpy(weights[:used])
 
 
 @compiled
@@ -189,20 +189,20 @@ def _reaching(hearers, level, call, kept):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _normalize(ends, nodes, loops, found, weights):  # type: ignore[no-untyped-def]
+def _normalize(ends, nodes, loops, kept, weights):  # type: ignore[no-untyped-def]
     degree = np.zeros(nodes)
     count = 0
     for e in range(ends.shape[1]):
         source, target = ends[0, e], ends[1, e]
         if min(source, target) < 0 or max(source, target) >= nodes:
             return -1
-        found[0, count], found[1, count] = source, target
+        kept[0, count], kept[1, count] = source, target
         keep = source != target or not loops
         degree[target] += keep
         count += keep
     if loops:
         for v in range(nodes):
-            found[0, count] = found[1, count] = v
+            kept[0, count] = kept[1, count] = v
             degree[v] += 1
             count += 1
     scale = np.zeros(nodes, dtype=weights.dtype)
@@ -210,5 +210,5 @@ def _normalize(ends, nodes, loops, found, weights):  # type: ignore[no-untyped-d
         if degree[v] > 0:
             scale[v] = 1 / np.sqrt(degree[v])
     for e in range(count):
-        weights[e] = scale[found[0, e]] * scale[found[1, e]]
+        weights[e] = scale[kept[0, e]] * scale[kept[1, e]]
     return count

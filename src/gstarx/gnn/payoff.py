@@ -32,9 +32,9 @@ class Contrast:
     b: int
 
 
-#: What can be asked for as ``payoff``.
+#: Valid values of ``payoff``.
 PayoffLike = str | Contrast | Callable[[Tensor], Tensor]
-#: What can be asked for as ``target``.
+#: Valid values of ``target``.
 TargetLike = int | Sequence[int] | str | Tensor | None
 
 
@@ -137,7 +137,7 @@ def looks_like_probabilities(outputs: Tensor, mode: str) -> bool:
 
 
 def choose_columns(target: TargetLike, scores: Tensor, mode: str, single: bool) -> list[int]:
-    """Columns to explain: those asked for, or the predicted class of the whole graph's scores."""
+    """Columns to explain: the requested ones, or the class predicted for the whole graph."""
     count = scores.shape[1]
     what = "a class" if mode == "multiclass_classification" or single else "an output"
     if isinstance(target, Tensor):

@@ -42,7 +42,9 @@ class PlayerSet:
     links
         Pairs of nodes of the graph, along which players communicate.
     spec
-        What was asked for.
+        The kind of players that was requested.
+    anchored
+        Whether a node or pair is explained, which is always present.
     """
 
     kind: str
@@ -53,6 +55,7 @@ class PlayerSet:
     names: tuple[str, ...] = ()
     edges: NDArray[np.int64] | None = None
     communication: CommunicationGraph | None = None
+    anchored: bool = False
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -65,7 +68,7 @@ class PlayerSet:
     @property
     def without_baseline(self) -> bool:
         """Whether the output with no player present is the only baseline."""
-        return not self.of_nodes and not self.touched
+        return not self.of_nodes and (self.anchored or not self.touched)
 
     @property
     def touched(self) -> bool:
@@ -74,7 +77,7 @@ class PlayerSet:
 
     @property
     def some_always_present(self) -> bool:
-        """Whether something is there even without any player, so that its output is known."""
+        """Whether something is present even without any player, so that its output is known."""
         kept = isinstance(self.spec, Groups) and self.spec.rest == "present"
         kept |= isinstance(self.spec, Nodes) and self.spec.types is not None
         return self.without_baseline or (kept and bool((self.player_of < 0).any()))

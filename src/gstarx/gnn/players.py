@@ -114,7 +114,7 @@ def _guessed_num_nodes(data: Data) -> int:
 
 @dataclass(frozen=True)
 class Playing:
-    """Who plays, how coalitions are evaluated, and what the model says of the whole graph.
+    """Who plays, how coalitions are evaluated, and the model's output for the whole graph.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class _Surroundings:
         """Players that can change the output, or within some hops; all others stay as they are."""
         field, players = self._players(num_hops)
         on_all = self.evaluator(self.data, self.anchors, players.player_of)
-        # what the model says when half of the players are gone, for comparison
+        # the model's output without half of the players, for comparison
         half = pack(np.random.default_rng(0).random((1, len(players))) < 0.5)
         known = [(on_all.everybody, self.prediction.repeat(1, on_all.removal.draws))]
         with suppress(Exception):  # a coalition that the model does not take is met again later

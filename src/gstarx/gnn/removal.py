@@ -46,7 +46,7 @@ class Removal:
     name
         ``"remove"``, ``"split"``, ``"zero_filling"`` or ``"callable"``.
     anchors
-        Nodes that are there whatever the coalition; their edges only when the coalition has them.
+        Nodes that are present whatever the coalition; their edges only when the coalition has them.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Removal:
 
     @property
     def by_edges(self) -> bool:
-        """Whether edges are the units, so that all nodes are there."""
+        """Whether edges are the units, so that all nodes are present."""
         return False
 
     @property
@@ -176,7 +176,7 @@ class EdgeRemoval(Removal):
 
     @cached_property
     def linked(self) -> Masks | None:
-        """All nodes: whether an edge is there does not depend on its ends."""
+        """All nodes: whether an edge is present does not depend on its ends."""
         return self.present
 
     def fields(self, masks: Masks) -> tuple[dict[str, Any], NDArray[np.int64]]:
@@ -281,7 +281,7 @@ class FeatureRemoval(Removal):
 def resolve_removal(
     removal: RemovalLike, data: Data, tensors: GraphTensors, anchors: NDArray[np.int64]
 ) -> Removal:
-    """The removal asked for, or an error that lists the names."""
+    """The requested removal, or an error that lists the names."""
     graph = hetero_of(data)
     if callable(removal):
         if graph is not None:

@@ -109,7 +109,7 @@ def require_apart(
 ) -> None:
     """Raise :class:`BatchMixing` unless rows of a batch have the same outputs in other company.
 
-    Twice ``again`` is asked for some of the rows: for the largest graph alone, and for a few others
+    ``again`` is called twice for some rows: for the largest graph alone, and for a few others
     in another order, the smallest among them: a mean over the batch or padding to its largest graph
     shows in these. A batch of one needs no comparison. Where ``again`` fails, though the batch went
     through, that counts as mixing too.

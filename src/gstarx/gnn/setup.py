@@ -53,7 +53,7 @@ def set_up(
 ) -> tuple[Playing, ModelTask]:
     """Who plays and how coalitions are evaluated, and the task with the target that is explained.
 
-    The game of a node is played on the part of the graph that it hears of, where that can be cut
+    The game of a node is played on the part of the graph that sends it messages, if that can be cut
     out; its players are then those of the whole graph again.
     """
     roles = roles_of(data)
@@ -69,6 +69,7 @@ def set_up(
             raise ValueError(f"no edge brings a message to node {node}: there are no players")
         data, index = part.data, part.index
     everyone = player_set(data, kind, communication, one_way=gnnshap)
+    everyone = replace(everyone, anchored=task.task_level != "graph")
     if not everyone.of_nodes:
         _refuse_node_options(everyone, removal, baseline)
     if masked_layers(model):
@@ -144,7 +145,7 @@ def _refuse_node_options(players: PlayerSet, removal: Any, baseline: Any) -> Non
 
 
 def _checked_batch_nodes(batch_nodes: int | None, model: Model, device: torch.device) -> int:
-    """Nodes per forward pass: what was asked for, or the rule by device and model width."""
+    """Nodes per forward pass: the given number, or the rule by device and model width."""
     if batch_nodes is None:
         return default_batch_nodes(model, device)
     if not isinstance(batch_nodes, int | np.integer):

@@ -246,14 +246,14 @@ def _add_rows(rows, places, weights, index, into):  # type: ignore[no-untyped-de
     for e in range(len(places)):
         if index[e] < 0 or index[e] >= len(into):
             return e
-        row, found = rows[places[e]], into[index[e]]
+        row, total = rows[places[e]], into[index[e]]
         if len(weights):
             weight = weights[e]
-            for j in range(len(found)):
-                found[j] += weight * row[j]
+            for j in range(len(total)):
+                total[j] += weight * row[j]
         else:
-            for j in range(len(found)):
-                found[j] += row[j]
+            for j in range(len(total)):
+                total[j] += row[j]
     return -1
 
 

@@ -36,7 +36,7 @@ from gstarx.gnn.signature import call_model, submodules
 from gstarx.gnn.states import ALL_BITS, Block, StateRules, StateTable
 from gstarx.graphs import Masks, pack
 
-#: What can be asked for as ``share``.
+#: Valid values of ``share``.
 ShareLike = bool | str
 #: Worth it: at least so many nodes of coalitions, so many of them for every state of the first
 #: block, and, where that is the only one, so many that need no pass. A rule on counts, so that the
@@ -49,7 +49,7 @@ _FEWEST_SAVED = 1024
 _STATES_PER_NODE = 4
 _MOST_STATES, _MOST_ELSEWHERE = 1 << 13, 1 << 16
 _MEMBERS_PER_STATE = 64
-#: Where all nodes are there in every coalition, a block takes at least so many graphs.
+#: Where all nodes are present in every coalition, a block takes at least so many graphs.
 _BLOCK_GRAPHS = 4
 #: Features of so many bytes are taken to be different for all nodes, without looking.
 _MOST_COMPARED = 1024
@@ -109,7 +109,7 @@ class SharedPasses:
     Attributes
     ----------
     reason
-        Why coalitions cannot share, or did not the last time they were asked for.
+        Why coalitions cannot share, or did not the last time.
     possible
         Whether nothing is known that speaks against sharing.
     """
@@ -308,7 +308,7 @@ class SharedPasses:
         linked = np.zeros_like(removal.present) if removal.linked is None else removal.linked
         units = masks
         if not evaluator.all_play:
-            # where all nodes are there, no more coalitions fit into a block
+            # where all nodes are present, no more coalitions fit into a block
             fitting = table.members // tensors.num_nodes + 1 if removal.by_edges else _CHUNK
             units = evaluator.units_of(masks[:fitting])
         return table.block(units, removal.present, linked, removal.anchors, self._bits)

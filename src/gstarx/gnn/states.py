@@ -39,7 +39,7 @@ class StateRules:
     ----------
     start
         Numbers that say what every node is, (n, 4): two for a node of the coalition, two for one
-        that is not in it but there all the same.
+        that is not in it but present.
     level
         Rounds of messages that count for every node, (n,).
     first, source, edge
@@ -51,7 +51,7 @@ class StateRules:
         Whether the kinds of the edges to a node are part of what it is from the start, as is needed
         where messages are scaled by the degree of the node they come from.
     by_edges
-        Whether coalitions are of edges, so that all nodes are there.
+        Whether coalitions are of edges, so that all nodes are present.
     """
 
     start: NDArray[np.uint64]
@@ -122,13 +122,13 @@ class Block:
     nodes
         Node of the graph at which every state was first met, (S,).
     absent
-        Whether that node is there without being in the coalition, (S,).
+        Whether that node is present without being in the coalition, (S,).
     ends
         Edges between states (2, E), from where messages come to where they go.
     edges
         Edge of the graph behind each, (E,).
     asked
-        States of the nodes asked for in every coalition, (k, asked).
+        States of the wanted nodes in every coalition, (k, asked).
     """
 
     coalitions: int
@@ -243,7 +243,7 @@ def _number(kinds, salt, numbers):  # type: ignore[no-untyped-def]
 
 @compiled
 def _grow(before, first, source, reach, grown):  # type: ignore[no-untyped-def]
-    """Add to the nodes of every row those of the nodes it hears of."""
+    """Add to the nodes of every row those of the nodes that send it messages."""
     for v in range(len(grown)):
         if reach[v]:
             for e in range(first[v], first[v + 1]):
@@ -306,7 +306,7 @@ def _fill(masks, around, rules, how, marks, known, out, wanted, work):  # type: 
                         kept[e] = _has(masks[row], edge[e])
                     else:
                         kept[e] = joined[here[i]] and joined[source[e]]
-            # nodes that hear of nobody keep the state of the first coalition
+            # nodes that receive no messages keep the state of the first coalition
             looked = changing if by_edges and row else here[:m]
             near = reach[: _needed(looked, seen, hits, kept, rules, depth, reach)]
             _settle(near, own, kept, rules, depth, counted, heard, work)

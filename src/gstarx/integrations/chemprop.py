@@ -232,7 +232,8 @@ def _checked_output(predictor: Any, output: int | None, layers: Any) -> int:
     if several and (output is None or not 0 <= output < predictor.n_tasks):
         raise ValueError(
             f"the model has {predictor.n_tasks} multiclass tasks: say which with output=0.."
-            f"{predictor.n_tasks - 1} (got {output})"
+            f"{predictor.n_tasks - 1} of wrap or load, which a factory of your own can do for the "
+            f"command line (got {output})"
         )
     if output is not None and not several:
         raise ValueError(

@@ -12,6 +12,7 @@ contribute alone.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,7 +45,7 @@ def _shapiq(module: str = "shapiq") -> Any:
     """A module of shapiq, or an error that says what is missing or too old."""
     package = require(module, extra="shapiq")
     installed = version("shapiq")
-    if tuple(int(part) for part in installed.split(".")[:2]) < _OLDEST:
+    if tuple(map(int, re.findall(r"\d+", installed)[:2])) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
         raise ImportError(
             f"this needs shapiq {oldest} or newer (got {installed}): pip install 'gstarx[shapiq]'"
@@ -311,10 +312,10 @@ def _checked_budget(budget: Any, order: Any, players: int) -> int:
             (k for k in range(players) if sum(comb(players, s) for s in range(k + 1)) <= allowed),
             default=0,
         )
+        lower = f", or order={fitting} or less" if fitting else ""
         raise ValueError(
             f"order={order} of {players} players has {unknowns:,} interactions, more than the "
-            f"budget of {allowed:,} coalitions can tell apart: say budget={unknowns} or more, or "
-            f"order={fitting} or less"
+            f"budget of {allowed:,} coalitions can tell apart: say budget={unknowns} or more{lower}"
         )
     return allowed
 

@@ -77,7 +77,7 @@ class Faithfulness:
         return cls(*(float(m) for m in metrics_of(whole, without, alone, sparsity, signed_range)))
 
 
-#: The metrics themselves; the other fields say of how much they are.
+#: The metrics themselves; the other fields say how reliable they are.
 METRICS = tuple(field.name for field in fields(Faithfulness) if field.default is MISSING)
 
 

@@ -71,8 +71,8 @@ def murcko(molecule: Any) -> Groups:
     chem = require("rdkit.Chem", extra="drawing")
     parts = _murcko_parts(known, [set(nodes) for _, nodes in groups_of(data, "rings")])
     names = [chem.MolFragmentToSmiles(known, sorted(part)) for part in parts]
-    found = [(name, tuple(sorted(part))) for name, part in zip(names, parts, strict=True)]
-    return _named(sorted(found, key=lambda group: group[1]))
+    groups = [(name, tuple(sorted(part))) for name, part in zip(names, parts, strict=True)]
+    return _named(sorted(groups, key=lambda group: group[1]))
 
 
 def functional_groups(molecule: Any, *, smarts: Mapping[str, str] | None = None) -> Groups:

@@ -24,7 +24,7 @@ def as_players(
     player_types: Sequence[str] | None = None,
     relations: Sequence[Any] | None = None,
 ) -> PlayerKind:
-    """The kind of players that was asked for, or an error that names what is valid.
+    """The requested kind of players, or an error that names what is valid.
 
     >>> as_players("edges", directed=True)
     Edges(directed=True, touched=False)

@@ -25,7 +25,6 @@ from gstarx.metrics import (
     auroc,
     average,
     best_selection,
-    edge_auroc,
     selection_size,
 )
 from gstarx.players import Edges, Features, Nodes, PlayersLike, as_players
@@ -388,13 +387,12 @@ class _Builder:
                 continue
             marked = truth.cpu().numpy().astype(np.bool_)
             if result.player_kind == "edges":  # true edges join true nodes
-                values.append(
-                    edge_auroc(result.edge_mask, graph.edge_index, np.flatnonzero(marked))
-                )
+                true = marked[result.player_edges.numpy()].all(axis=1)
+                if true.any() and not true.all():
+                    values.append(auroc(result.scores.numpy(), np.flatnonzero(true)))
             elif result.node_scores is not None and marked.any() and not marked.all():
                 values.append(auroc(result.node_scores.numpy(), np.flatnonzero(marked)))
-        known = [value for value in values if np.isfinite(value)]
-        return float(np.mean(known)) if known else None
+        return float(np.mean(values)) if values else None
 
     def explained(
         self,

@@ -36,6 +36,7 @@ from gstarx.gnn import ModelTask, PlayerSet, WholeGraph, restored
 from gstarx.metrics import METRICS, Reference
 from gstarx.models import load_source
 from gstarx.registry import ModelSource
+from gstarx.runs.player_rows import COLUMNS, FIELDS, player_columns, stored_players
 
 #: Increased whenever the meaning of existing rows would change.
 FORMAT = 1
@@ -86,12 +87,14 @@ SCHEMA = pa.schema(
         pa.field("player_edges", pa.list_(pa.list_(pa.int64()))),
         pa.field("player_scores", _NUMBERS),
         pa.field("player_std_errors", _NUMBERS),
+        *FIELDS,
     ]
 )
 #: Columns that stores written before they existed do not have, in the order of their addition.
 ADDED = (
     *("name", "smiles", "clipped"),
     *("node", "players", "player_edges", "player_scores", "player_std_errors"),
+    *(field.name for field in FIELDS),
 )
 
 
@@ -124,13 +127,16 @@ def identity_in(request: Mapping[str, Any]) -> dict[str, Any]:
 #: Columns that :func:`explanation_of` reads.
 OF_A_RESULT = (
     *("scores", "selected", "target", "evaluations", "cpu_seconds"),
-    *("std_errors", "exact", "estimator", "explainer", "num_nodes"),
+    *("std_errors", "exact", "estimator", "explainer", "num_nodes", *COLUMNS),
 )
 
 
 def explanation_of(row: Mapping[str, Any]) -> Explanation:
     """The explanation in a row."""
     scores, errors = row["scores"], row["std_errors"]
+    players = stored_players(row)
+    if players is not None:
+        scores, errors = row["player_scores"], row["player_std_errors"]
     # without scores, there are the selections at every sparsity
     sets = {tuple(nodes) for nodes in row["selected"]} if scores is None else set()
     return Explanation.from_scores(
@@ -138,6 +144,7 @@ def explanation_of(row: Mapping[str, Any]) -> Explanation:
         num_nodes=row["num_nodes"],
         std_errors=None if errors is None else np.array(errors, dtype=np.float64),
         sets=[np.array(nodes, dtype=np.int64) for nodes in sorted(sets, key=len)[::-1]],
+        players=players,
         method=row["explainer"],
         target=row["target"],
         exact=row["exact"],
@@ -304,6 +311,7 @@ class Task:
                 data, explanation, sparsities=self.sparsities, rules=list(RULES)
             )
         row: dict[str, Any] = {**recorded(explanation), "wall_seconds": wall}
+        row |= player_columns(explanation)
         for rule, prefix in RULES.items():
             # of edges and groups, the nodes that they touch or contain
             row[f"{prefix}selected"] = [

@@ -19,7 +19,7 @@ from gstarx._internal.suggestions import unknown
 from gstarx.datasets import label_of, title_of
 from gstarx.registry import DatasetSource, ModelSource
 from gstarx.runs import OF_A_RESULT, Store, check_format, explanation_of
-from gstarx.web.catalog import METRICS, OFFERED
+from gstarx.web.catalog import METRICS, OFFERED, PLAYERS
 from gstarx.web.drawings import matches, thumbnail
 from gstarx.web.messages import Refused, public_message
 from gstarx.web.settings import LoadedModel, ServedModel, ServedRun
@@ -275,6 +275,14 @@ class StoreView:
             explanation = explanation_of(row) if row is not None and error is None else None
             results.append((run, explanation, _first_line(error)))
         return results
+
+    @property
+    def players(self) -> str:
+        """Who plays in all runs, by a name that the page knows; nodes if they differ."""
+        chosen = [run.options.get("players", "nodes") for run in self.runs.values()]
+        names = {str(name).replace("-", "_") for name in chosen}
+        known = {name for by_kind in PLAYERS.values() for name in by_kind}
+        return names.pop() if len(names) == 1 and names <= known else "nodes"
 
     @cached_property
     def sparsities(self) -> list[float]:

@@ -5,16 +5,31 @@ Nothing else is accepted, so that no option can name a file or code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from gstarx._internal.suggestions import unknown
-from gstarx.registry import EXPLAINERS, SAMPLED_BUDGET, ExplainerSpec, Option
+from gstarx.registry import EXPLAINERS, SAMPLED_BUDGET, ExplainerSpec, Option, kind_of_players
 from gstarx.web.messages import Refused
 
 #: The metrics that the page shows.
 METRICS = ("fidelity", "inverse_fidelity", "harmonic_fidelity")
+#: Who can play besides nodes, by the kind of graph: names and what they are called on the page.
+_FEATURES = {"features": "features"}
+PLAYERS: dict[str, dict[str, str]] = {
+    "molecule": {
+        "nodes": "atoms",
+        "edges": "bonds",
+        "brics": "BRICS fragments",
+        "functional_groups": "functional groups",
+        "rings": "ring systems",
+        "murcko": "Murcko parts",
+        **_FEATURES,
+    },
+    "sentence": {"nodes": "words", "edges": "dependencies", "phrases": "phrases", **_FEATURES},
+    "graph": {"nodes": "nodes", "edges": "edges", "communities": "communities", **_FEATURES},
+}
 #: The explainers that the page offers, by name.
 OFFERED = {name: spec for name, spec in EXPLAINERS.items() if not spec.oracle}
 
@@ -25,6 +40,7 @@ def model_entry(name: str, title: str, problem: str | None = None) -> dict[str, 
         "name": name,
         "title": title,
         "kind": "graph",
+        "players": player_entries("graph"),
         "inputs": [],
         "task": "classification",
         "classes": [],
@@ -37,6 +53,23 @@ def model_entry(name: str, title: str, problem: str | None = None) -> dict[str, 
         "examples": [],
         "problem": problem,
     }
+
+
+def player_entries(kind: str) -> list[dict[str, str]]:
+    """Who can play on graphs of a kind."""
+    return [{"name": name, "title": title} for name, title in PLAYERS[kind].items()]
+
+
+def check_players(players: str, kind: str, explainers: Sequence[ExplainerSpec]) -> None:
+    """Refuse players that graphs of a kind do not have, or that an explainer cannot score."""
+    if players not in PLAYERS[kind]:
+        valid = ", ".join(PLAYERS[kind])
+        text = f"players must be one of {valid} for a {kind} (got {players})"
+        raise Refused("bad_players", text, "players")
+    for at, spec in enumerate(explainers):
+        if kind_of_players(players) not in spec.players:
+            text = f"{spec.title} scores {' and '.join(spec.players)}, not {players}"
+            raise Refused("bad_players", text, f"explainers.{at}.name")
 
 
 def explainer_entry(spec: ExplainerSpec, budget: int) -> dict[str, Any]:

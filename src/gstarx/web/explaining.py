@@ -13,6 +13,7 @@ from gstarx.evaluation import Evaluated, Pipeline, recorded
 from gstarx.explainers import with_settings
 from gstarx.gnn import expected_output
 from gstarx.metrics import Faithfulness, Reference, best_selections_in_turn
+from gstarx.registry import kind_of_players
 from gstarx.web.catalog import METRICS, OFFERED
 from gstarx.web.library import Library
 from gstarx.web.memory import check_memory
@@ -35,7 +36,7 @@ _WARM_UP_SMILES = "CC(=O)Nc1ccc([N+](=O)[O-])cc1"
 
 @dataclass(frozen=True)
 class _Request:
-    """A model, a graph, and the class or target to explain."""
+    """A model, a graph with its players and their number, and the class or target to explain."""
 
     model: LoadedModel
     model_name: str
@@ -44,6 +45,8 @@ class _Request:
     seed: int
     reference: Reference | None = None
     removal: str = "remove"
+    players: str = "nodes"
+    count: int = 0
 
     @property
     def pipeline(self) -> Pipeline:
@@ -56,6 +59,7 @@ class _Request:
             mode=self.model.mode,
             return_type=self.model.return_type,
             reference=self.reference,
+            players=self.players,
         )
 
     @property
@@ -102,16 +106,36 @@ class ExplanationWorker:
         model = self._library.get(job["model"])
         subject = self._subjects.get(job["model"], job["input"])
         stored = "run_graph" in job["input"]
+        name, limits = job.get("players", "nodes"), self._settings.limits
+        if stored and self._library.store_view is not None:
+            name = self._library.store_view.players
+        players = subject.players(name, limits.nodes)
         if not stored:
-            check_memory(model, subject, job["explainers"], self._settings.limits)
+            check_memory(model, subject, job["explainers"], limits, players=len(players))
         outputs = outputs_of(model, subject)
         target = explained_target(self._library, model, job["input"], job["target"], outputs)
         send(
             "subject",
-            subject_entry(subject, model, self._library, outputs=outputs, target=target),
+            subject_entry(
+                subject,
+                model,
+                self._library,
+                outputs=outputs,
+                target=target,
+                players=None if name == "nodes" else (name, players),
+            ),
         )
         reference, _ = self._library.reference(model)
-        request = _Request(model, job["model"], subject, target, job["seed"], reference)
+        request = _Request(
+            model,
+            job["model"],
+            subject,
+            target,
+            job["seed"],
+            reference,
+            players=name,
+            count=len(players),
+        )
         if stored:
             self._send_stored(request, job["best"], send)
             return
@@ -171,7 +195,10 @@ class ExplanationWorker:
         all_options = dict(options)
         if name == "gstarx_published":
             all_options["baseline"] = self._mean_output(request)
-        key = (request.model_name, name, tuple(sorted(options.items())), request.seed)
+        if request.players != "nodes":
+            all_options["players"] = request.players
+        chosen = tuple(sorted(options.items()))
+        key = (request.model_name, name, chosen, request.seed, request.players)
         if key in self._trained:
             return self._trained[key]
         explainer = explainers.create(
@@ -210,7 +237,7 @@ class ExplanationWorker:
     def _best(self, request: _Request) -> dict[str, Any]:
         """The best selections by size that a search finds within its time limit."""
         best: dict[int, Any] = {}
-        sizes = range(request.subject.nodes // 2 + 1)
+        sizes = range(request.count // 2 + 1)
         with self._interrupter.time_limit(self._settings.limits.best_seconds):
             best.update(
                 best_selections_in_turn(
@@ -223,6 +250,7 @@ class ExplanationWorker:
                     mode=request.model.mode,
                     return_type=request.model.return_type,
                     reference=request.reference,
+                    players=request.players,
                 )
             )
         by_size = [best.get(size) for size in sizes]
@@ -262,14 +290,19 @@ def score_selection(
     nodes: Sequence[int],
     target: int | None,
     reference: Reference | None,
+    players: tuple[str, int],
 ) -> dict[str, Any]:
-    """The metrics of one selection; ``None`` where those of a regression have no reference."""
-    request = _Request(model, "", subject, target, 0, reference)
+    """The metrics of one selection; ``None`` where those of a regression have no reference.
+
+    ``players`` are their name and number.
+    """
+    name, count = players
+    request = _Request(model, "", subject, target, 0, reference, players=name, count=count)
     metrics: dict[str, float | None] = dict.fromkeys(METRICS)
     if request.has_metrics:
         ((faithfulness,),) = request.pipeline.evaluate_selections([subject.data], [[list(nodes)]])
         metrics = {name: _number(getattr(faithfulness, name)) for name in METRICS}
-    return {"size": len(nodes), "sparsity": 1 - len(nodes) / subject.nodes, **metrics}
+    return {"size": len(nodes), "sparsity": 1 - len(nodes) / count, **metrics}
 
 
 def _empty_result(name: str, title: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -290,17 +323,24 @@ def _empty_result(name: str, title: str, options: Mapping[str, Any]) -> dict[str
 
 def _evaluated(request: _Request, explanation: Explanation) -> dict[str, Any]:
     """Scores, and the selections of all sizes with their metrics."""
-    sizes = range(request.subject.nodes + 1)
+    kind = kind_of_players(request.players)
+    as_asked = explanation.player_kind == kind
+    sizes = range((request.count if as_asked else len(explanation.players)) + 1)
     if request.has_metrics:
         evaluated = request.pipeline.evaluate(request.subject.data, explanation, sizes=sizes)["top"]
     else:
         evaluated = Evaluated([explanation.select(size=size) for size in sizes], [])
     record = recorded(explanation)
+    scores, errors, selections = record["scores"], record["std_errors"], evaluated.selections
+    if as_asked and kind != "nodes":
+        scores, errors = explanation.scores.tolist(), explanation.std_errors.tolist()
+    elif not as_asked:  # a run whose players differ from those of others: its nodes
+        selections = [explanation.nodes_of(players) for players in selections]
     return {
         "target": request.target if record["target"] is None else record["target"],
-        "scores": _numbers(record["scores"]),
-        "std_errors": _numbers(record["std_errors"]),
-        "selections": [_node_list(explanation.nodes_of(one)) for one in evaluated.selections],
+        "scores": _numbers(scores),
+        "std_errors": _numbers(errors),
+        "selections": [_node_list(one) for one in selections],
         "metrics": _metric_columns(evaluated.metrics),
         "exact": record["exact"],
         "estimator": record["estimator"],

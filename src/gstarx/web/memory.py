@@ -202,26 +202,35 @@ def _coalitions_each(option: Option, nodes: int) -> int:
 
 
 def check_memory(
-    model: LoadedModel, subject: Subject, explainers: Sequence[Mapping[str, Any]], limits: Limits
+    model: LoadedModel,
+    subject: Subject,
+    explainers: Sequence[Mapping[str, Any]],
+    limits: Limits,
+    *,
+    players: int | None = None,
 ) -> None:
-    """Refuse explainers that would need too much memory, and say what would fit."""
+    """Refuse explainers that would need too much memory, and say what would fit.
+
+    ``players`` is how many there are, by default the nodes.
+    """
+    players = subject.nodes if players is None else players
     # here and below, because the server imports this module but never torch
     import torch
 
     from gstarx.gnn import default_batch_nodes
 
     estimate = Estimate.of(
-        nodes=subject.nodes,
+        nodes=max(subject.nodes, players),
         edges=subject.data.edge_index.shape[1],
         width=_width(model),
         batch_nodes=default_batch_nodes(model.model, torch.device("cpu")),
     )
     for index, explainer in enumerate(explainers):
         spec, options = OFFERED[explainer["name"]], explainer["options"]
-        coalitions = max_coalitions(spec, options, subject.nodes)
+        coalitions = max_coalitions(spec, options, players)
         if estimate.total(coalitions) > limits.memory:
             field = f"explainers.{index}"
-            raise _too_much_memory(spec, options, subject.nodes, estimate, limits.memory, field)
+            raise _too_much_memory(spec, options, players, estimate, limits.memory, field)
 
 
 def _too_much_memory(
@@ -243,8 +252,8 @@ def _too_much_memory(
     else:
         valid = f"choose a smaller graph, or {_MORE_MEMORY}"
     text = (
-        f"{spec.title}{setting} for {nodes:,} nodes would take about {needed} of memory, and a job "
-        f"may use {format_gb(memory)}: {valid}"
+        f"{spec.title}{setting} for {nodes:,} players would take about {needed} of memory, and a "
+        f"job may use {format_gb(memory)}: {valid}"
     )
     return Refused("too_much_memory", text, field)
 

@@ -9,7 +9,7 @@ from gstarx._internal.suggestions import unknown
 from gstarx.datasets import title_of
 from gstarx.evaluation import summarize
 from gstarx.players import default_kind
-from gstarx.web.catalog import model_entry
+from gstarx.web.catalog import model_entry, player_entries
 from gstarx.web.drawings import matches, thumbnail
 from gstarx.web.explaining import explained_target, score_selection
 from gstarx.web.library import Library
@@ -101,6 +101,7 @@ class QueryWorker:
         names = library.classes(loaded) if by_class else library.targets(loaded)
         return {
             "kind": library.kind(loaded),
+            "players": player_entries(library.kind(loaded)),
             "inputs": inputs,
             "task": loaded.task,
             "classes": list(names),
@@ -165,28 +166,36 @@ class QueryWorker:
         input: dict[str, Any],
         target: int | None,
         explainers: list[dict[str, Any]],
+        players: str = "nodes",
     ) -> None:
         """Refuse at once what the job would refuse."""
         loaded = self._library.get(model)
         if "sentence" in input:
             return  # parsing the first one takes long: the job itself checks it
         subject = self._subjects.get(model, input)
+        count = len(subject.players(players, self._limits.nodes))
         if "run_graph" not in input:
-            check_memory(loaded, subject, explainers, self._limits)
+            check_memory(loaded, subject, explainers, self._limits, players=count)
         if target is not None or loaded.task in ("multilabel", "regression"):
             explained_target(self._library, loaded, input, target, outputs_of(loaded, subject))
 
     def _score(
-        self, model: str, input: dict[str, Any], target: int | None, nodes: list[int]
+        self,
+        model: str,
+        input: dict[str, Any],
+        target: int | None,
+        nodes: list[int],
+        players: str = "nodes",
     ) -> dict[str, Any]:
         loaded, subject = self._library.get(model), self._subjects.get(model, input)
-        if len(set(nodes)) < len(nodes) or (nodes and max(nodes) >= subject.nodes):
-            text = f"nodes must be distinct numbers in 0..{subject.nodes - 1}"
+        count = len(subject.players(players, self._limits.nodes))
+        if len(set(nodes)) < len(nodes) or (nodes and max(nodes) >= count):
+            text = f"nodes must be distinct numbers in 0..{count - 1}"
             raise Refused("bad_nodes", text, "nodes")
         outputs = outputs_of(loaded, subject)
         target = explained_target(self._library, loaded, input, target, outputs)
         reference, _ = self._library.reference(loaded)
-        return score_selection(loaded, subject, nodes, target, reference)
+        return score_selection(loaded, subject, nodes, target, reference, (players, count))
 
     def _run(self) -> dict[str, Any]:
         return self._store_view().summary()

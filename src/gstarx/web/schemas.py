@@ -14,6 +14,17 @@ Name = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=10
 Text = Annotated[str, StringConstraints(strict=True, max_length=_MAX_LENGTH)]
 Task = Literal["classification", "binary", "multilabel", "regression"]
 Position = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
+Players = Literal[
+    "nodes",
+    "edges",
+    "brics",
+    "functional_groups",
+    "rings",
+    "murcko",
+    "phrases",
+    "communities",
+    "features",
+]
 
 
 class _Request(BaseModel):
@@ -59,7 +70,7 @@ class ChosenExplainer(_Request):
 
 
 class JobRequest(_Request):
-    """A graph to explain, and the explainers to use."""
+    """A graph to explain, the explainers to use, and who plays: what gets a score."""
 
     model: Name
     input: AnyInput
@@ -67,15 +78,17 @@ class JobRequest(_Request):
     best: StrictBool = True
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**53)] = 0
     target: Position | None = None
+    players: Players = "nodes"
 
 
 class ScoreRequest(_Request):
-    """A selection of nodes to evaluate."""
+    """A selection to evaluate: nodes, or other players by their numbers."""
 
     model: Name
     input: AnyInput
     nodes: list[Position] = Field(max_length=_MAX_ITEMS)
     target: Position | None = None
+    players: Players = "nodes"
 
 
 class ErrorBody(BaseModel):
@@ -123,6 +136,13 @@ class Example(BaseModel):
     input: dict[str, Any]
 
 
+class PlayersOffered(BaseModel):
+    """Who can play, and what they are called."""
+
+    name: str
+    title: str
+
+
 class ModelEntry(BaseModel):
     """A model and the inputs it accepts; one with a problem cannot be used.
 
@@ -134,6 +154,7 @@ class ModelEntry(BaseModel):
     name: str
     title: str
     kind: Literal["molecule", "sentence", "graph"]
+    players: list[PlayersOffered]
     inputs: list[Literal["smiles", "sentence", "graph"]]
     task: Task
     classes: list[str]
@@ -360,6 +381,22 @@ class GroupEntry(BaseModel):
     nodes: list[int]
 
 
+class PlayerEntry(BaseModel):
+    """A player: the nodes that it is made of, or the two ends of an edge; none of a feature."""
+
+    name: str
+    nodes: list[int]
+
+
+class PlayersEntry(BaseModel):
+    """Who plays instead of nodes; scores and selections are of them, by their numbers."""
+
+    name: str
+    title: str
+    kind: Literal["edges", "groups", "features"]
+    entries: list[PlayerEntry]
+
+
 class SubjectEntry(Drawing):
     """The graph of a job and its drawing.
 
@@ -377,12 +414,13 @@ class SubjectEntry(Drawing):
     measured: list[float | None]
     remark: str | None
     groups: list[GroupEntry]
+    players: PlayersEntry | None
     truth: list[bool] | None
     input: dict[str, Any]
 
 
 class Result(BaseModel):
-    """The result of one explainer, with selections and metrics for sizes from 0 to all nodes."""
+    """The result of one explainer, with selections and metrics for sizes from 0 to all players."""
 
     explainer: str
     title: str

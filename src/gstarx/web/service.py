@@ -11,6 +11,7 @@ from typing import Any
 from gstarx._internal.suggestions import unknown
 from gstarx.web.catalog import (
     OFFERED,
+    check_players,
     checked_options,
     explainer_entry,
     find_explainer,
@@ -96,14 +97,20 @@ class ExplorerService:
         if len(explainers) > limits.explainers:
             text = f"a job may have {limits.explainers} explainers"
             raise Refused("too_many_explainers", text, "explainers")
-        for index, explainer in enumerate(explainers):
+        specs = [
+            find_explainer(one["name"], f"explainers.{i}.name") for i, one in enumerate(explainers)
+        ]
+        if "run_graph" not in request["input"]:
+            kind = self._models[request["model"]]["kind"]
+            check_players(request["players"], kind, specs)
+        for index, (spec, explainer) in enumerate(zip(specs, explainers, strict=True)):
             field = f"explainers.{index}"
-            spec = find_explainer(explainer["name"], f"{field}.name")
             explainer["options"] = checked_options(
                 spec, explainer["options"], limits.budget, f"{field}.options"
             )
         self.job_queue.check_capacity()  # before the query worker is asked
-        checked = {name: request[name] for name in ("model", "input", "target", "explainers")}
+        names = ("model", "input", "target", "explainers", "players")
+        checked = {name: request[name] for name in names}
         await self.query_client.ask("check", **checked)
         job = await self.job_queue.add(request)
         if "sentence" in request["input"] and not self._reads_sentences:

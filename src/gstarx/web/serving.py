@@ -37,7 +37,7 @@ class PortTaken(OSError):
 
 
 class ModelRefused(ValueError):
-    """A model that the user asked for cannot be used."""
+    """A requested model cannot be used."""
 
 
 def listening_socket(host: str, port: int) -> socket.socket:

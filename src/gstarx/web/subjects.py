@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
+from gstarx.drawing import named_edges, named_groups
 from gstarx.evaluation import class_probabilities
-from gstarx.gnn import ModelTask
+from gstarx.gnn import ModelTask, PlayerSet, player_set
+from gstarx.players import as_players
+from gstarx.web.catalog import PLAYERS
 from gstarx.web.drawings import group_entries, picture_entry
 from gstarx.web.library import Library, num_features
 from gstarx.web.memory import is_out_of_memory
@@ -48,6 +51,17 @@ class Subject:
     def nodes(self) -> int:
         """Number of nodes."""
         return int(self.data.num_nodes or 0)
+
+    def players(self, name: str, limit: int) -> PlayerSet:
+        """The players of a name, or Refused if the graph has none, or more than the limit."""
+        try:
+            players = player_set(self.data, as_players(name))
+        except ValueError as error:
+            raise Refused("bad_players", public_message(error), "players") from error
+        if len(players) > limit:
+            text = f"a graph may have {limit} players here (got {len(players)} {name})"
+            raise Refused("too_many_nodes", text, "players")
+        return players
 
 
 class SubjectCache:
@@ -151,21 +165,23 @@ def subject_entry(
     *,
     outputs: Sequence[float],
     target: int | None,
+    players: tuple[str, PlayerSet] | None = None,
 ) -> dict[str, Any]:
     """The drawing of a graph and its prediction, as the API returns them.
 
     ``outputs`` are the probabilities of classes or targets, or the values of a regression, and
-    ``target`` is the one to explain.
+    ``target`` is the one to explain; ``players`` have scores instead of nodes.
     """
     classes, targets = library.classes(model), library.targets(model)
     by_class = model.task in ("classification", "binary")
     predicted = int(np.argmax(outputs)) if by_class else None
     truth = subject.data.get("truth")
     smiles = subject.data.get("smiles")
+    picture = picture_entry(subject.data)
     return {
         "title": subject.title,
         "smiles": smiles if isinstance(smiles, str) else None,
-        **picture_entry(subject.data),
+        **picture,
         "task": model.task,
         "prediction": {
             "class": predicted,
@@ -181,8 +197,30 @@ def subject_entry(
         "measured": library.measured(model, subject.data),
         "remark": library.reference(model)[1],
         "groups": group_entries(subject.data),
+        "players": None if players is None else _players_entry(*players, picture),
         "truth": None if truth is None else [bool(mark) for mark in truth],
         "input": subject.input,
+    }
+
+
+def _players_entry(name: str, players: PlayerSet, picture: dict[str, Any]) -> dict[str, Any]:
+    """Who plays instead of nodes, with names made of those of the nodes."""
+    called_nodes = [node["name"] for node in picture["nodes"]]
+    nodes: list[list[int]] = [[] for _ in range(len(players))]
+    if players.edges is not None:
+        nodes = players.edges.tolist()
+        names = named_edges(nodes, called_nodes)
+    else:
+        if players.kind == "groups":
+            nodes = [np.flatnonzero(players.player_of == at).tolist() for at in players.ids]
+        names = named_groups(players.names, nodes, called_nodes)
+    return {
+        "name": name,
+        "title": PLAYERS[picture["kind"]].get(name, name),
+        "kind": players.kind,
+        "entries": [
+            {"name": called, "nodes": members} for called, members in zip(names, nodes, strict=True)
+        ],
     }
 
 

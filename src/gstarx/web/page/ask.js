@@ -78,6 +78,7 @@ export class Ask {
           seed: 0,
           best: true,
           target: null,
+          players: 'nodes',
         }
       : question;
   }
@@ -174,8 +175,8 @@ export class Ask {
     this.#progress('sending …');
     if (!fresh) this.#forget();
     try {
-      const { model, input, explainers, best, seed, target } = question;
-      const job = await post('/jobs', { model, input, explainers, best, seed, target });
+      const { model, input, explainers, best, seed, target, players } = question;
+      const job = await post('/jobs', { model, input, explainers, best, seed, target, players });
       if (turn.signal.aborted) {
         drop(job.id);
         return;
@@ -232,12 +233,11 @@ export class Ask {
       keyOf: (result) => (fromRun ? result.title : result.explainer),
       sparsity: this.sparsity,
       own: this.own,
-      score: (nodes, signal) =>
-        post(
-          '/score',
-          { model: question.model, input: question.input, target: question.target, nodes },
-          { signal },
-        ),
+      score: (nodes, signal) => {
+        const { model, input, target } = question;
+        const players = this.results.subject.players?.name ?? 'nodes';
+        return post('/score', { model, input, target, players, nodes }, { signal });
+      },
       onLook: ({ sparsity, own }) => {
         Object.assign(this, { sparsity, own });
         this.remember();

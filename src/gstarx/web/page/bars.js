@@ -22,7 +22,7 @@ export function barList(subject, result, onPoint) {
       ? h(
           'button',
           { type: 'button', class: 'link', 'aria-expanded': 'false', onclick: toggle },
-          `All ${order.length} ${nodesOf(subject.kind, order.length)}`,
+          `All ${order.length} ${nodesOf(subject.unit, order.length)}`,
         )
       : null;
   const list = h(
@@ -37,7 +37,7 @@ export function barList(subject, result, onPoint) {
     all.setAttribute('aria-expanded', open);
     all.textContent = open
       ? `The first ${FEW}`
-      : `All ${order.length} ${nodesOf(subject.kind, order.length)}`;
+      : `All ${order.length} ${nodesOf(subject.unit, order.length)}`;
     fold();
   }
   function fold() {
@@ -46,7 +46,7 @@ export function barList(subject, result, onPoint) {
     });
   }
   function row(node) {
-    const { name } = subject.nodes[node];
+    const { name } = subject.units[node];
     const plot = svg('svg', {
       viewBox: '0 0 100 12',
       preserveAspectRatio: 'none',
@@ -57,7 +57,7 @@ export function barList(subject, result, onPoint) {
     const element = h(
       'li',
       { 'data-node': node, title: `rank ${ranks[node].rank}${tieWords(ranks[node])}` },
-      h('span', { class: 'name' }, name),
+      h('span', { class: 'name', title: subject.players ? name : null }, name),
       plot,
       h('span', { class: 'value' }, value, error ? h('small', {}, ` ± ${about(error)}`) : null),
     );

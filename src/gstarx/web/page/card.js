@@ -2,13 +2,13 @@
 
 import { h } from './dom.js';
 import { PAGE } from './colors.js';
-import { Picture } from './picture.js';
+import { pictureOf } from './players.js';
 import { barList } from './bars.js';
 import { groupList } from './groups.js';
 import { ranksOf, tieAtTheCut, tieWords, unsureOf } from './ranks.js';
 import { metricsAt, metricsList } from './metrics.js';
 import { term } from './tooltip.js';
-import { about, counted, evaluated, seconds, signed } from './words.js';
+import { about, counted, evaluated, nodesOf, seconds, signed } from './words.js';
 
 const EXACT = 'Computed, not estimated: the scores do not depend on the seed.';
 const SAMPLED = 'Estimated from samples: whiskers and ± show one standard error.';
@@ -45,15 +45,17 @@ export class Card {
   }
 
   draw(subject, options) {
-    this.picture = new Picture(subject, PAGE, { width: widthOf(this.paper), ...options });
-    this.paper.className = `paper ${subject.kind}`;
+    this.picture = pictureOf(subject, PAGE, { width: widthOf(this.paper), ...options });
+    const kind = subject.players?.kind === 'features' ? 'sentence features' : subject.kind;
+    this.paper.className = `paper ${kind}`;
     this.paper.replaceChildren(this.picture.element);
     this.element.setAttribute('aria-busy', 'false');
   }
 
   /** After a change of the window: break the lines of a sentence again. */
   fit() {
-    if (this.picture?.subject.kind === 'sentence') this.picture.fit(widthOf(this.paper));
+    const { kind, players } = this.picture?.subject ?? {};
+    if (kind === 'sentence' || players?.kind === 'features') this.picture.fit(widthOf(this.paper));
   }
 
   light(node) {
@@ -86,7 +88,7 @@ export class ExplainerCard extends Card {
     this.badge.replaceChildren(...this.#badges());
     this.draw(subject, {
       label: `${this.title}: ${subject.title}`,
-      say: (node) => [subject.nodes[node].name, ...this.describe(node)].join(', '),
+      say: (node) => [subject.units[node].name, ...this.describe(node)].join(', '),
       onPoint: (node, element) => point(node, element, this),
     });
     this.body.replaceChildren();
@@ -94,7 +96,8 @@ export class ExplainerCard extends Card {
     if (scores) {
       this.bars = barList(subject, result, (node, element) => point(node, element, this));
       this.note = h('p', { class: 'muted note' });
-      this.body.append(this.bars.element, ...groupList(subject, scores), this.note);
+      const groups = subject.players ? [] : groupList(subject, scores);
+      this.body.append(this.bars.element, ...groups, this.note);
     } else {
       this.note = h('p', { class: 'muted note' });
       this.body.append(
@@ -122,7 +125,7 @@ export class ExplainerCard extends Card {
   /** What a reader should know about the scores: those that may be 0, and a tie at the cut. */
   #notes() {
     const notes = [];
-    const { kind } = this.subject;
+    const kind = this.subject.unit;
     if (this.unsure.size)
       notes.push(
         `The scores of ${counted(kind, this.unsure.size)} may be 0 (dashed): 1.96 standard errors reach it.`,
@@ -186,7 +189,7 @@ export class BestCard extends Card {
     this.best = best;
     this.draw(subject, {
       label: `Best found: ${subject.title}`,
-      say: (node) => [subject.nodes[node].name, ...this.describe(node)].join(', '),
+      say: (node) => [subject.units[node].name, ...this.describe(node)].join(', '),
       onPoint: (node, element) => point(node, element, this),
     });
     this.foot.textContent = evaluated(best.evaluations);
@@ -205,7 +208,7 @@ export class BestCard extends Card {
             this.best.optimal[size]
               ? term(
                   'optimal',
-                  'Every selection of at most this many nodes was tried: none scores higher.',
+                  `Every selection of at most this many ${nodesOf(this.subject.unit, 2)} was tried: none scores higher.`,
                 )
               : term('best found', 'The best selection that the search found. There may be a better one.'),
           ]
@@ -219,8 +222,9 @@ export class BestCard extends Card {
   }
 
   #note(selection) {
-    if (!selection) return 'Not searched for at this size. Keep fewer nodes.';
-    const used = counted(this.subject.kind, selection.length);
+    if (!selection)
+      return `Not searched for at this size. Keep fewer ${nodesOf(this.subject.unit, 2)}.`;
+    const used = counted(this.subject.unit, selection.length);
     return `A reference, not an explanation: the search optimizes the metric itself. It uses ${used}.`;
   }
 }

@@ -13,7 +13,16 @@ const MARGIN = { left: 42, right: 12, top: 10, bottom: 42 };
  * @param {{x: number, y: number, name: string}|null} options.own   one more point
  * @param {number|null} options.cursor   the current sparsity
  */
-export function curves({ lines, own = null, cursor = null, range = [0, 1], name, palette, label }) {
+export function curves({
+  lines,
+  own = null,
+  cursor = null,
+  range = [0, 1],
+  name,
+  palette,
+  label,
+  unit = 'nodes',
+}) {
   const values = lines
     .flatMap((line) => line.points.map(([, y]) => y))
     .concat(own ? [own.y] : [])
@@ -45,7 +54,7 @@ export function curves({ lines, own = null, cursor = null, range = [0, 1], name,
         fill: palette.muted,
       }),
     ),
-    text((MARGIN.left + WIDTH - MARGIN.right) / 2, HEIGHT - 4, 'sparsity: share of nodes left out', {
+    text((MARGIN.left + WIDTH - MARGIN.right) / 2, HEIGHT - 4, `sparsity: share of ${unit} left out`, {
       'text-anchor': 'middle',
       fill: palette.muted,
     }),

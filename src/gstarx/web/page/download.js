@@ -3,7 +3,7 @@
 import { h, roving, say, svg } from './dom.js';
 import { FONT } from './layout.js';
 import { PAPER } from './colors.js';
-import { Picture } from './picture.js';
+import { pictureOf } from './players.js';
 import { legend } from './legend.js';
 import { METRICS, className, counted, decimal, formatValue, outputName, percent } from './words.js';
 
@@ -88,11 +88,12 @@ const shown = (results) =>
 export function drawing(results) {
   const { subject } = results;
   const parts = shown(results);
-  const width = subject.kind === 'sentence' ? 520 : CARD;
-  const tall = subject.kind === 'sentence' ? null : TALL;
-  const columns = Math.min(parts.length, subject.kind === 'sentence' ? 2 : 3) || 1;
+  const lines = subject.kind === 'sentence' || subject.players?.kind === 'features';
+  const width = lines ? 520 : CARD;
+  const tall = lines ? null : TALL;
+  const columns = Math.min(parts.length, lines ? 2 : 3) || 1;
   const pictures = parts.map(({ card, scores, selected }) => {
-    const picture = new Picture(subject, PAPER, { label: card.title, width });
+    const picture = pictureOf(subject, PAPER, { label: card.title, width });
     picture.paint({
       scores,
       selected,
@@ -126,7 +127,7 @@ export function drawing(results) {
     svg(
       'text',
       { x: GAP, y: 50, 'font-size': 12, fill: PAPER.muted },
-      `${predicted(subject)}; keeps ${results.size} of ${counted(subject.kind, subject.nodes.length)}`,
+      `${predicted(subject)}; keeps ${results.size} of ${counted(subject.unit, subject.units.length)}`,
     ),
   );
   const scale = legend(PAPER, results.common ? results.limit : null, subject.task);
@@ -212,6 +213,7 @@ function asJson(results) {
     size,
     nodes: subject.nodes.map(({ label, name }, index) => ({ index, label, name })),
     edges: subject.edges,
+    players: subject.players,
     explainers: [...results.cards.values()]
       .filter((card) => card.result)
       .map(({ result, selected, figures }) => ({
@@ -257,9 +259,7 @@ function asCsv(results) {
     ranks: card.ranks?.map(({ rank }) => rank),
   }));
   const head = [
-    'node',
-    'label',
-    'name',
+    ...(subject.players ? ['player', 'name', 'nodes'] : ['node', 'label', 'name']),
     ...columns.flatMap(({ card, scores, errors }) => [
       ...(scores ? [`${card.title} score`] : []),
       ...(errors ? [`${card.title} standard error`] : []),
@@ -267,10 +267,9 @@ function asCsv(results) {
       `${card.title} kept`,
     ]),
   ];
-  const rows = subject.nodes.map(({ label, name }, node) => [
+  const rows = subject.units.map(({ label, name, nodes }, node) => [
     node,
-    label,
-    name,
+    ...(subject.players ? [name, nodes.join(' ')] : [label, name]),
     ...columns.flatMap(({ scores, selected, errors, ranks }) => [
       ...(scores ? [scores[node]] : []),
       ...(errors ? [errors[node]] : []),

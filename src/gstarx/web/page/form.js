@@ -6,7 +6,9 @@ import { explainerChoice } from './options.js';
 import { formatInteger, outputNames } from './words.js';
 
 const KINDS = { smiles: 'SMILES', sentence: 'Sentence', graph: 'From the dataset' };
-const FIELDS = ['model', 'input', 'explainers', 'target', 'seed'];
+const FIELDS = ['model', 'input', 'players', 'explainers', 'target', 'seed'];
+/** Names of players that are not groups of nodes. */
+const SINGLE = ['nodes', 'edges', 'features'];
 const FACTS = ['network', 'test accuracy', 'test R2', 'test RMSE', 'test AUROC'];
 const KIND_WORDS = { molecule: 'molecules', sentence: 'sentences', graph: 'graphs' };
 
@@ -31,6 +33,7 @@ export class Form {
       }
     });
     byId('explainer-list').addEventListener('change', () => this.#countTicked());
+    byId('players').addEventListener('change', () => this.#fitPlayers());
   }
 
   /** The default explainers, and the others in a collapsed section. */
@@ -127,6 +130,13 @@ export class Form {
       ),
     );
     this.#listTargets(model);
+    const before = byId('players').value;
+    byId('players').replaceChildren(
+      ...model.players.map(({ name, title }) => h('option', { value: name }, title)),
+    );
+    byId('players').value = before;
+    if (byId('players').selectedIndex < 0) byId('players').value = 'nodes';
+    this.#fitPlayers();
     byId('smiles').value = input?.smiles ?? '';
     byId('sentence').value = input?.sentence ?? '';
     roving(byId('examples'));
@@ -183,6 +193,7 @@ export class Form {
       seed: byId('seed').value === '' ? 0 : Number(byId('seed').value),
       best: byId('best').checked,
       target: target === '' ? null : Number(target),
+      players: byId('players').value || 'nodes',
     };
   }
 
@@ -196,6 +207,8 @@ export class Form {
       return false;
     }
     if (model !== this.model || question.input) this.#choose(model, question.input);
+    byId('players').value = question.players ?? 'nodes';
+    if (byId('players').selectedIndex < 0) byId('players').value = 'nodes';
     const usual = this.choices
       .filter(({ explainer }) => explainer.default)
       .map(({ explainer }) => ({ name: explainer.name, options: {} }));
@@ -207,7 +220,7 @@ export class Form {
       choice.write(given?.options ?? {});
       if (given && !choice.explainer.default) this.others.open = true;
     }
-    this.#countTicked();
+    this.#fitPlayers();
     byId('seed').value = question.seed;
     byId('best').checked = question.best;
     const first = byId('target').options[0]?.value ?? '';
@@ -218,11 +231,24 @@ export class Form {
     return question.input !== null;
   }
 
+  /** Untick explainers that cannot score these players. */
+  #fitPlayers() {
+    const name = byId('players').value;
+    const kind = SINGLE.includes(name) ? name : 'groups';
+    for (const choice of this.choices) {
+      choice.unfit = !choice.explainer.players.includes(kind);
+      if (choice.unfit) choice.ticked.checked = false;
+      choice.element.classList.toggle('unfit', choice.unfit);
+      choice.ticked.title = choice.unfit ? `does not score ${byId('players').selectedOptions[0].text}` : '';
+    }
+    this.#countTicked();
+  }
+
   #countTicked() {
     const ticked = this.choices.filter((choice) => choice.ticked.checked).length;
     const most = this.limits.explainers ?? Infinity;
     for (const choice of this.choices)
-      choice.ticked.disabled = !choice.ticked.checked && ticked >= most;
+      choice.ticked.disabled = choice.unfit || (!choice.ticked.checked && ticked >= most);
   }
 
   ask() {
@@ -282,6 +308,6 @@ export class Form {
   }
 
   #inputs() {
-    return ['smiles', 'sentence', 'search', 'seed', 'target'].map(byId);
+    return ['smiles', 'sentence', 'search', 'players', 'seed', 'target'].map(byId);
   }
 }

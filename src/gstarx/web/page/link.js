@@ -8,6 +8,7 @@
  * @property {number} seed
  * @property {boolean} best
  * @property {number|null} target
+ * @property {string} players   what gets scores
  */
 
 const INPUTS = ['smiles', 'sentence', 'graph', 'run_graph'];
@@ -28,6 +29,7 @@ export function askLink(question, { sparsity = null, own = [] } = {}) {
   if (question.best === false) query.append('best', 'no');
   if (question.target !== null && question.target !== undefined)
     query.append('target', question.target);
+  if (question.players && question.players !== 'nodes') query.append('players', question.players);
   if (sparsity !== null) query.append('sparsity', sparsity);
   if (own.length) query.append('own', [...own].sort((a, b) => a - b).join('.'));
   return `#ask?${query}`;
@@ -61,6 +63,7 @@ export function readLink(hash) {
       seed: natural(given.get('seed')) ?? 0,
       best: given.get('best') !== 'no',
       target: natural(given.get('target')),
+      players: given.get('players') ?? 'nodes',
     },
     sparsity: share(given.get('sparsity')),
     own: (given.get('own') ?? '')

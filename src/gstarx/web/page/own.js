@@ -32,7 +32,7 @@ export class OwnCard extends Card {
     this.size = size;
     this.draw(subject, {
       label: `Your selection: ${subject.title}. Enter or Space selects, Escape reverts.`,
-      say: (node) => subject.nodes[node].name,
+      say: (node) => subject.units[node].name,
       onPoint: (node, element) => this.point(node, element, this),
       onToggle: (node) => this.toggle(node),
       onRestore: () => this.#restore(),
@@ -52,7 +52,7 @@ export class OwnCard extends Card {
 
   /** Set the selection; nodes that the graph does not have are ignored. */
   set(nodes, { quiet = false } = {}) {
-    const known = this.subject.nodes.length;
+    const known = this.subject.units.length;
     const next = new Set([...nodes].filter((node) => node < known));
     const same = next.size === this.nodes.size && [...next].every((node) => this.nodes.has(node));
     if (same && !quiet) return;
@@ -113,7 +113,7 @@ export class OwnCard extends Card {
       this.figures = figures;
       this.#paint();
       this.onChange([...this.nodes], { rated: true });
-      const words = `Your selection of ${counted(this.subject.kind, this.nodes.size)}`;
+      const words = `Your selection of ${counted(this.subject.unit, this.nodes.size)}`;
       const known = figures.harmonic_fidelity !== null;
       say(known ? `${words}: H-fidelity ${decimal(figures.harmonic_fidelity)}` : words);
     } catch (error) {
@@ -132,9 +132,9 @@ export class OwnCard extends Card {
     });
     this.metrics.show(this.figures);
     this.clear.disabled = !this.nodes.size;
-    const kind = this.subject.kind;
+    const kind = this.subject.unit;
     this.foot.textContent = this.nodes.size
-      ? `${counted(kind, this.nodes.size)} of ${this.subject.nodes.length} selected`
+      ? `${counted(kind, this.nodes.size)} of ${this.subject.units.length} selected`
       : `Click ${nodesOf(kind, 2)} to select them.`;
     this.compare();
   }
@@ -159,7 +159,7 @@ export class OwnCard extends Card {
         ].sort((a, b) => (b.value ?? -1) - (a.value ?? -1));
     this.table.replaceChildren(
       ...(rows.length
-        ? [h('caption', {}, `H-fidelity with ${counted(this.subject.kind, size)}`)]
+        ? [h('caption', {}, `H-fidelity with ${counted(this.subject.unit, size)}`)]
         : []),
       h(
         'tbody',

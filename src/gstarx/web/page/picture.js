@@ -56,27 +56,41 @@ export class Picture {
   fit(width) {
     if (this.width === width) return;
     this.width = width;
-    this.place = placed(this.subject, width);
+    this.place = this.layout(width);
     const { x, y, height } = this.place;
     this.element.setAttribute(
       'viewBox',
       [x, y, this.place.width, height].map((v) => +v.toFixed(2)).join(' '),
     );
-    this.#build();
+    this.build();
     this.paint(this.look);
   }
 
-  #build() {
+  layout(width) {
+    return placed(this.subject, width);
+  }
+
+  build() {
     const { arcs, nodes } = this.place;
     this.rims = svg('g');
     this.arcs = arcs.map(({ d }) => svg('path', { d, fill: 'none', 'stroke-linecap': 'round' }));
     this.nodes = nodes.map((node, i) => this.#node(node, i));
+    this.element.replaceChildren(
+      this.rims,
+      svg('g', { class: 'edges' }, this.arcs),
+      svg('g', {}, this.nodes),
+      svg('g', { 'pointer-events': 'none' }, this.shapes()),
+    );
+  }
+
+  /** Lines and letters of a molecule, or the lines of a graph. */
+  shapes() {
     // the arcs of a sentence depend on its line breaks, so they are drawn here
     const shapes =
       this.subject.kind === 'sentence'
         ? []
         : (this.subject.shapes ?? []).filter(({ d }) => PATH.test(d));
-    const lines = shapes.map(({ d, fill, stroke, width }) =>
+    return shapes.map(({ d, fill, stroke, width }) =>
       svg('path', {
         d,
         fill: this.#inked(fill),
@@ -86,12 +100,6 @@ export class Picture {
         'stroke-linejoin': 'round',
       }),
     );
-    this.element.replaceChildren(
-      this.rims,
-      svg('g', { class: 'edges' }, this.arcs),
-      svg('g', {}, this.nodes),
-      svg('g', { 'pointer-events': 'none' }, lines),
-    );
   }
 
   #inked(color) {
@@ -100,25 +108,31 @@ export class Picture {
   }
 
   #node(node, i) {
-    const body = this.#outline(node, 0);
-    const parts = [this.#outline(node, 4), body];
+    const body = this.outline(node, 0);
+    const parts = [this.outline(node, 4), body];
     parts[0].setAttribute('class', 'ring');
     parts[0].setAttribute('fill', 'none');
-    const mark = this.#outline(node, 7);
+    const mark = this.outline(node, 7);
     mark.setAttribute('class', 'truth');
     mark.setAttribute('fill', 'none');
     mark.setAttribute('stroke-width', 2);
     mark.setAttribute('stroke-dasharray', '2 4');
     mark.setAttribute('stroke-linecap', 'round');
     mark.setAttribute('pointer-events', 'none');
-    const doubt = this.#outline(node, -1.5);
+    const doubt = this.outline(node, -1.5);
     for (const [name, value] of Object.entries(DOUBT)) doubt.setAttribute(name, value);
     parts.push(doubt);
-    if (this.subject.text) parts.push(this.#label(node));
+    if (this.subject.text) parts.push(this.label(node));
     parts.push(mark);
     const group = svg('g', { class: 'node', 'data-node': i }, parts);
     Object.assign(group, { body, mark, doubt });
-    if (!this.interactive) return group;
+    this.enliven(group, i);
+    return group;
+  }
+
+  /** Let a node, or another player, be pointed at, focused and clicked. */
+  enliven(group, i) {
+    if (!this.interactive) return;
     group.setAttribute('tabindex', i === this.current ? 0 : -1);
     group.setAttribute('role', this.onToggle ? 'checkbox' : 'img');
     group.addEventListener('pointerenter', () => this.onPoint(i, group));
@@ -133,10 +147,9 @@ export class Picture {
       if (this.onToggle) this.onToggle(i);
       this.onPoint(i, group);
     });
-    return group;
   }
 
-  #outline({ x, y, r, w, h }, grown) {
+  outline({ x, y, r, w, h }, grown) {
     return w
       ? svg('rect', {
           x: x - w / 2 - grown,
@@ -148,7 +161,7 @@ export class Picture {
       : svg('circle', { cx: x, cy: y, r: r + grown });
   }
 
-  #label({ label, x, y, r, w }) {
+  label({ label, x, y, r, w }) {
     const size = w ? WORDS : Math.min(13, r * 1.05);
     // labels that do not fit into the circle appear only in the tooltip
     const shown = w || (r >= 8 && 0.62 * size * label.length <= 2 * r) ? label : '';
@@ -185,15 +198,20 @@ export class Picture {
       group.doubt.setAttribute('stroke', unsure?.has(i) ? ink : 'none');
       const marked = look.truth && this.subject.truth?.[i];
       mark.setAttribute('stroke', marked ? truth : 'none');
-      if (!this.interactive) return;
-      group.setAttribute('aria-label', this.say(i));
-      if (this.onToggle) group.setAttribute('aria-checked', inside);
+      this.describe(group, i, inside);
     });
     this.arcs.forEach((line, i) => {
       const heavy = this.place.arcs[i].ends.every((end) => selected.has(end));
       line.setAttribute('stroke', heavy ? ink : edge);
       line.setAttribute('stroke-width', heavy ? 2.2 : 1.2);
     });
+  }
+
+  /** A node, or another player, in words. */
+  describe(group, i, inside) {
+    if (!this.interactive) return;
+    group.setAttribute('aria-label', this.say(i));
+    if (this.onToggle) group.setAttribute('aria-checked', inside);
   }
 
   /** One outline around connected selected atoms: dark disks and bars with lighter ones on top. */
@@ -257,10 +275,15 @@ export class Picture {
     event.preventDefault();
   }
 
+  /** Where nodes, or other players, are. */
+  centers() {
+    return this.place.nodes;
+  }
+
   /** The nearest node in a direction; along a sentence, the next word. */
   #towards(key) {
     const [dx, dy] = ARROWS[key];
-    const { nodes } = this.place;
+    const nodes = this.centers();
     const here = nodes[this.current];
     if (here.w && dx) return Math.min(Math.max(this.current + dx, 0), nodes.length - 1);
     let [best, cost] = [this.current, Infinity];

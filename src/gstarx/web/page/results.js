@@ -10,7 +10,7 @@ import { predictionHead } from './prediction.js';
 import { downloads } from './download.js';
 import { hideTooltip, showTooltip } from './tooltip.js';
 import { metricsAt } from './metrics.js';
-import { METRICS, counted, decimal, nodesOf } from './words.js';
+import { METRICS, counted, decimal, nodesOf, unitOf } from './words.js';
 
 const OWN_LINE = 6;
 /** Pictures larger than this get wider cards. */
@@ -22,12 +22,17 @@ const ROUNDING = 1e-9;
 export const sizeAt = (count, sparsity) => Math.floor((1 - sparsity) * count + ROUNDING);
 
 /** Nodes without a name get one from their number: "node 7". */
-const named = (subject) => ({
-  ...subject,
-  nodes: subject.nodes.map((node) =>
+const named = (subject) => {
+  const nodes = subject.nodes.map((node) =>
     /^\d+$/.test(node.name) ? { ...node, name: `${nodesOf(subject.kind, 1)} ${node.name}` } : node,
-  ),
-});
+  );
+  const unit = unitOf(subject);
+  const units =
+    subject.players?.entries.map((player) =>
+      /^\d+$/.test(player.name) ? { ...player, name: `${nodesOf(unit, 1)} ${player.name}` } : player,
+    ) ?? nodes;
+  return { ...subject, nodes, unit, units };
+};
 
 export class Results {
   /**
@@ -117,6 +122,7 @@ export class Results {
     if (this.subject) return;
     this.subject = named(subject);
     this.grid.dataset.kind = subject.kind;
+    this.grid.dataset.players = subject.players?.kind ?? 'nodes';
     this.grid.classList.toggle('large', Math.max(subject.width, subject.height) > LARGE);
     document.title = `${subject.title} · GStarX explorer`;
     this.head.replaceChildren(predictionHead(this.subject, this.options.target));
@@ -160,7 +166,10 @@ export class Results {
   }
 
   get size() {
-    return sizeAt(this.subject.nodes.length, this.sparsity);
+    const { units, players } = this.subject;
+    const size = sizeAt(units.length, this.sparsity);
+    // of other players there may be few: one is left at the least
+    return players && this.sparsity < 1 ? Math.max(1, size) : size;
   }
 
   /** Paint everything at the current sparsity. */
@@ -194,7 +203,7 @@ export class Results {
   setSparsity(sparsity, { quiet = false } = {}) {
     // rounded down, so that a link restores the same number of nodes
     this.sparsity = Math.floor(sparsity * 1e4 + ROUNDING) / 1e4;
-    this.slider.value = this.subject.nodes.length - this.size;
+    this.slider.value = this.subject.units.length - this.size;
     this.show();
     if (!quiet) this.#look();
   }
@@ -207,11 +216,11 @@ export class Results {
   point(node, element, card) {
     for (const other of this.all()) other.light(node);
     if (node === null) hideTooltip();
-    else showTooltip(element, this.subject.nodes[node].name, card.describe(node));
+    else showTooltip(element, this.subject.units[node].name, card.describe(node));
   }
 
   #setTools() {
-    const n = this.subject.nodes.length;
+    const n = this.subject.units.length;
     this.slider = h('input', {
       type: 'range',
       id: 'sparsity',
@@ -253,7 +262,7 @@ export class Results {
         'div',
         { class: 'rest' },
         h('div', { class: 'scale' }, this.legendBox, scale),
-        this.subject.truth?.some(Boolean)
+        this.subject.truth?.some(Boolean) && !this.subject.players
           ? h(
               'label',
               { class: 'check' },
@@ -268,8 +277,8 @@ export class Results {
   }
 
   #words() {
-    const n = this.subject.nodes.length;
-    const words = `keeps ${this.size} of ${counted(this.subject.kind, n)}`;
+    const n = this.subject.units.length;
+    const words = `keeps ${this.size} of ${counted(this.subject.unit, n)}`;
     this.kept.textContent = words;
     this.slider.setAttribute(
       'aria-valuetext',
@@ -302,7 +311,7 @@ export class Results {
 
   /** The lines of the plot. */
   lines(palette) {
-    const n = this.subject.nodes.length;
+    const n = this.subject.units.length;
     const points = (metrics) => (metrics[this.metric] ?? []).map((y, k) => [(n - k) / n, y]);
     return [
       ...[...this.cards.values()]
@@ -327,7 +336,7 @@ export class Results {
 
   #plot() {
     if (!this.subject || !this.limit) return;
-    const n = this.subject.nodes.length;
+    const n = this.subject.units.length;
     const { figures, nodes } = this.own;
     const own = figures
       ? { x: (n - nodes.size) / n, y: figures[this.metric], name: 'yours' }
@@ -340,6 +349,7 @@ export class Results {
       palette: PAGE,
       name: title,
       label: `${title} against sparsity`,
+      unit: nodesOf(this.subject.unit, 2),
     });
     drawn.addEventListener('click', (event) => {
       const box = drawn.getBoundingClientRect();

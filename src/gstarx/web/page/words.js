@@ -20,7 +20,22 @@ const NODES = {
   sentence: ['word', 'words'],
   graph: ['node', 'nodes'],
   group: ['functional group', 'functional groups'],
+  bonds: ['bond', 'bonds'],
+  dependencies: ['dependency', 'dependencies'],
+  edges: ['edge', 'edges'],
+  brics: ['fragment', 'fragments'],
+  functional_groups: ['group', 'groups'],
+  rings: ['group', 'groups'],
+  murcko: ['part', 'parts'],
+  phrases: ['phrase', 'phrases'],
+  communities: ['community', 'communities'],
+  features: ['feature', 'features'],
 };
+const LINKS = { molecule: 'bonds', sentence: 'dependencies', graph: 'edges' };
+
+/** What has scores, as a kind for the words below: nodes, or other players. */
+export const unitOf = ({ kind, players }) =>
+  !players ? kind : players.kind === 'edges' ? LINKS[kind] : players.name;
 
 /** "6 atoms", by the kind of graph. */
 export const counted = (kind, count) => `${count} ${nodesOf(kind, count)}`;
