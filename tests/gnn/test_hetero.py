@@ -551,3 +551,23 @@ def test_a_type_without_features_is_left_out_of_x() -> None:
     assert worth[0] == pytest.approx(float(papers[0]) + 2, abs=1e-9)
     with pytest.raises(ValueError, match="features x of every type, and 'venue' has none"):
         GNNGame(model, data, removal="zero_filling")
+
+
+def test_nodes_far_away_play_if_their_features_matter_though_all_are_the_same() -> None:
+    """What is left out is checked by noise, not only by the features of others."""
+    data = small()
+    data["venue"].x = torch.ones_like(data["venue"].x)
+    base = seeded(OnPapers)
+
+    class WithVenues(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.base = base
+
+        def forward(self, x_dict: Any, edge_index_dict: Any) -> Tensor:
+            return self.base(x_dict, edge_index_dict) * x_dict["venue"].sum()
+
+    options = {"task_level": "node", "index": 0, "node_type": "paper", "check": False}
+    alone, together = (GNNGame(model, data, **options) for model in (base, WithVenues()))
+    assert "venue 1" not in alone.players.names
+    assert "venue 1" in together.players.names

@@ -117,7 +117,8 @@ def explain_many(
 
     If the coalitions of a graph are few and known beforehand, as with ``estimator="subgraphs"``,
     those of several graphs go through the model together. That is faster and changes no more than
-    the last digits.
+    the last digits. Parameters that are not listed here are those of
+    :func:`explain`.
 
     Parameters
     ----------
@@ -136,8 +137,6 @@ def explain_many(
         Show a bar.
     on_error
         ``"raise"``, or ``"record"`` to add a :class:`FailedExplanation` to the list and continue.
-
-    All other parameters are those of :func:`explain`.
     """
     check_on_error(on_error)
     explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None, "progress": False})

@@ -89,7 +89,8 @@ def explain_nodes(
     """Explain the model's output at many nodes of one graph, with a progress bar.
 
     The model runs on the whole graph once. Everything else is done for every node on the part of
-    the graph whose messages reach it.
+    the graph whose messages reach it. By default every node's predicted class is
+    explained. Parameters that are not listed here are those of :func:`explain`.
 
     Parameters
     ----------
@@ -112,9 +113,6 @@ def explain_nodes(
     on_error
         ``"raise"``, or ``"record"`` to add a :class:`FailedExplanation` to the list, with the
         node as its position, and continue.
-
-    All other parameters are those of :func:`explain`; by default every node's predicted class is
-    explained.
 
     Examples
     --------

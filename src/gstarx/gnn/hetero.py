@@ -8,6 +8,7 @@ coalition is a set of these nodes. Only when the model is called are they sorted
 |---|---|---|
 | `node_id` | node | its number among the nodes of all types |
 | `x` | node | 1 if its features show, 0 if they are set to zero, 2 if they are disturbed |
+| `node_type` | node | the name of its type |
 | `edge_id` | edge | its number among the edges of all relations |
 | `hetero` | | the :class:`HeteroGraph` that these numbers refer to |
 """
@@ -299,6 +300,7 @@ def view_of(data: HeteroData, output_type: str | None = None) -> Data:
         x=torch.full((graph.num_nodes, 1), SHOWN),
         edge_index=torch.cat(ends, dim=1) if ends else torch.zeros(2, 0, dtype=torch.long),
         node_id=torch.arange(graph.num_nodes),
+        node_type=[graph.node_types[kind] for kind in graph.type_of.tolist()],
         edge_id=torch.arange(int(graph.first_edge[-1])),
         num_nodes=graph.num_nodes,
         hetero=graph,
@@ -306,7 +308,7 @@ def view_of(data: HeteroData, output_type: str | None = None) -> Data:
     )
 
 
-_OF_VIEW = frozenset({"x", "edge_index", "node_id", "edge_id", "num_nodes", "hetero"})
+_OF_VIEW = frozenset({"x", "edge_index", "node_id", "node_type", "edge_id", "num_nodes", "hetero"})
 
 
 def hetero_of(data: Any) -> HeteroGraph | None:
