@@ -346,26 +346,36 @@ def cost() -> None:
     )
 
 
+#: Columns of the table on the page, and the data that has them.
+_SHOWN = {"edge_auroc": "AUROC", "fidelity": "fidelity", "harmonic_fidelity": "H-fidelity"}
+_DATA = {"mutag": "MUTAG", "ba_2motifs": "BA-2Motifs", "ba_shapes": "BA-Shapes"}
+
+
 def tables() -> None:
-    """Means and intervals of all rows, as Markdown."""
-    shown = ("edge_auroc", "node_auroc", "fidelity", "inverse_fidelity", "harmonic_fidelity")
-    by_data: dict[str, dict[str, list[dict[str, str]]]] = defaultdict(lambda: defaultdict(list))
+    """The tables of the page, as Markdown."""
+    print("\n".join(edge_table()))
+
+
+def edge_table() -> list[str]:
+    """Means and intervals of all rows, a line for every method."""
+    found: dict[tuple[str, str], list[dict[str, str]]] = defaultdict(list)
     for row in rows_of(ROWS):
-        by_data[row["data"]][row["method"]].append(row)
-    for name, by_method in by_data.items():
-        print(f"\n{name}\n\n| | graphs | {' | '.join(shown)} | CPU s |")
-        print("|---|" + "---|" * (len(shown) + 2))
-        for method, rows in by_method.items():
+        found[row["data"], row["method"]].append(row)
+    graphs = {name: max(len(found[key]) for key in found if key[0] == name) for name in _DATA}
+    lines = []
+    for name, title in _DATA.items():
+        head = " | ".join([*_SHOWN.values(), "CPU s"])
+        lines += ["", f"| {title}, {graphs[name]} graphs | {head} |", "|---|---|---|---|---|"]
+        for (data, method), rows in found.items():
+            if data != name:
+                continue
             cells = []
-            for metric in shown:
-                values = [float(row[metric]) for row in rows if row[metric]]
-                text = "–"
-                if values:
-                    mean, low, high = interval(values)
-                    text = f"{mean:.2f} [{low:.2f}, {high:.2f}]"
-                cells.append(text)
+            for metric in _SHOWN:
+                mean, low, high = interval([float(row[metric]) for row in rows])
+                cells.append(f"{mean:.2f} [{low:.2f}, {high:.2f}]")
             seconds = np.median([float(row["cpu_seconds"]) for row in rows])
-            print(f"| {method} | {len(rows)} | {' | '.join(cells)} | {seconds:.2f} |")
+            lines.append(f"| {method} | {' | '.join(cells)} | {seconds:.2f} |")
+    return lines[1:]
 
 
 if __name__ == "__main__":

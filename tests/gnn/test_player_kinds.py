@@ -315,7 +315,7 @@ def test_several_targets_and_payoffs_are_those_of_one_at_a_time() -> None:
         ({"players": []}, "at least one group"),
         ({"players": "atoms"}, "there is no kind of players 'atoms'"),
         ({"players": 3}, "players must be a name"),
-        ({"players": [0, 0, 1]}, None),
+        ({"players": [0, 0, 1]}, "a label for each of 5 nodes"),
         ({"players": "nodes", "directed": True}, "directed=True is an option of players='edges'"),
         ({"players": "edges", "rest": "present"}, "rest is for groups"),
         ({"players": [[0]], "rest": "gone"}, "rest must be 'players' or 'present'"),
@@ -358,6 +358,15 @@ def test_a_graph_without_edges_has_no_edge_players() -> None:
     data.edge_index, data.edge_attr = torch.tensor([[2], [2]]), data.edge_attr[:1]
     with pytest.raises(ValueError, match="no edges between nodes"):
         explain(Network(), data, players="edges")
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 1], [0] * 9])
+def test_labels_are_one_for_each_node(labels: list[int]) -> None:
+    with pytest.raises(ValueError, match=f"label for each of 5 nodes .got {len(labels)} labels"):
+        GNNGame(Network(), small_graph(), players=labels)
+    where: dict[str, Any] = {"task_level": "node", "index": 0}
+    of_a_node = GNNGame(Network(graph_level=False), small_graph(), players=[0, 0, 1, 1, 2], **where)
+    assert of_a_node.players.kind == "groups"
 
 
 def test_labels_are_groups_in_order_of_their_first_node() -> None:

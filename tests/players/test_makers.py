@@ -161,3 +161,9 @@ def test_murcko_parts_need_bonds() -> None:
 def test_functional_groups_of_ones_own() -> None:
     groups = functional_groups("CCOCCO", smarts={"alcohol": "[OX2H]", "ethyl": "[CH3][CH2]"})
     assert dict(zip(groups.names, groups.sets, strict=True)) == {"ethyl": (0, 1), "alcohol": (5,)}
+
+
+def test_linkers_are_parts_of_their_own() -> None:
+    parts = murcko("c1ccccc1CCC1CC1")
+    assert parts.sets == ((0, 1, 2, 3, 4, 5), (6, 7), (8, 9, 10))
+    assert murcko("O=C1CCC1CC1CC1").sets == ((0, 1, 2, 3, 4), (5,), (6, 7, 8))

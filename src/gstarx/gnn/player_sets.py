@@ -219,6 +219,10 @@ def _as_communication(given: Any, count: int) -> CommunicationGraph:
 
 
 def _of_groups(groups: Groups, count: int, links: NDArray[np.int64]) -> PlayerSet:
+    if groups.num_nodes not in (None, count):
+        raise ValueError(
+            f"players must have a label for each of {count} nodes (got {groups.num_nodes} labels)"
+        )
     player_of = np.full(count, -1)
     for at, (name, nodes) in enumerate(zip(groups.names, groups.sets, strict=True)):
         unknown = [node for node in nodes if not 0 <= node < count]

@@ -56,6 +56,8 @@ class Groups:
     rest
         Nodes in no group: ``"players"``, each of them is a player of its own, or ``"present"``,
         they are always there.
+    num_nodes
+        How many nodes the graph must have, if the groups come from a label for each of them.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class Groups:
     sets: tuple[tuple[int, ...], ...]
     names: tuple[str, ...] = ()
     rest: str = "players"
+    num_nodes: int | None = None
 
     def __post_init__(self) -> None:
         sets = tuple(_nodes_of(nodes, at) for at, nodes in enumerate(self.sets))
@@ -102,12 +105,12 @@ class Groups:
         ((0, 2), (1,))
         """
         members: dict[Any, list[int]] = {}
-        for node, label in enumerate(listed(labels)):
+        every = listed(labels)
+        for node, label in enumerate(every):
             if label is not None and not (isinstance(label, int | float) and label == -1):
                 members.setdefault(label, []).append(node)
-        return cls(
-            tuple(tuple(nodes) for nodes in members.values()), tuple(map(str, members)), rest
-        )
+        sets = tuple(tuple(nodes) for nodes in members.values())
+        return cls(sets, tuple(map(str, members)), rest, len(every))
 
     def __len__(self) -> int:
         return len(self.sets)
