@@ -3,9 +3,9 @@
 The game and the metrics are those of GNNShap (Akkas and Azad, WWW 2024) and DistShap (2025): the
 directed edges that carry messages to a node are the players, `computation_graph="gnnshap"`. Needs
 the graphs, weights and `published.csv` in the directory `citation` of GSTARX_DATA. By default Cora
-and CiteSeer; `CITATION=coauthor_cs,coauthor_physics` names others, `CITATION_NODES` limits nodes,
-`CITATION_METHODS` names methods (`HN`, which takes seconds for a node, is left out by default), and
-results are kept as they grow in the directory `CITATION_ROWS`.
+and CiteSeer; `CITATION=coauthor_cs,coauthor_physics,growth,million` names others, `CITATION_NODES`
+limits nodes, `CITATION_METHODS` names methods (`HN`, which takes seconds for a node, is left out by
+default), and results are kept as they grow in the directory `CITATION_ROWS`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from gstarx import GNNGame, datasets
+from gstarx._internal.forked import forked_map
 from gstarx.gnn import ModelTask, WholeGraph
 from gstarx.values import (
     PrecisionWarning,
@@ -79,14 +80,14 @@ def main() -> None:
     warnings.simplefilter("ignore", PrecisionWarning)
     published = _published(folder / "published.csv")
     for name in os.environ.get("CITATION", "cora,citeseer").split(","):
-        if name == "million":
-            _million()
+        if name in ("million", "growth"):
+            {"million": _million, "growth": _growth}[name]()
         else:
             _table(name, folder, published)
 
 
-def _million(nodes: int = 1_000_000, edges: int = 10_000_000) -> None:
-    """Ten nodes of a made graph whose degrees follow a power law, the largest hub included."""
+def _made(nodes: int, edges: int) -> tuple[Network, Data, NDArray[np.int64]]:
+    """A network and a graph whose in-degrees follow a power law."""
     draw = np.random.default_rng(0)
     # the node with number k sends and hears with a chance of about 1 / (k + 10)
     ends = (10 * (nodes / 10) ** draw.random((2, edges))).astype(np.int64) - 10
@@ -102,21 +103,60 @@ def _million(nodes: int = 1_000_000, edges: int = 10_000_000) -> None:
             for key, v in c.state_dict().items()
         }
     ).eval()
+    return model, data, np.bincount(ends[1], minlength=nodes)
+
+
+def _growth(coalitions: int = 20_000) -> None:
+    """CPU seconds and memory of nodes with a hundred to ten thousand players."""
+    model, data, _ = _made(100_000, 1_000_000)
+    whole = WholeGraph.of(model, data, ModelTask(task_level="node"))
+    incoming = whole.incoming
+    some = np.random.default_rng(0).integers(100_000, size=4_000)
+    sizes = np.array([len(incoming.edges_to(incoming.within(node, 1))) for node in some])
+    _shapley(model, data, whole, int(some[np.abs(sizes - 100).argmin()]), 300)  # is compiled
+    print(
+        f"\n{coalitions:,} coalitions\n| players | CPU seconds | more memory, MB |\n|---|---|---|"
+    )
+    for wanted in (100, 300, 1_000, 3_000, 10_000):
+        node = int(some[np.abs(sizes - wanted).argmin()])
+        (outcome,) = forked_map(
+            lambda node: _measured(model, data, whole, node, coalitions), [node], 1
+        )
+        players, seconds, memory = outcome.get()
+        print(f"| {players:,} | {seconds:.2f} | {memory:.0f} |", flush=True)
+
+
+def _measured(
+    model: Any, data: Data, whole: WholeGraph, node: int, coalitions: int
+) -> tuple[int, float, float]:
+    """Players, CPU seconds and megabytes of Shapley values, in a process of their own."""
+    warnings.simplefilter("ignore")
+    start, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    players = _shapley(model, data, whole, node, coalitions)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return players, time.process_time() - start, (after - before) / 2**10
+
+
+def _shapley(model: Any, data: Data, whole: WholeGraph, node: int, budget: int) -> int:
+    game = GNNGame(model, data, **_GAME, task_level="node", index=node, whole_graph=whole)
+    shapley_value_sampled(game, game.n, budget=budget, seed=0)
+    return game.n
+
+
+def _million(nodes: int = 1_000_000, edges: int = 10_000_000) -> None:
+    """Ten nodes of a made graph, the largest hub included."""
+    model, data, degrees = _made(nodes, edges)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     start = time.process_time()
     whole = WholeGraph.of(model, data, ModelTask(task_level="node"))
     print(
         f"\n{nodes:,} nodes, {edges:,} edges: {time.process_time() - start:.1f} s for all outputs"
     )
-    degrees = np.bincount(ends[1], minlength=nodes)
     quantiles = np.linspace(0.5, 1, 10)
     for node in np.argsort(degrees, kind="stable")[((nodes - 1) * quantiles).astype(int)].tolist():
         start = time.process_time()
         try:
-            game = GNNGame(model, data, **_GAME, task_level="node", index=node, whole_graph=whole)
-            players = game.n
-            shapley_value_sampled(game, players, budget=2_000, seed=0)
-            said = f"{players:,} players"
+            said = f"{_shapley(model, data, whole, node, 2_000):,} players"
         except ValueError as error:
             said = str(error)
         took = time.process_time() - start

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.interactions import interaction_game
-from gstarx.games import random_game
+from gstarx.games import airport_game, random_game
 from gstarx.graphs import CommunicationGraph
 from gstarx.graphs.bitmasks import pack, unpack
 from gstarx.values import (
@@ -315,3 +315,16 @@ def test_names_of_nodes_do_not_matter_on_average() -> None:
         for v, g in ((game, graph), (renamed(game, label), relabeled(graph, label)))
     )
     np.testing.assert_allclose(one, other[label], rtol=0, atol=0.05)
+
+
+def test_on_a_complete_graph_it_is_the_shapley_value() -> None:
+    costs = [1 + 7 * i / 39 for i in range(40)]
+    game, graph = airport_game(costs), CommunicationGraph.complete(40)
+    found = myerson_value_sampled(game, graph, budget=2_000, seed=3)
+    np.testing.assert_array_equal(
+        found.values, shapley_value_sampled(game, 40, budget=2_000, seed=3).values
+    )
+    steps = np.diff(costs, prepend=0.0) / np.arange(40, 0, -1)
+    exact = np.cumsum(steps)
+    assert np.abs(found.values - exact).max() < 0.1 * np.ptp(exact)
+    assert (np.abs(found.values - exact) <= 2 * found.std_error + 1e-9).mean() >= 0.9

@@ -220,3 +220,18 @@ def test_the_patterns_are_connected() -> None:
     other = as_networkx(graph)
     for nodes in two_edge_paths(graph):
         assert nx.is_connected(other.subgraph(nodes.tolist()))
+
+
+@settings(max_examples=40)
+@given(graphs(min_nodes=1, max_nodes=7), st.booleans(), st.integers(0, 3), st.integers(0, 2**32))
+def test_predictions_from_a_table(
+    graph: CommunicationGraph, shares: bool, divided: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    everything = features_of(graph, shares=shares).patterns
+    features = Features(graph.num_nodes, everything, shares, divided)
+    fitted = Surrogate(features, rng.normal(size=(features.width, 2)), np.zeros((0, 2)))
+    masks = np.arange(1, 2**graph.num_nodes, dtype=np.uint64)[:, None]
+    expected = features.of(masks) @ fitted.coefficients
+    np.testing.assert_allclose(fitted.predict(masks), expected, atol=1e-9)
+    np.testing.assert_allclose(fitted.predict(masks[:1]), expected[:1], atol=1e-9)

@@ -325,7 +325,8 @@ class GStarX(NodeExplainer):
         if game.task_level == "node" and game.n > budget:
             raise ValueError(
                 f"budget must be at least the number of players, {game.n:,}: every one of them has "
-                f"to be seen (got {budget:,}). num_hops=1 leaves only those nearest to the node"
+                f"to be seen (got {budget:,}). num_hops=1 leaves only those nearest to the node, "
+                "and groups of nodes (players=...) are fewer players"
             )
 
     def _communication(self, game: GNNGame) -> tuple[CommunicationGraph, Coalitions]:

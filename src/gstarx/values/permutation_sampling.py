@@ -53,7 +53,9 @@ def myerson_value_sampled(
 
     If the connected coalitions can be listed, those to evaluate are drawn in proportion to their
     weights, and correct the value of a surrogate; otherwise values are mean marginal contributions
-    in random orders of arrival. The estimate is efficient on every component.
+    in random orders of arrival. The estimate is efficient on every component. On a complete graph
+    it is the Shapley value and estimated as such, by :func:`shapley_value_sampled`, which needs far
+    fewer evaluations.
 
     Parameters
     ----------
@@ -88,6 +90,10 @@ def myerson_value_sampled(
     budget = check_budget(budget, graph.num_nodes)
     if graph.count_connected_coalitions(budget) <= budget:
         return myerson_value(v, graph, max_coalitions=budget)
+    if 2 * len(graph.edges) == graph.num_nodes * (graph.num_nodes - 1):
+        from gstarx.values.shapley_sampling import shapley_value_sampled  # imports this module
+
+        return shapley_value_sampled(v, graph.num_nodes, budget=budget, seed=seed)
     generator = np.random.default_rng(seed)
     limit = listing_limit(budget, graph.num_nodes)
     if graph.count_connected_coalitions(limit) <= limit:

@@ -22,6 +22,8 @@ _PENALTY = 1e-3
 _CELLS = 1 << 21
 _KEPT_CELLS = 1 << 23
 _REFINEMENTS = 4
+#: Predictions of many coalitions of so many players at most come from a table of all of them.
+_MOST_TABLED = 20
 #: At least this many fitted coalitions per feature, and never more features than this.
 _ROWS_PER_FEATURE = 5
 _MAX_FEATURES = 600
@@ -156,10 +158,31 @@ class Surrogate:
 
     def predict(self, masks: Masks) -> Worths:
         """Predicted worths (k, q) of packed coalitions."""
+        n = self.features.num_nodes
+        if n <= _MOST_TABLED and 4 * len(masks) >= 2**n:
+            return self._looked_up(masks[:, 0])
         out = np.empty((len(masks), self.coefficients.shape[1]))
         for block, design in self.features.blocks(masks):
             out[block] = design @ self.coefficients
         return out
+
+    def _looked_up(self, masks: NDArray[np.uint64]) -> Worths:
+        """The same from a table of all coalitions: every pattern is added to those it lies in."""
+        n, games = self.features.num_nodes, self.coefficients.shape[1]
+        by_size, groups = self.terms()
+        tables = np.zeros((2, 2**n, games))
+        for pattern, *coefficients in groups:
+            inside = (1 << pattern).sum(axis=1)
+            for table, added in zip(tables, coefficients, strict=True):
+                if added is not None:
+                    np.add.at(table, inside, added)
+        for bit in range(n):
+            halves = tables.reshape(2, -1, 2, 2**bit, games)
+            halves[:, :, 1] += halves[:, :, 0]
+        plain, divided = tables + by_size[:, None]
+        size = np.bitwise_count(masks)[:, None]
+        worths: Worths = plain[masks] + divided[masks] / size
+        return worths
 
 
 class _Design:
