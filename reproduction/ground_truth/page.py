@@ -250,14 +250,16 @@ def _plot(outcomes: Mapping[str, Mapping[str, Outcome]], path: Path) -> str:
                     continue
                 color, mark = colors[METHODS[name].role], marks[network]
                 place = (outcome.best_fidelity, outcome.mean)
-                axis.plot(*place, mark, color=color, markersize=4, alpha=0.8)
+                edge = "black" if name == RECOMMENDED else color
+                axis.plot(*place, mark, color=color, mec=edge, markersize=4, alpha=0.8)
         axis.set_title(task)
         axis.set_xlabel("H-fidelity")
     axes[0].set_ylabel("AUROC against the truth (crippen: tau)")
     handles = [Line2D([], [], ls="", marker="o", color=color) for color in colors.values()]
     handles += [Line2D([], [], ls="", marker=marks[n], color="black") for n in NETWORKS]
+    handles.append(Line2D([], [], ls="", marker="o", color=colors["ours"], mec="black"))
     labels = ["values of games", "compared", "controls", *(TITLES[n] for n in NETWORKS)]
-    axes[-1].legend(handles, labels, fontsize=7, loc="lower right")
+    figure.legend(handles, [*labels, "recommended"], fontsize=7, loc="outside right center")
     path.parent.mkdir(parents=True, exist_ok=True)
     with rc_context({"svg.hashsalt": "gstarx"}):
         figure.savefig(path, metadata={"Date": None})

@@ -76,7 +76,7 @@ def test_players_other_than_nodes(players: str, kind: str, tmp_path: Path) -> No
 
 def test_players_are_for_explainers_that_play() -> None:
     assert "--players is for" in refused(
-        "explain", "nitro", "0", "-e", "random", "--players", "edges", code=2
+        "explain", "nitro", "0", "-e", "occlusion", "--players", "edges", code=2
     )
     assert "no kind of players 'bonds'" in refused(
         "explain", "nitro", "0", "--players", "bonds", code=2

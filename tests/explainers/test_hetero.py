@@ -100,7 +100,7 @@ def test_other_forms_name_types_and_nodes() -> None:
     assert isinstance(graph, nx.MultiDiGraph)
     assert graph.nodes["paper", 1]["type"] == "paper"
     assert graph.nodes["paper", 1]["score"] == float(made["paper"].node_scores[1])
-    assert graph.has_edge(("author", 0), ("paper", 0), key="writes")
+    assert graph.has_edge(("author", 0), ("paper", 1), key="writes")
     name, node = best[0]
     assert f"{name} {node}" in made._repr_html_()
     for again in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made), copy.copy(made)):

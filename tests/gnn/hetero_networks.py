@@ -64,7 +64,7 @@ def small(**options: Any) -> HeteroData:
     """Three authors, three papers and two venues; an author without papers."""
     return typed_graph(
         {"author": 3, "paper": 3, "venue": 2},
-        [(0, 0), (1, 0), (1, 1)],
+        [(0, 1), (1, 0), (1, 1)],
         [(0, 0), (1, 0), (2, 1)],
         **options,
     )

@@ -571,3 +571,31 @@ def test_nodes_far_away_play_if_their_features_matter_though_all_are_the_same() 
     alone, together = (GNNGame(model, data, **options) for model in (base, WithVenues()))
     assert "venue 1" not in alone.players.names
     assert "venue 1" in together.players.names
+
+
+def test_weights_of_edges_and_fields_of_the_graph_are_passed_on() -> None:
+    data = small()
+    for at, kind in enumerate(data.edge_types):
+        count = data[kind].edge_index.shape[1]
+        data[kind].edge_weight = torch.arange(1.0, count + 1, dtype=torch.float64) * (at + 1)
+    data.context = torch.tensor([[2.0, 3.0]], dtype=torch.float64)
+
+    def model(
+        x_dict: Any, edge_index_dict: Any, edge_weight_dict: Any, batch_dict: Any, context: Tensor
+    ) -> Tensor:
+        total = x_dict["paper"].new_zeros(len(context))
+        for source, name, target in edge_index_dict:
+            owner = batch_dict[source][edge_index_dict[source, name, target][0]]
+            total = total.index_add(0, owner, edge_weight_dict[source, name, target])
+        return torch.stack([total * context[:, 0], context[:, 1]], dim=1)
+
+    game = GNNGame(model, data, payoff="raw", target="all")
+    every = nodes_of(data)
+    coalitions = np.random.default_rng(2).random((30, len(every))) < 0.6
+    for row, found in zip(coalitions, game(coalitions), strict=True):
+        inside = [node for node, there in zip(every, row, strict=True) if there]
+        part = part_of(data, inside)
+        weights = sum(float(part[kind].edge_weight.sum()) for kind in data.edge_types)
+        assert found.tolist() == pytest.approx([2 * weights, 3.0] if inside else [0.0, 0.0])
+    assert game.fixed == ["context"]
+    assert not game.check.one_by_one

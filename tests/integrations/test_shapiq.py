@@ -236,6 +236,32 @@ def test_a_node_of_a_graph_has_interactions_around_it() -> None:
     assert set(found.of_order(1)) == {(i,) for i in range(13, 18)}
 
 
+def test_a_linear_readout_has_no_interactions_beyond_receptive_fields() -> None:
+    # the fact that GraphSHAP-IQ rests on, and that the defaults do not have it
+    torch.manual_seed(0)
+    model = GCN(3, 8, 2, num_layers=1, readout="sum").eval()
+    path = torch.arange(7).unfold(0, 2, 1).t()
+    draw = torch.Generator().manual_seed(0)
+    data = Data(
+        x=torch.randn(7, 3, generator=draw), edge_index=torch.cat([path, path.flip(0)], dim=1)
+    )
+
+    def far(**options: Any) -> tuple[float, float]:
+        """The largest interactions of nodes that no node hears of together, and of others."""
+        found = shapiq.explain_interactions(model, data, target=0, index="BII", **options)
+        pairs = found.of_order(2).items()
+        apart = max(abs(value) for (a, b), value in pairs if b - a > 2)
+        return apart, max(abs(value) for (a, b), value in pairs if b - a <= 2)
+
+    with torch.no_grad():
+        nobody = float(model(torch.zeros_like(data.x), data.edge_index)[0, 0])
+    apart, near = far(removal="zero_filling", payoff="raw", baseline=nobody)
+    assert apart < 1e-5 * near
+    assert near > 1e-3
+    apart, near = far()
+    assert apart > 1e-3 * near
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

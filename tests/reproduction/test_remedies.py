@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from gstarx import GNNGame, explain
-from reproduction import remedies, remedies_tables
+from reproduction import RESULTS, remedies, remedies_tables
 from reproduction.remedies import RULES, VARIANTS, scores_of_variants
+from reproduction.results import SetupResults
+from reproduction.setups import SETUPS
 from tests.explainers.small import graph, network
 
 
@@ -73,3 +75,26 @@ def test_judging_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.Mo
     assert judged.networks == ("nitro",)
     assert judged.tested("nitro", "random").shape == (15,)
     assert remedies_tables.counts(tmp_path) == "nitro 2 + 15"
+
+
+def test_whole_splits_are_paired_at_the_sparsity_that_validation_chose() -> None:
+    stored = SetupResults(SETUPS["bbbp-gcn"], RESULTS)
+    tested = []
+    for name in ("Myerson, singletons", "HN"):
+        levels = {
+            rule: stored.curves(name, split="val", rule=rule).means  # type: ignore[union-attr]
+            for rule in ("top k", "positive")
+        }
+        rule = max(levels, key=lambda one: levels[one].max())
+        curves = stored.curves(name, rule=rule)
+        assert curves is not None
+        tested.append(curves.harmonic[:, levels[rule].argmax()])
+    gain = tested[0] - tested[1]
+    table = remedies_tables.whole_splits({"bbbp-gcn": stored})
+    cells = {row[0]: row[1] for row in table.rows}
+    assert cells["graphs"] == len(gain) == 205
+    assert cells["recommended"] == pytest.approx(tested[0].mean())
+    assert str(cells["… minus HN"]).startswith(f"**{1_000 * gain.mean():+.0f}**")
+    assert remedies_tables.ahead_on({"bbbp-gcn": stored}, "HN") == "1 of 1"
+    assert remedies_tables.ahead_on({"bbbp-gcn": stored}, "Banzhaf") == "0 of 1"
+    assert str(cells["… minus SubgraphX"]).startswith("-22 [")  # on 30 graphs

@@ -1,0 +1,44 @@
+"""Reports whose players are edges, groups or features."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gstarx import metrics
+from gstarx.datasets import load
+from gstarx.explainers import create
+from gstarx.models import pretrained
+from gstarx.report import build_report, report_page
+
+
+@pytest.mark.parametrize(
+    ("players", "words"),
+    [("edges", "of the edges"), ("brics", "BRICS fragments"), ("features", "of the features")],
+)
+def test_players_are_drawn_selected_and_removed(players: str, words: str) -> None:
+    model, _ = pretrained("nitro")
+    graphs = load("nitro").split("test")[:2]
+    explainers = {
+        "value": create("shapley", players=players),
+        "nodes": create("gradient_x_input"),
+    }
+    options = {"title": "Players", "players": players, "progress": False, "random_draws": 3}
+    report = build_report(model, graphs, explainers, sparsity=0.7, **options)
+    rows = {row.name: row for row in report.rows}
+    assert "scores nodes" in rows["nodes"].note
+    assert rows["value"].note == ""
+    for at, graph in enumerate(report.graphs):
+        shown = graph.players["value"]
+        chosen = graph.selected["value"]
+        assert len(chosen) >= 1
+        np.testing.assert_array_equal(graph.scores["value"], shown.scores)
+        judged = metrics.evaluate(model, graphs[at], chosen, players=players)
+        assert graph.metrics["value"].fidelity == pytest.approx(judged.fidelity, abs=1e-6)
+        # the best selection is of the same players
+        best = rows["best selection found"].graphs[at].harmonic_fidelity
+        assert best >= judged.harmonic_fidelity - 1e-9
+        assert "nodes" not in graph.players
+    page = report_page(report)
+    assert words in page
+    assert "Instead of nodes" in page
