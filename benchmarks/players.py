@@ -365,7 +365,8 @@ def edge_table() -> list[str]:
     lines = []
     for name, title in _DATA.items():
         head = " | ".join([*_SHOWN.values(), "CPU s"])
-        lines += ["", f"| {title}, {graphs[name]} graphs | {head} |", "|---|---|---|---|---|"]
+        noun = "nodes" if name == "ba_shapes" else "graphs"
+        lines += ["", f"| {title}, {graphs[name]} {noun} | {head} |", "|---|---|---|---|---|"]
         for (data, method), rows in found.items():
             if data != name:
                 continue

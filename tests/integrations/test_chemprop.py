@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,24 @@ def test_extra_descriptors_stay_as_they_are_and_the_explanation_says_so() -> Non
     )
     plain = explain(chemprop.wrap(network()), chemprop.graph(PARACETAMOL), mode="regression")
     assert plain.fixed == []
+
+
+def test_scaled_descriptors_are_scaled_with_and_without_reverse_bonds() -> None:
+    from chemprop import nn as layers
+
+    mpnn = network("regression", extra=2)
+    mpnn.X_d_transform = layers.ScaleTransform([1.0, -2.0], [0.5, 3.0])
+    model = chemprop.wrap(mpnn.eval())
+    graph = chemprop.graph(PARACETAMOL, x_d=[4.0, 5.0])
+    fields = {"x_d": graph.x_d}
+    with torch.no_grad():
+        one = model(graph.x, graph.edge_index, graph.edge_attr, **fields)
+        fields["rev_edge_index"] = graph.rev_edge_index
+        other = model(graph.x, graph.edge_index, graph.edge_attr, **fields)
+        mpnn.X_d_transform = torch.nn.Identity()
+        unscaled = model(graph.x, graph.edge_index, graph.edge_attr, **fields)
+    assert torch.allclose(one, other, atol=1e-4)
+    assert not torch.allclose(one, unscaled, atol=1e-2)
 
 
 def test_descriptors_of_atoms_come_and_go_with_their_atoms() -> None:
@@ -321,6 +340,21 @@ def test_a_file_with_more_than_weights_needs_trust(
     assert chemprop.load(tmp_path / "odd.pt", trust=True).task == "regression"
     assert "run while loading" in capsys.readouterr().out
     gstarx("explain", "--smiles", "CCO", "--weights", tmp_path / "odd.pt", "--trust")
+
+
+def test_layers_of_other_packages_are_refused_and_their_modules_not_imported(
+    files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = "import torch\nclass Layer(torch.nn.Module):\n    pass\n"
+    (tmp_path / "somebody_elses.py").write_text(written, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    content = torch.load(files["regression"], weights_only=False)
+    layer = importlib.import_module("somebody_elses").Layer()
+    torch.save({**content, "more": layer}, tmp_path / "odd.pt")
+    monkeypatch.delitem(sys.modules, "somebody_elses")
+    with pytest.raises(ValueError, match=r"more than weights .*somebody_elses\.Layer"):
+        chemprop.load(tmp_path / "odd.pt")
+    assert "somebody_elses" not in sys.modules
 
 
 def test_a_checkpoint_of_version_1_is_refused_with_the_way_to_convert_it(tmp_path: Path) -> None:

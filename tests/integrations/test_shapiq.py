@@ -216,6 +216,13 @@ def test_nitro_groups_act_together() -> None:
     assert value > 0
 
 
+def test_the_strongest_interactions_may_be_negative() -> None:
+    values = {(0,): 9.0, (0, 1): 1.0, (1, 2): -2.0, (0, 1, 2): 0.5}
+    found = shapiq.Interactions(values, "STII", 3, True, 7, 0.0, 0, graph(3))
+    assert found.top(2) == [((1, 2), -2.0), ((0, 1), 1.0)]
+    assert found.top(1, order=3) == [((0, 1, 2), 0.5)]
+
+
 def test_bows_are_drawn_between_nodes_that_interact() -> None:
     data, pair = planted(8)
     found = shapiq.explain_interactions(PlantedAnd(), data, mode="regression")
