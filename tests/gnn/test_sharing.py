@@ -167,6 +167,28 @@ def test_edge_fields_and_every_removal(make: Any, removal: str) -> None:
     assert game.sharing.used
 
 
+#: Who plays besides nodes: edges, each way or both, and groups that are connected or not.
+OTHER_PLAYERS: dict[str, dict[str, Any]] = {
+    "edges": {"players": "edges"},
+    "directions": {"players": "edges", "directed": True},
+    "groups": {"players": [{0, 1}, {2, 11}, {3, 7}]},
+    "groups, others present": {"players": [{at} for at in range(12)], "rest": "present"},
+}
+
+
+@pytest.mark.parametrize("make", [GCN, GIN, GAT])
+@pytest.mark.parametrize("players", sorted(OTHER_PLAYERS))
+def test_other_players_than_nodes(players: str, make: Any) -> None:
+    model, data = built(make(FEATURES, 8, CLASSES)).double(), graph(dtype=torch.float64)
+    options = OTHER_PLAYERS[players]
+    n = GNNGame(model, data, **RAW, **options).n
+    rows = np.random.default_rng(0).random((600, n)) < 0.6
+    shared, plain, game = both_ways(model, data, rows, **options)
+    assert_same(shared, plain, 1e-10)
+    assert game.sharing.used
+    assert game.sharing.nodes > 2 * game.sharing.states > 0
+
+
 @pytest.mark.parametrize("flow", ["source_to_target", "target_to_source"])
 def test_directed_edges_either_way(flow: str) -> None:
     data = graph()
