@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gstarx import explain
+from gstarx import explain, explain_nodes
 from gstarx.datasets import from_graphs
 from gstarx.evaluation import Pipeline
 from gstarx.explainers import create, graph_generator
@@ -16,11 +16,20 @@ from gstarx.gnn import hetero_of
 from gstarx.metrics import evaluate
 from gstarx.players import Nodes
 from tests.cli.commands import gstarx as run
-from tests.gnn.hetero_networks import OnGraphs, seeded, small
+from tests.cli.commands import refused
+from tests.gnn.hetero_networks import OnGraphs, OnPapers, seeded, small
 
 FACTORIES = """
 import torch
-from tests.gnn.hetero_networks import OnGraphs, seeded, small
+from tests.gnn.hetero_networks import OnGraphs, OnPapers, seeded, small
+
+
+def one():
+    return [small()]
+
+
+def classifier():
+    return seeded(OnPapers)
 
 
 def graphs():
@@ -33,6 +42,7 @@ def graphs():
 def model():
     return seeded(OnGraphs)
 """
+PAPERS = ["--graphs", "own_types:one", "--model", "own_types:classifier"]
 OWN = ["--graphs", "own_types:graphs", "--model", "own_types:model"]
 
 
@@ -54,6 +64,35 @@ def test_explain_names_types_and_gives_the_numbers_of_python(own: Path) -> None:
     assert ">venue</text>" in (own / "one.svg").read_text()
     found = evaluate(seeded(OnGraphs), small(), alone.select(sparsity=0.7))
     assert record["metrics"]["harmonic_fidelity"] == pytest.approx(found.harmonic_fidelity)
+
+
+def test_nodes_of_a_type(own: Path) -> None:
+    record = json.loads(
+        run("explain", *PAPERS, "--nodes", "1", "--node-type", "paper", "--json").stdout
+    )[0]
+    (alone,) = explain_nodes(seeded(OnPapers), small(), [1], node_type="paper", progress=False)
+    players = [(player["type"], player["node"]) for player in record["players"]]
+    assert players == alone.players
+    assert [player["score"] for player in record["players"]] == pytest.approx(
+        alone.scores.tolist(), abs=1e-9
+    )
+    shown = run("explain", *PAPERS, "--nodes", "1", "--node-type", "paper").stdout
+    assert "venue 0: " in shown
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "code", "message"),
+    [
+        ("explain", ["--nodes", "1"], 1, "node_type='author' or node_type='paper'"),
+        ("explain", ["--nodes", "1", "--node-type", "papr"], 1, "did you mean 'paper'?"),
+        ("explain", ["--node-type", "paper"], 2, "--node-type is for --nodes"),
+        ("evaluate", ["--nodes", "1", "--store", "runs"], 1, "nodes of homogeneous graphs"),
+    ],
+)
+def test_a_type_of_nodes_that_is_missing_or_wrong(
+    own: Path, command: str, options: list[str], code: int, message: str
+) -> None:
+    assert message in refused(command, *PAPERS, *options, code=code)
 
 
 def test_a_report_of_types(own: Path) -> None:

@@ -9,7 +9,15 @@ from typing import IO, TYPE_CHECKING, Any
 import typer
 
 from gstarx._internal.one_thread import one_thread
-from gstarx.cli.console import CommandError, note, only_json, progress, uninterrupted, writable
+from gstarx.cli.console import (
+    CommandError,
+    WrongUse,
+    note,
+    only_json,
+    progress,
+    uninterrupted,
+    writable,
+)
 from gstarx.cli.console import as_json as json_text
 from gstarx.cli.inputs import InputSelection, takes_inputs
 from gstarx.cli.options import (
@@ -19,6 +27,7 @@ from gstarx.cli.options import (
     Draw,
     Explainer,
     Nodes,
+    NodeType,
     Options,
     Players,
     ResultsFile,
@@ -88,6 +97,7 @@ def explain(
     baseline: Baseline = None,
     share: Share = None,
     nodes: Nodes = None,
+    node_type: NodeType = None,
     players: Players = None,
     draw: Draw = None,
     output: ResultsFile = None,
@@ -108,6 +118,8 @@ def explain(
     known = getattr(ctx.obj, "explainers", {})
     options = parse_options(option or (), [explainer], known, share, players)
     inputs.check()  # before torch is loaded, which takes seconds
+    if node_type is not None and nodes is None:
+        raise WrongUse(f"--node-type is for --nodes (got --node-type {node_type})")
     if nodes is not None:
         from gstarx.cli.node_explanations import explain_selected_nodes
 
@@ -117,6 +129,7 @@ def explain(
                 nodes,
                 explainer,
                 options[explainer],
+                node_type=node_type,
                 stream=stream if as_json else None,
                 output=output,
                 draw=draw,

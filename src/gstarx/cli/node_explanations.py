@@ -47,12 +47,14 @@ def explain_selected_nodes(
     explainer: str,
     options: dict[str, Any],
     *,
+    node_type: str | None,
     stream: IO[str] | None,
     output: Path | None,
     draw: Path | None,
 ) -> int:
     """Explain nodes of the one graph that is selected, print and write them; count failures."""
     from gstarx.explainers import FailedExplanation, explain_nodes
+    from gstarx.gnn import hetero_of
 
     if explainer != "gstarx":
         raise WrongUse(f"--nodes is for --explainer gstarx (got {explainer!r})")
@@ -61,8 +63,10 @@ def explain_selected_nodes(
     subjects = inputs.subjects(of_nodes=True)
     listed = nodes_of_one_graph(subjects, nodes)
     (subject,) = subjects
+    typed = hetero_of(subject.data)
     made = explain_nodes(
-        *(inputs.network.model, subject.data, listed),
+        *(inputs.network.model, subject.data if typed is None else typed.data, listed),
+        node_type=node_type,
         mode=inputs.network.task,
         return_type=inputs.return_type,
         target=_targets(inputs, subjects),
@@ -101,9 +105,10 @@ def _record(explanation: Explanation) -> dict[str, Any]:
     """What JSON holds of the explanation of a node: every player with its scores."""
     fields = explanation.to_dict()
     edges = fields["player_edges"]
+    parts = ("source", "target") if edges else ("type", "node") if "node_types" in fields else None
     players = [
-        {"source": edges[at][0], "target": edges[at][1]} if edges else {"node": player}
-        for at, player in enumerate(fields["players"])
+        dict(zip(parts, player, strict=True)) if parts else {"node": player}
+        for player in edges or fields["players"]
     ]
     scores = zip(fields["scores"], fields["std_errors"], strict=True)
     kept = ("value", "payoff", "exact", "estimator", "evaluations", "baseline", "worth")
@@ -139,4 +144,6 @@ def _show(record: dict[str, Any]) -> None:
 
     for player in sorted(players, key=size, reverse=True)[:_SHOWN]:
         name = f"{player['source']} to {player['target']}" if "source" in player else player["node"]
+        if "type" in player:
+            name = f"{player['type']} {name}"
         console.print(f"  {name}: {player['score']}", markup=False)

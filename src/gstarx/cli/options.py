@@ -332,6 +332,17 @@ Nodes = Annotated[
         show_default=False,
     ),
 ]
+NodeType = Annotated[
+    str | None,
+    typer.Option(
+        "--node-type",
+        metavar="TYPE",
+        help="With [b]--nodes[/b], of a heterogeneous graph: the type of these nodes. Needed if it "
+        "does not show from the output of the network.",
+        rich_help_panel=_WORK,
+        show_default=False,
+    ),
+]
 Players = Annotated[
     str | None,
     typer.Option(

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from gstarx._internal.atomic_write import atomic_path
 from gstarx.datasets import GraphDataset
 from gstarx.explainers import options_for, packages_of, versions_of
-from gstarx.gnn import SINGLETONS, expected_output
+from gstarx.gnn import SINGLETONS, expected_output, hetero_of
 from gstarx.metrics import Reference, reference_of
 from gstarx.models import LoadedNetwork, Network, digest, load_source, load_weights
 from gstarx.registry import TASKS
@@ -339,6 +339,12 @@ def _graph_of_nodes(spec: RunSpec, dataset: GraphDataset) -> int:
         raise ValueError(
             f"nodes are those of one graph of {spec.dataset.title!r}, which has {len(dataset)}: "
             f"say graphs=(0,) or another position (got graphs={spec.graphs})"
+        )
+    if hetero_of(dataset[graphs[0]]) is not None:
+        raise ValueError(
+            f"runs explain nodes of homogeneous graphs, and graph {graphs[0]} of "
+            f"{spec.dataset.title!r} is a heterogeneous one: use gstarx.explain_nodes, or "
+            "'gstarx explain --nodes ... --node-type ...'"
         )
     return graphs[0]
 
