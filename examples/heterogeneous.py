@@ -3,8 +3,10 @@
 The graph is made for this purpose: authors, papers and venues, in which a paper is about theory if
 one of its authors is a theorist or its venue is for theory. Papers themselves have no feature that
 says so. A network with a layer for every relation learns it, and GStarX explains two papers of the
-test split. Run it with ``python examples/heterogeneous.py``.
+test split and draws the first: ``python examples/heterogeneous.py [picture.svg]``.
 """
+
+import sys
 
 import torch
 from torch_geometric.nn import HeteroConv, SAGEConv
@@ -47,7 +49,7 @@ def train(model, data, epochs=100):
 
 
 def main():
-    """Train, explain a paper of either kind, print."""
+    """Train, explain a paper of either kind, print, draw."""
     torch.manual_seed(0)
     data = bibliography(papers=300)
     model = Network(data.edge_types)
@@ -70,6 +72,9 @@ def main():
             error = errors[name, node]
             print(f"  {name:6} {node:3d}  {score:+.3f} +/- {error:.3f}  {itself}".rstrip())
         print(f"(out of {len(found.players)} nodes around it, {found.evaluations:,} evaluations)")
+        if kind == "author" and len(sys.argv) > 1:
+            found.draw(sparsity=0.9, class_names=("other", "theory")).save(sys.argv[1])
+            print(f"The picture is in {sys.argv[1]}.")
 
 
 if __name__ == "__main__":

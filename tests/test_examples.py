@@ -91,8 +91,16 @@ def test_node_classification(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(best[:3]) == {16, 6, 4}
 
 
-def test_heterogeneous(capsys: pytest.CaptureFixture[str]) -> None:
+def test_heterogeneous(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "drawn.svg"
+    monkeypatch.setattr("sys.argv", ["heterogeneous.py", str(picture)])
     out = run("heterogeneous", capsys)
+    shown = PAGE.parent / "pictures" / "heterogeneous.svg"
+    drawn, known = (re.findall(r">([\w ]+)</text>", path.read_text()) for path in (picture, shown))
+    assert drawn == known
+    assert "theory, probability 1.000" in picture.read_text()
     best = re.findall(r"^  (paper|author|venue) .*(itself|planted reason)$", out, re.MULTILINE)
     assert best == [
         ("paper", "itself"),

@@ -59,8 +59,11 @@ def test_what_ships_can_be_made_again(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_bad_names_and_files_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "nitro", "--results", str(tmp_path)]) == 1
     assert "there is no training 'nitro'; there are mutag-gcn" in capsys.readouterr().err
-    assert main(["explain", "--stages", "rivals", "--results", str(tmp_path)]) == 1
-    assert "there is no stage 'rivals'; there are headline, compared" in capsys.readouterr().err
+    assert main(["explain", "--stages", "others", "--results", str(tmp_path)]) == 1
+    assert (
+        "there is no stage 'others'; there are headline, remedies"
+        in capsys.readouterr().err
+    )
     assert main(["explain", "mutag", "--results", str(tmp_path)]) == 1
     assert "there is no setup 'mutag'; there are mutag-gcn" in capsys.readouterr().err
     assert main(["measure", "fit", "--results", str(tmp_path)]) == 1

@@ -43,14 +43,17 @@ def _row(graph: int, runs: list[str]) -> dict[str, Any]:
     }
 
 
-def answer_everything(page: Any) -> None:
-    """Answer the requests of a page with hostile names wherever there are names."""
+def answer_everything(page: Any, *, groups: bool) -> None:
+    """Answer the requests of a page with hostile names wherever there are names.
+
+    Players are two nodes, or two groups of one node.
+    """
     job = {"id": "made", "state": "queued", "position": 1, "results": []}
     page.route("**/api/v1/about", lambda route: route.fulfill(json=_about()))
     page.route("**/api/v1/jobs", lambda route: route.fulfill(status=202, json=job))
     page.route(
         "**/api/v1/jobs/made/events",
-        lambda route: route.fulfill(content_type="text/event-stream", body=_events()),
+        lambda route: route.fulfill(content_type="text/event-stream", body=_events(groups)),
     )
 
 
@@ -75,7 +78,12 @@ def _about() -> dict[str, Any]:
     }
 
 
-def _events() -> str:
+def _groups() -> dict[str, Any]:
+    entries = [{"name": HOSTILE, "nodes": [node]} for node in (0, 1)]
+    return {"name": HOSTILE, "title": HOSTILE, "kind": "groups", "entries": entries}
+
+
+def _events(groups: bool) -> str:
     node = {"label": HOSTILE, "name": HOSTILE, "y": 50, "r": 12}
     subject = {
         "title": HOSTILE,
@@ -89,12 +97,7 @@ def _events() -> str:
         "prediction": {"class": 0, "name": HOSTILE, "probabilities": [0.75, 0.25]},
         "classes": [HOSTILE, "b"],
         "label": 1,
-        "players": {
-            "name": HOSTILE,
-            "title": HOSTILE,
-            "kind": "groups",
-            "entries": [{"name": HOSTILE, "nodes": [0]}, {"name": HOSTILE, "nodes": [1]}],
-        },
+        "players": _groups() if groups else None,
         "truth": None,
         "input": {"smiles": HOSTILE},
     }

@@ -700,8 +700,9 @@ def test_the_keyboard_is_enough(explorer: Explorer) -> None:
     assert explorer.selected() == []
 
 
-def test_untrusted_text_is_not_markup(explorer: Explorer) -> None:
-    made_answers.answer_everything(explorer.page)
+@pytest.mark.parametrize("groups", [False, True])
+def test_untrusted_text_is_not_markup(explorer: Explorer, groups: bool) -> None:
+    made_answers.answer_everything(explorer.page, groups=groups)
     page = explorer.open()
     page.get_by_role("button", name="Explain", exact=True).click()
     explorer.answered()
