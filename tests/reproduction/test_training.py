@@ -60,10 +60,7 @@ def test_bad_names_and_files_are_said(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["train", "nitro", "--results", str(tmp_path)]) == 1
     assert "there is no training 'nitro'; there are mutag-gcn" in capsys.readouterr().err
     assert main(["explain", "--stages", "others", "--results", str(tmp_path)]) == 1
-    assert (
-        "there is no stage 'others'; there are headline, remedies"
-        in capsys.readouterr().err
-    )
+    assert "there is no stage 'others'; there are headline, remedies" in capsys.readouterr().err
     assert main(["explain", "mutag", "--results", str(tmp_path)]) == 1
     assert "there is no setup 'mutag'; there are mutag-gcn" in capsys.readouterr().err
     assert main(["measure", "fit", "--results", str(tmp_path)]) == 1
