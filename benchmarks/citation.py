@@ -3,9 +3,10 @@
 The game and the metrics are those of GNNShap (Akkas and Azad, WWW 2024) and DistShap (2025): the
 directed edges that carry messages to a node are the players, `computation_graph="gnnshap"`. Needs
 the graphs, weights and `published.csv` in the directory `citation` of GSTARX_DATA. By default Cora
-and CiteSeer; `CITATION=coauthor_cs,coauthor_physics,growth,million` names others, `CITATION_NODES`
-limits nodes, `CITATION_METHODS` names methods (`HN`, which takes seconds for a node, is left out by
-default), and results are kept as they grow in the directory `CITATION_ROWS`.
+and CiteSeer; `CITATION=coauthor_cs,coauthor_physics,workers,growth,million` names others,
+`CITATION_NODES` limits nodes, `CITATION_METHODS` names methods (`HN`, which takes seconds for a
+node, is left out by default), and results are kept as they grow in the directory `CITATION_ROWS`,
+such as `benchmarks/results/citation`, where those of the page are.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
-from gstarx import GNNGame, datasets
+from gstarx import GNNGame, datasets, explain_nodes
 from gstarx._internal.forked import forked_map
 from gstarx.gnn import ModelTask, WholeGraph
 from gstarx.values import (
@@ -82,8 +83,32 @@ def main() -> None:
     for name in os.environ.get("CITATION", "cora,citeseer").split(","):
         if name in ("million", "growth"):
             {"million": _million, "growth": _growth}[name]()
+        elif name == "workers":
+            _workers(folder)
         else:
             _table(name, folder, published)
+
+
+def _workers(folder: Path) -> None:
+    """Wall and CPU seconds of Shapley values of all nodes with one and two processes, in turn."""
+    for name in ("cora", "citeseer"):
+        weights, nodes_key, budget, _ = _SETTINGS[name]
+        data = datasets.load(name)[0]
+        model = Network(load_file(folder / f"{weights}.safetensors")).eval()
+        nodes = datasets.archive(folder / f"{name}.npz")[nodes_key].tolist()
+        options = {**_GAME, "value": "shapley", "budget": budget, "on_error": "record"}
+        explain_nodes(model, data, nodes[:2], **options, progress=False)
+        for workers in (1, 2, 1, 2):
+            wall, before = time.perf_counter(), _cpu_seconds()
+            explain_nodes(model, data, nodes, **options, workers=workers, progress=False)
+            wall, cpu = time.perf_counter() - wall, _cpu_seconds() - before
+            print(f"{name}, {len(nodes)} nodes, {workers} processes: {wall:.2f} s, {cpu:.2f} CPU s")
+
+
+def _cpu_seconds() -> float:
+    """CPU seconds of this process and of those that it has waited for."""
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def _made(nodes: int, edges: int) -> tuple[Network, Data, NDArray[np.int64]]:
@@ -212,6 +237,8 @@ def _rows(name: str, folder: Path) -> list[dict[str, Any]]:
     kept = kept / f"{name}.jsonl" if kept.is_dir() else kept
     rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.is_file() else []
     done = {row["node"] for row in rows}
+    if any(set(methods) - set(row["fidelities"]) for row in rows):
+        raise SystemExit(f"{kept} has rows without some of {', '.join(methods)}: use another one")
     whole = WholeGraph.of(model, data, ModelTask(task_level="node"))
     sizes = {v: len(whole.incoming.edges_to(whole.incoming.within(v, 1))) for v in listed}
     with open(kept, "a") as file:
