@@ -97,7 +97,7 @@ def test_rows_that_cannot_be_read_are_skipped_and_said() -> None:
     short = ("--label", "nitro", "--epochs", "1")
     done = gstarx("train", "mine.csv", *short)
     said = " ".join(done.stderr.split())
-    assert "warning: 3 of 43 molecules were skipped" in said
+    assert "warning: skipped 3 of 43 molecules" in said
     assert "line 3 (broken): Explicit valence for atom # 1 N, 4, is greater" in said
     assert "line 5 (open): unclosed ring" in said
     assert "line 7 (unlabeled): no label" in said
