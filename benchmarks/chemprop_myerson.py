@@ -1,8 +1,8 @@
 """Myerson scores of a Chemprop model, against the `myerson` package's explainer of Chemprop.
 
 Both get the same model, an MPNN of Chemprop's default width, and the same molecules. First exact
-scores: that package lists all sets of atoms, which takes minutes at 20 atoms and days at 30, so it
-is run up to 14 atoms, or up to the number in the variable `GSTARX_MYERSON_ATOMS`. Then estimates
+scores: that package lists all sets of atoms, and takes twice as long with every atom, so it is run
+up to 14 atoms, or up to the number in the variable `GSTARX_MYERSON_ATOMS`. Then estimates
 at equal error: the least budget of ours whose error is no larger than that of its samples. CPU
 seconds, errors as root mean squares over atoms and seeds.
 
@@ -87,7 +87,7 @@ def main() -> None:
     done = {(int(row["atoms"]), row["method"], row["package"]) for row in rows_of(ROWS)}
     for atoms in MOLECULES:
         _measure(Case(atoms, mpnn), atoms <= most, done)
-    _summary()
+    print("\n".join([*exact_table(), "", *sampled_table()]))
 
 
 def _measure(case: Case, with_theirs: bool, done: set[tuple[int, str, str]]) -> None:
@@ -146,40 +146,60 @@ def _equal_error(case: Case, scores: Any) -> None:
             return
 
 
-def _summary() -> None:
-    measured = [
-        {key: value if key in ("method", "package") else float(value) for key, value in row.items()}
+def _of(atoms: int, method: str, package: str) -> list[dict[str, float]]:
+    """Stored rows."""
+    return [
+        {key: float(row[key]) for key in ("evaluations", "cpu_seconds", "error")}
         for row in rows_of(ROWS)
+        if (int(row["atoms"]), row["method"], row["package"]) == (atoms, method, package)
     ]
 
-    def of(atoms: int, method: str, package: str) -> list[Any]:
-        return [
-            row
-            for row in measured
-            if (row["atoms"], row["method"], row["package"]) == (atoms, method, package)
-        ]
 
+def exact_table() -> list[str]:
+    """Rows of Markdown: exact scores by both."""
+    lines = [
+        "| atoms | exact here | evaluations | exact with `myerson` | ratio | largest difference |",
+        "|---|---|---|---|---|---|",
+    ]
     for atoms in MOLECULES:
-        (ours,) = of(atoms, "exact", "gstarx")
-        spent = ours["cpu_seconds"]
-        line = f"{atoms:2d} atoms, exact: {spent:.3f} s, {ours['evaluations']:,.0f} evaluations"
-        for theirs in of(atoms, "exact", "myerson"):
-            other = theirs["cpu_seconds"]
-            line += f"; myerson {other:.2f} s, {other / spent:.0f} times more, largest difference "
-            line += f"{theirs['error']:.1e}"
-        print(line)
-        for theirs in of(atoms, "sampled", "myerson"):
-            other, gap = theirs["cpu_seconds"], theirs["error"]
-            line = (
-                f"   myerson, {theirs['evaluations']:.0f} samples: {other:.2f} s, error {gap:.1e}"
+        (ours,) = _of(atoms, "exact", "gstarx")
+        line = f"| {atoms} | {ours['cpu_seconds']:.2g} | {ours['evaluations']:,.0f} | "
+        theirs = _of(atoms, "exact", "myerson")
+        if theirs:
+            ratio = theirs[0]["cpu_seconds"] / ours["cpu_seconds"]
+            line += f"{theirs[0]['cpu_seconds']:.2g} | {ratio:,.0f} | {theirs[0]['error']:.0e} |"
+        else:
+            hours = _extrapolated(atoms) / 3600
+            line += f"not run; extrapolated: {hours:.0f} hours | | |"
+        lines.append(line)
+    return lines
+
+
+def _extrapolated(atoms: int) -> float:
+    """CPU seconds of its exact scores, if they go on growing as between 14 and 20 atoms."""
+    known = [14, 16, 18, 20]
+    spent = [_of(n, "exact", "myerson")[0]["cpu_seconds"] for n in known]
+    return float(np.exp(np.polyval(np.polyfit(known, np.log(spent), 1), atoms)))
+
+
+def sampled_table() -> list[str]:
+    """Rows of Markdown: its samples, and our least budget with an error that is no larger."""
+    lines = [
+        "| atoms | its samples | its seconds | its error | evaluations here | seconds | error | "
+        "ratio |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for atoms in MOLECULES:
+        for theirs in _of(atoms, "sampled", "myerson"):
+            ours = next(
+                row for row in _of(atoms, "sampled", "gstarx") if row["error"] <= theirs["error"]
             )
-            for row in of(atoms, "sampled", "gstarx"):
-                if row["error"] <= gap:
-                    line += f"; ours, {row['evaluations']:.0f} evaluations: "
-                    line += f"{row['cpu_seconds']:.3f} s, error {row['error']:.1e}: "
-                    line += f"{other / row['cpu_seconds']:.0f} times less"
-                    break
-            print(line)
+            lines.append(
+                f"| {atoms} | {theirs['evaluations']:.0f} | {theirs['cpu_seconds']:.2f} | "
+                f"{theirs['error']:.1e} | {ours['evaluations']:.0f} | {ours['cpu_seconds']:.3f} | "
+                f"{ours['error']:.1e} | {theirs['cpu_seconds'] / ours['cpu_seconds']:.0f} |"
+            )
+    return lines
 
 
 if __name__ == "__main__":
