@@ -22,9 +22,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
+from gstarx._internal.messages import quoted
 from gstarx._internal.molecules import read_molecule
 from gstarx._internal.optional import require
-from gstarx._internal.quoting import quoted
 from gstarx.gnn import EdgeNamingData
 from gstarx.integrations.chemprop_files import load_checkpoint
 from gstarx.registry import TASKS

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from gstarx._internal.expanded_size import check_expanded_size
 from gstarx._internal.factories import in_one_line
+from gstarx._internal.files import check_expanded_size
 from gstarx._internal.optional import require
 
 #: What files of Chemprop hold besides its own layers. All of it is plain data or plain arithmetic.
