@@ -252,7 +252,7 @@ def test_bad_input_is_said_in_a_line() -> None:
     assert "got a dataset or table and --file" in refused(
         "train", "nitro", "--file", "a.csv", code=2
     )
-    assert "splits of its own" in refused("train", "motifs", "--split", "scaffold", code=2)
+    assert "has its own splits" in refused("train", "motifs", "--split", "scaffold", code=2)
     assert "is for tables" in refused("train", "nitro", "--label", "a", code=2)
     assert "are a classification of 2" in refused("train", "nitro", "--task", "regression", code=2)
     assert "is a directory" in refused("train", "--file", ".")
