@@ -198,7 +198,10 @@ def _of_another_package(path: Path, *, trust: bool = False) -> LoadedNetwork:
         model = resolve(MODEL_FILES[path.suffix])(path, trust=trust)
     except (ImportError, OSError, ValueError, TypeError) as error:
         own = "; for the state dictionary of your own model say --model module:factory as well"
-        raise ModelSourceError(f"{error}{own if path.suffix == '.pt' else ''}") from error
+        # it may be any file of torch, unless it was recognized and something else is wrong with it
+        unknown_file = isinstance(error, ImportError) or " is no " in str(error)
+        hint = own if path.suffix == ".pt" and unknown_file else ""
+        raise ModelSourceError(f"{error}{hint}") from error
     suffix = {None: None, "v2": "chemprop"}.get(model.features, f"chemprop-{model.features}")
     return LoadedNetwork(
         model,
