@@ -546,7 +546,7 @@ def test_a_multiclass_model_of_several_tasks_needs_to_know_which() -> None:
 
     mpnn = network()
     mpnn.predictor = layers.MulticlassClassificationFFN(n_classes=3, n_tasks=2, input_dim=12)
-    with pytest.raises(ValueError, match=r"2 multiclass tasks: say which with output=0\.\.1"):
+    with pytest.raises(ValueError, match=r"2 multiclass tasks: choose one with output=0\.\.1"):
         chemprop.wrap(mpnn)
     model = chemprop.wrap(mpnn.eval(), output=1, return_type="probs")
     graph = chemprop.graph("CCO")

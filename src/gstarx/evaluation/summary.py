@@ -104,7 +104,7 @@ def summarize(
     """Which functional groups, rings, fragments, words or node types drive each class.
 
     The score of a group is the sum of the scores of its atoms. Explanations of different classes
-    are kept apart: what speaks for one class speaks against another.
+    are kept apart: what supports one class counts against another.
 
     Parameters
     ----------
@@ -134,8 +134,8 @@ def summarize(
     Returns
     -------
     list of SummaryRow
-        By explained class; within it, groups that speak for it first, highest mean first, then
-        those that are unclear, then those that speak against it.
+        By explained class; within a class, groups that support it first, highest mean first, then
+        those that are unclear, then those that count against it.
 
     Examples
     --------

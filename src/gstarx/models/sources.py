@@ -110,7 +110,7 @@ def _loaded(source: ModelSource) -> LoadedNetwork:
             )
         return load_weights(source.weights, **({"trust": True} if source.trust else {}))
     if source.model is None:
-        raise ModelSourceError("say which network: --model or --weights", usage=True)
+        raise ModelSourceError("choose a network with --model or --weights", usage=True)
     full = f"{source.model}-gcn" if f"{source.model}-gcn" in NETWORKS else source.model
     if full not in NETWORKS:
         raise ModelSourceError(unknown("network", source.model, NETWORKS), usage=True)
