@@ -433,7 +433,9 @@ def test_a_checkpoint_of_version_1_is_refused_with_the_way_to_convert_it(tmp_pat
     torch.save({"args": args, "state_dict": {"encoder.encoder.0.W_i.weight": torch.ones(2)}}, path)
     with pytest.raises(ValueError, match=r"checkpoint of Chemprop 1.*chemprop convert -i old.pt"):
         chemprop.load(path)
-    assert "Chemprop 1" in refused("explain", "--smiles", "CCO", "--weights", path)
+    message = refused("explain", "--smiles", "CCO", "--weights", path)
+    assert "Chemprop 1" in message
+    assert "--model" not in message  # a hint for other files
     torch.save({"args": args, "state_dict": {}, "scaler": np.float64(3.0)}, path)
     with pytest.raises(ValueError, match="checkpoint of Chemprop 1"):
         chemprop.load(path)

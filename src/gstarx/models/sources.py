@@ -198,7 +198,11 @@ def _of_another_package(path: Path, *, trust: bool = False) -> LoadedNetwork:
         model = resolve(MODEL_FILES[path.suffix])(path, trust=trust)
     except (ImportError, OSError, ValueError, TypeError) as error:
         own = "; for the state dictionary of your own model say --model module:factory as well"
-        raise ModelSourceError(f"{error}{own if path.suffix == '.pt' else ''}") from error
+        # it may be any file of torch, unless it was recognized and something else is wrong with it
+        words = (" is no ", " holds more ")
+        unknown_file = isinstance(error, ImportError) or any(word in str(error) for word in words)
+        hint = own if path.suffix == ".pt" and unknown_file else ""
+        raise ModelSourceError(f"{error}{hint}") from error
     suffix = {None: None, "v2": "chemprop"}.get(model.features, f"chemprop-{model.features}")
     return LoadedNetwork(
         model,
