@@ -115,8 +115,6 @@ REMEDIES = (
     _remedy("HN, singletons", "hn"),
     _remedy("HN, two-sided, singletons", "hn", two_sided=True),
     _remedy("Myerson, two-sided, singletons", "myerson", two_sided=True),
-    _remedy("HN of logits, two-sided, singletons", "hn", two_sided=True, payoff="raw"),
-    _remedy("Myerson of logits, two-sided, singletons", "myerson", two_sided=True, payoff="raw"),
 )
 #: The other methods of the paper: slow ones, and those that train; and gradients.
 COMPARED = (
