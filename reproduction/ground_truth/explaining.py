@@ -133,7 +133,7 @@ def _explain(setup: str, method: Method, folder: Path, workers: int | None, whol
     dataset, rows = load_task(task), TruthRows(setup, folder)
     done = rows.of(method)
     todo = [at for at in graphs_to_explain(task, method, whole=whole) if at not in done]
-    store = folder / "work" / setup
+    store, sample = folder / "work" / setup, set(graphs_to_explain(task, method))
     for first in range(0, len(todo), _AT_A_TIME):
         batch, start = todo[first : first + _AT_A_TIME], time.process_time()
         baseline = _mean_output(setup) if method.baseline == "train" else method.baseline
@@ -149,7 +149,9 @@ def _explain(setup: str, method: Method, folder: Path, workers: int | None, whol
         report = runs.run(spec, store, workers=workers, progress=False, dataset=dataset)
         computed = runs.read(store, run=report.run).to_pylist()
         own = [row for row in computed if row["graph"] in set(batch)]
-        rows.add([new_row(method, row, dataset[row["graph"]]) for row in own])
+        added = [new_row(method, row, dataset[row["graph"]]) for row in own]
+        # scores of the sample are kept, of other graphs only their verdicts
+        rows.add([row if row["graph"] in sample else row | {"scores": None} for row in added])
         failed = f", {report.failed} failed" if report.failed else ""
         spent = time.process_time() - start
         print(f"{setup}, {method.name}: {len(batch)} graphs, {spent:.0f} s{failed}", flush=True)

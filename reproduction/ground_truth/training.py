@@ -29,6 +29,9 @@ from reproduction.ground_truth.networks import EdgeNetwork
 EPOCHS = {"benzene": 60, "logic7": 300, "logic8": 150, "crippen": 300}
 _BATCH, _SEED = 128, 0
 _RATES = {"gcn": 0.002, "gin": 0.001, "gat": 0.002, "edge": 0.002}
+#: Learning rate, batch size and weight decay of the bond network where ours stay below an accuracy
+#: that was published: those of Sanchez-Lengeling et al., who drop the incomplete last batch.
+_PUBLISHED_SETTINGS = {"logic7": (3e-4, 256, 1e-5)}
 
 
 def train_networks(only: Sequence[str] = (), *, to: Path = WEIGHTS, folder: Path = FOLDER) -> None:
@@ -114,12 +117,14 @@ def _train_edge_network(dataset: GraphDataset) -> tuple[EdgeNetwork, dict[str, A
     torch.manual_seed(_SEED)
     model = EdgeNetwork(dataset.num_classes)
     parts = {name: dataset.split(name) for name in ("train", "val", "test")}
-    optimizer = torch.optim.Adam(model.parameters(), _RATES["edge"])
+    rate, size, decay = _PUBLISHED_SETTINGS.get(dataset.name, (_RATES["edge"], _BATCH, 0.0))
+    optimizer = torch.optim.Adam(model.parameters(), rate, weight_decay=decay)
     best, best_loss, best_epoch = model.state_dict(), float("inf"), -1
     for epoch in range(EPOCHS[dataset.name]):
         order = torch.randperm(len(parts["train"])).tolist()
-        for first in range(0, len(order), _BATCH):
-            batch = _batch([parts["train"][at] for at in order[first : first + _BATCH]])
+        usable = len(order) // size * size if dataset.name in _PUBLISHED_SETTINGS else len(order)
+        for first in range(0, usable, size):
+            batch = _batch([parts["train"][at] for at in order[first : first + size]])
             loss = _loss(model, batch)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
