@@ -25,6 +25,8 @@ _MAIN = tuple(
     for two_sided in (False, True)
     for rule in ("uniform", "singletons")
 )
+#: Other settings with the singleton baseline, on whole test splits.
+_WHOLE = ("HN, singletons", "HN, two-sided, singletons", "Myerson, two-sided, singletons")
 
 
 class Judged:
@@ -155,7 +157,7 @@ def whole_splits(results: Mapping[str, SetupResults]) -> Grid:
         ("graphs", *(len(choice.test) for choice in done.values())),
         ("recommended", *(choice.mean for choice in done.values())),
     ]
-    for other in ("HN", "as published", "Banzhaf", "Shapley", "GraphSVX", "SubgraphX"):
+    for other in (*_WHOLE, "HN", "as published", "Banzhaf", "Shapley", "GraphSVX", "SubgraphX"):
         gains = (_whole_gain(results[name], other) for name in done)
         cells = [None if gain is None else thousandths(gain) for gain in gains]
         rows.append((f"… minus {other}", *cells))
