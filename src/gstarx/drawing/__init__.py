@@ -1,6 +1,5 @@
 """Drawings of explanations: molecules, sentences, graphs, curves and intervals."""
 
-from gstarx.drawing.colors import score_color as score_color
 from gstarx.drawing.comparison import WORSE as WORSE
 from gstarx.drawing.comparison import compare
 from gstarx.drawing.dispatch import Scored as Scored
@@ -27,6 +26,7 @@ from gstarx.drawing.plots import NAMES as NAMES
 from gstarx.drawing.plots import plot_curves, plot_intervals
 from gstarx.drawing.sentence import draw_sentence
 from gstarx.drawing.summary import summary_chart
+from gstarx.drawing.svg import score_color as score_color
 from gstarx.drawing.svg import signed as signed
 
 __all__ = [

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
-from gstarx.drawing.colors import score_color
 from gstarx.drawing.dispatch import Subject
 from gstarx.drawing.geometry import geometry
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture, Scene, card, color_bar
-from gstarx.drawing.svg import element, group, number, signed, tip
+from gstarx.drawing.svg import element, group, number, score_color, signed, tip
 from gstarx.metrics import as_scores
 
 #: How far a bow bends, as a share of its length, and its widths.
