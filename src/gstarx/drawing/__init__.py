@@ -14,7 +14,6 @@ from gstarx.drawing.groups import GroupScore, aggregate, group_scores
 from gstarx.drawing.interactions import draw_interactions
 from gstarx.drawing.matplotlib_plots import curves_ax, intervals_ax, scores_ax
 from gstarx.drawing.molecule import draw_molecule
-from gstarx.drawing.painted import Painted as Painted
 from gstarx.drawing.picture import MARKS as MARKS
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.picture import card as card

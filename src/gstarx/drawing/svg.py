@@ -184,9 +184,6 @@ def _hatching(lines: list[tuple[float, float, float, float]]) -> str:
     return element("path", d=path, stroke=_HATCH, stroke_width=0.9, pointer_events="none")
 
 
-
-
-
 def score_color(score: float, limit: float) -> str:
     """The color of a score: white at 0, and full at ``limit`` and beyond, either way.
 

@@ -196,35 +196,27 @@ def best_selections(
     dict
         A :class:`BestSelection` by size.
     """
-    return dict(best_selections_in_turn(**locals()))
+    task = PartTask.among(locals())
+    options: dict[str, Any] = {"starts": starts, "seed": seed, "target": target}
+    options["exhaustive_up_to"] = exhaustive_up_to
+    return dict(best_selections_in_turn(model, data, sizes, task, **options))
 
 
 def best_selections_in_turn(
     model: Model,
     data: Data,
     sizes: Iterable[int],
+    task: PartTask,
     *,
     exhaustive_up_to: int = 20_000,
     starts: int = 2,
     seed: int | np.random.Generator | None = None,
     target: int | None = None,
-    removal: Any = "remove",
-    mode: str = "multiclass_classification",
-    task_level: str = "graph",
-    return_type: str = "raw",
-    index: int | None = None,
-    node_type: str | None = None,
-    num_hops: int | None = None,
-    batch_nodes: int | None = None,
-    keywords: Sequence[str] | None = None,
-    reference: Reference | None = None,
-    players: PlayersLike = "nodes",
 ) -> Iterator[tuple[int, BestSelection]]:
     """The results of :func:`best_selections` one by one, smallest size first.
 
     For callers that may have to stop before the last size.
     """
-    task = PartTask.among(locals())
     judge = _Judge(model, data, target, task)
     generator = np.random.default_rng(seed)
     best = np.zeros(judge.game.n, dtype=np.bool_)
