@@ -57,7 +57,9 @@ def draw_interactions(
     """
     subject = Subject.of(data, seed=seed)
     count = len(subject.names)
-    wrong = [nodes for nodes in interactions if len(nodes) < 2 or not _inside(nodes, count)]
+    wrong = [
+        nodes for nodes in interactions if len(nodes) < 2 or not set(nodes) <= set(range(count))
+    ]
     if wrong:
         raise ValueError(
             f"interactions are of two or more nodes in 0..{count - 1} (got {wrong[0]})"
@@ -87,10 +89,6 @@ def draw_interactions(
         description=f"Strongest interactions: {said or 'none'}. {subject.described(painted)}",
         legend=color_bar(limit) if legend else None,
     )
-
-
-def _inside(nodes: tuple[int, ...], count: int) -> bool:
-    return all(0 <= node < count for node in nodes)
 
 
 def _named(nodes: tuple[int, ...], names: tuple[str, ...]) -> str:

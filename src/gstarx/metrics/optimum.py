@@ -143,7 +143,8 @@ def best_selection(
         raise ValueError(f"size must lie in 0..{n}, the number of nodes (got {size})")
     sizes = range(size, size + 1) if exact_size else range(size + 1)
     if sum(comb(n, k) for k in sizes) <= exhaustive_up_to:
-        best = _exhausted(judge, sizes)
+        # ties go to the smallest set, then the first
+        best = _best_of(judge, _sets_of(n, sizes))[0]
         optimal = True
     else:
         generator = np.random.default_rng(seed)
@@ -347,11 +348,6 @@ class _Judge:
         """The graph's nodes that a set of players stands for, or their numbers."""
         ids = np.sort(self.game.players.ids[selected])
         return ids if self.graph is None else [self.graph.pair(node) for node in ids.tolist()]
-
-
-def _exhausted(judge: _Judge, sizes: range) -> NDArray[np.bool_]:
-    """The best of all sets of some sizes; ties go to the smallest set, then the first."""
-    return _best_of(judge, _sets_of(judge.game.n, sizes))[0]
 
 
 def _best_of(judge: _Judge, sets: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], float]:
