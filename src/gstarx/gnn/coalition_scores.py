@@ -214,8 +214,11 @@ class CoalitionScores:
             known = len(rows) == 1 and sizes[rows[0]] == self._n
             return self._everybody_output() if known else self._outputs(masks[rows])
 
+        def in_double(rows: NDArray[np.int64]) -> Tensor:
+            return self._evaluator.double_outputs(masks[rows])
+
         try:
-            require_apart(outputs, sizes, again, self.check)
+            require_apart(outputs, sizes, again, self.check, in_double)
         except BatchMixing as mixing:
             if mixing.__cause__ is None:
                 mask = masks[mixing.row : mixing.row + 1]

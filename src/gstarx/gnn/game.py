@@ -427,7 +427,8 @@ class GNNGame:
     def _warn_of_probabilities(self, full_output: Tensor) -> None:
         """Warn if outputs look like probabilities, of the whole and, where in doubt, of parts."""
         mode = self._task.mode
-        if not looks_like_probabilities(full_output, mode):
+        declared = getattr(self.model, "return_type", None) == "raw"  # by the model itself
+        if declared or not looks_like_probabilities(full_output, mode):
             return
         multiclass = mode == "multiclass_classification"
         if not multiclass:

@@ -15,7 +15,7 @@ TASKS = {
     "regression": "regression",
 }
 #: Files of models that other packages write, by suffix, and what loads them.
-MODEL_FILES = dict.fromkeys((".pt", ".ckpt"), "gstarx.integrations.chemprop:load")
+MODEL_FILES = dict.fromkeys((".pt", ".ckpt"), "gstarx.integrations.chemprop:load_for_smiles")
 #: Features of molecules that other packages compute, and what computes them.
 FEATURIZERS = {
     f"chemprop{suffix}": "gstarx.integrations.chemprop:graph"
