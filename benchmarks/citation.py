@@ -30,7 +30,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from gstarx import GNNGame, datasets, explain_nodes
-from gstarx._internal.forked import forked_map
+from gstarx._internal.processes import forked_map
 from gstarx.gnn import ModelTask, WholeGraph
 from gstarx.values import (
     PrecisionWarning,

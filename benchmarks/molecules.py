@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from gstarx.games import Game, Worths
 from gstarx.graphs import CommunicationGraph
-from gstarx.graphs.bitmasks import pack
-from gstarx.graphs.index import find_rows
+from gstarx.graphs.bitmasks import find_rows, pack
 
 _ATOMS = (0.6, 0.15, 0.15, 0.03, 0.02, 0.03, 0.02)
 _WIDTH = 16

@@ -1,9 +1,9 @@
-"""Explaining a network that reads edge attributes, which finds a double bond.
+"""Edge attributes: explain a network that recognizes double bonds.
 
-Chains and rings of equal atoms that differ in their bonds only: a molecule is "reactive" when one
-of its bonds is double. A GINE network learns it from ``edge_attr``, and GStarX, which passes the
-attributes of the remaining edges along with every coalition of atoms, finds the two atoms at the
-double bond. Run it with ``python examples/edge_attributes.py``.
+The molecules are generated chains and rings of equal atoms that differ only in their bonds: a
+molecule is "reactive" if one of its bonds is double. A GINE network learns this from ``edge_attr``.
+GStarX passes the attributes of the remaining edges to the network with every coalition of atoms,
+and finds the two atoms of the double bond. Run it with ``python examples/edge_attributes.py``.
 """
 
 import random
@@ -19,7 +19,7 @@ from gstarx import GStarX
 
 
 class BondNetwork(nn.Module):
-    """Two layers that see the kind of every bond; takes ``edge_attr`` by its name."""
+    """Two layers that use the bond types; ``forward`` takes ``edge_attr`` by name."""
 
     def __init__(self):
         super().__init__()
@@ -28,14 +28,14 @@ class BondNetwork(nn.Module):
         self.out = nn.Linear(16, 2)
 
     def forward(self, x, edge_index, edge_attr, batch=None):
-        """Logits of every molecule."""
+        """Return the logits of every molecule."""
         x = self.first(x, edge_index, edge_attr).relu()
         x = self.second(x, edge_index, edge_attr).relu()
         return self.out(global_max_pool(x, batch))
 
 
 def molecule(reactive):
-    """A chain of six to nine atoms, sometimes closed to a ring; bonds single but perhaps one."""
+    """Generate a chain or ring of six to nine atoms; if reactive, one of its bonds is double."""
     n = random.randint(6, 9)
     bonds = [(i, i + 1) for i in range(n - 1)] + [(n - 1, 0)] * random.randint(0, 1)
     double = random.choice(bonds) if reactive else None
@@ -51,7 +51,7 @@ def molecule(reactive):
 
 
 def train(model, graphs, epochs=20):
-    """Fit the classes."""
+    """Train the classifier."""
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(epochs):
         for batch in DataLoader(graphs, batch_size=32, shuffle=True, exclude_keys=["double"]):
@@ -62,13 +62,13 @@ def train(model, graphs, epochs=20):
 
 
 def main():
-    """Train, explain three molecules, print."""
+    """Train the network, explain three molecules, and print the scores."""
     random.seed(2)
     torch.manual_seed(0)
     model = BondNetwork()
     train(model, [molecule(reactive=i % 2 == 0) for i in range(200)])
 
-    # inside PyG's own Explainer, which passes edge_attr on; edges are scored by their two ends
+    # PyG's own Explainer passes edge_attr on; the score of an edge is the mean of its two ends
     explainer = Explainer(
         model,
         algorithm=GStarX(),
@@ -83,9 +83,9 @@ def main():
     )
     for _ in range(3):
         graph = molecule(reactive=True)
-        found = explainer(graph.x, graph.edge_index, edge_attr=graph.edge_attr)
-        best = graph.edge_index[:, found.edge_mask.argmax()].tolist()
-        scores = " ".join(f"{score:+.2f}" for score in found.node_scores)
+        explanation = explainer(graph.x, graph.edge_index, edge_attr=graph.edge_attr)
+        best = graph.edge_index[:, explanation.edge_mask.argmax()].tolist()
+        scores = " ".join(f"{score:+.2f}" for score in explanation.node_scores)
         print(f"double bond {sorted(graph.double)}, highest edge {sorted(best)}, atoms {scores}")
 
 

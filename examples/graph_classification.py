@@ -1,9 +1,10 @@
-"""Which atoms made a network call a molecule toxic.
+"""Graph classification: which atoms make a network classify a molecule as toxic.
 
-Molecules made up on the spot: a carbon ring with a nitrogen, two oxygens and a chlorine. In the
-toxic ones the oxygens are bonded to the nitrogen, a nitro group (NO2); in the others all four hang
-from the ring one by one. So atoms alone tell nothing. A GCN learns the difference, and GStarX says
-which atoms it went by. Run it with ``python examples/graph_classification.py``.
+The molecules are generated: a carbon ring with a nitrogen, two oxygens and a chlorine. In toxic
+molecules, the oxygens are bonded to the nitrogen and form a nitro group (NO2); in the others, all
+four atoms are bonded to the ring. Both classes have the same atoms, so only the bonds differ. A GCN
+learns the difference, and GStarX shows which atoms it relies on.
+Run it with ``python examples/graph_classification.py``.
 """
 
 import random
@@ -19,7 +20,7 @@ ATOMS = ("C", "N", "O", "Cl")
 
 
 def molecule(toxic):
-    """Ten atoms: a ring of six carbons, and N, O, O, Cl bonded to it or to each other."""
+    """Generate a ring of six carbons, with N, O, O, Cl bonded to it or to each other."""
     atoms = ["C"] * 6 + ["N", "O", "O", "Cl"]
     bonds = [(i, (i + 1) % 6) for i in range(6)]
     places = random.sample(range(6), 4)
@@ -35,7 +36,7 @@ def molecule(toxic):
 
 
 def train(model, graphs, epochs=30):
-    """Fit the classes."""
+    """Train the classifier."""
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(epochs):
         for batch in DataLoader(graphs, batch_size=32, shuffle=True):
@@ -46,24 +47,25 @@ def train(model, graphs, epochs=30):
 
 
 def main():
-    """Train, explain one molecule, print."""
+    """Train the network, explain one molecule, and print the scores."""
     random.seed(0)
     torch.manual_seed(1)
     graphs = [molecule(toxic=i % 2 == 0) for i in range(400)]
     model = GCN(len(ATOMS), 16, 2, readout="max")
     train(model, graphs[:300])
     correct = [model(g.x, g.edge_index).argmax().item() == g.y.item() for g in graphs[300:]]
-    print(f"{sum(correct)} of {len(correct)} molecules it has not seen are classified correctly.")
+    print(f"{sum(correct)} of {len(correct)} molecules of the test set are classified correctly.")
 
-    # the paper's payoff: how much more probable the class is than on average
+    # the paper's payoff: the probability of the class minus its average
     baseline = gstarx.expected_output(model, graphs[:300])
-    found = gstarx.explain(model, graphs[300], target=1, baseline=baseline)
-    print(f"With a nitro group, toxic is {found.worth.item():+.3f} more probable than on average.")
-    print(f"Exact scores from {found.evaluations} connected sets of atoms:")
-    for atom in range(found.num_nodes):
-        score = found.node_scores[atom].item()
-        print(f"  {found.atoms[atom]:2} {atom:2d}  {score:+.3f}  {'#' * round(100 * abs(score))}")
-    print(f"  sum    {found.scores.sum().item():+.3f}")
+    explanation = gstarx.explain(model, graphs[300], target=1, baseline=baseline)
+    worth = explanation.worth.item()
+    print(f"With the nitro group, the probability of toxic is {worth:+.3f} above average.")
+    print(f"Exact scores from {explanation.evaluations} connected sets of atoms:")
+    for atom, name in enumerate(explanation.atoms):
+        score = explanation.node_scores[atom].item()
+        print(f"  {name:2} {atom:2d}  {score:+.3f}  {'#' * round(100 * abs(score))}")
+    print(f"  sum    {explanation.scores.sum().item():+.3f}")
 
 
 if __name__ == "__main__":

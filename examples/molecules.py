@@ -1,10 +1,10 @@
-"""Which functional group a network goes by: a SMILES, two values, a picture.
+"""Molecules: which functional group a network relies on, from a SMILES to a picture.
 
-The network comes with the package and tells molecules with an aromatic nitro group from others. The
+The network ships with the package and recognizes molecules with an aromatic nitro group. The
 molecule is 4-nitroacetanilide, explained by the paper's value (HN) and by the Banzhaf value, both
-exact. Scores of atoms are added up over functional groups, and ``molecule.svg`` shows both. Run it
-with ``python examples/molecules.py``, or ``python examples/molecules.py somewhere.svg``; it needs
-``pip install 'gstarx[drawing]'``.
+exact. The script sums the scores of atoms over functional groups, and draws both explanations to
+``molecule.svg``. Run it with ``python examples/molecules.py``, or with
+``python examples/molecules.py somewhere.svg``; it needs ``pip install 'gstarx[drawing]'``.
 """
 
 import sys
@@ -20,17 +20,19 @@ VALUES = {"HN value": "hn", "Banzhaf value": "banzhaf"}
 
 
 def main():
-    """Explain twice, print groups, draw."""
+    """Explain one molecule by two values, print the scores of groups, and draw both."""
     network, _ = pretrained("nitro")
     graph = smiles_graph(SMILES, "nitro")
-    found = {name: gstarx.explain(network, graph, value=value) for name, value in VALUES.items()}
-    for name, explanation in found.items():
+    explanations = {
+        name: gstarx.explain(network, graph, value=value) for name, value in VALUES.items()
+    }
+    for name, explanation in explanations.items():
         print(f"{name}, exact from {explanation.evaluations:,} sets of atoms:")
         for group in drawing.aggregate(explanation.node_scores, GROUPS, SMILES):
             print(f"  {group.name:6} {group.score:+.3f}  atoms {list(group.atoms)}")
     picture = drawing.compare(
         graph,
-        found,
+        explanations,
         model=network,
         sparsity=2 / 3,
         class_names=load("nitro").class_names,

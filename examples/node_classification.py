@@ -1,9 +1,9 @@
-"""By whom a network knows the group of a member of the karate club.
+"""Node classification: which members determine the predicted group of another member.
 
-Zachary's karate club comes with PyG: 34 members, 78 acquaintances, four groups. The group of one
-member of each is given away; a GCN that sees nothing but who those four are places the others, and
-GStarX explains where it places one of them, from the part of the club that can matter for him.
-Run it with ``python examples/node_classification.py``.
+Zachary's karate club ships with PyG: 34 members, 78 acquaintances, four groups. One member of each
+group has a known label, and the only feature of a node is which of these four members it is, if
+any. A GCN predicts the groups of the others, and GStarX explains the prediction for one of them by
+the members whose messages reach it. Run it with ``python examples/node_classification.py``.
 """
 
 import torch
@@ -14,7 +14,7 @@ from gstarx.models import GCN
 
 
 def train(model, data, epochs=200):
-    """Fit the groups of the four."""
+    """Train on the four known labels."""
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
     for _ in range(epochs):
         optimizer.zero_grad()
@@ -24,7 +24,7 @@ def train(model, data, epochs=200):
 
 
 def main():
-    """Train, explain one member, print."""
+    """Train the network, explain one member, and print the scores."""
     torch.manual_seed(0)
     data = KarateClub()[0]
     known = data.train_mask.nonzero()[:, 0]
@@ -35,16 +35,17 @@ def main():
 
     member = 16
     friends = data.edge_index[1, data.edge_index[0] == member].tolist()
-    found = gstarx.explain(model, data, task_level="node", index=member, budget=5_000, seed=0)
-    group = found.explained[0]
-    print(f"Member {member}, who knows members {friends}, is placed in group {group}:")
-    print(f"{found.worth.item():+.2f} more probable than without acquaintances. By whom:")
-    errors = dict(zip(found.players.tolist(), found.std_errors.tolist(), strict=True))
-    for node in found.top(5).tolist():
-        who = "himself" if node == member else "knows him" if node in friends else ""
-        who = f"his group, {data.y[node]}, is known" if node in known else who
-        print(f"  member {node:2d}  {found.node_scores[node]:+.3f} +/- {errors[node]:.3f}  {who}")
-    print(f"(out of {len(found.players)} members who can matter, from {found.evaluations:,} sets)")
+    explanation = gstarx.explain(model, data, task_level="node", index=member, budget=5_000, seed=0)
+    group, worth = explanation.explained[0], explanation.worth.item()
+    print(f"Member {member}, who knows members {friends}, is placed in group {group}.")
+    print(f"The probability is {worth:+.2f} higher than without acquaintances, because of:")
+    errors = dict(zip(explanation.players.tolist(), explanation.std_errors.tolist(), strict=True))
+    for node in explanation.top(5).tolist():
+        who = "acquaintance" if node in friends else "itself" if node == member else ""
+        who = f"known to be in group {data.y[node]}" if node in known else who
+        score = explanation.node_scores[node]
+        print(f"  member {node:2d}  {score:+.3f} +/- {errors[node]:.3f}  {who}".rstrip())
+    print(f"({len(explanation.players)} players, {explanation.evaluations:,} evaluated coalitions)")
 
 
 if __name__ == "__main__":

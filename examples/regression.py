@@ -1,9 +1,9 @@
-"""How much every atom adds to a predicted number.
+"""Regression: how much each atom contributes to a predicted number.
 
-Made-up molecules whose solubility rises with every oxygen and falls with every chlorine, and falls
-once more where two chlorines are neighbors. A network learns the number; the scores of the atoms
-add up to what it says of the molecule, less what it says on average. Run it with
-``python examples/regression.py``.
+The molecules are generated. Their solubility increases with every oxygen and decreases with every
+chlorine and with every bond between two chlorines. A network learns to predict it, and the scores
+of the atoms sum to the prediction minus the average prediction.
+Run it with ``python examples/regression.py``.
 """
 
 import random
@@ -20,7 +20,7 @@ ATOMS = ("C", "O", "Cl")
 
 
 class Network(nn.Module):
-    """One convolution, and the sum over atoms."""
+    """One convolution and a sum over atoms."""
 
     def __init__(self):
         super().__init__()
@@ -28,12 +28,12 @@ class Network(nn.Module):
         self.out = nn.Linear(32, 1)
 
     def forward(self, x, edge_index, batch=None):
-        """The solubility of every molecule, (molecules, 1)."""
+        """Return the solubility of every molecule, (molecules, 1)."""
         return self.out(global_add_pool(self.conv(x, edge_index).relu(), batch))
 
 
 def molecule():
-    """A random tree of atoms and its solubility."""
+    """Generate a random tree of atoms with its solubility."""
     n = random.randint(6, 10)
     atoms = [random.choice(ATOMS) for _ in range(n)]
     bonds = [(random.randrange(i), i) for i in range(1, n)]
@@ -49,7 +49,7 @@ def molecule():
 
 
 def train(model, graphs, epochs=60):
-    """Fit the solubilities."""
+    """Train the regression."""
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(epochs):
         for batch in DataLoader(graphs, batch_size=32, shuffle=True):
@@ -60,7 +60,7 @@ def train(model, graphs, epochs=60):
 
 
 def main():
-    """Train, explain one molecule, print."""
+    """Train the network, explain one molecule, and print the scores."""
     random.seed(0)
     torch.manual_seed(0)
     graphs = [molecule() for _ in range(300)]
@@ -69,14 +69,15 @@ def main():
 
     baseline = gstarx.expected_output(model, graphs, mode="regression")
     graph = next(g for g in (molecule() for _ in range(1000)) if g.y < -3)
-    found = gstarx.explain(model, graph, mode="regression", baseline=baseline)
-    print(f"solubility {graph.y.item():+.2f}, predicted {found.prediction.item():+.2f}, ", end="")
-    print(f"{baseline.item():+.2f} on average; what the atoms add:")
+    explanation = gstarx.explain(model, graph, mode="regression", baseline=baseline)
+    predicted = explanation.prediction.item()
+    print(f"solubility {graph.y.item():+.2f}, predicted {predicted:+.2f}, ", end="")
+    print(f"{baseline.item():+.2f} on average; contributions of the atoms:")
     for atom, name in enumerate(graph.atoms):
         near = graph.edge_index[1, graph.edge_index[0] == atom].tolist()
         bonded = ", ".join(graph.atoms[other] for other in near)
-        print(f"  {name:2}  {found.node_scores[atom].item():+.2f}  bonded to {bonded}")
-    print(f"  sum {found.scores.sum().item():+.2f}")
+        print(f"  {name:2}  {explanation.node_scores[atom].item():+.2f}  bonded to {bonded}")
+    print(f"  sum {explanation.scores.sum().item():+.2f}")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from gstarx._internal.atomic_write import write_atomically
+from gstarx._internal.files import write_atomically
 from gstarx.gnn import expected_output
 from reproduction import RESULTS, checked
 from reproduction.methods import METHODS, STAGES, Method

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gstarx._internal.atomic_write import write_atomically
+from gstarx._internal.files import write_atomically
 from gstarx.metrics import Difference
 
 Cell = str | float | int | None

@@ -8,7 +8,7 @@ from string import Template
 
 import numpy as np
 
-from gstarx._internal.atomic_write import write_atomically
+from gstarx._internal.files import write_atomically
 from gstarx.drawing import plot_curves, plot_intervals
 from reproduction import remedies_tables
 from reproduction.ablation import changes, equal_evaluations

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gstarx import datasets
-from gstarx._internal.atomic_write import atomic_path
+from gstarx._internal.files import atomic_path
 from gstarx.games import Game, self_dual
 from gstarx.gnn import GNNGame, restored
 from gstarx.graphs import Coalitions

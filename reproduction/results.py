@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gstarx._internal.atomic_write import atomic_path, write_atomically
+from gstarx._internal.files import atomic_path, write_atomically
 from gstarx.metrics import Difference, entropy_sparsity, paired_bootstrap, share_of_gap
 from reproduction.methods import METHODS, Method
 from reproduction.setups import Setup

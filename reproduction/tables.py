@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from gstarx import datasets
-from gstarx.datasets.paper import TABLE_5
+from gstarx.datasets.raw_files import TABLE_5
 from gstarx.metrics import poisson_entropy, uniform_entropy
 from reproduction import RESULTS
 from reproduction.explaining import training_seconds

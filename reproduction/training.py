@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from gstarx import datasets
-from gstarx._internal.atomic_write import write_atomically
+from gstarx._internal.files import write_atomically
 from gstarx.datasets.cache import cache_directory
 from gstarx.models import TrainingResult, digest, save_model, train
 from reproduction import RESULTS, checked

@@ -71,7 +71,7 @@ def test_graph_classification(capsys: pytest.CaptureFixture[str]) -> None:
     scores = [float(number) for number in re.findall(r"^  \w+ +\d+ +([-+]\S+)", out, re.MULTILINE)]
     # the nitro group, atoms 6 to 8, before the others
     assert set(np.argsort(scores)[-3:].tolist()) == {6, 7, 8}
-    worth, total = float(re.findall(r"toxic is (\S+)", out)[0]), float(out.split()[-1])
+    worth, total = float(re.findall(r"of toxic is (\S+)", out)[0]), float(out.split()[-1])
     assert total == pytest.approx(worth, abs=2e-3)
 
 
@@ -87,7 +87,7 @@ def test_node_classification(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Member 16, who knows members [5, 6], is placed in group 3" in out
     best = [int(member) for member in re.findall(r"^  member +(\d+)", out, re.MULTILINE)]
     assert len(best) == 5
-    # himself, the acquaintance through whom he is known, and the one whose group is known
+    # the member, the acquaintance who connects it to the group, and the one whose group is known
     assert set(best[:3]) == {16, 6, 4}
 
 

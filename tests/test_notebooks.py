@@ -87,6 +87,6 @@ def test_an_explanation_that_cannot_be_drawn_shows_a_table(
 def test_progress_bars_are_those_of_notebooks_in_notebooks() -> None:
     from tqdm.auto import tqdm
 
-    from gstarx.explainers import many
+    from gstarx.explainers import explaining
 
-    assert many.tqdm is tqdm
+    assert explaining.tqdm is tqdm

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from gstarx import registry
-from gstarx.explainers.presets import options_for
+from gstarx.explainers.registry import options_for
 
 
 @pytest.mark.parametrize("spec", registry.EXPLAINERS.values(), ids=lambda spec: spec.name)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gstarx._internal.atomic_write import write_atomically
+from gstarx._internal.files import write_atomically
 from gstarx.datasets import check_counterfactuals, planted
 from gstarx.gnn import graph_outputs
 from gstarx.metrics import reference_of, robust_fidelity, select_nodes

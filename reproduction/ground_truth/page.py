@@ -10,7 +10,7 @@ from string import Template
 
 import numpy as np
 
-from gstarx._internal.atomic_write import write_atomically
+from gstarx._internal.files import write_atomically
 from gstarx.metrics import rank_correlation
 from reproduction.grids import Cell, Grid
 from reproduction.ground_truth import FOLDER, NETWORKS, TASKS

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx._internal.atomic_write import atomic_path
+from gstarx._internal.files import atomic_path
 from gstarx.metrics import attribution_auroc, attribution_tau
 from reproduction.ground_truth import FOLDER
 from reproduction.methods import Method

@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch_geometric.data import Batch, Data
 
 from gstarx import datasets
-from gstarx._internal.atomic_write import write_atomically
+from gstarx._internal.files import write_atomically
 from gstarx.datasets import GraphDataset
 from gstarx.models import GAT, GCN, GIN, Network, TrainingSettings, save_model, train
 from reproduction import checked

@@ -16,7 +16,6 @@ from safetensors.torch import save_file
 from torch_geometric.data import Data
 
 from gstarx.datasets import load, load_source, smiles_graph, title_of
-from gstarx.datasets.molecules import molecule_graph
 from gstarx.models import pretrained, save_model
 from gstarx.registry import DatasetSource
 from tests.cli.commands import MOLECULE, environment, found, gstarx, refused
@@ -197,7 +196,7 @@ def test_a_small_file_that_grows_is_not_read(suffix: str, monkeypatch: pytest.Mo
     path = Path(f"graphs{suffix}")
     GROWING[suffix](path)
     assert path.stat().st_size < 10_000
-    monkeypatch.setattr("gstarx._internal.expanded_size.LIMIT", 1_000_000)
+    monkeypatch.setattr("gstarx._internal.files.LIMIT", 1_000_000)
     monkeypatch.setattr(np, "load", None)
     monkeypatch.setattr(torch, "load", None)
     said = refused("explain", "--file", path, "--model", "nitro")
@@ -208,7 +207,7 @@ def test_a_small_file_that_grows_is_not_read(suffix: str, monkeypatch: pytest.Mo
 def test_weights_that_grow_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("weights.pt", "weights.pth"):
         packed(Path(name), lambda path: torch.save({"net": {"a": zeros()}}, path))
-    monkeypatch.setattr("gstarx._internal.expanded_size.LIMIT", 1_000_000)
+    monkeypatch.setattr("gstarx._internal.files.LIMIT", 1_000_000)
     monkeypatch.setattr(torch, "load", None)
     own = ["--model", "own_module:make", "--weights", "weights.pt"]
     for arguments in (own, ["--weights", "weights.pth"]):
@@ -236,7 +235,7 @@ def test_code_in_a_file_is_not_run() -> None:
 
 
 def test_molecules_have_the_features_of_the_network() -> None:
-    general = molecule_graph(MOLECULE)
+    general = smiles_graph(MOLECULE)
     assert general is not None
     for dataset in (None, "bbbp"):
         assert torch.equal(smiles_graph(MOLECULE, dataset).x, general.x)

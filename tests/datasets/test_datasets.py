@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from gstarx.datasets import GraphDataset, load, names
-from gstarx.datasets.mutag import MUTAG_ATOMS
-from gstarx.datasets.paper import UnlikeThePaperWarning
-from gstarx.datasets.splits import random_split_indices
+from gstarx.datasets.dataset import random_split_indices
+from gstarx.datasets.molecules import MUTAG_ATOMS
+from gstarx.datasets.raw_files import UnlikeThePaperWarning
 from tests.shared import DATA, mutag
 
 TEST_SPLIT = [25, 49, 28, 151, 78, 146, 39, 89, 187, 157, 137, 10, 51, 120, 80, 116, 11, 92, 139]
@@ -114,7 +114,9 @@ def test_where_data_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("GSTARX_DATA", str(tmp_path))
     assert load("mutag", str(DATA)).digest == mutag().digest  # what is said goes first
     looked: list[Path] = []
-    monkeypatch.setattr("gstarx.datasets.mutag.load_mutag", lambda root: looked.append(root))
+    monkeypatch.setattr(
+        "gstarx.datasets.molecule_datasets.load_mutag", lambda root: looked.append(root)
+    )
     load("mutag")
     monkeypatch.delenv("GSTARX_DATA")
     load("mutag")
@@ -189,7 +191,7 @@ def test_a_download_that_grows_too_much_is_not_unpacked(
         return str(packed)
 
     monkeypatch.setattr("torch_geometric.data.download_url", download)
-    monkeypatch.setattr("gstarx._internal.expanded_size.LIMIT", 1_000_000)
+    monkeypatch.setattr("gstarx._internal.files.LIMIT", 1_000_000)
     with pytest.raises(
         FileNotFoundError, match=r"grow to 5,000,004 when read, and the limit is 1,000,000"
     ):

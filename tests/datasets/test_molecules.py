@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from gstarx.datasets import GraphDataset, from_table, load
-from gstarx.datasets.molecules import molecule_graph
-from gstarx.datasets.paper import TABLE_5, UnlikeThePaperWarning
-from gstarx.datasets.splits import scaffold_split_indices
+from gstarx.datasets.dataset import scaffold_split_indices
+from gstarx.datasets.molecules import smiles_graph
+from gstarx.datasets.raw_files import TABLE_5, UnlikeThePaperWarning
 from gstarx.datasets.tables import UnreadableRow, WrongColumnsError
 from tests.shared import DATA
 
@@ -45,8 +45,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_a_molecule() -> None:
-    graph = molecule_graph("CC(=O)[O-]", bond_features=True)
-    assert graph is not None
+    graph = smiles_graph("CC(=O)[O-]", bond_features=True)
     assert graph.x.dtype == torch.float
     # atomic number, chirality, degree, charge + 5, hydrogens, radicals, hybridisation, rings
     assert graph.x.tolist() == [
@@ -59,8 +58,7 @@ def test_a_molecule() -> None:
     assert graph.atoms == ["C", "C", "O", "O"]
     assert graph.smiles == "CC(=O)[O-]"
     assert graph.edge_attr.shape == (6, 3)
-    single = molecule_graph("[Na+]")
-    assert single is not None
+    single = smiles_graph("[Na+]")
     assert single.edge_index.shape == (2, 0)
     assert single.atoms == ["Na"]
     assert "edge_attr" not in single
@@ -68,7 +66,8 @@ def test_a_molecule() -> None:
 
 @pytest.mark.parametrize("smiles", ["", "nonsense", "c1ccccc", "C(C)(C)(C)(C)C"])
 def test_what_is_no_molecule(smiles: str) -> None:
-    assert molecule_graph(smiles) is None
+    with pytest.raises(ValueError, match=re.escape(repr(smiles))):
+        smiles_graph(smiles)
 
 
 def test_a_table_of_ones_own(table: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from gstarx.datasets import load, nitro
-from gstarx.datasets.splits import random_split_indices
+from gstarx.datasets.dataset import random_split_indices
+from gstarx.datasets.molecules import NITRO_FEATURES
 from gstarx.datasets.synthetic import load_motifs
 
 
@@ -72,7 +73,7 @@ def test_nitro_is_balanced_and_varied() -> None:
         assert nx.is_connected(nx.Graph(graph.edge_index.T.tolist()))
         marked = [graph.atoms[node] for node in graph.truth.nonzero().flatten()]
         assert marked == (["C", "N", "O", "O"] if graph.y else [])
-        assert graph.x.shape == (graph.num_nodes, len(nitro.FEATURES))
+        assert graph.x.shape == (graph.num_nodes, len(NITRO_FEATURES))
         assert (graph.x[:, :-1].sum(dim=1) == 1).all()
     groups = {"nitro": "[N+](=O)[O-]", "nitrile": "C#N", "nitroso": "N=O)", "acid": "C(=O)O)"}
     for group in groups.values():  # in both classes, so that no group alone gives the class away

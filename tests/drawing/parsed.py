@@ -32,3 +32,15 @@ def tips(picture: Picture) -> dict[str, Element]:
         for part in parent
         if part.tag == SVG + "title" and parent.tag != SVG + "svg"
     }
+
+
+def contrast(first: str, second: str) -> float:
+    """The contrast ratio of two colors (WCAG 2): 1 to 21."""
+    light, dark = sorted((_luminance(first), _luminance(second)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(color: str) -> float:
+    encoded = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in encoded]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gstarx.drawing.colors import LINES, NEGATIVE, POSITIVE, contrast, score_color
+from gstarx.drawing.colors import LINES, NEGATIVE, POSITIVE, score_color
 from gstarx.drawing.svg import CARD, INK, MUTED
+from tests.drawing.parsed import contrast
 
 # What red-, green- and blue-blind eyes make of linear colors (Machado, Oliveira, Fernandes 2009).
 BLIND = {

@@ -8,12 +8,12 @@ import torch
 from torch_geometric.data import Data
 
 from gstarx.datasets import load, smiles_graph
-from gstarx.drawing import draw, draw_graph, draw_molecule, draw_sentence
-from gstarx.drawing.colors import contrast, score_color
+from gstarx.drawing import draw, draw_graph, draw_molecule, draw_sentence, prediction_caption
+from gstarx.drawing.colors import score_color
 from gstarx.drawing.svg import INK, MUTED, WARNING
 from gstarx.explainers import Explanation, create
 from gstarx.models import pretrained
-from tests.drawing.parsed import elements, parsed, texts, tips
+from tests.drawing.parsed import contrast, elements, parsed, texts, tips
 from tests.shared import mutag
 
 EDGE = torch.tensor([[0, 1], [1, 0]])
@@ -130,3 +130,39 @@ def test_no_mark_has_a_color_of_scores() -> None:
     scale = {score_color(step / 50, 1.0) for step in range(-50, 51)}
     assert {INK, WARNING, MUTED}.isdisjoint(scale)
     assert all(contrast(color, INK) > 3 for color in scale)
+
+
+@pytest.mark.parametrize(
+    ("output", "options", "words"),
+    [
+        ([[0.0, 2.0]], {}, "predicted: class 1, probability 0.881"),
+        (
+            [[0.0, 2.0]],
+            {"target": 0, "class_names": ("no", "yes")},
+            "explained: no, probability 0.119; predicted: yes, probability 0.881",
+        ),
+        ([[0.2, 0.8]], {"return_type": "probs"}, "predicted: class 1, probability 0.800"),
+        ([[-1.0]], {"mode": "binary"}, "predicted: class 0, probability 0.731"),
+        (
+            [[1.0]],
+            {"mode": "binary_classification", "class_names": ("inactive", "active")},
+            "predicted: active, probability 0.731",
+        ),
+        (
+            [[0.0, 3.0]],
+            {"mode": "multilabel", "target": 1, "target_names": ("liver", "heart")},
+            "heart: probability 0.953",
+        ),
+        ([[-0.51234]], {"mode": "regression"}, "value: predicted −0.5123"),
+        ([[1.0, 7.0]], {"mode": "regression", "target": 1}, "output 1: predicted 7"),
+        (
+            [[2.5]],
+            {"mode": "regression", "target": 0, "target_names": ["logP"]},
+            "logP: predicted 2.5",
+        ),
+    ],
+)
+def test_the_class_and_its_probability_or_the_value(
+    output: list[list[float]], options: dict[str, object], words: str
+) -> None:
+    assert prediction_caption(torch.tensor(output), **options) == words  # type: ignore[arg-type]

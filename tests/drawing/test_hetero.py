@@ -51,7 +51,7 @@ def test_of_a_node_only_the_players_are_drawn() -> None:
 
 
 def test_more_types_than_shapes_repeat_them() -> None:
-    from gstarx.drawing.node_types import NodeTypes, shape
+    from gstarx.drawing.graph import NodeTypes, shape
 
     assert shape(0, 5, 5, 3) == shape(8, 5, 5, 3)
     names = tuple(f"a rather long type {at}" for at in range(9))

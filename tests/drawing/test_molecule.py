@@ -11,8 +11,7 @@ import torch
 from rdkit import Chem
 from torch_geometric.data import Data
 
-from gstarx.datasets import load
-from gstarx.datasets.molecules import molecule_graph
+from gstarx.datasets import load, smiles_graph
 from gstarx.drawing import draw_molecule, molecule
 from gstarx.drawing.colors import NEGATIVE, POSITIVE, score_color
 from gstarx.drawing.svg import INK
@@ -93,7 +92,7 @@ def test_a_drug_fits_on_its_paper() -> None:
 
 
 def test_graphs_with_smiles_and_the_smiles_give_one_picture() -> None:
-    graph = molecule_graph(ATORVASTATIN)
+    graph = smiles_graph(ATORVASTATIN)
     assert graph is not None
     scores = torch.linspace(-1, 1, 41)
     assert draw_molecule(graph, scores).svg == draw_molecule(ATORVASTATIN, scores[:, None]).svg

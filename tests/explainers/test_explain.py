@@ -412,8 +412,8 @@ def test_a_graph_that_breaks_a_shared_pass_costs_the_others_nothing() -> None:
 
 
 def test_graphs_with_many_coalitions_are_not_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gstarx.explainers.many._MOST_CELLS", 0)
-    monkeypatch.setattr("gstarx.explainers.many.outputs_and_sharing", None)
+    monkeypatch.setattr("gstarx.explainers.explaining._MOST_CELLS", 0)
+    monkeypatch.setattr("gstarx.explainers.explaining.outputs_and_sharing", None)
     (found,) = explain_many(model(), [graph("wide")], seed=0, progress=False, **PUBLISHED)
     assert found.node_mask.abs().sum() > 0
 

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from gstarx import explain, explain_nodes
-from gstarx._internal.forked import can_fork, forked_map
+from gstarx._internal.processes import can_fork, forked_map
 from gstarx.explainers import FailedExplanation, graph_generator
 from gstarx.values import PrecisionWarning
 

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain import Explainer, characterization_score, fidelity, unfaithfulness
 
 from gstarx import CommunicationGraph, GNNGame, GStarX, explain, explain_many, explain_nodes
-from gstarx.explainers.many import FailedExplanation
+from gstarx.explainers.explaining import FailedExplanation
 from gstarx.games import TableGame
 from gstarx.models import GCN
 from gstarx.players import Groups, brics

@@ -14,7 +14,7 @@ from torch_geometric.explain import Explainer
 
 import gstarx.registry.explainers
 from gstarx.explainers import Explanation, GStarX, NodeExplainer, create, names, registry
-from gstarx.explainers.presets import PRESETS, SAME_AS, options_for
+from gstarx.explainers.registry import PRESETS, SAME_AS, options_for
 from gstarx.models import GAT, GCN, GIN
 from tests.gnn.networks import CLASSES, FEATURES
 from tests.gnn.one_by_one import graph

@@ -9,8 +9,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from gstarx.explainers.rewards import REWARDS, Reward
-from gstarx.explainers.subgraphx import SearchSettings, SubgraphX, search_subgraphs
+from gstarx.explainers.subgraphx import REWARDS, Reward, SearchSettings, SubgraphX, search_subgraphs
 from gstarx.games import Game, random_game, restricted_game
 from gstarx.graphs import CommunicationGraph
 from gstarx.models import GCN

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.nn import global_mean_pool
 
 from gstarx import GNNGame, hn_value
-from gstarx.gnn.cache import WorthCache
+from gstarx.gnn.coalition_scores import WorthCache
 from gstarx.graphs.bitmasks import pack
 from tests.gnn.one_by_one import coalitions, graph
 

@@ -109,6 +109,56 @@ class Sized(nn.Module):
         return out + late * out.mean(dim=0)
 
 
+class Cancelling(nn.Module):
+    """Small outputs from large terms that cancel, and that differ with the size of the batch.
+
+    In single precision the outputs differ by rounding; ``leak`` adds some of the others' mean.
+    """
+
+    def __init__(self, leak: float = 0.0) -> None:
+        super().__init__()
+        self.scale, self.leak = nn.Parameter(torch.ones(3)), leak
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        out = global_mean_pool(x[:, :3], batch) * self.scale
+        large = 8000.0 if len(out) % 2 else 500.0
+        return (out + large) - large + self.leak * out.mean(dim=0)
+
+
+def test_rounding_where_large_terms_cancel_is_no_mixing() -> None:
+    model, data, rows = Cancelling(), graph("ring"), coalitions(6)
+    before = {key: (value.dtype, value.data_ptr()) for key, value in model.state_dict().items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        game = GNNGame(model, data, share=False, **RAW)
+        game(rows)
+        evaluate_many(model, [data] * 3, [[0, 1]] * 3)
+        expected_output(model, [graph("ring", seed=seed) for seed in range(4)])
+    assert game.check.largest_difference > rounding(torch.float32)
+    assert game.check.one_by_one == ""
+    after = {key: (value.dtype, value.data_ptr()) for key, value in model.state_dict().items()}
+    assert after == before
+
+
+def test_a_little_mixing_is_told_from_rounding() -> None:
+    data, rows = graph("ring"), coalitions(6)
+    graphs = [graph("ring", seed=seed) for seed in range(4)]
+    for model in (Cancelling(leak=1e-3), Cancelling(leak=1e-3).forward):
+        game = GNNGame(model, data, share=False, **RAW)
+        with pytest.warns(UserWarning, match="mixes"):
+            game(rows)
+        assert game.check.largest_difference < 100 * rounding(torch.float32)
+        with pytest.warns(UserWarning, match="mixes"):
+            expected_output(model, graphs)
+
+
+def test_rounding_of_what_has_no_precision_of_its_own_counts_as_mixing() -> None:
+    model = Cancelling()
+    game = GNNGame(lambda x, edge_index, batch: model(x, edge_index, batch), graph("ring"), **RAW)
+    with pytest.warns(UserWarning, match="mixes"):
+        game(coalitions(6))
+
+
 def test_mixing_that_shows_later_is_handled_too() -> None:
     data = graph("ring")
     rows = np.concatenate([np.eye(6, dtype=bool), ~np.eye(6, dtype=bool)])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gstarx.gnn.cache import WorthCache
+from gstarx.gnn.coalition_scores import WorthCache
 from gstarx.gnn.sharing_order import proper_coloring, sharing_order
 from gstarx.gnn.states import Block, StateRules, StateTable
 from gstarx.graphs import pack

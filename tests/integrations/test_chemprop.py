@@ -244,11 +244,65 @@ def test_the_order_of_atoms_is_that_of_the_molecule() -> None:
     graph = chemprop.graph(molecule)
     assert graph.atoms == chemprop.graph(PARACETAMOL).atoms
     assert [a.GetSymbol() for a in Chem.MolFromSmiles(graph.smiles).GetAtoms()] == graph.atoms
-    shuffled = Chem.RenumberAtoms(molecule, [10, 0, 9, 1, 8, 2, 7, 3, 6, 4, 5])
-    with pytest.raises(ValueError, match="renumber them"):
-        chemprop.graph(shuffled)
+    order = [10, 0, 9, 1, 8, 2, 7, 3, 6, 4, 5]
+    other = chemprop.graph(Chem.RenumberAtoms(molecule, order))
+    assert other.atoms == [graph.atoms[at] for at in order]
+    assert "smiles" not in other  # no SMILES has its atoms in this order
+    model = chemprop.wrap(network())
+    options: dict[str, Any] = {"mode": "regression", "value": "myerson"}
+    scores = explain(model, graph, **options).scores
+    found = explain(model, other, **options)
+    assert torch.allclose(found.scores, scores[order], rtol=1e-4, atol=1e-4)
+    assert "C10" in found.draw().svg  # drawn from its atoms and bonds
     with pytest.raises(TypeError, match=r"a SMILES or a Mol of RDKit .got int"):
         chemprop.graph(3)
+
+
+def test_a_molecule_with_hydrogens_has_them_as_nodes() -> None:
+    from chemprop.data import BatchMolGraph
+    from chemprop.featurizers import SimpleMoleculeMolGraphFeaturizer
+    from chemprop.utils import make_mol
+
+    mpnn, molecule = network(), make_mol("CC=O", add_h=True)
+    graph = chemprop.graph(molecule)
+    assert graph.atoms == ["C", "C", "O", "H", "H", "H", "H"]
+    assert sorted(graph.bonds.tolist()) == [1.0] * 10 + [2.0] * 2
+    explanation = explain(chemprop.wrap(mpnn), graph, mode="regression", value="myerson")
+    with torch.no_grad():
+        expected = float(mpnn(BatchMolGraph([SimpleMoleculeMolGraphFeaturizer()(molecule)])))
+    assert float(explanation.prediction) == pytest.approx(expected, abs=1e-5)
+    assert float(explanation.scores.sum()) == pytest.approx(expected, abs=1e-4)
+    assert "smiles" not in chemprop.graph(make_mol("[H]C", keep_h=True))
+    assert chemprop.graph(make_mol("CC=O")).smiles == "CC=O"
+
+
+@pytest.mark.parametrize("name", ["binary", "multiclass"])
+def test_logits_stay_finite_where_probabilities_are_0_or_1(name: str) -> None:
+    mpnn = network(name)
+    with torch.no_grad():
+        for parameter in mpnn.predictor.ffn[-1].parameters():
+            parameter *= 1000
+    model, graph = chemprop.wrap(mpnn), chemprop.graph(PARACETAMOL)
+    certain = predicted(mpnn, PARACETAMOL).flatten()
+    assert bool(((certain == 0) | (certain == 1)).any())
+    found = explain(model, graph, mode=model.mode, payoff="raw", value="myerson", target=0)
+    assert bool(found.scores.isfinite().all())
+
+
+def test_logits_between_0_and_1_are_not_taken_for_probabilities(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    mpnn = network("binary")
+    with torch.no_grad():
+        for parameter in mpnn.predictor.ffn[-1].parameters():
+            parameter *= 0.001
+        mpnn.predictor.ffn[-1][-1].bias.fill_(0.1)
+    model = chemprop.wrap(mpnn)
+    explain(model, chemprop.graph("CCO"), mode=model.mode)
+    assert not [w for w in recwarn if "probabilities" in str(w.message)]
+    probs = chemprop.wrap(mpnn, return_type="probs")
+    with pytest.warns(UserWarning, match="look like probabilities"):
+        explain(probs, chemprop.graph("CCO"), mode=model.mode)
 
 
 # ---- files, the command, the explorer
@@ -320,6 +374,22 @@ def test_a_checkpoint_of_lightning_is_read(tmp_path: Path) -> None:
     assert model.task == "regression"
     with torch.no_grad():
         assert torch.equal(model.mpnn.message_passing.W_i.weight, mpnn.message_passing.W_i.weight)
+
+
+@pytest.mark.parametrize("place", ["model_0/best.pt", "model_0/checkpoints/best.ckpt", "best.pt"])
+def test_a_model_that_was_trained_on_other_graphs_is_not_given_plain_ones(
+    files: dict[str, Path], tmp_path: Path, place: str
+) -> None:
+    path = tmp_path / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(files["regression"].read_bytes())
+    assert chemprop.load(path).reading == ()
+    (tmp_path / "config.toml").write_text("add-h = true\nignore-stereo = false\n")
+    with pytest.warns(UserWarning, match=r"trained with --add-h.*make_mol\(smiles, add_h=True\)"):
+        assert chemprop.load(path).reading == ("add_h",)
+    assert "--add-h" in refused("explain", "--smiles", "CCO", "--weights", path)
+    (tmp_path / "config.toml").write_text("add-h = false\ntask-type = regression\n")
+    assert chemprop.load(path).reading == ()
 
 
 class _Surprise:

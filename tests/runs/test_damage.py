@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from gstarx._internal.atomic_write import atomic_path
+from gstarx._internal.files import atomic_path
 from gstarx.models import GCN, load_model, save_model
 from gstarx.runs import (
     ChangedInput,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gstarx.games import TableGame, additive_game, random_game, unanimity_game
 from gstarx.graphs import CommunicationGraph, TooManyCoalitions
-from gstarx.values import c_shapley, c_shapley_value, myerson_value
+from gstarx.values import c_shapley_value, myerson_value
 from tests.oracles import as_integer, as_networkx, as_rows, connected_sets, parts
 from tests.strategies import REAL, graph_games, graphs
 from tests.values.definitions import Counting, Numbers, molecule, path, ring
@@ -114,7 +114,7 @@ def test_coalitions_in_blocks(cells: int, monkeypatch: pytest.MonkeyPatch) -> No
     graph = molecule(9, seed=3)
     game = random_game(9, seed=0, q=2)
     whole = c_shapley_value(game, graph).values
-    monkeypatch.setattr(c_shapley, "_CELLS", cells)
+    monkeypatch.setattr("gstarx.values.shapley._CELLS", cells)
     np.testing.assert_allclose(c_shapley_value(game, graph).values, whole, rtol=0, atol=1e-13)
 
 

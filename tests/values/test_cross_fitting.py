@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from gstarx.games import random_game
 from gstarx.graphs.bitmasks import pack, unpack
-from gstarx.values import banzhaf_value, membership
-from gstarx.values.cross_fitting import corrected, cross_fit, fold_of
-from gstarx.values.membership import Membership
+from gstarx.values import banzhaf_value, cross_fitting
+from gstarx.values.cross_fitting import Membership, corrected, cross_fit, fold_of
 from tests.values.definitions import Numbers
 
 
@@ -68,7 +67,7 @@ def test_a_few_octets_at_a_time_are_all_players(monkeypatch: pytest.MonkeyPatch)
         return [drawn.fitted(right), drawn.transposed(left), drawn.shares(left, power=2)]
 
     at_once = products()
-    monkeypatch.setattr(membership, "_TABLES", 1)
+    monkeypatch.setattr(cross_fitting, "_TABLES", 1)
     assert [players.start for _, players in drawn._chunks(2)] == [0, 8, 16, 24]
     for one, other in zip(at_once, products(), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)

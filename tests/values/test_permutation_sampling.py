@@ -18,7 +18,6 @@ from gstarx.graphs import CommunicationGraph
 from gstarx.graphs.bitmasks import pack, unpack
 from gstarx.values import (
     PrecisionWarning,
-    budget,
     myerson_value,
     myerson_value_sampled,
     shapley_value_sampled,
@@ -52,7 +51,7 @@ ignoring_noise = pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarn
 @pytest.fixture
 def unlisted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coalitions are never listed: random orders decide."""
-    monkeypatch.setattr(budget, "_LISTED_PER_EVALUATION", 0)
+    monkeypatch.setattr("gstarx.values.worths._LISTED_PER_EVALUATION", 0)
 
 
 def completed_by(graph: CommunicationGraph, orders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,6 @@ from gstarx.games import Game, additive_game, random_game
 from gstarx.graphs import CommunicationGraph
 from gstarx.values import (
     Allocation,
-    budget,
     hn_value,
     hn_value_growth_sampled,
     myerson_value,
@@ -69,7 +68,7 @@ SAMPLERS = {
 @pytest.fixture(params=list(SAMPLERS))
 def sampler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Sampler:
     chosen = SAMPLERS[request.param]
-    monkeypatch.setattr(budget, "_LISTED_PER_EVALUATION", 10**6 if chosen.lists else 0)
+    monkeypatch.setattr("gstarx.values.worths._LISTED_PER_EVALUATION", 10**6 if chosen.lists else 0)
     return chosen
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from benchmarks.interactions import interaction_game
 from gstarx.games import TableGame, airport_game, random_game
 from gstarx.graphs.bitmasks import pack, unpack
-from gstarx.values import PrecisionWarning, budget, shapley_value, shapley_value_sampled
+from gstarx.values import PrecisionWarning, shapley_value, shapley_value_sampled
 from gstarx.values.shapley_sampling import _Plan, _regressors, _surrogate_values, counted, subsets
 from tests.values.definitions import (
     Counting,
@@ -32,7 +32,7 @@ ignoring_noise = pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarn
 @pytest.fixture
 def _unlisted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coalitions are never listed, so that few players are enough."""
-    monkeypatch.setattr(budget, "_LISTED_PER_EVALUATION", 0)
+    monkeypatch.setattr("gstarx.values.worths._LISTED_PER_EVALUATION", 0)
 
 
 # the plan
@@ -196,7 +196,7 @@ def test_no_score_exceeds_the_range_of_the_worths(
     spend = data.draw(st.integers(n, 6 * n))
     counting = Counting(random_game(n, seed=seed, q=2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(budget, "_LISTED_PER_EVALUATION", 10**6 if listed else 0)
+        patch.setattr("gstarx.values.worths._LISTED_PER_EVALUATION", 10**6 if listed else 0)
         found = shapley_value_sampled(counting, n, budget=spend, seed=seed)
     asked = np.array([np.frombuffer(row, np.bool_) for row in counting.asked])
     worths = np.concatenate([counting.game(asked), np.zeros((1, 2))])

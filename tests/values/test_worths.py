@@ -10,7 +10,6 @@ import pytest
 from gstarx.games import random_game
 from gstarx.graphs import CoalitionLattice, CommunicationGraph
 from gstarx.values import (
-    budget,
     c_shapley_value,
     coalition_weights,
     hn_value,
@@ -24,7 +23,7 @@ from gstarx.values import (
     shapley_value_sampled,
     subgraph_sampled,
 )
-from gstarx.values.worths import component_gap, in_columns, worths_of
+from gstarx.values.worths import check_budget, component_gap, in_columns, listing_limit, worths_of
 from tests.values.definitions import molecule, ring
 
 #: Every way to ask a game, on a graph of nine nodes.
@@ -48,7 +47,7 @@ asking = pytest.mark.parametrize("ask", ASKING.values(), ids=ASKING.keys())
 
 @pytest.fixture(params=[0, 10**6], ids=["unlisted", "listed"])
 def _listing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget, "_LISTED_PER_EVALUATION", request.param)
+    monkeypatch.setattr("gstarx.values.worths._LISTED_PER_EVALUATION", request.param)
 
 
 # games that misbehave
@@ -155,3 +154,31 @@ def test_the_gap_is_the_largest_over_components_and_games() -> None:
 
 def test_weights_need_no_game() -> None:
     assert coalition_weights(ring(9)).shape == (9, 73)
+
+
+@pytest.mark.parametrize("budget", [5, 6, 10**9, np.int64(7)])
+def test_a_budget_for_every_node(budget: Any) -> None:
+    found = check_budget(budget, 5)
+    assert found == budget
+    assert type(found) is int
+
+
+@pytest.mark.parametrize("budget", [4, 0, -1])
+def test_a_budget_that_cannot_see_every_node(budget: int) -> None:
+    message = rf"budget must be at least the number of nodes, 5: .* \(got {budget}\)"
+    with pytest.raises(ValueError, match=message):
+        check_budget(budget, 5)
+
+
+@pytest.mark.parametrize("budget", [5.0, "5", None, True])
+def test_a_budget_that_is_no_number(budget: Any) -> None:
+    with pytest.raises(TypeError, match=r"budget must be an integer \(got "):
+        check_budget(budget, 0)
+
+
+def test_a_listing_grows_with_the_budget_and_is_bounded() -> None:
+    assert listing_limit(100, 20) > 100
+    assert listing_limit(200, 20) == 2 * listing_limit(100, 20)
+    assert listing_limit(10**9, 20) < 10**9
+    assert listing_limit(10**9, 20) == pytest.approx(10 * listing_limit(10**9, 200), rel=1e-3)
+    assert listing_limit(100, 0) > 0

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gstarx._internal.quoting import quoted, shortened
-from gstarx._internal.suggestions import unknown
+from gstarx._internal.messages import quoted, shortened, unknown
 
 
 class FactoryError(ValueError):

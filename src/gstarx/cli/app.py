@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from gstarx._internal.quoting import shortened
+from gstarx._internal.messages import shortened
 from gstarx._version import __version__
 from gstarx.cli import (
     compare_command,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from gstarx._internal.one_thread import one_thread
+from gstarx._internal.processes import one_thread
 from gstarx.cli.console import as_json as json_text
 from gstarx.cli.console import (
     note,

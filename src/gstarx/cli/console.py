@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from gstarx._internal.atomic_write import write_atomically
+from gstarx._internal.files import write_atomically
 
 
 class CommandError(Exception):

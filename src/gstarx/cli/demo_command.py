@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from gstarx._internal.markup import render
-from gstarx._internal.one_thread import one_thread
+from gstarx._internal.processes import one_thread
 from gstarx.cli.console import note, only_json, out, print_json, writable, write
 from gstarx.cli.options import AsJson, Seed, examples
 

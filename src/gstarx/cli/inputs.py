@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
 
-from gstarx._internal.quoting import quoted
+from gstarx._internal.messages import quoted
 from gstarx.cli import options
 from gstarx.cli.console import CommandError, WrongUse
 from gstarx.cli.subjects import (

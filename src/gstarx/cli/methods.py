@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gstarx._internal.quoting import quoted
+from gstarx._internal.messages import quoted
 from gstarx.cli.console import CommandError, WrongUse, note
 from gstarx.cli.inputs import InputSelection
 from gstarx.registry import EXPLAINERS, kind_of_players

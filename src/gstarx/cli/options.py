@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from gstarx._internal.suggestions import unknown
+from gstarx._internal.messages import unknown
 from gstarx.registry import DATASETS, EXPLAINERS, NETWORKS, explainer_names
 
 #: The sparsity at which explanations are shown and evaluated by default.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gstarx._internal.one_thread import one_thread
+from gstarx._internal.processes import one_thread
 from gstarx.cli.console import (
     CommandError,
     WrongUse,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gstarx._internal.suggestions import unknown
+from gstarx._internal.messages import unknown
 from gstarx.cli.console import (
     CommandError,
     note,
@@ -155,7 +155,7 @@ def export(
     if to.suffix == ".parquet":
         import pyarrow.parquet as parquet
 
-        from gstarx._internal.atomic_write import atomic_path
+        from gstarx._internal.files import atomic_path
 
         with atomic_path(to) as temporary:
             parquet.write_table(rows, temporary)

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
+from gstarx._internal.messages import unknown
 from gstarx._internal.optional import require
-from gstarx._internal.suggestions import unknown
 from gstarx.cli.console import CommandError, WrongUse, note, show_progress
 from gstarx.cli.options import (
     Data,

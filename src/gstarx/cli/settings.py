@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from gstarx._internal.quoting import quoted
-from gstarx._internal.suggestions import unknown
+from gstarx._internal.messages import quoted, unknown
 from gstarx.cli.console import CommandError
 from gstarx.registry import explainer_names
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gstarx._internal.quoting import quoted
+from gstarx._internal.messages import quoted
 from gstarx.cli.console import CommandError, WrongUse, note, show_progress
 from gstarx.registry import DatasetSource
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gstarx._internal.one_thread import one_thread
-from gstarx._internal.suggestions import unknown
+from gstarx._internal.messages import unknown
+from gstarx._internal.processes import one_thread
 from gstarx.cli.console import (
     CommandError,
     WrongUse,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from gstarx._internal.atomic_write import atomic_path
+from gstarx._internal.files import atomic_path
 from gstarx.datasets.dataset import GraphDataset
 from gstarx.datasets.raw_files import archive
 
@@ -225,7 +225,7 @@ def _splits(
     """The splits of the file, with a validation split cut from the training graphs."""
     if not 0 <= validation < 1:
         raise ValueError(f"validation must be a share, at least 0 and below 1 (got {validation})")
-    from gstarx.datasets.splits import random_split_indices
+    from gstarx.datasets.dataset import random_split_indices
 
     count = len(arrays["y"])
     if "train" not in arrays or "test" not in arrays:

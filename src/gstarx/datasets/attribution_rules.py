@@ -11,12 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gstarx._internal.messages import quoted
 from gstarx._internal.molecules import rdkit_messages, read_molecule
 from gstarx._internal.optional import require
-from gstarx._internal.quoting import quoted
 from gstarx.datasets.attribution import BONDS, ELEMENTS, TruthData
-from gstarx.datasets.dataset import GraphDataset
-from gstarx.datasets.splits import split_molecules
+from gstarx.datasets.dataset import GraphDataset, split_molecules
 from gstarx.datasets.tables import UnreadableRow
 
 #: A SMARTS, or several of which one is enough.

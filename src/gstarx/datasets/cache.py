@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx._internal.atomic_write import atomic_path
+from gstarx._internal.files import atomic_path
 
 _LOG = logging.getLogger(__name__)
 

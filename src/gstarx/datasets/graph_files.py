@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
-from gstarx._internal.expanded_size import TooLargeError, check_expanded_size, check_size
-from gstarx._internal.quoting import quoted, shortened
+from gstarx._internal.files import TooLargeError, check_expanded_size, check_size
+from gstarx._internal.messages import quoted, shortened
 from gstarx.datasets.citation import graph_from_arrays
 from gstarx.datasets.raw_files import archive
 from gstarx.datasets.tables import SUFFIXES as TABLES

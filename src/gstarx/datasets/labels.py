@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from gstarx._internal.quoting import listed, quoted
+from gstarx._internal.messages import listed, quoted
 from gstarx.registry import TASKS
 
 #: How tables write that something was not measured.

@@ -11,14 +11,13 @@ from torch import Tensor
 from torch_geometric import __version__ as _pyg_version
 from torch_geometric.data import Data
 
+from gstarx._internal.messages import quoted
 from gstarx._internal.optional import require
 from gstarx._internal.progress import tqdm
-from gstarx._internal.quoting import quoted
 from gstarx.datasets.cache import cached_graphs
-from gstarx.datasets.dataset import GraphDataset
+from gstarx.datasets.dataset import GraphDataset, split_molecules
 from gstarx.datasets.labels import Labels, read_known_labels, read_labels
 from gstarx.datasets.molecules import MOLECULE_FEATURES, graph_or_reason, largest_part
-from gstarx.datasets.splits import split_molecules
 from gstarx.datasets.tables import Columns, TableRow, UnreadableRow, open_table, selected_rows
 from gstarx.registry import DatasetSource
 
@@ -88,7 +87,7 @@ def from_table(
     Returns
     -------
     GraphDataset
-        Graphs as :func:`molecule_graph` makes them, each with its ``name`` where it has one.
+        Graphs as :func:`smiles_graph` makes them, each with its ``name`` where it has one.
 
     Raises
     ------
@@ -151,21 +150,12 @@ def read_table(
     selection = selected_rows(
         table, delimiter=delimiter, limit=source.limit, sample=source.sample, seed=source.seed
     )
-    rows, broken = [], []
-    for row in tqdm(selection, desc="reading", unit="row", disable=not progress):
-        if isinstance(row, TableRow):
-            rows.append(row)
-        else:
-            broken.append(row)
-    if not rows and not broken:
+    read = list(tqdm(selection, desc="reading", unit="row", disable=not progress))
+    if not read:
         raise ValueError(f"{path} holds no molecules")
-    labels = None
-    if columns.labels and rows:
-        cells = [[row.cells[column] for column in columns.labels] for row in rows]
-        if source.class_names is None:
-            labels = read_labels(path, columns.labels, cells, source.task)
-        else:
-            labels = read_known_labels(columns.labels, cells, source.task, source.class_names)
+    rows = [row for row in read if isinstance(row, TableRow)]
+    broken = [row for row in read if not isinstance(row, TableRow)]
+    labels = _labels(path, source, columns, rows)
     graphs, problems = labeled_graphs(
         name,
         rows,
@@ -195,6 +185,18 @@ def read_table(
         task="classification" if labels is None else labels.task,
         target_names=() if labels is None else labels.target_names,
     )
+
+
+def _labels(
+    path: Path, source: DatasetSource, columns: Columns, rows: Sequence[TableRow]
+) -> Labels | None:
+    """The labels of all rows, if the table has a column of them."""
+    if not columns.labels or not rows:
+        return None
+    cells = [[row.cells[column] for column in columns.labels] for row in rows]
+    if source.class_names is None:
+        return read_labels(path, columns.labels, cells, source.task)
+    return read_known_labels(columns.labels, cells, source.task, source.class_names)
 
 
 def labeled_graphs(

@@ -8,47 +8,21 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
+from gstarx._internal.messages import quoted
 from gstarx._internal.molecules import rdkit_messages, read_molecule
 from gstarx._internal.optional import require
-from gstarx._internal.quoting import quoted
-from gstarx.datasets.mutag import MUTAG_ATOMS
-from gstarx.datasets.nitro import FEATURES
 from gstarx.registry import FEATURIZERS, resolve
 
 #: What a network can read of a molecule: PyG's nine numbers for each atom, these and PyG's numbers
 #: for each bond, the few elements of a dataset, or what another package computes.
 MOLECULE_FEATURES = ("molecule", "molecule+bonds", "nitro", "mutag", *FEATURIZERS)
 
+#: The atom that each of the seven node features of MUTAG stands for.
+MUTAG_ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")
+#: The node features of nitro: the element, and whether the atom is aromatic.
+NITRO_FEATURES = ("C", "N", "O", "F", "S", "Cl", "Br", "aromatic")
+
 _AROMATIC = 7  # column of PyG's atom features
-
-
-def molecule_graph(smiles: str, *, bond_features: bool = False) -> Data | None:
-    """One molecule as PyG's ``from_smiles`` has it, with features as floats.
-
-    Parameters
-    ----------
-    smiles
-        The molecule. Hydrogens are not nodes.
-    bond_features
-        Whether to keep PyG's bond features as ``edge_attr``.
-
-    Returns
-    -------
-    Data or None
-        ``x`` holds nine numbers for each atom: atomic number, chirality, degree, charge + 5,
-        hydrogens, radical electrons, hybridization, aromatic, in a ring. Edges run both ways,
-        ordered by source and target. ``atoms`` are the symbols. None if RDKit cannot read it.
-
-    Examples
-    --------
-    >>> graph = molecule_graph("CC(=O)O")
-    >>> graph.atoms, graph.x.shape
-    (['C', 'C', 'O', 'O'], torch.Size([4, 9]))
-    >>> molecule_graph("C(") is None
-    True
-    """
-    graph, _ = graph_or_reason(smiles, bond_features=bond_features)
-    return graph
 
 
 def graph_or_reason(
@@ -83,7 +57,7 @@ def graph_or_reason(
     atoms = [symbol(number) for number in parsed.x[:, 0].tolist()]
     x = parsed.x.float()
     if features in ("nitro", "mutag"):
-        elements = MUTAG_ATOMS if features == "mutag" else FEATURES[:-1]
+        elements = MUTAG_ATOMS if features == "mutag" else NITRO_FEATURES[:-1]
         unknown = next((atom for atom in atoms if atom not in elements), None)
         if unknown is not None:
             return None, f"networks of {features!r} know {', '.join(elements)} only (got {unknown})"
@@ -108,10 +82,15 @@ def smiles_graph(
         order of the atoms in the SMILES; for a ``Mol``, node ``i`` is atom ``atom_order[i]``.
     dataset
         Name of the dataset. ``"nitro"`` and ``"mutag"`` know few elements; every other network of
-        molecules gets PyG's nine numbers for each atom, see
-        :func:`gstarx.datasets.molecules.molecule_graph`.
+        molecules gets PyG's nine numbers for each atom: atomic number, chirality, degree,
+        charge + 5, hydrogens, radical electrons, hybridization, aromatic, in a ring.
     bond_features
         Whether to keep PyG's bond features as ``edge_attr``.
+
+    Returns
+    -------
+    Data
+        Edges run both ways, ordered by source and target. ``atoms`` are the symbols.
 
     Raises
     ------

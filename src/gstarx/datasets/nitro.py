@@ -18,11 +18,8 @@ import torch
 from torch_geometric.data import Data
 
 from gstarx._internal.optional import require
-from gstarx.datasets.dataset import GraphDataset
-from gstarx.datasets.splits import split_molecules
-
-#: The node features: the element, and whether the atom is aromatic.
-FEATURES = ("C", "N", "O", "F", "S", "Cl", "Br", "aromatic")
+from gstarx.datasets.dataset import GraphDataset, split_molecules
+from gstarx.datasets.molecules import NITRO_FEATURES
 
 #: The group that defines class 1, and whose atoms are the ground truth.
 RULE = "c[N+](=O)[O-]"
@@ -178,9 +175,9 @@ def _read_smiles(smiles: str) -> tuple[list[str], list[tuple[int, int]]]:
 
 def _graph(smiles: str, label: int, truth: str) -> Data:
     atoms, bonds = _read_smiles(smiles)
-    x = torch.zeros(len(atoms), len(FEATURES))
+    x = torch.zeros(len(atoms), len(NITRO_FEATURES))
     for number, atom in enumerate(atoms):
-        x[number, FEATURES.index(atom.capitalize())] = 1
+        x[number, NITRO_FEATURES.index(atom.capitalize())] = 1
         x[number, -1] = atom.islower()
     marked = torch.zeros(len(atoms), dtype=torch.bool)
     marked[[int(number) for number in truth.split()]] = True

@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx._internal.expanded_size import most_bytes
+from gstarx._internal.files import most_bytes
 
 Array = NDArray[Any]
 
@@ -46,7 +46,7 @@ def read_arrays(path: Path) -> tuple[Array, ...]:
     ------
     UnsafePickleError
         When the pickle refers to anything but arrays of numbers, or repeats the same bytes so
-        often that they exceed :func:`gstarx._internal.expanded_size.most_bytes`.
+        often that they exceed :func:`gstarx._internal.files.most_bytes`.
     ValueError
         When the file is damaged or not a pickle.
     """

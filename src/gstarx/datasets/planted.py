@@ -30,8 +30,7 @@ from gstarx.datasets.attribution_rules import (
     occurrences,
     read_rule,
 )
-from gstarx.datasets.dataset import GraphDataset
-from gstarx.datasets.splits import random_split_indices
+from gstarx.datasets.dataset import GraphDataset, random_split_indices
 from gstarx.datasets.tables import UnreadableRow
 from gstarx.gnn import ModelTask, graph_outputs
 

@@ -1,4 +1,4 @@
-"""Raw files: finding and downloading them, and reading arrays and tables of integers."""
+"""Raw files: finding and downloading them, and reading them, and what the paper says of them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx._internal.atomic_write import write_atomically
-from gstarx._internal.expanded_size import check_expanded_size
+from gstarx._internal.files import check_expanded_size, write_atomically
+from gstarx.datasets.dataset import GraphDataset
+
+# The printed mean of BACE differs from that of its 1,513 molecules in the second digit.
+_NODES_TOLERANCE = 0.1
 
 
 def find(root: Path, places: Sequence[str]) -> Path | None:
@@ -80,7 +84,7 @@ def archive(path: Path) -> dict[str, NDArray[Any]]:
     Raises
     ------
     ValueError
-        When it cannot be read, or is too large, see :mod:`gstarx._internal.expanded_size`.
+        When it cannot be read, or is too large, see :mod:`gstarx._internal.files`.
     """
     check_expanded_size(path)
     try:
@@ -156,3 +160,68 @@ def _is_integer(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+class UnlikeThePaperWarning(UserWarning):
+    """A dataset is readable, but differs from the paper's."""
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """A row of the paper's Table 5.
+
+    Attributes
+    ----------
+    graphs, test_graphs
+        Number of graphs, in all and for testing.
+    nodes
+        Mean number of nodes.
+    edges
+        Mean number of edges: directed for BACE and Twitter, undirected for the others.
+    features, classes
+        Features of a node, classes of graphs.
+    """
+
+    graphs: int
+    test_graphs: int
+    nodes: float
+    edges: float
+    features: int
+    classes: int
+
+
+#: The paper's Table 5.
+TABLE_5 = {
+    "mutag": PaperRow(188, 20, 17.93, 19.79, 7, 2),
+    "bace": PaperRow(1513, 152, 34.01, 73.72, 9, 2),
+    "bbbp": PaperRow(2039, 200, 24.06, 25.95, 9, 2),
+    "graph_sst2": PaperRow(70042, 1821, 9.20, 10.19, 768, 2),
+    "twitter": PaperRow(6940, 692, 21.10, 40.20, 768, 3),
+    "ba_2motifs": PaperRow(1000, 100, 25, 25.48, 10, 2),
+}
+
+
+def warn_if_unlike_the_paper(dataset: GraphDataset) -> GraphDataset:
+    """Return the dataset, with a warning if its numbers are not those of Table 5.
+
+    It compares the numbers of graphs, features and classes, and the mean number of nodes.
+    Different graphs mean a different random split, so the paper's figures cannot be expected.
+    """
+    row = TABLE_5[dataset.name]
+    statistics = dataset.statistics()
+    differences = [
+        f"{getattr(statistics, what):,} {what} (the paper has {getattr(row, what):,})"
+        for what in ("graphs", "features", "classes")
+        if getattr(statistics, what) != getattr(row, what)
+    ]
+    # sentences are trees, with one edge fewer than nodes: their row has the two columns swapped
+    nodes = row.edges if dataset.name == "graph_sst2" else row.nodes
+    if abs(statistics.mean_nodes - nodes) > _NODES_TOLERANCE:
+        differences.append(f"{statistics.mean_nodes:.2f} nodes on average (the paper has {nodes})")
+    if differences:
+        warnings.warn(
+            f"this {dataset.name} is not the paper's: {', '.join(differences)}",
+            UnlikeThePaperWarning,
+            stacklevel=3,
+        )
+    return dataset

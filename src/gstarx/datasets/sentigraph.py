@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gstarx.datasets.dataset import GraphDataset
-from gstarx.datasets.paper import warn_if_unlike_the_paper
 from gstarx.datasets.pickles import read_arrays
-from gstarx.datasets.raw_files import archive, array, integers, misfit
+from gstarx.datasets.raw_files import archive, array, integers, misfit, warn_if_unlike_the_paper
 
 _LOG = logging.getLogger(__name__)
 _TABLES = {"node_indicator": 1, "edge_index": 2, "graph_labels": 1, "split_indices": 1}

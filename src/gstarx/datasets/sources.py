@@ -12,11 +12,10 @@ import torch
 from torch_geometric.data import Data, HeteroData
 
 from gstarx._internal.factories import call_factory
-from gstarx._internal.quoting import quoted
-from gstarx.datasets.dataset import GraphDataset
+from gstarx._internal.messages import quoted
+from gstarx.datasets.dataset import GraphDataset, random_split_indices, split_molecules
 from gstarx.datasets.graph_files import read_graphs
 from gstarx.datasets.molecule_tables import read_table
-from gstarx.datasets.splits import random_split_indices, split_molecules
 from gstarx.datasets.tables import SUFFIXES as TABLES
 from gstarx.gnn import view_of
 from gstarx.registry import DATASETS, DatasetSource, resolve

@@ -16,11 +16,9 @@ from torch_geometric.datasets.graph_generator import BAGraph
 from torch_geometric.datasets.motif_generator import CycleMotif, HouseMotif, MotifGenerator
 from torch_geometric.utils import coalesce
 
-from gstarx.datasets.dataset import GraphDataset
-from gstarx.datasets.paper import warn_if_unlike_the_paper
+from gstarx.datasets.dataset import GraphDataset, random_split_indices
 from gstarx.datasets.pickles import read_arrays
-from gstarx.datasets.raw_files import archive, download, find, not_found
-from gstarx.datasets.splits import random_split_indices
+from gstarx.datasets.raw_files import archive, download, find, not_found, warn_if_unlike_the_paper
 
 Array = NDArray[Any]
 

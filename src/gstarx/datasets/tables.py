@@ -16,9 +16,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from gstarx._internal.messages import listed, quoted
 from gstarx._internal.molecules import rdkit_messages
 from gstarx._internal.optional import require
-from gstarx._internal.quoting import listed, quoted
 
 #: Usual names of columns, the most telling first; compared without case.
 SMILES_COLUMNS = ("smiles", "canonical_smiles", "isomeric_smiles", "structure", "mol", "molecule")

@@ -1,18 +1,14 @@
 """Drawings of explanations: molecules, sentences, graphs, curves and intervals."""
 
-from gstarx.drawing.caption import class_name as class_name
-from gstarx.drawing.caption import output_name as output_name
-from gstarx.drawing.caption import prediction_caption
 from gstarx.drawing.colors import score_color as score_color
 from gstarx.drawing.comparison import WORSE as WORSE
 from gstarx.drawing.comparison import compare
 from gstarx.drawing.dispatch import Scored as Scored
 from gstarx.drawing.dispatch import Subject as Subject
-from gstarx.drawing.dispatch import draw
+from gstarx.drawing.dispatch import class_name as class_name
+from gstarx.drawing.dispatch import draw, prediction_caption
+from gstarx.drawing.dispatch import output_name as output_name
 from gstarx.drawing.dispatch import scored as scored
-from gstarx.drawing.frame import MARKS as MARKS
-from gstarx.drawing.frame import card as card
-from gstarx.drawing.frame import color_bar as color_bar
 from gstarx.drawing.geometry import Geometry, geometry
 from gstarx.drawing.graph import draw_graph
 from gstarx.drawing.groups import GroupScore, aggregate, group_scores
@@ -20,7 +16,10 @@ from gstarx.drawing.interactions import draw_interactions
 from gstarx.drawing.matplotlib_plots import curves_ax, intervals_ax, scores_ax
 from gstarx.drawing.molecule import draw_molecule
 from gstarx.drawing.painted import Painted as Painted
+from gstarx.drawing.picture import MARKS as MARKS
 from gstarx.drawing.picture import Picture
+from gstarx.drawing.picture import card as card
+from gstarx.drawing.picture import color_bar as color_bar
 from gstarx.drawing.picture import write_file as write_file
 from gstarx.drawing.players import named_edges as named_edges
 from gstarx.drawing.players import named_groups as named_groups

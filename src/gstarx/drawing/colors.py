@@ -29,25 +29,10 @@ def score_color(score: float, limit: float) -> str:
     return _from_oklab([(1 - share) * a + share * b for a, b in zip(white, full, strict=True)])
 
 
-def contrast(first: str, second: str) -> float:
-    """The contrast ratio of two colors (WCAG 2): 1 to 21.
-
-    >>> round(contrast("#ffffff", "#000000"), 1)
-    21.0
-    """
-    light, dark = sorted((_luminance(first), _luminance(second)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
 def _channels(color: str) -> list[float]:
     """Linear red, green and blue."""
     encoded = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     return [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in encoded]
-
-
-def _luminance(color: str) -> float:
-    red, green, blue = _channels(color)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def _to_oklab(color: str) -> list[float]:

@@ -10,11 +10,9 @@ import numpy as np
 from torch_geometric.data import Data
 
 from gstarx._internal import rounding
-from gstarx.drawing.caption import caption_of
-from gstarx.drawing.dispatch import Scored, Subject, scored
-from gstarx.drawing.frame import MARKS, Scene, card, color_bar
+from gstarx.drawing.dispatch import Scored, Subject, caption_of, scored
 from gstarx.drawing.painted import Painted, color_limit
-from gstarx.drawing.picture import Picture
+from gstarx.drawing.picture import MARKS, Picture, Scene, card, color_bar
 from gstarx.drawing.svg import INK, MUTED, WARNING, element, fitted, group, label, moved, number
 from gstarx.metrics import Faithfulness, evaluate_many, selection_size
 
@@ -95,16 +93,7 @@ def compare(
     >>> picture.title
     'Molecule CC=O: first, second'
     """
-    if isinstance(scale, str) and scale not in SCALES:
-        valid = ", ".join(map(repr, SCALES))
-        raise ValueError(f"scale must be one of {valid}, or a number (got {scale!r})")
-    unknown = sorted(set(task) - set(_TASK))
-    if unknown:  # also where no model is given and nothing is done with them
-        raise TypeError(f"compare() takes {', '.join(_TASK)} for metrics (got {unknown[0]!r})")
-    if not results:
-        raise ValueError("results must name at least one explainer (got none)")
-    if columns is not None and columns < 1:
-        raise ValueError(f"columns must be at least 1 (got {columns!r})")
+    _check(results, scale, columns, task)
     subject = Subject.of(data, seed=seed)
     drawn = {
         str(name): scored(result, len(subject.names), sparsity) for name, result in results.items()
@@ -145,6 +134,22 @@ def compare(
         description=" ".join(cell.described(subject) for cell in cells) + subject.remark,
         legend=color_bar(limit or 1.0, marks=marks, numbers=limit is not None) if legend else None,
     )
+
+
+def _check(
+    results: Mapping[str, Any], scale: str | float, columns: int | None, task: Mapping[str, Any]
+) -> None:
+    """Raise if there is nothing to compare, or it cannot be drawn so."""
+    if isinstance(scale, str) and scale not in SCALES:
+        valid = ", ".join(map(repr, SCALES))
+        raise ValueError(f"scale must be one of {valid}, or a number (got {scale!r})")
+    unknown = sorted(set(task) - set(_TASK))
+    if unknown:  # also where no model is given and nothing is done with them
+        raise TypeError(f"compare() takes {', '.join(_TASK)} for metrics (got {unknown[0]!r})")
+    if not results:
+        raise ValueError("results must name at least one explainer (got none)")
+    if columns is not None and columns < 1:
+        raise ValueError(f"columns must be at least 1 (got {columns!r})")
 
 
 def _evaluated(

@@ -1,4 +1,4 @@
-"""Drawing a graph by its kind: a molecule, a sentence, or nodes and edges."""
+"""Drawing a graph by its kind: a molecule, a sentence, or nodes and edges; and its caption."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from gstarx.drawing.caption import caption_of
-from gstarx.drawing.frame import Scene, card, color_bar
-from gstarx.drawing.graph import graph_name, graph_scene
+from gstarx._internal import rounding
+from gstarx.drawing.graph import NodeTypes, graph_name, graph_scene
 from gstarx.drawing.molecule import molecule_name, molecule_scene, unknown_bonds
-from gstarx.drawing.node_types import NodeTypes
 from gstarx.drawing.painted import Painted
-from gstarx.drawing.picture import Picture
+from gstarx.drawing.picture import Picture, Scene, card, color_bar
 from gstarx.drawing.players import painted_players, player_noun, players_scene
 from gstarx.drawing.sentence import as_pairs, sentence_scene
-from gstarx.gnn import HeteroGraph, hetero_of, view_of
+from gstarx.gnn import HeteroGraph, check_task, class_scores, hetero_of, view_of
 from gstarx.metrics import as_scores, select_nodes
 from gstarx.players import as_molecule, atom_names, is_molecule
 
@@ -300,3 +299,87 @@ class Subject:
 
 def _words(data: Data | str) -> list[str]:
     return [str(word) for word in getattr(data, "words", None) or ()]
+
+
+def prediction_caption(
+    output: Tensor,
+    target: int | None = None,
+    *,
+    mode: str = "multiclass_classification",
+    return_type: str = "raw",
+    class_names: Sequence[str] = (),
+    target_names: Sequence[str] = (),
+) -> str:
+    """The prediction for one graph in words.
+
+    Parameters
+    ----------
+    output
+        The model's output (1, C) or (C,).
+    target
+        The class or output that was explained; by default the predicted class, or the first output.
+    mode, return_type
+        What the model does, as for :func:`gstarx.explain`.
+    class_names, target_names
+        Names of the classes, or of the outputs of a multilabel or regression model.
+
+    Examples
+    --------
+    >>> import torch
+    >>> prediction_caption(torch.tensor([[0.0, 2.0]]), class_names=("inactive", "active"))
+    'predicted: active, probability 0.881'
+    >>> prediction_caption(torch.tensor([[1.25]]), mode="regression", target_names=("logP",))
+    'logP: predicted 1.25'
+    """
+    row = output.detach().reshape(1, -1)
+    mode, return_type = check_task(mode, return_type)
+    if mode == "regression" or (mode == "binary_classification" and row.shape[1] > 1):
+        column = target or 0
+        name = output_name(column, target_names, row.shape[1])
+        value = float(class_scores(row, mode, return_type, "prob")[0, column])
+        if mode == "regression":
+            return f"{name}: predicted {rounding.output(value)}"
+        return f"{name}: probability {rounding.probability(value)}"
+    shares = class_scores(row, mode, return_type, "prob")[0]
+    best = int(shares.argmax())
+
+    def named(number: int) -> str:
+        share = rounding.probability(float(shares[number]))
+        return f"{class_name(number, class_names)}, probability {share}"
+
+    if target is None or target == best:
+        return f"predicted: {named(best)}"
+    return f"explained: {named(target)}; predicted: {named(best)}"
+
+
+def caption_of(
+    explanation: Any, *, class_names: Sequence[str] = (), target_names: Sequence[str] = ()
+) -> str | None:
+    """The caption of an explanation; ``None`` if it does not know the model's output."""
+    output = explanation.get("prediction")
+    if output is None or explanation.get("mode") is None:
+        return None
+    if explanation.get("index") is not None:
+        output = output[int(explanation.index)]
+    own_payoff = explanation.get("payoff") == "callable"
+    explained = [] if own_payoff else explanation.explained
+    return prediction_caption(
+        output,
+        int(explained[0]) if len(explained) == 1 else None,
+        mode=explanation.mode,
+        return_type=explanation.return_type,
+        class_names=class_names,
+        target_names=target_names,
+    )
+
+
+def class_name(number: int, names: Sequence[str]) -> str:
+    """The name of a class, or its number."""
+    return str(names[number]) if 0 <= number < len(names) else f"class {number}"
+
+
+def output_name(number: int, names: Sequence[str], count: int = 2) -> str:
+    """The name of an output of a model with ``count`` of them, or its number."""
+    if 0 <= number < len(names):
+        return str(names[number])
+    return "value" if count == 1 else f"output {number}"

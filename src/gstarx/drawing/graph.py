@@ -1,9 +1,10 @@
-"""Any graph, laid out by networkx."""
+"""Any graph, laid out by networkx, with a shape for every type of nodes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,39 @@ from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
 from gstarx._internal.optional import require
-from gstarx.drawing.frame import TIE_DASHES, Scene, card, color_bar
-from gstarx.drawing.node_types import NodeTypes, shape
 from gstarx.drawing.painted import Painted
-from gstarx.drawing.picture import Picture
+from gstarx.drawing.picture import TIE_DASHES, Picture, Scene, card, color_bar
 from gstarx.drawing.sentence import as_pairs
-from gstarx.drawing.svg import INK, group, hatched_disc, label, line, text_width, tip
+from gstarx.drawing.svg import (
+    INK,
+    MUTED,
+    element,
+    group,
+    hatched_disc,
+    label,
+    line,
+    number,
+    text_width,
+    tip,
+)
 
 _EDGE = "#a7b0ba"
 _RIM = "#7b858f"
+#: Room around the circles of a picture.
 _MARGIN = 4.0
 _LARGEST, _SMALLEST = 12.0, 3.0
 #: Radius from which nodes are large enough for their names.
 TEXT_FROM = 8.0
+_ROUNDS, _ROUNDS_IF_LARGE = 300, 40
+#: From this size on, networkx would need SciPy for its spring layout.
+_LARGE = 500
+#: Beyond this a matrix of all distances is slow, and a picture is unreadable.
+_MOST = 2_000
+#: Corners of every shape and the angle of the first, in degrees; 0 corners is a circle. Shapes of
+#: one picture have about the same area.
+_SHAPES = ((0, 0), (4, 45), (3, -90), (4, 0), (6, 0), (5, -90), (3, 90), (8, 22.5))
+_LEGEND_TEXT = 11.0
+_LEGEND_ROW = 20.0
 
 
 def draw_graph(
@@ -187,13 +208,6 @@ def _drawn_node(
     return group(*parts)
 
 
-_ROUNDS, _ROUNDS_IF_LARGE = 300, 40
-#: From this size on, networkx would need SciPy for its spring layout.
-_LARGE = 500
-#: Beyond this a matrix of all distances is slow, and a picture is unreadable.
-_MOST = 2_000
-
-
 def layout(edges: Sequence[tuple[int, int]], count: int, *, seed: int) -> NDArray[np.float64]:
     """A place for every node, (n, 2); neighbors are about 1 apart.
 
@@ -298,3 +312,53 @@ def _packed(parts: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
         packed.append(part + np.array([x, y]))
         x, row = x + width, max(row, height)
     return packed
+
+
+@dataclass(frozen=True)
+class NodeTypes:
+    """The types of the nodes of a picture.
+
+    Attributes
+    ----------
+    names
+        All types of the graph.
+    of
+        The position of every node's type among them.
+    labels
+        What is written on a node, if there is room.
+    """
+
+    names: tuple[str, ...]
+    of: NDArray[np.int64]
+    labels: tuple[str, ...]
+
+    def shape(self, node: int, x: float, y: float, radius: float, **style: Any) -> str:
+        """The shape of a node."""
+        return shape(int(self.of[node]), x, y, radius, **style)
+
+    def legend(self, width: float, top: float) -> tuple[str, float]:
+        """Which type has which shape, in rows below a picture, and the height that they take."""
+        parts, x, y = [], 8.0, top + _LEGEND_ROW / 2
+        for at, name in enumerate(self.names):
+            wide = 24 + text_width(name, _LEGEND_TEXT)
+            if x + wide > width and x > 8.0:
+                x, y = 8.0, y + _LEGEND_ROW
+            parts.append(shape(at, x + 6, y, 6.0, fill="none", stroke=MUTED, stroke_width=1.2))
+            parts.append(
+                label(x + 17, y + _LEGEND_TEXT * 0.35, name, size=_LEGEND_TEXT, fill=MUTED)
+            )
+            x += wide + 10
+        return group(*parts), y + _LEGEND_ROW / 2 + 4 - top
+
+
+def shape(kind: int, x: float, y: float, radius: float, **style: Any) -> str:
+    """A circle, or a polygon of about the same area that stays inside the picture."""
+    corners, turn = _SHAPES[kind % len(_SHAPES)]
+    if not corners:
+        return element("circle", cx=x, cy=y, r=radius, **style)
+    reach = radius * math.sqrt(2 * math.pi / (corners * math.sin(2 * math.pi / corners)))
+    reach = min(reach, radius + _MARGIN)
+    angles = [math.radians(turn + 360 * at / corners) for at in range(corners)]
+    points = [(x + reach * math.cos(a), y + reach * math.sin(a)) for a in angles]
+    listed = " ".join(f"{number(a)},{number(b)}" for a, b in points)
+    return element("polygon", points=listed, stroke_linejoin="round", **style)

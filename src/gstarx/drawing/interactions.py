@@ -11,10 +11,9 @@ from torch_geometric.data import Data
 
 from gstarx.drawing.colors import score_color
 from gstarx.drawing.dispatch import Subject
-from gstarx.drawing.frame import Scene, card, color_bar
 from gstarx.drawing.geometry import geometry
 from gstarx.drawing.painted import Painted
-from gstarx.drawing.picture import Picture
+from gstarx.drawing.picture import Picture, Scene, card, color_bar
 from gstarx.drawing.svg import element, group, number, signed, tip
 from gstarx.metrics import as_scores
 

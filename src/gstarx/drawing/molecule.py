@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
 from gstarx._internal.optional import require
-from gstarx.drawing.frame import TIE_DASHES, Scene, card, color_bar
 from gstarx.drawing.painted import Painted
-from gstarx.drawing.picture import Picture
+from gstarx.drawing.picture import TIE_DASHES, Picture, Scene, card, color_bar
 from gstarx.drawing.svg import CARD, INK, element, group, hatched_disc, line, number, tip
 from gstarx.players import as_molecule, atom_names
 

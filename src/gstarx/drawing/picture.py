@@ -1,20 +1,49 @@
-"""The picture that every drawing function returns."""
+"""The picture that every drawing function returns, and the card around a drawing."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gstarx._internal.atomic_write import write_atomically
+from gstarx._internal.files import write_atomically
 from gstarx._internal.optional import require
+from gstarx.drawing.colors import score_color
+from gstarx.drawing.svg import (
+    CARD,
+    INK,
+    LINE,
+    MUTED,
+    element,
+    escaped,
+    fitted,
+    group,
+    hatched_disc,
+    label,
+    moved,
+    number,
+    signed,
+    text_width,
+    wrapped,
+)
 
 _SUFFIXES = (".svg", ".png")
 #: The most pixels of a PNG, four bytes each: more is a mistake in ``scale``.
 _MOST_PIXELS = 1 << 27
+_PADDING = 16.0
+_TITLE = 15.0
+_BAR_WIDTH, _BAR_HEIGHT, _BAR_STEPS = 132.0, 10.0, 33
+_SMALL = 11.0
+_CAPTION = 13.0
+#: What the marks of nodes mean.
+MARKS = {"selected": "selected", "tie": "tie at the cut", "uncertain": "interval includes 0"}
+_LINE_WIDTH = 260.0
+#: Of the outlines of nodes that are tied at the cut.
+TIE_DASHES = "3.5 2.5"
 
 
 @dataclass(frozen=True)
@@ -115,3 +144,193 @@ def _fonts() -> dict[str, object]:
     folder = Path(require("rdkit.RDConfig", extra="drawing").RDDataDir) / "Fonts"
     files = [str(path) for path in (folder / "Telex-Regular.ttf",) if path.is_file()]
     return {"font_files": files, "sans_serif_family": "Telex"} if files else {}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A drawing before its card: markup in a box from the origin to (width, height)."""
+
+    width: float
+    height: float
+    body: str
+
+
+def card(
+    scene: Scene,
+    *,
+    title: str | None,
+    alternative: str,
+    description: str,
+    caption: str | None = None,
+    notes: Sequence[str] = (),
+    legend: Scene | None = None,
+    paper: bool = True,
+) -> Picture:
+    """A drawing on its light card.
+
+    Parameters
+    ----------
+    scene
+        The drawing.
+    title
+        Printed above it, truncated if it is too long.
+    alternative
+        The name of the picture if there is no title.
+    description
+        The picture in words.
+    caption
+        Printed below the title, in as many lines as it needs: what was predicted.
+    notes
+        Printed below the legend, each on a line of its own.
+    legend
+        What goes below.
+    paper
+        Whether it has its own background.
+    """
+    least = _LINE_WIDTH if caption or notes else 120.0
+    inner = max(scene.width, legend.width if legend else 0.0, least)
+    width, top = inner + 2 * _PADDING, _PADDING
+    parts = []
+    if title:
+        shown = fitted(title, _TITLE, inner)
+        parts.append(label(_PADDING, top + _TITLE - 2, shown, size=_TITLE, font_weight=600))
+        top += _TITLE + (6 if caption else 10)
+    if caption:
+        lines = wrapped(caption, _CAPTION, inner)
+        parts += _lines(lines, top, size=_CAPTION)
+        top += len(lines) * _CAPTION * 1.35 + 8
+    parts.append(moved(scene.body, _PADDING + (inner - scene.width) / 2, top))
+    top += scene.height
+    if legend:
+        top += 12
+        parts.append(moved(legend.body, _PADDING + (inner - legend.width) / 2, top))
+        top += legend.height
+    remarks = [line for note in notes for line in wrapped(note, _SMALL, inner)]
+    if remarks:
+        parts += _lines(remarks, top + 8, size=_SMALL, fill=MUTED)
+        top += 8 + len(remarks) * _SMALL * 1.35
+    alternative_text = f"{caption}. {description}" if caption else description
+    background = _paper(width, top + _PADDING) if paper else ""
+    return _document(
+        background + "".join(parts), width, top + _PADDING, title or alternative, alternative_text
+    )
+
+
+def _lines(lines: Sequence[str], top: float, *, size: float, **attributes: object) -> list[str]:
+    return [
+        label(_PADDING, top + size * (0.85 + 1.35 * i), line, size=size, **attributes)
+        for i, line in enumerate(lines)
+    ]
+
+
+def _paper(width: float, height: float) -> str:
+    return element(
+        "rect",
+        x=0.5,
+        y=0.5,
+        width=width - 1,
+        height=height - 1,
+        rx=10,
+        fill=CARD,
+        stroke=LINE,
+    )
+
+
+def _document(body: str, width: float, height: float, name: str, description: str) -> Picture:
+    content = element("title", escaped(name)) + element("desc", escaped(description))
+    svg = element(
+        "svg",
+        content + body,
+        xmlns="http://www.w3.org/2000/svg",
+        width=width,
+        height=height,
+        viewBox=f"0 0 {number(width)} {number(height)}",
+        role="img",
+        aria_label=f"{name}. {description}",
+    )
+    return Picture(svg, name)
+
+
+def color_bar(limit: float, *, marks: Sequence[str] = (), numbers: bool = True) -> Scene:
+    """The legend: the meaning and range of colors, and what marks nodes.
+
+    Parameters
+    ----------
+    limit
+        The score at which colors end.
+    marks
+        Which of ``"selected"``, ``"tie"`` and ``"uncertain"`` to explain.
+    numbers
+        Whether the ends carry numbers, rather than ``max``.
+    """
+    ends = (signed(-limit), signed(limit)) if numbers else ("−max", "+max")
+    margin = max(text_width(end, _SMALL) for end in (*ends, "against", "for")) + 8
+    step = _BAR_WIDTH / _BAR_STEPS
+    half = _BAR_STEPS // 2
+    parts = [
+        # a little wider than a step, or thin gaps show between them
+        element(
+            "rect",
+            x=margin + i * step,
+            y=2.0,
+            width=step + (0.4 if i < _BAR_STEPS - 1 else 0.0),
+            height=_BAR_HEIGHT,
+            fill=score_color(i - half, half),
+        )
+        for i in range(_BAR_STEPS)
+    ]
+    parts.append(
+        element(
+            "rect",
+            x=margin,
+            y=2.0,
+            width=_BAR_WIDTH,
+            height=_BAR_HEIGHT,
+            fill="none",
+            stroke=MUTED,
+            stroke_width=0.6,
+        )
+    )
+    right = margin + _BAR_WIDTH
+    parts += [
+        _small(margin - 6, 11, ends[0], text_anchor="end"),
+        _small(right + 6, 11, ends[1]),
+        _small(margin + _BAR_WIDTH / 2, 25, "0", text_anchor="middle"),
+        _small(margin, 25, "against"),
+        _small(right, 25, "for", text_anchor="end"),
+    ]
+    width = right + margin
+    explained = [_mark(mark) for mark in marks]
+    if len(explained) == 1:
+        parts.append(moved(explained[0].body, width + 8, 0))
+        return Scene(width + 8 + explained[0].width, 28, group(*parts))
+    row = sum(mark.width + 16 for mark in explained) - 16
+    bar = moved(group(*parts), max(0.0, (row - width) / 2), 0)
+    x, below = max(0.0, (width - row) / 2), []
+    for mark in explained:
+        below.append(moved(mark.body, x, 34))
+        x += mark.width + 16
+    return Scene(max(width, row), 50 if explained else 28, group(bar, *below))
+
+
+def _mark(name: str) -> Scene:
+    """A sample of a mark, and what it means."""
+    dashes = {"tie": TIE_DASHES}.get(name)
+    outlined = name != "uncertain"
+    sample = element(
+        "circle",
+        cx=8.0,
+        cy=7.0,
+        r=6.0,
+        fill=CARD,
+        stroke=INK if outlined else MUTED,
+        stroke_width=2.2 if outlined else 0.8,
+        stroke_dasharray=dashes,
+    )
+    hatching = "" if outlined else hatched_disc(8.0, 7.0, 6.0, step=4.0)
+    text = MARKS[name]
+    return Scene(20 + text_width(text, _SMALL), 14, sample + hatching + _small(20, 11, text))
+
+
+def _small(x: float, y: float, text: str, **attributes: object) -> str:
+    return label(x, y, text, size=_SMALL, fill=MUTED, **attributes)

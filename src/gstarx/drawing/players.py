@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from gstarx.drawing import graph as graphs
 from gstarx.drawing import molecule as molecules
 from gstarx.drawing import sentence as sentences
-from gstarx.drawing.frame import Scene
 from gstarx.drawing.painted import Painted
+from gstarx.drawing.picture import Scene
 from gstarx.drawing.sentence import ARC
 from gstarx.drawing.svg import (
     CARD,

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gstarx.drawing.frame import TIE_DASHES, Scene, card, color_bar
 from gstarx.drawing.painted import Painted
-from gstarx.drawing.picture import Picture
+from gstarx.drawing.picture import TIE_DASHES, Picture, Scene, card, color_bar
 from gstarx.drawing.svg import (
     INK,
     LINE,

@@ -9,10 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from gstarx._internal import rounding
-from gstarx.drawing.axes import Axis, horizontal, wide_enough
 from gstarx.drawing.colors import NEGATIVE, POSITIVE
-from gstarx.drawing.frame import Scene, card
-from gstarx.drawing.picture import Picture
+from gstarx.drawing.picture import Picture, Scene, card
+from gstarx.drawing.plots import Axis, horizontal, wide_enough
 from gstarx.drawing.svg import (
     INK,
     LINE,

@@ -3,20 +3,19 @@
 from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, graph_generator
 from gstarx.explainers.baselines import LeaveOneOut, LocalShapley, RandomNodes, SingleNode
+from gstarx.explainers.explaining import FailedExplanation, explain, explain_many
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.graphsvx import GraphSVX
 from gstarx.explainers.gstarx import GStarX
 from gstarx.explainers.hetero_explanation import HeteroExplanation
-from gstarx.explainers.many import FailedExplanation, explain_many
 from gstarx.explainers.many_nodes import attribute_node as attribute_node
 from gstarx.explainers.many_nodes import explain_nodes
-from gstarx.explainers.presets import options_for as options_for
-from gstarx.explainers.presets import with_settings as with_settings
 from gstarx.explainers.registry import create, names, options_of
+from gstarx.explainers.registry import options_for as options_for
 from gstarx.explainers.registry import packages_of as packages_of
 from gstarx.explainers.registry import versions_of as versions_of
+from gstarx.explainers.registry import with_settings as with_settings
 from gstarx.explainers.settings import ValueSettings
-from gstarx.explainers.single import explain
 from gstarx.explainers.subgraphx import SubgraphX
 
 __all__ = [

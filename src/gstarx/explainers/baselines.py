@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed, game_attribution, one_target_game
-from gstarx.explainers.rewards import Reward
+from gstarx.explainers.subgraphx import Reward
 from gstarx.gnn import GNNGame, ModelTask, ShareLike, check_share, player_set, restored
 from gstarx.players import PlayersLike, as_players
 

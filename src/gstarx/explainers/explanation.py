@@ -159,18 +159,21 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             made.index = torch.tensor([task.index])
         for key, value in attribution.details.items():
             made[key] = value
-        # an edge mask of the data, as PyG's datasets with a ground truth have, is not a result
-        known = {*made.keys(), "edge_mask", "node_mask"}
-        for key, value in data:
-            if key not in known:
-                made[key] = value
-        arguments = model_arguments(model, data, task.keywords)
-        if "batch" in arguments and "batch" not in made:
-            made.batch = torch.zeros(count, dtype=torch.long)
-        made._model_args = [name for name in arguments if name in made]
+        made._add_inputs(data, model_arguments(model, data, task.keywords))
         if edge_mask and made.get("edge_mask") is None and made.get("edge_scores") is None:
             made.score_edges()
         return made
+
+    def _add_inputs(self, data: Data, arguments: list[str]) -> None:
+        """Add the fields of the graph, and which of them PyG passes to the model."""
+        # an edge mask of the data, as PyG's datasets with a ground truth have, is not a result
+        known = {*self.keys(), "edge_mask", "node_mask"}
+        for key, value in data:
+            if key not in known:
+                self[key] = value
+        if "batch" in arguments and "batch" not in self:
+            self.batch = torch.zeros(int(data.num_nodes or 0), dtype=torch.long)
+        self._model_args = [name for name in arguments if name in self]
 
     @classmethod
     def from_scores(

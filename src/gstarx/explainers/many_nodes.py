@@ -14,14 +14,14 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from gstarx._internal.arguments import taken_by
-from gstarx._internal.forked import can_fork, forked_map
+from gstarx._internal.processes import can_fork, forked_map
 from gstarx._internal.progress import tqdm
 from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import graph_generator
+from gstarx.explainers.explaining import FailedExplanation, check_on_error, made_or_failed
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.gstarx import GStarX
 from gstarx.explainers.hetero_explanation import as_explained
-from gstarx.explainers.many import FailedExplanation, check_on_error, made_or_failed
 from gstarx.gnn import (
     BaselineLike,
     GNNGame,

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from gstarx._internal.atomic_write import write_atomically
+from gstarx._internal.files import write_atomically
 
 _FORMAT = 1
 

@@ -15,7 +15,6 @@ from gstarx.gnn.game import GNNGame
 from gstarx.gnn.hetero import HeteroGraph as HeteroGraph
 from gstarx.gnn.hetero import hetero_of as hetero_of
 from gstarx.gnn.hetero import view_of as view_of
-from gstarx.gnn.hetero_task import with_view as with_view
 from gstarx.gnn.local_part import WholeGraph as WholeGraph
 from gstarx.gnn.model_state import restored
 from gstarx.gnn.model_state import untouched as untouched
@@ -37,6 +36,7 @@ from gstarx.gnn.player_sets import player_set as player_set
 from gstarx.gnn.players import check_data as check_data
 from gstarx.gnn.removal import RemovalLike as RemovalLike
 from gstarx.gnn.self_check import BatchMixing as BatchMixing
+from gstarx.gnn.setup import with_view as with_view
 from gstarx.gnn.sharing import ShareLike as ShareLike
 from gstarx.gnn.sharing import Sharing
 from gstarx.gnn.sharing import check_share as check_share

@@ -23,6 +23,8 @@ from gstarx.gnn.player_sets import PlayerSet
 from gstarx.gnn.self_check import (
     BatchMixing,
     SelfCheck,
+    doubled,
+    doubled_fields,
     refuse_random,
     require_apart,
     say_one_by_one,
@@ -171,9 +173,15 @@ def _mixes(model: Model, batch: Batch, keywords: Sequence[str] | None) -> bool:
         graphs = [batch.get_example(int(row)) for row in rows]
         return _outputs(model, batched(graphs), keywords)
 
+    def in_double(rows: NDArray[np.int64]) -> Tensor:
+        graphs = batched([batch.get_example(int(row)) for row in rows])
+        for key, value in doubled_fields(dict(graphs)).items():
+            graphs[key] = value
+        return _outputs(doubled(model), graphs, keywords)
+
     together = _outputs(model, batch, keywords)
     try:
-        require_apart(together, batch.ptr.diff().numpy(), again, SelfCheck())
+        require_apart(together, batch.ptr.diff().numpy(), again, SelfCheck(), in_double)
     except BatchMixing as mixing:
         alone = np.array([mixing.row])
         refuse_random(model, lambda: again(alone), again(alone), again(alone), size_of(together))

@@ -1,4 +1,4 @@
-"""Payoffs of coalitions: evaluated once each, in batches or by shared embeddings, and compared."""
+"""Payoffs of coalitions: evaluated once each, in batches or by shared embeddings, and cached."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from torch import Tensor
 from gstarx._internal.progress import tqdm
 from gstarx.games import describe
 from gstarx.gnn.batching import coalition_sizes
-from gstarx.gnn.cache import WorthCache
 from gstarx.gnn.evaluator import Evaluator
 from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.model_state import untouched
@@ -32,13 +31,14 @@ from gstarx.gnn.self_check import (
 )
 from gstarx.gnn.sharing import SharedPasses, ShareLike
 from gstarx.gnn.sharing_order import sharing_order
-from gstarx.graphs import Masks, unpack, words_for
+from gstarx.graphs import Masks, compiled, same_mask, slot_of, unpack, words_for
 
 log = logging.getLogger("gstarx")
 #: Coalitions of so many edges at most are put in an order in which they share more.
 _MOST_ORDERED = 64
 #: Finds out the output for the whole graph and the payoff in force, once they are needed.
 Settle = Callable[[], tuple[Tensor, Payoff]]
+_FIRST_ROOM = 1024
 
 
 class CoalitionScores:
@@ -214,8 +214,11 @@ class CoalitionScores:
             known = len(rows) == 1 and sizes[rows[0]] == self._n
             return self._everybody_output() if known else self._outputs(masks[rows])
 
+        def in_double(rows: NDArray[np.int64]) -> Tensor:
+            return self._evaluator.double_outputs(masks[rows])
+
         try:
-            require_apart(outputs, sizes, again, self.check)
+            require_apart(outputs, sizes, again, self.check, in_double)
         except BatchMixing as mixing:
             if mixing.__cause__ is None:
                 mask = masks[mixing.row : mixing.row + 1]
@@ -321,3 +324,92 @@ class CoalitionScores:
         nodes = np.zeros(int(self._players.ids.max(initial=-1)) + 1, dtype=np.bool_)
         nodes[self._players.ids[inside]] = True
         return describe(nodes)
+
+
+class WorthCache:
+    """A growing table from bitmasks to worths: about 32 bytes per coalition of up to 64 nodes."""
+
+    def __init__(self, words: int) -> None:
+        self.count = 0
+        self._masks = np.empty((_FIRST_ROOM, words), dtype=np.uint64)
+        #: As many games as the first worths have.
+        self._worths = np.empty((_FIRST_ROOM, 0))
+        self._table = np.full(2 * _FIRST_ROOM, -1, dtype=np.int32)
+
+    def rows_of(self, masks: Masks) -> NDArray[np.int64]:
+        """Row of every mask; those not seen before get new rows from ``self.count`` on."""
+        self._reserve(self.count + len(masks))
+        rows = np.empty(len(masks), dtype=np.int64)
+        _find_or_add(self._masks, self._table, self.count, masks, rows)
+        return rows
+
+    def masks(self, first: int, last: int) -> Masks:
+        """Masks of some rows, filled by ``rows_of`` though not yet counted."""
+        return self._masks[first:last]
+
+    def arrange(self, first: int, order: NDArray[np.int64]) -> None:
+        """Put the rows from ``first`` on, not yet counted, in another order."""
+        masks = self._masks[first : first + len(order)]
+        _move(self._masks, self._table, first, order)
+        self._masks[first : first + len(order)] = masks[order]
+
+    def add(self, worths: NDArray[np.float64]) -> None:
+        """Give the next rows their worths (k, q), which makes them known."""
+        if not self.count:
+            self._worths = np.empty((len(self._masks), worths.shape[1]))
+        self._worths[self.count : self.count + len(worths)] = worths
+        self.count += len(worths)
+
+    def forget_unknown(self) -> None:
+        """Drop rows that were added but never got worths, after an evaluation failed."""
+        self._table[:] = -1
+        rows = np.empty(self.count, dtype=np.int64)
+        _find_or_add(self._masks, self._table, 0, self._masks[: self.count].copy(), rows)
+
+    def worths(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Worths (k, q) of rows."""
+        return self._worths[rows]
+
+    def _reserve(self, needed: int) -> None:
+        if needed <= len(self._masks):
+            return
+        capacity = len(self._masks)
+        while capacity < needed:
+            capacity *= 2
+        for name in ("_masks", "_worths"):
+            old = getattr(self, name)
+            new = np.empty((capacity, old.shape[1]), dtype=old.dtype)
+            new[: self.count] = old[: self.count]
+            setattr(self, name, new)
+        self._table = np.full(2 * capacity, -1, dtype=np.int32)
+        self.forget_unknown()
+
+
+@compiled
+def _find_or_add(known, table, count, masks, rows):  # type: ignore[no-untyped-def]
+    slots = len(table)
+    for k in range(len(masks)):
+        s = slot_of(masks[k], slots)
+        while table[s] >= 0 and not same_mask(known[table[s]], masks[k]):
+            s = (s + 1) & (slots - 1)
+        if table[s] < 0:
+            for w in range(masks.shape[1]):
+                known[count, w] = masks[k, w]
+            table[s] = count
+            count += 1
+        rows[k] = table[s]
+
+
+@compiled
+def _move(known, table, first, order):  # type: ignore[no-untyped-def]
+    """Let the table point to where rows will be: ``first + order[k]`` will be ``first + k``."""
+    slots = len(table)
+    at = np.empty(len(order), np.int64)
+    for k in range(len(order)):
+        row = first + order[k]
+        s = slot_of(known[row], slots)
+        while table[s] != row:
+            s = (s + 1) & (slots - 1)
+        at[k] = s
+    for k in range(len(order)):
+        table[at[k]] = first + k

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from gstarx.gnn.model_state import remembered
 from gstarx.gnn.payoff import outputs_matrix
 from gstarx.gnn.removal import Removal
+from gstarx.gnn.self_check import doubled, doubled_fields
 from gstarx.gnn.signature import Model, Signature, call_model, submodules
 from gstarx.graphs import Masks, pack, unpack
 
@@ -121,6 +123,12 @@ class Evaluator:
         if self.task_level == "node":
             outputs = outputs_matrix(outputs, nodes)[anchors[0]]
         return outputs_matrix(outputs, len(masks) * self.removal.draws).reshape(len(masks), -1)
+
+    def double_outputs(self, masks: Masks) -> Tensor:
+        """The same as :meth:`outputs`, by a copy of the model in double precision."""
+        double = copy.copy(self)
+        double.model = doubled(self.model)
+        return double.outputs(masks, doubled_fields)
 
     def node_outputs(self) -> Tensor:
         """Outputs (N, columns) of a node-level model for all nodes, with everybody present."""

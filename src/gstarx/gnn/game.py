@@ -20,7 +20,6 @@ from gstarx.games import Worths
 from gstarx.gnn.baseline import BaselineLike, check_baseline, singleton_mean, with_baseline
 from gstarx.gnn.coalition_scores import CoalitionScores
 from gstarx.gnn.evaluator import Evaluator
-from gstarx.gnn.hetero_task import with_view
 from gstarx.gnn.k_hop import watch_propagation
 from gstarx.gnn.local_part import WholeGraph
 from gstarx.gnn.model_state import untouched
@@ -36,7 +35,7 @@ from gstarx.gnn.player_sets import PlayerSet
 from gstarx.gnn.players import check_data
 from gstarx.gnn.removal import Removal, RemovalLike
 from gstarx.gnn.self_check import SelfCheck
-from gstarx.gnn.setup import set_up
+from gstarx.gnn.setup import set_up, with_view
 from gstarx.gnn.sharing import ShareLike, Sharing, check_share
 from gstarx.gnn.signature import Model
 from gstarx.graphs import Coalitions, CommunicationGraph, Masks, as_coalitions, pack
@@ -428,7 +427,8 @@ class GNNGame:
     def _warn_of_probabilities(self, full_output: Tensor) -> None:
         """Warn if outputs look like probabilities, of the whole and, where in doubt, of parts."""
         mode = self._task.mode
-        if not looks_like_probabilities(full_output, mode):
+        declared = getattr(self.model, "return_type", None) == "raw"  # by the model itself
+        if declared or not looks_like_probabilities(full_output, mode):
             return
         multiclass = mode == "multiclass_classification"
         if not multiclass:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 
-from gstarx._internal.suggestions import unknown
+from gstarx._internal.messages import unknown
 
 EdgeType = tuple[str, str, str]
 #: Values of ``x`` in a view: features as they are, set to zero, and with noise.

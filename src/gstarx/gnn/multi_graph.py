@@ -24,7 +24,7 @@ from gstarx.gnn.model_state import untouched
 from gstarx.gnn.payoff import outputs_matrix
 from gstarx.gnn.readout import NotShareable
 from gstarx.gnn.removal import REMOVALS, Removal, RemovalLike
-from gstarx.gnn.self_check import SelfCheck, require_apart
+from gstarx.gnn.self_check import SelfCheck, doubled, doubled_fields, require_apart
 from gstarx.gnn.shared_rows import SharedRows
 from gstarx.gnn.sharing import SharedPasses, ShareLike, Sharing
 from gstarx.gnn.sharing_order import sharing_order
@@ -180,13 +180,18 @@ def outputs_and_sharing(
     def again(rows: NDArray[np.int64], chosen: NDArray[np.int64]) -> Tensor:
         return outputs(rows[chosen])
 
+    def in_double(rows: NDArray[np.int64], chosen: NDArray[np.int64]) -> Tensor:
+        fields = doubled_fields(graphs.inputs(rows[chosen], parts, removal))
+        return outputs_matrix(call_model(doubled(model), signature, fields), len(chosen))
+
     batches: list[Tensor] = []
     with untouched(model):
         for rows in _batches(parts, removal, capacity):
             batches.append(outputs(rows))
             if check and len(batches) == 1:
                 sizes = np.array([parts[graph][part].sum() for graph, part in rows.tolist()])
-                require_apart(batches[0], sizes, partial(again, rows), SelfCheck())
+                comparisons = partial(again, rows), SelfCheck(), partial(in_double, rows)
+                require_apart(batches[0], sizes, *comparisons)
     return torch.cat(batches), sharing
 
 

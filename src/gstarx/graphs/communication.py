@@ -11,8 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from gstarx.graphs.bitmasks import Coalitions, Masks, unpack, words_for
 from gstarx.graphs.compilation import WORD
-from gstarx.graphs.components import label_components, label_parts
-from gstarx.graphs.enumeration import MAX_COUNT, count_by_size, list_by_size
+from gstarx.graphs.connectivity import (
+    MAX_COUNT,
+    count_by_size,
+    label_components,
+    label_parts,
+    list_by_size,
+)
 
 if TYPE_CHECKING:
     import networkx

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.graphs.bitmasks import Coalitions, Masks, unpack
+from gstarx.graphs.bitmasks import Coalitions, Masks, same_mask, slot_of, unpack
 from gstarx.graphs.communication import CommunicationGraph
 from gstarx.graphs.compilation import WORD, bit_count, compiled, trailing_zeros
-from gstarx.graphs.index import same_mask, slot_of
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)

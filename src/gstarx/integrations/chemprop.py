@@ -13,6 +13,7 @@ know the reverse of every bond (``rev_edge_index``), which follows the bonds of 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,17 +22,19 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
+from gstarx._internal.messages import quoted
 from gstarx._internal.molecules import read_molecule
 from gstarx._internal.optional import require
-from gstarx._internal.quoting import quoted
 from gstarx.gnn import EdgeNamingData
-from gstarx.integrations.chemprop_files import Loaded, load_checkpoint
+from gstarx.integrations.chemprop_files import load_checkpoint
 from gstarx.registry import TASKS
 
 __all__ = ["FEATURES", "ChempropModel", "graph", "load", "wrap"]
 
 #: Sets of atom and bond features that Chemprop computes, by the name of its option.
 FEATURES = ("v2", "v1", "organic", "rigr")
+#: Predictors of Chemprop that compute logits, and return them in training.
+_WITH_LOGITS = ("BinaryClassificationFFN", "MulticlassClassificationFFN")
 
 
 @dataclass
@@ -99,14 +102,47 @@ def load(path: Any, *, trust: bool = False, **options: Any) -> ChempropModel:
         anything else is refused.
     options
         As for :func:`wrap`.
+
+    Warns
+    -----
+    UserWarning
+        If the settings of the training, which Chemprop writes beside the file, say that molecules
+        were read in another way than :func:`graph` reads a SMILES: with hydrogens, for example.
     """
+    model = _loaded(path, trust, **options)
+    if model.reading:
+        warnings.warn(_how_to_read(path, model.reading), stacklevel=2)
+    return model
+
+
+def load_for_smiles(path: Any, *, trust: bool = False) -> ChempropModel:
+    """The same as :func:`load` for graphs that are made of SMILES alone, as in the command line.
+
+    Raises
+    ------
+    ValueError
+        Where :func:`load` warns.
+    """
+    model = _loaded(path, trust)
+    if model.reading:
+        raise ValueError(_how_to_read(path, model.reading))
+    return model
+
+
+def _loaded(path: Any, trust: bool, **options: Any) -> ChempropModel:
     loaded = load_checkpoint(path, trust=trust)
-    return _named(wrap(loaded.mpnn, **options), loaded)
-
-
-def _named(model: ChempropModel, loaded: Loaded) -> ChempropModel:
-    model.target_names = loaded.target_names
+    model = wrap(loaded.mpnn, **options)
+    model.target_names, model.reading = loaded.target_names, loaded.reading
     return model.eval()
+
+
+def _how_to_read(path: Any, reading: tuple[str, ...]) -> str:
+    flags = ", ".join("--" + option.replace("_", "-") for option in reading)
+    call = ", ".join(f"{option}=True" for option in reading)
+    return (
+        f"{path} was trained with {flags}, so that a SMILES alone does not give its graphs: "
+        f"explain it from Python, with graph(chemprop.utils.make_mol(smiles, {call}))"
+    )
 
 
 class ChempropModel(nn.Module):
@@ -127,6 +163,8 @@ class ChempropModel(nn.Module):
         Which of :data:`FEATURES` it reads, or ``None`` if they are of another width.
     target_names
         Names of its outputs, if known.
+    reading
+        Options of ``chemprop.utils.make_mol`` that molecules were read with in training.
     message_rounds
         How often messages are passed.
     """
@@ -145,6 +183,7 @@ class ChempropModel(nn.Module):
             self.task = "regression"
         self.mode = TASKS[self.task]
         self.target_names: tuple[str, ...] = ()
+        self.reading: tuple[str, ...] = ()
         passing = mpnn.message_passing
         self.message_rounds = int(passing.depth)
         self.widths = int(passing.hparams["d_v"]), int(passing.hparams["d_e"])
@@ -182,16 +221,17 @@ class ChempropModel(nn.Module):
     def _returned(self, fingerprint: Tensor) -> Tensor:
         """Outputs of the predictor as this model returns them."""
         predicted: Tensor = self.mpnn.predictor(fingerprint)
+        # where there are logits, they stay finite where the probabilities are 0 or 1
+        logits = type(self.mpnn.predictor).__name__ in _WITH_LOGITS and self.return_type == "raw"
+        if logits:
+            predicted = self.mpnn.predictor.train_step(fingerprint)
         if self.task == "classification":
             chosen = predicted[:, self.output]
-            return chosen if self.return_type == "probs" else chosen.log()
+            return chosen if logits or self.return_type == "probs" else chosen.log()
         if predicted.dim() == 3:  # the mean, and what says how certain it is
             predicted = predicted[..., 0]
-        if self.task == "regression" or self.return_type == "probs":
-            return predicted
-        if type(self.mpnn.predictor).__name__ == "BinaryClassificationFFN":
-            return self.mpnn.predictor.train_step(fingerprint)  # type: ignore[no-any-return]
-        return predicted.logit()
+        raw = self.task != "regression" and self.return_type == "raw" and not logits
+        return predicted.logit() if raw else predicted
 
     def _check(self, x: Tensor, edge_attr: Tensor, v_d: Tensor | None, x_d: Tensor | None) -> None:
         """Raise where a graph lacks features that the model reads."""
@@ -317,7 +357,8 @@ def graph(
     ----------
     smiles
         The molecule, as SMILES or as a ``Mol`` of RDKit. Node ``i`` is its atom ``i``; hydrogens
-        that are implicit are not nodes.
+        that are implicit are not nodes. For a model that was trained with ``--add-h``, ``--keep-h``
+        or ``--ignore-stereo``, pass ``chemprop.utils.make_mol(smiles, add_h=True)`` or alike.
     features
         The set of features that the model was trained with, one of :data:`FEATURES`; ``"v2"`` is
         Chemprop's default.
@@ -332,7 +373,8 @@ def graph(
     Returns
     -------
     Data
-        With ``x``, ``edge_index``, ``edge_attr``, ``rev_edge_index``, ``smiles`` and ``atoms``.
+        With ``x``, ``edge_index``, ``edge_attr``, ``rev_edge_index``, ``atoms`` and ``smiles``, or
+        ``bonds``, their orders, if no SMILES has these atoms in this order.
 
     Raises
     ------
@@ -347,10 +389,15 @@ def graph(
             raise ValueError(f"{reason}: {quoted(smiles)}")
     elif isinstance(smiles, chem.Mol):
         molecule, smiles = smiles, _smiles_in_order(chem, smiles)
+        if not molecule.GetNumAtoms():
+            raise ValueError("the molecule has no atoms")
     else:
         raise TypeError(f"smiles must be a SMILES or a Mol of RDKit (got {type(smiles).__name__})")
     made = featurizer(molecule, _rows(atom_features), _rows(bond_features))
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = {"smiles": smiles}
+    if smiles is None:
+        orders = [bond.GetBondTypeAsDouble() for bond in molecule.GetBonds()]
+        fields = {"bonds": torch.tensor(orders, dtype=torch.float).repeat_interleave(2)}
     if x_d is not None:
         fields["x_d"] = _tensor(x_d).reshape(1, -1)
     if v_d is not None:
@@ -360,22 +407,21 @@ def graph(
         edge_index=torch.from_numpy(np.asarray(made.edge_index, dtype=np.int64).reshape(2, -1)),
         edge_attr=_tensor(made.E),
         rev_edge_index=torch.from_numpy(np.array(made.rev_edge_index, dtype=np.int64)),
-        smiles=smiles,
         atoms=[atom.GetSymbol() for atom in molecule.GetAtoms()],
         **fields,
     )
 
 
-def _smiles_in_order(chem: Any, molecule: Any) -> str:
-    """A SMILES whose atoms are in the order of the molecule's."""
+def _smiles_in_order(chem: Any, molecule: Any) -> str | None:
+    """A SMILES that is read as the atoms of the molecule in their order, if there is one."""
+    if not molecule.GetNumAtoms():
+        return None
     written = chem.MolToSmiles(molecule, canonical=False, rootedAtAtom=0)
     order = molecule.GetProp("_smilesAtomOutputOrder").strip("[],").split(",")
-    if [int(at) for at in order] != list(range(molecule.GetNumAtoms())):
-        raise ValueError(
-            "the atoms of the molecule are in no order that a SMILES has: renumber them with "
-            f"Chem.RenumberAtoms, or pass its SMILES (got {quoted(written)})"
-        )
-    return str(written)
+    parsed = chem.MolFromSmiles(written)
+    same = parsed is not None and parsed.GetNumAtoms() == molecule.GetNumAtoms()
+    in_order = [int(at) for at in order] == list(range(molecule.GetNumAtoms()))
+    return str(written) if same and in_order else None
 
 
 def _tensor(values: ArrayLike) -> Tensor:

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from gstarx._internal.expanded_size import check_expanded_size
 from gstarx._internal.factories import in_one_line
+from gstarx._internal.files import check_expanded_size
 from gstarx._internal.optional import require
 
 #: What files of Chemprop hold besides its own layers. All of it is plain data or plain arithmetic.
@@ -32,16 +32,29 @@ _DICTIONARIES = {
 }
 #: Modules of which layers and enumerations are read.
 _LAYERS = ("chemprop.nn.", "torch.nn.modules.")
+#: Options of Chemprop that change which graph a SMILES becomes.
+_READING = ("keep_h", "add_h", "ignore_stereo")
 #: Weights that only training needs.
 _OF_TRAINING = ("metrics.", "predictor.criterion.")
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model of Chemprop from a file, and the names of its targets, if the file has them."""
+    """A model of Chemprop from a file, and what the file and those beside it say of it.
+
+    Attributes
+    ----------
+    mpnn
+        The model.
+    target_names
+        The names of its targets, if the file has them.
+    reading
+        Options of ``chemprop.utils.make_mol`` that it was trained with.
+    """
 
     mpnn: Any
     target_names: tuple[str, ...]
+    reading: tuple[str, ...] = ()
 
 
 def load_checkpoint(path: Any, *, trust: bool = False) -> Loaded:
@@ -86,7 +99,21 @@ def load_checkpoint(path: Any, *, trust: bool = False) -> Loaded:
             f"{path} does not fit the installed Chemprop: {in_one_line(error)}"
         ) from error
     names = content.get("output_columns") or ()
-    return Loaded(mpnn.eval(), tuple(map(str, names)))
+    return Loaded(mpnn.eval(), tuple(map(str, names)), _reading(path))
+
+
+def _reading(path: Path) -> tuple[str, ...]:
+    """How molecules were read in training, from the settings that Chemprop writes beside models.
+
+    They are in the directory of its output, of which ``model_0/best.pt`` and
+    ``model_0/checkpoints/best.ckpt`` are parts.
+    """
+    for folder in path.absolute().parents[:3]:
+        if (folder / "config.toml").is_file():
+            written = (folder / "config.toml").read_text(encoding="utf-8", errors="replace")
+            lines = {"".join(line.split()) for line in written.splitlines()}
+            return tuple(o for o in _READING if f"{o.replace('_', '-')}=true" in lines)
+    return ()
 
 
 def _read(path: Path, *, trust: bool) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gstarx._internal.expanded_size import check_expanded_size
+from gstarx._internal.files import check_expanded_size
 from gstarx.models.networks import GAT, GCN, GIN, Network
 
 #: Options from the published configuration files that the tensors do not show, by network and

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam
 
-from gstarx._internal.atomic_write import write_atomically
-from gstarx._internal.expanded_size import check_expanded_size
+from gstarx._internal.files import check_expanded_size, write_atomically
 from gstarx.models.recipes import TrainingSettings
 
 _FORMAT = 1

@@ -16,10 +16,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
-from gstarx._internal.expanded_size import check_expanded_size
 from gstarx._internal.factories import FactoryError, call_factory, in_one_line
-from gstarx._internal.quoting import quoted
-from gstarx._internal.suggestions import unknown
+from gstarx._internal.files import check_expanded_size
+from gstarx._internal.messages import quoted, unknown
 from gstarx.metrics import Reference
 from gstarx.models.checkpoints import load_published_checkpoint
 from gstarx.models.networks import Network
@@ -139,32 +138,42 @@ def load_weights(path: Path, **options: Any) -> LoadedNetwork:
                 "options of a model are for published checkpoints, .pth files "
                 f"(got {', '.join(options)} for {path})"
             )
-        network, known = load_model(path)
-        facts = {"network": known.network.upper(), "weights": known.digest[:16]}
-        if known.accuracy:
-            facts |= {f"{part} accuracy": f"{got:.3f}" for part, got in known.accuracy.items()}
-        for part, scores in (known.metrics or {}).items():
-            if not known.accuracy and scores.get("rmse") is not None:
-                facts[f"{part} RMSE"] = f"{scores['rmse']:.4g}"
-        return LoadedNetwork(
-            network,
-            path.stem,
-            known.dataset,
-            facts,
-            path,
-            task=known.task,
-            class_names=known.class_names or _classes_of(known.dataset),
-            target_names=known.target_names,
-            features=known.features or features_of(known.dataset),
-            reference=known.reference,
-            label=known.label,
-        )
+        return _saved(path)
     if path.suffix != ".pth":
         raise ModelSourceError(
             f"weights alone must be a .safetensors of 'gstarx train', a published .pth, or a .pt "
             f"or .ckpt of Chemprop (got {path}): with your own model say --model module:factory as "
             "well"
         )
+    return _published(path, **options)
+
+
+def _saved(path: Path) -> LoadedNetwork:
+    """A network that ``gstarx train`` or :func:`gstarx.models.save_model` wrote."""
+    network, known = load_model(path)
+    facts = {"network": known.network.upper(), "weights": known.digest[:16]}
+    if known.accuracy:
+        facts |= {f"{part} accuracy": f"{got:.3f}" for part, got in known.accuracy.items()}
+    for part, scores in (known.metrics or {}).items():
+        if not known.accuracy and scores.get("rmse") is not None:
+            facts[f"{part} RMSE"] = f"{scores['rmse']:.4g}"
+    return LoadedNetwork(
+        network,
+        path.stem,
+        known.dataset,
+        facts,
+        path,
+        task=known.task,
+        class_names=known.class_names or _classes_of(known.dataset),
+        target_names=known.target_names,
+        features=known.features or features_of(known.dataset),
+        reference=known.reference,
+        label=known.label,
+    )
+
+
+def _published(path: Path, **options: Any) -> LoadedNetwork:
+    """A published checkpoint."""
     published = load_published_checkpoint(path, **options)
     facts = {"network": type(published).__name__, "weights": digest(published)[:16]}
     # published files are in a directory that is named after their dataset

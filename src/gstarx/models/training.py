@@ -23,12 +23,10 @@ from gstarx._internal.progress import tqdm
 from gstarx.gnn import model_device
 from gstarx.metrics import Reference
 from gstarx.models.collation import CollatedGraphs
-from gstarx.models.evaluation import float_type, outputs_of, predict
+from gstarx.models.evaluation import Objective, float_type, outputs_of, predict, scores_of
 from gstarx.models.networks import Network
-from gstarx.models.objectives import Objective
 from gstarx.models.recipes import TrainingSettings, recipe
 from gstarx.models.resuming import Epoch, Run, identity_of, random_state, set_random_state
-from gstarx.models.scores import scores_of
 from gstarx.models.weights import NETWORKS, digest
 
 

@@ -17,8 +17,8 @@ from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 from torch import nn
 
-from gstarx._internal.atomic_write import write_atomically
-from gstarx._internal.quoting import quoted
+from gstarx._internal.files import write_atomically
+from gstarx._internal.messages import quoted
 from gstarx.metrics import Reference, as_reference
 from gstarx.models.networks import GAT, GCN, GIN, Network
 from gstarx.registry import TASKS

@@ -9,8 +9,8 @@ from typing import Any
 
 from torch_geometric.data import Data
 
+from gstarx._internal.messages import quoted
 from gstarx._internal.optional import require
-from gstarx._internal.quoting import quoted
 from gstarx.players.atoms import as_molecule, is_molecule
 
 #: What a graph can be divided into.

@@ -4,7 +4,6 @@ The library, the command line, the explorer, runs and the documentation all read
 nothing: what a name stands for is imported when it is needed.
 """
 
-from gstarx.registry.datasets import DATASETS, NETWORKS, DatasetSpec, NetworkSpec
 from gstarx.registry.explainers import (
     EXACT_BUDGET,
     EXPLAINERS,
@@ -17,11 +16,15 @@ from gstarx.registry.explainers import (
 )
 from gstarx.registry.explainers import kind_of_players as kind_of_players
 from gstarx.registry.sources import (
+    DATASETS,
     FEATURIZERS,
     MODEL_FILES,
+    NETWORKS,
     TASKS,
     DatasetSource,
+    DatasetSpec,
     ModelSource,
+    NetworkSpec,
     resolve,
 )
 

@@ -28,8 +28,7 @@ from gstarx.metrics import (
     selection_size,
 )
 from gstarx.players import Edges, Features, Nodes, PlayersLike, as_players
-from gstarx.report.data import Explained, ExplainerRow, ReportData
-from gstarx.report.predictions import predictions_of
+from gstarx.report.data import Explained, ExplainerRow, ReportData, predictions_of
 
 _RANDOM, _OPTIMUM = "random selection", "best selection found"
 #: Effort of the search for the best selection: less than for a reference in a paper.

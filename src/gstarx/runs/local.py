@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from gstarx._internal.one_thread import worker_environment
+from gstarx._internal.processes import worker_environment
 from gstarx.runs.resolution import ChangedInput, ResolvedRun
 from gstarx.runs.rows import Task, TaskResult
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gstarx._internal.atomic_write import atomic_path, unfinished_files
+from gstarx._internal.files import atomic_path, unfinished_files
 from gstarx.runs.rows import ADDED, SCHEMA, as_table
 
 _LOG = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from gstarx._internal.atomic_write import atomic_path
+from gstarx._internal.files import atomic_path
 from gstarx.datasets import GraphDataset
 from gstarx.explainers import options_for, packages_of, versions_of
 from gstarx.gnn import SINGLETONS, expected_output, hetero_of

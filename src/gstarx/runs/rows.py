@@ -35,8 +35,8 @@ from gstarx.explainers import (
 from gstarx.gnn import ModelTask, PlayerSet, WholeGraph, restored
 from gstarx.metrics import METRICS, Reference
 from gstarx.models import load_source
+from gstarx.players import Edges, Features, Groups
 from gstarx.registry import ModelSource
-from gstarx.runs.player_rows import COLUMNS, FIELDS, player_columns, stored_players
 
 #: Increased whenever the meaning of existing rows would change.
 FORMAT = 1
@@ -44,6 +44,22 @@ FORMAT = 1
 VOLATILE = ("cpu_seconds", "wall_seconds", "finished", "host", "versions")
 #: How nodes are selected at a sparsity, and the prefix of the columns of each rule.
 RULES = {"top": "", "positive": "positive_"}
+
+#: Columns of rows of graphs whose players are not nodes; empty in all others.
+PLAYER_FIELDS = (
+    # the kind of players and their options, as JSON
+    pa.field("player_spec", pa.string()),
+    pa.field("player_names", pa.list_(pa.string())),
+    # the nodes of a group, or the columns of a feature
+    pa.field("player_units", pa.list_(pa.list_(pa.int64()))),
+)
+#: All columns that are read to have the players back.
+PLAYER_COLUMNS = (
+    "player_edges",
+    "player_scores",
+    "player_std_errors",
+    *(f.name for f in PLAYER_FIELDS),
+)
 
 _NUMBERS = pa.list_(pa.float64())
 SCHEMA = pa.schema(
@@ -87,15 +103,22 @@ SCHEMA = pa.schema(
         pa.field("player_edges", pa.list_(pa.list_(pa.int64()))),
         pa.field("player_scores", _NUMBERS),
         pa.field("player_std_errors", _NUMBERS),
-        *FIELDS,
+        *PLAYER_FIELDS,
     ]
 )
 #: Columns that stores written before they existed do not have, in the order of their addition.
 ADDED = (
     *("name", "smiles", "clipped"),
     *("node", "players", "player_edges", "player_scores", "player_std_errors"),
-    *(field.name for field in FIELDS),
+    *(field.name for field in PLAYER_FIELDS),
 )
+#: Columns that :func:`explanation_of` reads.
+OF_A_RESULT = (
+    *("scores", "selected", "target", "evaluations", "cpu_seconds"),
+    *("std_errors", "exact", "estimator", "explainer", "num_nodes", *PLAYER_COLUMNS),
+)
+#: What the nodes of the graph of a run have in common: of the last run in this process.
+_WHOLE_GRAPHS: dict[str, WholeGraph] = {}
 
 
 def row_key(run: str, graph: int) -> str:
@@ -122,13 +145,6 @@ def request_name(run: str, spec: Mapping[str, Any]) -> str:
 def identity_in(request: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a request whose digest is the run."""
     return {k: v for k, v in request.items() if k not in ("name", "spec", "spec_digest")}
-
-
-#: Columns that :func:`explanation_of` reads.
-OF_A_RESULT = (
-    *("scores", "selected", "target", "evaluations", "cpu_seconds"),
-    *("std_errors", "exact", "estimator", "explainer", "num_nodes", *COLUMNS),
-)
 
 
 def explanation_of(row: Mapping[str, Any]) -> Explanation:
@@ -324,10 +340,6 @@ class Task:
         return row
 
 
-#: What the nodes of the graph of a run have in common: of the last run in this process.
-_WHOLE_GRAPHS: dict[str, WholeGraph] = {}
-
-
 def _whole_graph_of(run: str, model: Any, data: Data, task: ModelTask) -> WholeGraph:
     if run not in _WHOLE_GRAPHS:
         _WHOLE_GRAPHS.clear()
@@ -358,3 +370,61 @@ def _describe(error: Exception) -> str:
         return f"{type(error).__name__}: {error}"
     except Exception:
         return f"{type(error).__name__}, whose message cannot be printed"
+
+
+def player_columns(explanation: Explanation) -> dict[str, Any]:
+    """The columns of an explanation; none if its players are nodes."""
+    if explanation.player_kind == "nodes":
+        return {}
+    spec, errors = explanation.player_spec, explanation.std_errors
+    options: dict[str, Any] = {"kind": explanation.player_kind}
+    columns: dict[str, Any] = {
+        "player_names": explanation.player_names,
+        "player_scores": explanation.scores.tolist(),
+        "player_std_errors": None if bool(errors.isnan().all()) else errors.tolist(),
+    }
+    if isinstance(spec, Edges):
+        options |= {"directed": spec.directed, "touched": spec.touched}
+        columns["player_edges"] = explanation.player_edges.tolist()
+    else:
+        columns["player_units"] = _units(explanation)
+    if isinstance(spec, Features):
+        reference = spec.reference if isinstance(spec.reference, str) else _rows(spec.reference)
+        options |= {"reference": reference, "draws": spec.draws}
+    return {"player_spec": json.dumps(options), **columns}
+
+
+def _units(explanation: Explanation) -> list[list[int]]:
+    owner = explanation.unit_players.numpy()
+    return [np.flatnonzero(owner == at).tolist() for at in range(len(explanation.players))]
+
+
+def _rows(reference: Any) -> Any:
+    return reference.tolist() if hasattr(reference, "tolist") else reference
+
+
+def stored_players(row: Mapping[str, Any]) -> PlayerSet | None:
+    """The players of a row; ``None`` if they are nodes."""
+    if row.get("player_spec") is None:
+        return None
+    options = json.loads(row["player_spec"])
+    kind, names = options.pop("kind"), tuple(row["player_names"] or ())
+    ids, units = np.arange(len(row["player_scores"])), row["player_units"]
+    no_links = np.zeros((0, 2), dtype=np.int64)
+    if kind == "edges":
+        edges = np.array(row["player_edges"], dtype=np.int64)
+        # which columns of edge_index they are is known where the graph is
+        return PlayerSet(kind, ids[:0], ids, no_links, Edges(**options), (), edges)
+    count = row["num_nodes"] if kind == "groups" else 1 + max(max(unit) for unit in units)
+    owner = np.full(count, -1)
+    for at, unit in enumerate(units):
+        owner[unit] = at
+    spec: Groups | Features
+    if kind == "groups":
+        # nodes in no group were made players, or are always there
+        spec = Groups(tuple(map(tuple, units)), names, "present")
+    else:
+        field = "edge_attr" if kind == "edge_features" else "x"
+        named = dict(zip(names, units, strict=True))
+        spec = Features(groups=named, field=field, **options)
+    return PlayerSet(kind, owner, ids, no_links, spec, names)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gstarx._internal.one_thread import one_thread
+from gstarx._internal.messages import unknown
+from gstarx._internal.processes import one_thread
 from gstarx._internal.progress import tqdm
-from gstarx._internal.suggestions import unknown
 from gstarx.datasets import GraphDataset
 from gstarx.runs.local import explain_locally
 from gstarx.runs.on_ray import explain_on_ray

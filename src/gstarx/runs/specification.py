@@ -21,8 +21,8 @@ from pydantic import (
 )
 
 from gstarx import datasets, explainers
-from gstarx._internal.atomic_write import write_atomically
-from gstarx._internal.suggestions import unknown
+from gstarx._internal.files import write_atomically
+from gstarx._internal.messages import unknown
 from gstarx.explainers import options_of
 from gstarx.metrics import SPARSITIES
 from gstarx.registry import EXPLAINERS, DatasetSource, ModelSource

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gstarx._internal.atomic_write import unfinished_files, write_atomically
-from gstarx._internal.suggestions import unknown
+from gstarx._internal.files import unfinished_files, write_atomically
+from gstarx._internal.messages import unknown
 from gstarx.runs import parquet_parts
 from gstarx.runs.rows import FORMAT, SCHEMA, digest_of, identity_in, request_name
 

@@ -9,23 +9,20 @@ from gstarx.values.allocation import (
 )
 from gstarx.values.banzhaf import banzhaf_value, banzhaf_value_sampled
 from gstarx.values.banzhaf import check_presence as check_presence
-from gstarx.values.c_shapley import c_shapley_value
-from gstarx.values.consistency import associated_game, limit_game, surplus
 from gstarx.values.hn.closed_form import hn_value
 from gstarx.values.hn.growth_sampling import hn_value_growth_sampled
-from gstarx.values.hn.iteration import hn_value_iterated
-from gstarx.values.myerson import myerson_value
+from gstarx.values.hn.iteration import associated_game, hn_value_iterated, limit_game, surplus
+from gstarx.values.myerson import coalition_weights, myerson_value
 from gstarx.values.permutation_sampling import myerson_value_sampled
 from gstarx.values.position import PositionValue, position_value, position_value_sampled
 from gstarx.values.position import node_shares as node_shares
 from gstarx.values.position import touched_nodes as touched_nodes
-from gstarx.values.shapley import shapley_value
+from gstarx.values.shapley import c_shapley_value, shapley_value
 from gstarx.values.shapley_sampling import shapley_value_sampled
 from gstarx.values.subgraph_sampling import SubgraphPlan as SubgraphPlan
 from gstarx.values.subgraph_sampling import SubgraphSampling as SubgraphSampling
 from gstarx.values.subgraph_sampling import hn_value_subgraph_sampled, subgraph_sampled
 from gstarx.values.subgraph_sampling import sample_subgraphs as sample_subgraphs
-from gstarx.values.weights import coalition_weights
 
 __all__ = [
     "Allocation",

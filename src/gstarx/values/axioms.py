@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 from gstarx.games import Game, Worths, additive_game, evaluate, random_game, restricted_game
 from gstarx.graphs import Coalitions, CommunicationGraph, unpack
 from gstarx.values.allocation import Allocation
-from gstarx.values.consistency import associated_game
+from gstarx.values.hn.iteration import associated_game
 
 #: A value: from a game and a graph to what every player gets.
 Value = Callable[[Game, CommunicationGraph], Allocation]

@@ -13,11 +13,9 @@ import numpy as np
 from gstarx.games import Game, evaluate_masks
 from gstarx.graphs import Masks, TooManyCoalitions, pack, unpack
 from gstarx.values.allocation import Allocation, warn_if_noisy, warn_if_unknown, within_range
-from gstarx.values.budget import check_budget
 from gstarx.values.coalition_sampling import small_sample_factor
-from gstarx.values.cross_fitting import corrected, cross_fit, fold_of
-from gstarx.values.membership import Membership
-from gstarx.values.worths import evaluate_once, everybody, in_columns, without
+from gstarx.values.cross_fitting import Membership, corrected, cross_fit, fold_of
+from gstarx.values.worths import check_budget, evaluate_once, everybody, in_columns, without
 
 #: With more players, the same coalition is practically never drawn twice.
 _FEW_PLAYERS = 40

@@ -1,4 +1,4 @@
-"""The Myerson value: the Shapley value of the graph-restricted game (Theorem F.5 of the paper)."""
+"""The Myerson value (Theorem F.5 of the paper), and the matrices of linear values."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from gstarx.games import Game, Worths
 from gstarx.graphs import WORD, CoalitionLattice, CommunicationGraph, compiled, trailing_zeros
 from gstarx.values.allocation import Allocation
-from gstarx.values.hn.closed_form import lattice_within
+from gstarx.values.hn.closed_form import hn_weights, lattice_within
 from gstarx.values.worths import component_gap, in_columns, worths_of
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
+_SAMPLERS = {"hn": "hn_value_growth_sampled", "myerson": "myerson_value_sampled"}
 
 
 def myerson_value(
@@ -107,3 +108,33 @@ def _share(masks, boundary_sizes, links, joining, sizes, scaled, values):  # typ
         for at in range(links[row], links[row + 1]):
             for g in range(scaled.shape[1]):
                 values[joining[at], g] -= scaled[row, g] / boundary_sizes[row]
+
+
+def coalition_weights(
+    graph: CommunicationGraph, *, value: str = "hn", max_coalitions: int = 200_000
+) -> NDArray[np.float64]:
+    """The matrix (n, |C|) that maps the worths of connected coalitions to values.
+
+    Columns are in the order of ``graph.connected_coalitions()``, so
+    ``coalition_weights(graph) @ v(graph.connected_coalitions())`` is the HN value of ``v``.
+
+    Parameters
+    ----------
+    graph
+        The communication structure.
+    value
+        ``"hn"`` or ``"myerson"``.
+    max_coalitions
+        Refuse graphs with more connected coalitions: the matrix has ``n`` numbers for each.
+
+    Examples
+    --------
+    >>> path = CommunicationGraph(3, [(0, 1), (1, 2)])
+    >>> coalition_weights(path)[0].round(2) + 0.0  # {0} {1} {2} {0,1} {1,2} {0,1,2}
+    array([ 0.5 , -0.25,  0.  ,  0.25, -0.25,  0.25])
+    """
+    if value not in _SAMPLERS:
+        raise ValueError(f"value must be one of 'hn', 'myerson' (got {value!r})")
+    lattice = lattice_within(graph, max_coalitions, sampler=_SAMPLERS[value])
+    weights = hn_weights(lattice, graph) if value == "hn" else myerson_weights(lattice)
+    return weights.T

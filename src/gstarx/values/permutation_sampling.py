@@ -27,11 +27,10 @@ from gstarx.graphs import (
     trailing_zeros,
 )
 from gstarx.values.allocation import Allocation, warn_if_noisy, warn_if_unknown
-from gstarx.values.budget import check_budget, listing_limit
 from gstarx.values.coalition_sampling import certain_rows, estimate_sum, small_sample_factor
 from gstarx.values.myerson import myerson_value, myerson_weights
 from gstarx.values.surrogate import Features, Surrogate
-from gstarx.values.worths import in_columns
+from gstarx.values.worths import check_budget, in_columns, listing_limit
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)

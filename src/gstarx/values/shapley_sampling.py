@@ -20,13 +20,18 @@ from numpy.typing import NDArray
 from gstarx.games import Game
 from gstarx.graphs import WORD, CommunicationGraph, Masks, compiled, words_for
 from gstarx.values.allocation import Allocation, warn_if_noisy, warn_if_unknown, within_range
-from gstarx.values.budget import check_budget, listing_limit
 from gstarx.values.coalition_sampling import small_sample_factor
-from gstarx.values.cross_fitting import corrected, cross_fit, fold_of
-from gstarx.values.membership import Membership
+from gstarx.values.cross_fitting import Membership, corrected, cross_fit, fold_of
 from gstarx.values.permutation_sampling import mean_of_units, sampled_from_list
 from gstarx.values.shapley import shapley_value
-from gstarx.values.worths import WorthLists, evaluate_once, everybody, without
+from gstarx.values.worths import (
+    WorthLists,
+    check_budget,
+    evaluate_once,
+    everybody,
+    listing_limit,
+    without,
+)
 
 _ONE = np.uint64(1)
 #: Random numbers drawn at once (8 MB).

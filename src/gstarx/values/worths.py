@@ -1,4 +1,4 @@
-"""Worths of coalitions, and the efficiency gap."""
+"""Worths of coalitions, the efficiency gap, and budgets of evaluations."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from numpy.typing import NDArray
 
 from gstarx.games import Game, Worths, evaluate_masks
 from gstarx.graphs import CoalitionLattice, Masks, distinct_rows, pack
+
+#: Coalitions are listed, and their weights exact, up to this many times the budget ...
+_LISTED_PER_EVALUATION = 25
+#: ... and this many weights in all (coalitions times nodes).
+_LISTED_CELLS = 1 << 24
 
 
 def worths_of(v: Game, lattice: CoalitionLattice) -> Worths:
@@ -76,3 +81,20 @@ def everybody(num_players: int) -> Masks:
 def without(masks: Masks, num_players: int) -> Masks:
     """All players who are not in each of the packed coalitions."""
     return everybody(num_players) & ~masks
+
+
+def check_budget(budget: int, num_nodes: int) -> int:
+    """The budget as an integer that is at least the number of players; raises otherwise."""
+    if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
+        raise TypeError(f"budget must be an integer (got {budget!r})")
+    if budget < num_nodes:
+        raise ValueError(
+            f"budget must be at least the number of nodes, {num_nodes}: every node has to be seen "
+            f"(got {budget})"
+        )
+    return int(budget)
+
+
+def listing_limit(budget: int, num_nodes: int) -> int:
+    """The most coalitions that a sampler lists, instead of drawing them without a list."""
+    return min(_LISTED_PER_EVALUATION * budget, _LISTED_CELLS // max(1, num_nodes))

@@ -15,15 +15,14 @@ import numpy as np
 
 from gstarx import runs
 from gstarx._internal.factories import FactoryError
-from gstarx._internal.suggestions import unknown
+from gstarx._internal.messages import unknown
 from gstarx.datasets import label_of, title_of
 from gstarx.registry import DatasetSource, ModelSource
 from gstarx.runs import OF_A_RESULT, Store, check_format, explanation_of
 from gstarx.web.catalog import METRICS, OFFERED, PLAYERS
-from gstarx.web.drawings import matches, thumbnail
 from gstarx.web.messages import Refused, public_message
 from gstarx.web.settings import LoadedModel, ServedModel, ServedRun
-from gstarx.web.subjects import Subject, outputs_of
+from gstarx.web.subjects import Subject, matches, outputs_of, thumbnail
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

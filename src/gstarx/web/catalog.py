@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from gstarx._internal.suggestions import unknown
+from gstarx._internal.messages import unknown
 from gstarx.registry import EXPLAINERS, SAMPLED_BUDGET, ExplainerSpec, Option, kind_of_players
 from gstarx.web.messages import Refused
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gstarx import datasets
-from gstarx._internal.suggestions import unknown
+from gstarx._internal.messages import unknown
 from gstarx.datasets import GRAPH_FILES, MOLECULE_FEATURES, label_of
 from gstarx.metrics import Reference, reference_of
 from gstarx.registry import DATASETS, DatasetSource

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from gstarx._internal.one_thread import worker_environment
+from gstarx._internal.processes import worker_environment
 from gstarx.web.jobs import Job, JobQueue
 from gstarx.web.messages import MAX_LINE, Answer, Problem, Refused
 from gstarx.web.settings import Settings

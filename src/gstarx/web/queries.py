@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gstarx._internal.suggestions import unknown
+from gstarx._internal.messages import unknown
 from gstarx.datasets import title_of
 from gstarx.evaluation import summarize
 from gstarx.players import default_kind
 from gstarx.web.catalog import model_entry, player_entries
-from gstarx.web.drawings import matches, thumbnail
 from gstarx.web.explaining import explained_target, score_selection
 from gstarx.web.library import Library
 from gstarx.web.memory import check_memory
 from gstarx.web.messages import Refused, public_message
 from gstarx.web.settings import LoadedModel, Settings
-from gstarx.web.subjects import SubjectCache, outputs_of
+from gstarx.web.subjects import SubjectCache, matches, outputs_of, thumbnail
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

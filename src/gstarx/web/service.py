@@ -8,7 +8,7 @@ import logging
 from contextlib import suppress
 from typing import Any
 
-from gstarx._internal.suggestions import unknown
+from gstarx._internal.messages import unknown
 from gstarx.web.catalog import (
     OFFERED,
     check_players,

@@ -18,7 +18,6 @@ from gstarx.graphs.lattice import CoalitionLattice
 from gstarx.values import (
     PrecisionError,
     PrecisionWarning,
-    budget,
     hn_value,
     hn_value_growth_sampled,
     hn_value_subgraph_sampled,
@@ -51,7 +50,7 @@ DRAWN = (
 @pytest.fixture
 def unlisted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hardly anything is listed: all coalitions but the smallest are drawn."""
-    monkeypatch.setattr(budget, "_LISTED_PER_EVALUATION", 0)
+    monkeypatch.setattr("gstarx.values.worths._LISTED_PER_EVALUATION", 0)
     monkeypatch.setattr(growth_sampling, "_KNOWN_PER_EVALUATION", 0.05)
     monkeypatch.setattr(growth_sampling, "_GROWN_FOR", 500)
 
@@ -143,7 +142,7 @@ def test_clocks_show_in_the_standard_error(monkeypatch: pytest.MonkeyPatch) -> N
         return np.asarray(coalitions[:, paths].all(axis=2) @ np.cos(np.arange(len(paths))))
 
     listed, _ = gather(graph, game, 1500, 4)
-    monkeypatch.setattr(budget, "_LISTED_PER_EVALUATION", 0)
+    monkeypatch.setattr("gstarx.values.worths._LISTED_PER_EVALUATION", 0)
     monkeypatch.setattr(growth_sampling, "_KNOWN_PER_EVALUATION", 0.05)
     errors, std_errors = gather(graph, game, 1500, 8)
     # the penalty keeps the surrogate from knowing it altogether

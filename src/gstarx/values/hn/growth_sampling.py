@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from gstarx.games import Game
 from gstarx.graphs import CommunicationGraph, Masks, distinct_rows, renumber, unpack
 from gstarx.values.allocation import Allocation, PrecisionError, warn_if_noisy, warn_if_unknown
-from gstarx.values.budget import check_budget, listing_limit
 from gstarx.values.coalition_sampling import Weights, certain_rows, estimate_sum
 from gstarx.values.hn.arrival_times import BATCHES, ArrivalTimes, FeatureValues
 from gstarx.values.hn.closed_form import hn_value, value_weights
@@ -18,7 +17,7 @@ from gstarx.values.hn.growth_draws import GrowthDraws
 from gstarx.values.hn.small_coalitions import SmallCoalitions
 from gstarx.values.shapley_sampling import shapley_value_sampled
 from gstarx.values.surrogate import Features
-from gstarx.values.worths import everybody
+from gstarx.values.worths import check_budget, everybody, listing_limit
 
 #: Smaller budgets still list or draw as many coalitions as these.
 _LISTED_FOR = 20_000

@@ -1,8 +1,9 @@
-"""A small file that holds much is refused before it is read."""
+"""Files that are complete or absent when written, and refused when they expand to too much."""
 
 from __future__ import annotations
 
 import io
+import os
 import struct
 import tracemalloc
 import zipfile
@@ -11,9 +12,74 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gstarx._internal.expanded_size import TooLargeError, check_expanded_size, most_bytes
+from gstarx._internal.files import (
+    TooLargeError,
+    atomic_path,
+    check_expanded_size,
+    most_bytes,
+    unfinished_files,
+    write_atomically,
+)
 from gstarx.datasets.pickles import UnsafePickleError, read_arrays
 from gstarx.datasets.raw_files import archive, array
+
+
+def test_content_replaces_content(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "file"
+    write_atomically(path, b"one")
+    write_atomically(path, b"2")
+    assert path.read_bytes() == b"2"
+    assert [p.name for p in path.parent.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_failure_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(*((os, "fsync") if call == "fsync" else (Path, "replace")), fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_atomically(path, b"new")
+    monkeypatch.undo()
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_file_is_on_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    done: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def synced(descriptor: int) -> None:
+        done.append("fsync")
+        fsync(descriptor)
+
+    def replaced(self: Path, target: Path) -> Path:
+        done.append(f"replace {self.read_bytes()!r}")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", replaced)
+    write_atomically(path, b"new")
+    assert done[:2] == ["fsync", "replace b'new'"]
+
+
+@pytest.mark.parametrize("name", ["a.json", "rows-1.parquet", "noextension", "two.tar.gz"])
+def test_what_a_killed_process_was_writing_is_found(tmp_path: Path, name: str) -> None:
+    for other in ("part.json", ".hidden", ".part", "a.part", "a.part.json"):
+        (tmp_path / other).touch()
+    with atomic_path(tmp_path / name) as aside:
+        aside.touch()
+        assert unfinished_files(tmp_path) == [aside]
+    assert unfinished_files(tmp_path) == []
+    assert unfinished_files(tmp_path / "none") == []
 
 
 def zipped(path: Path, *sizes: int) -> Path:
@@ -43,14 +109,14 @@ def test_what_an_archive_claims_is_looked_at(tmp_path: Path) -> None:
 def test_the_files_of_an_archive_are_added_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gstarx._internal.expanded_size.LIMIT", 1_000_000)
+    monkeypatch.setattr("gstarx._internal.files.LIMIT", 1_000_000)
     check_expanded_size(zipped(tmp_path / "a.zip", 500_000, 500_000))
     with pytest.raises(TooLargeError, match="1,000,001"):
         check_expanded_size(zipped(tmp_path / "a.zip", 500_000, 500_001))
 
 
 def test_a_large_file_may_grow_by_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gstarx._internal.expanded_size.LIMIT", 1_000)
+    monkeypatch.setattr("gstarx._internal.files.LIMIT", 1_000)
     path = tmp_path / "a.npz"
     numbers = np.random.default_rng(0).normal(size=1000)
     np.savez_compressed(path, x=numbers)
@@ -104,7 +170,7 @@ def test_an_array_that_claims_more_than_its_file_has(tmp_path: Path) -> None:
 def test_a_pickle_that_writes_the_same_bytes_many_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bool
 ) -> None:
-    monkeypatch.setattr("gstarx._internal.expanded_size.LIMIT", 1_000_000)
+    monkeypatch.setattr("gstarx._internal.files.LIMIT", 1_000_000)
     text = b"X" + struct.pack("<I", 100_000) + b"a" * 100_000 + b"q\x00"
     first = b"c_codecs\nencode\nq\x01(" + text + b"X\x06\x00\x00\x00latin1q\x02tR"
     again = b"h\x01(h\x00h\x02tR"

@@ -1,8 +1,9 @@
-"""Quote values in messages, truncated: user input may be megabytes long."""
+"""Texts of messages: values quoted and truncated, and the nearest of the valid names."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 
 
 def quoted(value: object, most: int = 60) -> str:
@@ -44,3 +45,17 @@ def shortened(message: str, most: int = 2000) -> str:
         return message
     left_out = f" ... ({len(message) - most:,} characters left out) ... "
     return message[: most * 3 // 4] + left_out + message[-most // 4 :]
+
+
+def unknown(what: str, got: str, valid: Iterable[str]) -> str:
+    """A message that names the nearest valid name and lists all of them.
+
+    >>> unknown("dataset", "mutga", ("mutag", "bbbp"))
+    "there is no dataset 'mutga'; did you mean 'mutag'? Valid are mutag, bbbp"
+    >>> unknown("dataset", "cora", ())
+    "there is no dataset 'cora'. Valid are none"
+    """
+    listed = list(valid)
+    near = difflib.get_close_matches(got[:100].lower(), listed, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return f"there is no {what} {quoted(got)}{hint} Valid are {', '.join(listed) or 'none'}"
