@@ -50,9 +50,9 @@ def summarize(
         Literal["functional_groups", "rings", "brics", "words", "node_types"] | None,
         typer.Option(
             "--by",
-            help="What graphs are divided into; by default functional groups of molecules, words "
-            "of sentences, else node types.",
-            rich_help_panel="How it is done",
+            help="The groups to score; by default functional groups of molecules, words "
+            "of sentences, and node types of other graphs.",
+            rich_help_panel="Computation",
             show_default=False,
         ),
     ] = None,

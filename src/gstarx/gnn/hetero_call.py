@@ -74,7 +74,7 @@ class HeteroCall:
                 and p.name not in (chosen or ())
             ):
                 raise ValueError(
-                    f"the model needs an argument {p.name!r} that the data does not carry (it has "
+                    f"the model needs an argument {p.name!r} that the data does not have (it has "
                     f"{', '.join(known)})"
                 )
         if chosen is None:
@@ -322,13 +322,12 @@ def _field(name: str) -> str:
 
 def _checked(keywords: Iterable[str], known: list[str]) -> list[str]:
     if isinstance(keywords, str):
-        raise TypeError(f"keywords must be a list of names (got {keywords!r}); say [{keywords!r}]")
+        raise TypeError(f"keywords must be a list of names (got {keywords!r}); pass [{keywords!r}]")
     chosen = list(keywords)
     for name in chosen:
         if _field(name) not in known:
             raise ValueError(
-                f"keywords names {name!r}, which the data does not carry (it has "
-                f"{', '.join(known)})"
+                f"keywords names {name!r}, which the data does not have (it has {', '.join(known)})"
             )
     return chosen
 
@@ -346,8 +345,8 @@ def _refuse_a_guess(
     if fields:
         kind = getattr(type(model), "__name__", "model")
         raise ValueError(
-            f"the signature of the model ({kind}) takes anything, so it does not say which fields "
-            f"of the data are its inputs (besides x_dict and edge_index_dict there are "
+            f"the signature of the model ({kind}) accepts any arguments, so it does not show which "
+            f"fields of the data are its inputs (besides x_dict and edge_index_dict there are "
             f"{', '.join(fields)}): name those it takes with keywords=[...], or keywords=[] for "
             "none of them"
         )
