@@ -97,7 +97,7 @@ def test_rows_that_cannot_be_read_are_skipped_and_said() -> None:
     short = ("--label", "nitro", "--epochs", "1")
     done = gstarx("train", "mine.csv", *short)
     said = " ".join(done.stderr.split())
-    assert "warning: 3 of 43 molecules were skipped" in said
+    assert "warning: skipped 3 of 43 molecules" in said
     assert "line 3 (broken): Explicit valence for atom # 1 N, 4, is greater" in said
     assert "line 5 (open): unclosed ring" in said
     assert "line 7 (unlabeled): no label" in said
@@ -252,7 +252,7 @@ def test_bad_input_is_said_in_a_line() -> None:
     assert "got a dataset or table and --file" in refused(
         "train", "nitro", "--file", "a.csv", code=2
     )
-    assert "splits of its own" in refused("train", "motifs", "--split", "scaffold", code=2)
+    assert "has its own splits" in refused("train", "motifs", "--split", "scaffold", code=2)
     assert "is for tables" in refused("train", "nitro", "--label", "a", code=2)
     assert "are a classification of 2" in refused("train", "nitro", "--task", "regression", code=2)
     assert "is a directory" in refused("train", "--file", ".")

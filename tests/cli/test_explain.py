@@ -290,7 +290,7 @@ def test_one_thread_does_the_work_and_all_are_there_afterwards() -> None:
         (["nitro", "0", "--draw", "a.gif"], "a.gif must end in .svg or .png", 2),
         (["nitro", "0", "--output", "file/a.json"], "cannot write file/a.json", 1),
         (["nitro", "0", "--draw", "folder.svg"], "it is a directory", 1),
-        (["mutag", "0"], "no network for 'mutag' comes with the package", 1),
+        (["mutag", "0"], "no network for 'mutag' ships with the package", 1),
     ],
 )
 def test_bad_input_is_reported_in_one_line(arguments: list[str], message: str, code: int) -> None:

@@ -25,7 +25,7 @@ from tests.web.test_in_browser import Explorer
 pytest.importorskip("rdkit", reason="needs the molecules extra")
 pytest.importorskip("pyarrow", reason="needs the runs extra")
 
-SKIPPED = "3 of 60 molecules were skipped"
+SKIPPED = "skipped 3 of 60 molecules"
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def test_from_a_table_to_an_explanation() -> None:
     done = gstarx(
         "train", "molecules.csv", "--label", "logP", "--epochs", "1", "--output", weights[1]
     )
-    assert "3 of 60 molecules were skipped" in done.stderr
+    assert "skipped 3 of 60 molecules" in done.stderr
     assert "line 5 (open ring): unclosed ring: 'C1CC'" in done.stderr
     (_, first, *_) = found("explain", *limit, *weights)
     assert first["graph"] == "molecule 0"
@@ -58,7 +58,7 @@ def test_the_commands_on_the_page_run() -> None:
         done = gstarx(*arguments)
         assert done.stdout, arguments
         if "molecules.csv" in arguments and "--limit" not in arguments:
-            assert "3 of 60 molecules were skipped" in done.stderr
+            assert "skipped 3 of 60 molecules" in done.stderr
             assert "line 5 (open ring): unclosed ring: 'C1CC'" in done.stderr
     with open("scores.csv", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -158,7 +158,7 @@ def test_damaged_rows_do_not_hide_the_other_runs() -> None:
         (["evaluate", "nitro", "--engine", "rya"], "'local', 'ray'", 2),
         (["evaluate", "nitro", "--workers", "0"], "--workers", 2),
         (["evaluate", "nitro", "-o", "bugdet=3"], "did you mean 'budget'", 1),
-        (["evaluate", "mutag"], "no network for 'mutag' comes with the package", 1),
+        (["evaluate", "mutag"], "no network for 'mutag' ships with the package", 1),
     ],
 )
 def test_bad_input_is_said_in_a_line(arguments: list[str], message: str, code: int) -> None:

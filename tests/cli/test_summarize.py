@@ -54,7 +54,7 @@ def test_own_molecules_keep_their_names(tmp_path: Path) -> None:
         "nitro": ["nitrobenzene"],
         "hydroxyl": ["phenol"],
     }
-    assert "1 of 3 molecules were skipped" in done.stderr
+    assert "skipped 1 of 3 molecules" in done.stderr
     gstarx("summarize", "--file", table, *FAST, "--strict", code=3)
 
 

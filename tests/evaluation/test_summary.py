@@ -140,6 +140,10 @@ def test_bad_input_is_refused() -> None:
     sets = Explanation.from_scores(None, num_nodes=2, sets=[np.array([0])])
     with pytest.raises(ValueError, match="finds sets of nodes"):
         summarize(graphs, [sets])
+    molecule = load("nitro")[0]
+    bonds = create("gstarx", players="edges").explain(pretrained("nitro")[0], molecule)
+    with pytest.raises(ValueError, match="gives them to edges here: explain nodes instead"):
+        summarize([molecule], [bonds])
     with pytest.raises(ValueError, match=r"scores must have shape \(2,\)"):
         summarize(graphs, [[1.0]])
     assert summarize([], []) == []

@@ -137,7 +137,7 @@ def test_the_position_value_of_a_tree_is_that_of_the_game_on_its_nodes() -> None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"players": "nodes"}, "say players='edges'"),
+        ({"players": "nodes"}, "pass players='edges'"),
         ({"players": "edges", "directed": True}, "got directed edges"),
         ({"players": "edges", "estimator": "growth"}, "no estimator 'growth'"),
     ],

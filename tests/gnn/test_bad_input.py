@@ -55,7 +55,7 @@ def with_edges(edges: Any) -> Data:
         (
             Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2),
             ValueError,
-            "the model takes 'x', which the data does not carry",
+            "the model takes 'x', which the data does not have",
         ),
     ],
 )
@@ -126,13 +126,13 @@ def test_a_model_that_is_none() -> None:
             ValueError,
             "a binary classifier returns 'raw' outputs or 'probs'",
         ),
-        ({"mode": "regression"}, ValueError, "the model has 3 outputs: say which with target=0..2"),
+        ({"mode": "regression"}, ValueError, "model has 3 outputs: choose one with target=0..2"),
         (
             {"mode": "regression", "target": 4},
             ValueError,
             r"target must name an output in 0..2 \(got 4\)",
         ),
-        ({"mode": "binary_classification"}, ValueError, "the model has 3 outputs: say which with"),
+        ({"mode": "binary_classification"}, ValueError, "the model has 3 outputs: choose one with"),
         (
             {"mode": "regression", "target": 0, "payoff": "prob"},
             ValueError,
@@ -238,7 +238,7 @@ def test_coalitions_that_are_none() -> None:
         (lambda out: out[None], ValueError, r"one row for each of 1 graphs.*\(got \(1, 1, 3\)\)"),
         (lambda out: out.repeat(2, 1), ValueError, r"one row for each of 1 .*\(got \(2, 3\)\)"),
         (lambda out: out[:, :0], ValueError, r"\(1, columns\) \(got \(1, 0\)\)"),
-        (lambda out: out[:, :1], ValueError, "say mode='binary_classification' or mode='regress"),
+        (lambda out: out[:, :1], ValueError, "pass mode='binary_classification' or mode='regress"),
     ],
 )
 def test_a_model_that_returns_something_else(

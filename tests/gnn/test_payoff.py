@@ -168,7 +168,7 @@ def test_several_labels(return_type: str) -> None:
     near(worths(net, target=2, payoff="log_prob", **task), np.log(p[:, 2]))
     near(worths(net, target=[1, 3], **task), p[:, [1, 3]] - 0.5)
     near(worths(net, target=1, baseline=[0.1, 0.2, 0.3, 0.4], **task), p[:, 1] - 0.2)
-    with pytest.raises(ValueError, match="the model has 4 outputs: say which with target="):
+    with pytest.raises(ValueError, match="the model has 4 outputs: choose one with target="):
         worths(net, **task)
 
 

@@ -61,9 +61,9 @@ def test_what_a_signature_leaves_open_is_not_guessed() -> None:
         found = Signature.of(open_to_all, bare)  # nothing to guess
         assert (found.positional, found.keywords) == (("x", "edge_index"), ())
     assert read(lambda data, **kwargs: 0) == "data"
-    with pytest.raises(ValueError, match="keywords names 'angles', which the data does not carry"):
+    with pytest.raises(ValueError, match="keywords names 'angles', which the data does not have"):
         read(lambda x, edge_index, **kwargs: 0, keywords=["angles"])
-    with pytest.raises(TypeError, match=r"a list of names \(got 'pos'\); say \['pos'\]"):
+    with pytest.raises(TypeError, match=r"a list of names \(got 'pos'\); pass \['pos'\]"):
         read(lambda x, edge_index, **kwargs: 0, keywords="pos")
 
 

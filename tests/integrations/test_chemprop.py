@@ -433,7 +433,9 @@ def test_a_checkpoint_of_version_1_is_refused_with_the_way_to_convert_it(tmp_pat
     torch.save({"args": args, "state_dict": {"encoder.encoder.0.W_i.weight": torch.ones(2)}}, path)
     with pytest.raises(ValueError, match=r"checkpoint of Chemprop 1.*chemprop convert -i old.pt"):
         chemprop.load(path)
-    assert "Chemprop 1" in refused("explain", "--smiles", "CCO", "--weights", path)
+    message = refused("explain", "--smiles", "CCO", "--weights", path)
+    assert "Chemprop 1" in message
+    assert "--model" not in message  # a hint for other files
     torch.save({"args": args, "state_dict": {}, "scaler": np.float64(3.0)}, path)
     with pytest.raises(ValueError, match="checkpoint of Chemprop 1"):
         chemprop.load(path)
@@ -544,7 +546,7 @@ def test_a_multiclass_model_of_several_tasks_needs_to_know_which() -> None:
 
     mpnn = network()
     mpnn.predictor = layers.MulticlassClassificationFFN(n_classes=3, n_tasks=2, input_dim=12)
-    with pytest.raises(ValueError, match=r"2 multiclass tasks: say which with output=0\.\.1"):
+    with pytest.raises(ValueError, match=r"2 multiclass tasks: choose one with output=0\.\.1"):
         chemprop.wrap(mpnn)
     model = chemprop.wrap(mpnn.eval(), output=1, return_type="probs")
     graph = chemprop.graph("CCO")

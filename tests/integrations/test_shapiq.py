@@ -276,7 +276,7 @@ def test_a_linear_readout_has_no_interactions_beyond_receptive_fields() -> None:
         ({"order": 0}, r"order must be an integer in 1\.\.30"),
         ({"order": 31}, r"order must be an integer in 1\.\.30"),
         ({"order": 3, "budget": 1000}, r"4,526 interactions.*budget=4526 or more, or order=2"),
-        ({"budget": 20}, r"466 interactions.*budget of 20 .*: say budget=466 or more$"),
+        ({"budget": 20}, r"466 interactions.*budget of 20 .*: pass budget=466 or more$"),
         ({"budget": 0}, r"budget must be a positive integer"),
         ({"budget": 2.5}, r"budget must be a positive integer"),
     ],

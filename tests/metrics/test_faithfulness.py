@@ -274,7 +274,7 @@ def test_several_labels_need_a_target() -> None:
         for label in range(labels):
             found = evaluate(model, data, [], target=label, **options)
             assert found.inverse_fidelity == pytest.approx(float(chances[label]), abs=1e-6)
-        with pytest.raises(ValueError, match=f"has {labels} outputs: say which with target"):
+        with pytest.raises(ValueError, match=f"has {labels} outputs: choose one with target"):
             evaluate(model, data, [0], **options)
 
 

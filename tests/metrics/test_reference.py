@@ -105,7 +105,7 @@ def test_one_of_several_outputs() -> None:
         assert judged(by_table(outputs), nodes, several, target=1) == one
         # one number stands for all outputs
         assert judged(by_table(outputs), nodes, target=1) == one
-    with pytest.raises(ValueError, match="has 3 outputs: say which with target"):
+    with pytest.raises(ValueError, match="has 3 outputs: choose one with target"):
         judged(by_table(outputs), [1], several)
     with pytest.raises(ValueError, match=r"each of the model's 3 outputs \(got 2\)"):
         judged(by_table(outputs), [1], Reference((1, 1), (0, 0)), target=1)
@@ -264,7 +264,7 @@ def test_short_names_of_tasks() -> None:
             evaluate(model, path(3), [0], mode=mode, target=target) for mode in (short, name)
         )
         assert one == other
-    with pytest.raises(ValueError, match="2 outputs: say which"):
+    with pytest.raises(ValueError, match="2 outputs: choose one"):
         evaluate(logits, path(3), [0], mode="multilabel")
     with pytest.raises(ValueError, match=r"'regression', 'classification', .*\(got 'guess'\)"):
         evaluate(logits, path(3), [0], mode="guess")

@@ -172,10 +172,10 @@ def test_options_say_otherwise(tmp_path: Path) -> None:
 def test_shapes_that_were_not_published(tmp_path: Path) -> None:
     path = saved(tmp_path, state(5, 16, 3))
     with pytest.raises(
-        ValueError, match=r"not published \(5 features, 16 hidden, 3 classes\): say readout="
+        ValueError, match=r"not published \(5 features, 16 hidden, 3 classes\): pass readout="
     ):
         load_published_checkpoint(path)
-    with pytest.raises(ValueError, match="say readout="):
+    with pytest.raises(ValueError, match="pass readout="):
         load_published_checkpoint(path, normalize=False)
     model = load_published_checkpoint(path, readout="max")
     assert model.readout == "max"
@@ -269,7 +269,7 @@ def test_other_networks_of_other_shapes(tmp_path: Path, build: Any, network: typ
     path = saved(tmp_path, build(5))
     width = 128 if network is GIN else 100
     with pytest.raises(
-        ValueError, match=rf"\(5 features, {width} hidden, 2 classes\): say readout=\.\.\.$"
+        ValueError, match=rf"\(5 features, {width} hidden, 2 classes\): pass readout=\.\.\.$"
     ):
         load_published_checkpoint(path)
     assert load_published_checkpoint(path, readout=None).readout is None

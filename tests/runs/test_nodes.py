@@ -158,7 +158,7 @@ def test_what_cannot_be_run(module: Any, tmp_path: Path) -> None:
     assert "nodes must be distinct non-negative positions" in message(nodes=(3, 3))
     assert "explained by gstarx and its presets (got 'random')" in message(explainer="random")
     two = message(dataset={"graphs": "own_nodes:two_graphs"})
-    assert "which has 2: say graphs=(0,) or another position" in two
+    assert "which has 2: pass graphs=(0,) or another position" in two
     assert "which has 1" in message(graphs=(1,))
 
 

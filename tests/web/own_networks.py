@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch_geometric.nn import NNConv, global_add_pool
 
+from gstarx.datasets import bibliographies
 from gstarx.metrics import Reference
 from gstarx.models import GCN, save_model
 from gstarx.registry import DatasetSource, ModelSource
@@ -48,6 +49,30 @@ def weights(path: Path, outputs: int, **facts: Any) -> Path:
     torch.manual_seed(0)
     save_model(path, GCN(9, 16, outputs), dataset=path.stem, features="molecule", **facts)
     return path
+
+
+def typed_graphs() -> list[Any]:
+    """Graphs of authors, papers and venues."""
+    return list(bibliographies(count=3))
+
+
+class Typed(torch.nn.Module):
+    """Two classes from the sum of what authors have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.head = torch.nn.Linear(typed_graphs()[0]["author"].num_features, 2)
+
+    def forward(self, x_dict: Any, edge_index_dict: Any, batch_dict: Any) -> Any:
+        return self.head(global_add_pool(x_dict["author"], batch_dict["author"]))
+
+
+def typed() -> ServedModel:
+    """A network and graphs with types of nodes."""
+    here = "tests.web.own_networks"
+    graphs = DatasetSource(graphs=f"{here}:typed_graphs")
+    return ServedModel("typed", ModelSource(f"{here}:Typed"), graphs=graphs, required=True)
 
 
 def own(folder: Path, name: str) -> ServedModel:

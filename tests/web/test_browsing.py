@@ -133,6 +133,8 @@ def test_titles_have_the_details_that_distinguish_runs() -> None:
         "e": spec("shapley", seed=2, budget=50),
         "f" * 32: spec("banzhaf"),
         "g" * 32: spec("banzhaf"),
+        "h": spec("myerson", players="functional_groups"),
+        "i": spec("myerson", players="edges"),
     }
     assert list(_titles(specs).values()) == [
         "Random",
@@ -142,6 +144,8 @@ def test_titles_have_the_details_that_distinguish_runs() -> None:
         "Shapley value (budget 50, seed 2)",
         "Banzhaf value (seed 0, ffffff)",
         "Banzhaf value (seed 0, gggggg)",
+        "Myerson value (functional groups)",
+        "Myerson value (edges)",
     ]
 
 

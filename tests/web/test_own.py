@@ -28,7 +28,7 @@ from gstarx.web.schemas import (
 )
 from gstarx.web.worker import Interrupter
 from tests.cli.commands import refused
-from tests.web.own_networks import MOLECULES, own, table, weights
+from tests.web.own_networks import MOLECULES, own, table, typed, weights
 
 FACTORY = "tests.web.own_networks:with_bonds"
 ROWS = {"sparsity": 0.7, "run": None, "filter": "all", "sort": "graph", "order": "asc"}
@@ -55,6 +55,20 @@ def explained(served: ServedModel, input: dict[str, Any], **more: Any) -> dict[s
     for result in parts["result"]:
         Result.model_validate(result)
     return parts
+
+
+def test_graphs_with_types_are_explained_by_their_nodes() -> None:
+    served = typed()
+    known = entry(served)
+    assert known["problem"] is None
+    assert (known["kind"], known["graphs"]) == ("graph", 3)
+    assert [players["name"] for players in known["players"]] == ["nodes"]
+    parts = explained(served, {"graph": 1})
+    names = [node["name"] for node in parts["subject"][0]["nodes"]]
+    assert {"author 0", "paper 0", "venue 0"} <= set(names)
+    by_name = dict(zip(names, parts["result"][0]["scores"], strict=True))
+    assert all(score == 0 for name, score in by_name.items() if not name.startswith("author"))
+    assert any(score != 0 for score in by_name.values())
 
 
 def test_a_network_of_a_table_is_listed_with_its_molecules(tmp_path: Path) -> None:

@@ -13,18 +13,18 @@ from gstarx.registry import DATASETS, NETWORKS, DatasetSource
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="The graphs of the paper, and those that come with the package.",
+    help="The datasets of the paper, and those that ship with the package.",
     epilog=examples("gstarx datasets list", "gstarx datasets info nitro"),
 )
 
 
 @app.command("list", epilog=examples("gstarx datasets list", "gstarx datasets list --json"))
 def list_datasets(as_json: AsJson = False) -> None:
-    """All datasets, and the networks for them that come with the package."""
+    """List all datasets, and the networks for them that ship with the package."""
     rows = [
         {
             "name": name,
-            "about": spec.about + (" Comes with the package." if spec.shipped else ""),
+            "about": spec.about + (" Ships with the package." if spec.shipped else ""),
             "shipped": spec.shipped,
             "networks": [net.name for net in NETWORKS.values() if net.dataset == name],
         }
@@ -33,7 +33,7 @@ def list_datasets(as_json: AsJson = False) -> None:
     if as_json:
         print_json(rows)
         return
-    shown = table("name", "what it is", "networks", left=3)
+    shown = table("name", "contents", "networks", left=3)
     for row in rows:
         shown.add_row(str(row["name"]), str(row["about"]), ", ".join(row["networks"]))  # type: ignore[arg-type]
     out().print(shown)

@@ -43,7 +43,7 @@ def demo(
     output: Annotated[Path, typer.Option(help="The page, .html.")] = Path("demo/report.html"),
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help="No more graphs of each network.", show_default=False),
+        typer.Option(min=1, help="At most this many graphs per network.", show_default=False),
     ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,

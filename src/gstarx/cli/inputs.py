@@ -340,8 +340,8 @@ class InputSelection:
         """Raise if metrics of a regression are wanted and nothing gives them a scale."""
         if self.mode == "regression" and self.reference is None:
             raise CommandError(
-                "metrics of a regression need the range and mean of the outputs: give several "
-                "graphs with --file, --graphs or a dataset, or weights of gstarx train, which keep "
+                "regression metrics need the range and mean of the outputs: give several "
+                "graphs with --file, --graphs or a dataset, or weights of gstarx train, which have "
                 "them"
             )
 
@@ -404,7 +404,7 @@ def choose_network(
     if model is None and weights is None and default is not None:
         if default not in NETWORKS and f"{default}-gcn" not in NETWORKS:
             raise CommandError(
-                f"no network for {default!r} comes with the package: use --weights file or --model "
+                f"no network for {default!r} ships with the package: use --weights file or --model "
                 "module:factory, or train one with 'gstarx train' "
                 f"(available: {', '.join(NETWORKS)})"
             )

@@ -56,12 +56,12 @@ def complete_explainer(incomplete: str) -> Iterator[tuple[str, str]]:
 
 def complete_network(incomplete: str) -> Iterator[tuple[str, str]]:
     """Networks whose names begin with ``incomplete``."""
-    return _starting(dict.fromkeys(NETWORKS, "comes with the package"), incomplete)
+    return _starting(dict.fromkeys(NETWORKS, "ships with the package"), incomplete)
 
 
-_WHICH = "Which graphs"
-_NETWORK = "Which network"
-_WORK = "How it is done"
+_WHICH = "Graphs"
+_NETWORK = "Network"
+_WORK = "Computation"
 _OUT = "Output"
 
 DatasetName = Annotated[
@@ -135,7 +135,7 @@ Limit = Annotated[
         "--limit",
         "--head",
         min=1,
-        help="At most this many graphs, the first of the split; of a table, the first rows.",
+        help="Only the first graphs of the split, or the first rows of a table.",
         rich_help_panel=_WHICH,
         show_default=False,
     ),
@@ -145,7 +145,7 @@ Sample = Annotated[
     typer.Option(
         "--sample",
         min=1,
-        help="This many graphs or rows of a table, drawn at random by --seed.",
+        help="This many graphs or rows of a table, drawn at random with --seed.",
         rich_help_panel=_WHICH,
         show_default=False,
     ),
@@ -165,7 +165,7 @@ SmilesColumn = Annotated[
     str | None,
     typer.Option(
         "--smiles-column",
-        help="Of a table: the column of molecules; by default found by its name.",
+        help="For a table: the SMILES column; by default found by its name.",
         rich_help_panel=_WHICH,
         show_default=False,
     ),
@@ -174,7 +174,7 @@ LabelColumn = Annotated[
     str | None,
     typer.Option(
         "--label",
-        help="Of a table: the column of labels, or several separated by commas; by default found "
+        help="For a table: the label column, or several separated by commas; by default found "
         "by its name.",
         rich_help_panel=_WHICH,
         show_default=False,
@@ -184,7 +184,7 @@ NameColumn = Annotated[
     str | None,
     typer.Option(
         "--name-column",
-        help="Of a table: the column of names; by default found by its name.",
+        help="For a table: the column of names; by default found by its name.",
         rich_help_panel=_WHICH,
         show_default=False,
     ),
@@ -193,7 +193,7 @@ Salts = Annotated[
     Literal["keep", "largest", "warn"],
     typer.Option(
         "--salts",
-        help="Molecules of several parts: keep all parts, the largest one, or keep all and warn.",
+        help="Molecules with several parts: keep all parts, the largest one, or keep all and warn.",
         rich_help_panel=_WHICH,
     ),
 ]
@@ -202,7 +202,7 @@ Task = Annotated[
     typer.Option(
         "--task",
         help="What the model predicts: one of several classes, one logit for two classes, several "
-        "yes-or-no targets, or numbers; by default as the labels or the weights imply.",
+        "yes-or-no targets, or numbers; by default, inferred from the labels or the weights.",
         rich_help_panel=_NETWORK,
         show_default=False,
     ),
@@ -224,7 +224,7 @@ Model = Annotated[
     str | None,
     typer.Option(
         "--model",
-        help="A network that comes with the package, such as [b]sst2-gat[/b], or "
+        help="A network that ships with the package, such as [b]sst2-gat[/b], or "
         "[b]module:factory[/b], a function without arguments that returns yours.",
         autocompletion=complete_network,
         rich_help_panel=_NETWORK,
@@ -246,8 +246,8 @@ Trust = Annotated[
     bool,
     typer.Option(
         "--trust",
-        help="Run what a .pt or .ckpt of Chemprop asks for while it is read, if it holds more than "
-        "weights and Chemprop's own layers. Only for files whose origin you trust.",
+        help="Allow a Chemprop .pt or .ckpt file to run code while it is read, if it contains more "
+        "than weights and Chemprop's own layers. Use it only for files you trust.",
         rich_help_panel=_NETWORK,
     ),
 ]
@@ -264,7 +264,7 @@ Explainer = Annotated[
     typer.Option(
         "--explainer",
         "-e",
-        help="Which method.",
+        help="The explainer.",
         autocompletion=complete_explainer,
         callback=_explainer,
         rich_help_panel=_WORK,
@@ -275,7 +275,7 @@ Explainers = Annotated[
     typer.Option(
         "--explainer",
         "-e",
-        help="Which methods: repeat it, or separate them by commas.",
+        help="The explainers: repeat the option, or separate them by commas.",
         autocompletion=complete_explainer,
         callback=_explainers,
         rich_help_panel=_WORK,
@@ -337,8 +337,8 @@ NodeType = Annotated[
     typer.Option(
         "--node-type",
         metavar="TYPE",
-        help="With [b]--nodes[/b], of a heterogeneous graph: the type of these nodes. Needed if it "
-        "does not show from the output of the network.",
+        help="With [b]--nodes[/b], for heterogeneous graphs: the type of these nodes. Needed if it "
+        "cannot be inferred from the output of the network.",
         rich_help_panel=_WORK,
         show_default=False,
     ),
@@ -348,7 +348,7 @@ Players = Annotated[
     typer.Option(
         "--players",
         metavar="PLAYERS",
-        help="What is scored instead of nodes: [b]edges[/b], [b]features[/b], or groups of nodes: "
+        help="What to score instead of nodes: [b]edges[/b], [b]features[/b], or groups of nodes: "
         "[b]brics[/b], [b]functional-groups[/b], [b]rings[/b], [b]murcko[/b], [b]phrases[/b], "
         "[b]communities[/b].",
         rich_help_panel=_WORK,
@@ -359,8 +359,8 @@ Share = Annotated[
     Literal["auto", "true", "false"] | None,
     typer.Option(
         "--share",
-        help="Compute embeddings that parts of a graph have in common once: where it is worth it "
-        "([b]auto[/b], the default), wherever it is right, or never.",
+        help="Compute embeddings that parts of a graph have in common only once: if it saves "
+        "enough ([b]auto[/b], the default), whenever outputs agree, or never.",
         rich_help_panel=_WORK,
         show_default=False,
     ),
@@ -387,7 +387,7 @@ Workers = Annotated[
 ]
 AsJson = Annotated[
     bool,
-    typer.Option("--json", help="Print JSON and nothing else.", rich_help_panel=_OUT),
+    typer.Option("--json", help="Print only JSON.", rich_help_panel=_OUT),
 ]
 Draw = Annotated[
     Path | None,
@@ -424,7 +424,7 @@ StoreOption = Annotated[
     Path,
     typer.Option(
         "--store",
-        help="Where results are kept; graphs already explained there are not explained again.",
+        help="Where results are stored; graphs already explained there are not explained again.",
         rich_help_panel=_WORK,
     ),
 ]

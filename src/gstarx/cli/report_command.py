@@ -71,7 +71,9 @@ def report(
     baseline: Baseline = None,
     share: Share = None,
     players: Players = None,
-    title: Annotated[str | None, typer.Option(help="Of the page.", show_default=False)] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Title of the page.", show_default=False)
+    ] = None,
     output: Annotated[Path, typer.Option(help="The page, .html.")] = Path("report.html"),
     as_json: AsJson = False,
 ) -> None:

@@ -28,13 +28,15 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="What is in a store of runs, as [b]gstarx evaluate[/b] fills it.",
+    help="Inspect and continue runs stored by [b]gstarx evaluate[/b].",
     epilog=examples("gstarx runs list gstarx-runs", "gstarx runs resume gstarx-runs"),
 )
 
 Run = Annotated[
     str | None,
-    typer.Option("--run", help="Only this run; its first letters suffice.", show_default=False),
+    typer.Option(
+        "--run", help="Only this run; a prefix of its name is enough.", show_default=False
+    ),
 ]
 
 
@@ -230,7 +232,7 @@ def _matching_runs(store: Path, run: str | None) -> list[dict[str, Any]]:
     listed, problems = _listed(store)
     matching = [entry for entry in listed if entry["run"].startswith(run)]
     if len(matching) > 1:
-        raise CommandError(f"{len(matching)} runs begin with {run!r}: give more letters")
+        raise CommandError(f"{len(matching)} runs begin with {run!r}: give more characters")
     if not matching:
         for name, problem in problems.items():
             if name.startswith(run):

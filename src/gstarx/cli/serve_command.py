@@ -51,7 +51,7 @@ _FIRST = ("nitro-gcn", "motifs-gcn")
 _TEXT = ("sst2-gcn", "sst2-gat", "tweets-gcn")
 _SHORTEST_TOKEN = 16
 _LIMITS = Limits()
-_GRAPHS, _WHERE, _LIMITED = "Which graphs", "Where it listens", "Limits of a request"
+_GRAPHS, _WHERE, _LIMITED = "Which graphs", "Address and access", "Limits of a request"
 
 
 def serve(
@@ -73,9 +73,9 @@ def serve(
         list[str] | None,
         typer.Option(
             "--model",
-            help="A network that comes with the package, a file of weights (.safetensors, .pth, "
+            help="A network that ships with the package, a file of weights (.safetensors, .pth, "
             "or .pt and .ckpt of Chemprop), or [b]module:factory[/b]; can be "
-            "repeated. By default all that come with the package.",
+            "repeated. By default all that ship with the package.",
             autocompletion=complete_network,
             show_default=False,
         ),
@@ -127,7 +127,7 @@ def serve(
         str | None,
         typer.Option(
             "--token",
-            help="The token that requests must carry; generated where one is needed.",
+            help="The token that requests must contain; generated if one is needed.",
             envvar="GSTARX_TOKEN",
             rich_help_panel=_WHERE,
             show_default=False,
@@ -137,7 +137,7 @@ def serve(
         list[str] | None,
         typer.Option(
             "--name",
-            help="Another name by which this machine is reached; can be repeated.",
+            help="Another host name of this machine; can be repeated.",
             rich_help_panel=_WHERE,
             show_default=False,
         ),
@@ -173,13 +173,13 @@ def serve(
         typer.Option(
             min=0.5,
             max=1_024,
-            help="GB that a job may use; by default from the machine's memory and the workers.",
+            help="Memory of a job, in GB; by default, from the machine's memory and the workers.",
             rich_help_panel=_LIMITED,
             show_default=False,
         ),
     ] = None,
     max_queue: Annotated[
-        int, typer.Option(min=1, max=1_000, help="Jobs that wait.", rich_help_panel=_LIMITED)
+        int, typer.Option(min=1, max=1_000, help="Jobs in the queue.", rich_help_panel=_LIMITED)
     ] = _LIMITS.queue,
 ) -> None:
     """Start the explorer, a web page that explains predictions and shows runs.

@@ -40,7 +40,7 @@ class Subject:
 def warn_about_skipped(skipped: Sequence[UnreadableRow], kept: int) -> None:
     """Say on stderr which rows could not be read: how many, and the first of them."""
     if skipped:
-        note(f"warning: {len(skipped)} of {len(skipped) + kept} molecules were skipped")
+        note(f"warning: skipped {len(skipped)} of {len(skipped) + kept} molecules")
         for row in skipped[:_SHOWN]:
             note(f"  {row}")
         if len(skipped) > _SHOWN:

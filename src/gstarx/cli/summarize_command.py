@@ -50,9 +50,9 @@ def summarize(
         Literal["functional_groups", "rings", "brics", "words", "node_types"] | None,
         typer.Option(
             "--by",
-            help="What graphs are divided into; by default functional groups of molecules, words "
-            "of sentences, else node types.",
-            rich_help_panel="How it is done",
+            help="The groups to score; by default functional groups of molecules, words "
+            "of sentences, and node types of other graphs.",
+            rich_help_panel="Computation",
             show_default=False,
         ),
     ] = None,
@@ -198,7 +198,8 @@ def _print(content: dict[str, Any]) -> None:
         out().print(f"No {content['by'].replace('_', ' ')} in {content['graphs']} graphs.")
         return
     for explained in dict.fromkeys(row.explained for row in rows):
-        shown = table("group", "mean score", "95% interval", "graphs", "sign", title=explained)
+        title = f"class {explained}" if explained.isdigit() else explained
+        shown = table("group", "mean score", "95% interval", "graphs", "sign", title=title)
         shown.columns[-1].justify = "left"
         for row in rows:
             if row.explained == explained:

@@ -68,17 +68,19 @@ def train(
         typer.Option("--file", help="The table, as an option.", show_default=False),
     ] = None,
     graphs: GraphsFactory = None,
-    network: Annotated[Literal["gcn", "gin", "gat"], typer.Option(help="Which network.")] = "gcn",
+    network: Annotated[Literal["gcn", "gin", "gat"], typer.Option(help="The network.")] = "gcn",
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Where the weights go, .safetensors; by default DATASET-NETWORK-SEED.",
+            help="The weights file, .safetensors; by default DATASET-NETWORK-SEED.",
             show_default=False,
         ),
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(min=1, help="Epochs at most; by default the recipe's.", show_default=False),
+        typer.Option(
+            min=1, help="At most this many epochs; by default the recipe's.", show_default=False
+        ),
     ] = None,
     patience: Annotated[
         int | None,
@@ -204,7 +206,7 @@ def _by_name(source: DatasetSource) -> GraphDataset:
             loaded = datasets.load(source.name, source.root, split=source.split)
         except TypeError as error:
             raise WrongUse(
-                f"{source.name!r} has splits of its own: leave --split out (got {source.split!r})"
+                f"{source.name!r} has its own splits: leave out --split (got {source.split!r})"
             ) from error
     if source.task not in (None, loaded.task):
         if source.task != "binary" or loaded.num_classes != 2:

@@ -79,11 +79,11 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
     unreadable
         Rows of the raw file that gave no graph.
     class_names
-        What each class stands for, in order; empty where nobody said.
+        The name of each class, in order; empty if unknown.
     task
         What the labels are: ``"classification"`` or ``"binary"``, where ``y`` is a class;
         ``"multilabel"`` or ``"regression"``, where ``y`` has a number for each target (1, targets),
-        which is nan where nobody measured it.
+        which is nan if it was not measured.
     target_names
         What the targets of a multilabel or regression dataset are called, in order.
 

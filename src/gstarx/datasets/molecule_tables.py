@@ -66,15 +66,15 @@ def from_table(
     name
         Name of the dataset; by default that of the file.
     delimiter
-        What separates the columns of a CSV file; by default found out.
+        The separator between the columns of a CSV file; detected by default.
     split
         ``"random"``: 80/10/10 by a fixed seed, as in the paper. ``"scaffold"``: 80/10/10 with no
         Bemis–Murcko scaffold on two sides. Otherwise a column whose cells are ``train``, ``val`` or
         ``valid``, and ``test``.
     limit
-        Read the first rows only, and look no further.
+        Read only the first rows and ignore the rest of the file.
     sample
-        Read so many rows, drawn at random by ``seed`` after the file was counted.
+        Read this many rows, drawn at random by ``seed`` after the rows have been counted.
     salts
         ``"largest"`` keeps the largest part of a molecule that has several; ``"keep"`` keeps all.
     features

@@ -52,7 +52,7 @@ Pair = tuple[TruthData, ...]
 
 @dataclass(frozen=True)
 class CounterfactualCheck:
-    """How a network does on counterfactual pairs.
+    """The accuracy of a network on counterfactual pairs.
 
     Attributes
     ----------

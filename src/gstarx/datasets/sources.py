@@ -39,7 +39,7 @@ def load(name: str, root: str | os.PathLike[str] | None = None, **options: Any) 
         One of :func:`names`. ``"motifs"`` and ``"nitro"`` come with the package.
     root
         The directory that holds the data; by default the environment variable ``GSTARX_DATA``, or
-        ``~/.cache/gstarx``. What is missing there is downloaded where PyG knows how.
+        ``~/.cache/gstarx``. Missing data is downloaded if PyG can do so.
     **options
         Options of the dataset, such as ``split="scaffold"`` for ``"bbbp"`` and ``"bace"``.
 
@@ -67,7 +67,7 @@ def load(name: str, root: str | os.PathLike[str] | None = None, **options: Any) 
 
 
 def load_source(source: DatasetSource, *, progress: bool = False) -> GraphDataset:
-    """Load the dataset that is meant, in any process.
+    """Load the dataset that a source describes, in any process.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def from_graphs(
         smiles = [graph.get("smiles") for graph in listed]
         by_smiles = split == "scaffold" and all(isinstance(text, str) for text in smiles)
         if split == "scaffold" and not by_smiles:
-            raise ValueError("split='scaffold' needs graphs with smiles: say split='random'")
+            raise ValueError("split='scaffold' needs graphs with smiles: pass split='random'")
         texts = [str(text) for text in smiles]
         splits = split_molecules(texts, split) if by_smiles else random_split_indices(len(listed))
     classes = _num_classes(listed, task, class_names)

@@ -53,7 +53,7 @@ def compare(
     """Several explanations of one graph side by side.
 
     Below each are the fidelity, inverse fidelity and H-fidelity of its selected nodes. The highest
-    H-fidelity is bold and underlined; one below that of a random selection is pointed out.
+    H-fidelity is bold and underlined; one below that of a random selection is marked.
 
     Parameters
     ----------

@@ -46,8 +46,8 @@ def group_scores(
         What the parts are. ``"functional_groups"``: those that RDKit lists; ``"rings"``: systems of
         rings that share atoms, and ``"brics"``: fragments between the bonds that BRICS breaks, both
         named by their SMILES; ``"words"``; ``"node_types"``: elements, or ``labels``, ``node_type``
-        or one-hot rows of ``x``. A dictionary has names and SMARTS of one's own. By default the
-        functional groups of a molecule, the words of a sentence, else node types.
+        or one-hot rows of ``x``. A dictionary maps names to your own SMARTS patterns. By default
+        the functional groups of a molecule, the words of a sentence, else node types.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def group_scores(
 def aggregate(
     scores: ArrayLike, smarts: str | Sequence[str] | Mapping[str, str], molecule: Data | str
 ) -> list[GroupScore]:
-    """Scores of atoms summed over every match of SMARTS of one's own.
+    """Scores of atoms, summed over every match of your own SMARTS patterns.
 
     Parameters
     ----------

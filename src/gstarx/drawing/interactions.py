@@ -33,15 +33,15 @@ def draw_interactions(
     legend: bool = True,
     seed: int = 0,
 ) -> Picture:
-    """Draw interactions of nodes as bows, the stronger the wider.
+    """Draw interactions between nodes as arcs, wider for stronger interactions.
 
     Parameters
     ----------
     data
         A graph or a SMILES, as for :func:`draw`.
     interactions
-        Values of sets of two or more nodes. Orange bows join nodes that are worth more together
-        than apart, and blue ones nodes that are worth less. A set of three nodes has three bows.
+        Values of sets of two or more nodes. Orange arcs join nodes that are worth more together
+        than apart, and blue arcs nodes that are worth less. A set of three nodes has three arcs.
     scores
         A score per node, its color; by default none has any.
     strongest

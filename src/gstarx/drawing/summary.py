@@ -79,8 +79,8 @@ def summary_chart(
 ) -> Picture:
     """The mean scores of groups over a dataset as bars with their 95% intervals.
 
-    Bars of groups that speak for what is explained are orange, against it blue, and gray and
-    hatched where the interval includes 0. Each explained class has a part of its own.
+    Bars of groups that support the explained class are orange, those of groups that count against
+    it blue, and gray and hatched if the interval includes 0. Each explained class has its own part.
 
     Parameters
     ----------

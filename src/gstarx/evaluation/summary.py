@@ -104,7 +104,7 @@ def summarize(
     """Which functional groups, rings, fragments, words or node types drive each class.
 
     The score of a group is the sum of the scores of its atoms. Explanations of different classes
-    are kept apart: what speaks for one class speaks against another.
+    are kept apart: what supports one class counts against another.
 
     Parameters
     ----------
@@ -134,8 +134,8 @@ def summarize(
     Returns
     -------
     list of SummaryRow
-        By explained class; within it, groups that speak for it first, highest mean first, then
-        those that are unclear, then those that speak against it.
+        By explained class; within a class, groups that support it first, highest mean first, then
+        those that are unclear, then those that count against it.
 
     Examples
     --------
@@ -222,6 +222,19 @@ class _Group:
         )
 
 
+def _require_node_scores(explanation: Explanation) -> None:
+    """Raise unless an explanation has a score for every node, which a summary needs."""
+    if explanation.node_scores is not None:
+        return
+    method = explanation.method or "the explanation"
+    if explanation.scores is None:
+        found, instead = "finds sets of nodes", "use an explainer with scores"
+    else:
+        kind = explanation.player_kind.replace("_", " ")
+        found, instead = f"gives them to {kind} here", "explain nodes instead"
+    raise ValueError(f"a summary needs scores of nodes, and {method} {found}: {instead}")
+
+
 def _columns(
     result: Explanation | ArrayLike,
     graph: Data,
@@ -236,11 +249,7 @@ def _columns(
         name = "explained class" if target is None else class_name(target, class_names)
         yield target, name, as_scores(result, count)
         return
-    if result.node_scores is None:
-        raise ValueError(
-            f"a summary needs scores of nodes, and {result.method or 'the explanation'} finds sets "
-            "of nodes: use an explainer with scores"
-        )
+    _require_node_scores(result)
     scores = result.node_scores.reshape(count, -1).numpy()
     output = result.get("prediction")
     outputs = 1 if output is None else int(output.shape[1])

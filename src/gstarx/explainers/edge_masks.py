@@ -354,7 +354,7 @@ def check_width(model: PlainModel) -> None:
     """Raise if a model with one output is declared to have several classes."""
     if model.task.mode == "multiclass_classification" and model.width == 1:
         raise ValueError(
-            "the model returns one output per graph: say mode='binary_classification' or "
+            "the model returns one output per graph: pass mode='binary_classification' or "
             "mode='regression' (got 'multiclass_classification')"
         )
 

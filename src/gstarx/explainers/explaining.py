@@ -85,9 +85,9 @@ def explain(
     seed: Seed = None,
     progress: bool = False,
 ) -> Explanation:
-    """Explain one prediction: what of this graph made the model decide as it did.
+    """Explain one prediction by scores: how much each node contributes to it.
 
-    Scores are those of nodes, unless ``players`` says otherwise.
+    Set ``players`` to score groups of nodes, edges or features instead.
 
     Parameters
     ----------
@@ -110,14 +110,14 @@ def explain(
     presence, two_sided
         Which value and how to compute it, as in :class:`gstarx.explainers.ValueSettings`.
     players, directed, rest, feature_groups, reference, draws, communication
-        Who plays: nodes, groups of nodes, edges or features, as in :class:`gstarx.GNNGame`.
+        The players: nodes, groups of nodes, edges or features, as in :class:`gstarx.GNNGame`.
     player_types, relations
-        Of heterogeneous graphs: the types whose nodes play, and the relations along which they
-        communicate, as in :class:`gstarx.GNNGame`.
+        For heterogeneous graphs: the types whose nodes are players, and the relations along which
+        they communicate, as in :class:`gstarx.GNNGame`.
     payoff, baseline, removal, num_hops, computation_graph, batch_nodes, fallback, check, share
         The game, as in :class:`gstarx.GNNGame`.
     edge_mask
-        Also score edges, by the mean of their two ends.
+        Whether to add an edge mask with the mean score of the two ends of each edge.
     seed
         The same seed gives the same scores.
     progress
@@ -126,7 +126,7 @@ def explain(
     Returns
     -------
     Explanation
-        With ``scores`` of the players, their standard errors, and the fields of the graph. Of a
+        With ``scores`` of the players, their standard errors, and the fields of the graph. For a
         ``HeteroData``, a :class:`gstarx.HeteroExplanation`.
 
     Examples
@@ -227,10 +227,9 @@ def explain_many(
 ) -> list[Explanation | FailedExplanation]:
     """Explain every graph of a dataset, with a progress bar.
 
-    If the coalitions of a graph are few and known beforehand, as with ``estimator="subgraphs"``,
-    those of several graphs go through the model together. That is faster and changes no more than
-    the last digits. Parameters that are not listed here are those of
-    :func:`explain`.
+    If the coalitions of a graph are few and known in advance, as with ``estimator="subgraphs"``,
+    those of several graphs go through the model together. This is faster and changes at most the
+    last digits. Parameters that are not listed here are those of :func:`explain`.
 
     Parameters
     ----------

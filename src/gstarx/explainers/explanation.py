@@ -49,10 +49,10 @@ _PER_EXPLANATION = frozenset(
 
 
 class Explanation(PyGExplanation):  # type: ignore[misc]
-    """Why a model decided as it did about one graph.
+    """The explanation of a model's output for one graph.
 
     A PyG explanation: it holds the fields of the graph that was explained, has the masks that PyG's
-    metrics and pictures take, and passes ``validate()``.
+    metrics and visualizations use, and passes ``validate()``.
 
     Attributes
     ----------
@@ -73,37 +73,37 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         The two ends of every player, (P, 2), if players are edges.
     node_scores
         A score per node, (N,) or (N, q): zero for nodes that are not players. If players are
-        groups, what every node gets of the score of its group, where that was computed; if they
-        are edges, only under the position value.
+        groups, each node's part of the score of its group, if it was computed; if they are edges,
+        only defined for the position value.
     group_remainder
-        What is left of the score of every group after its nodes got theirs, same shape as
-        ``scores``.
+        The part of each group's score that is not assigned to its nodes, same shape as ``scores``.
     node_mask
-        The scores as PyG takes them, [N, 1] in single precision; of one target only, see
-        :meth:`for_target`. Of a method that finds sets, 1 for the nodes of the best set. If players
-        are groups, every node has the score of its group; if they are features, [1, F].
+        The scores in PyG's format, [N, 1] in single precision; for one target only, see
+        :meth:`for_target`. For a method that finds sets, 1 for the nodes of the best set. If
+        players are groups, every node has the score of its group; if they are features, [1, F].
     edge_mask
         A score per edge [E], if edges are the players, or were scored or requested.
     sets
         Sets of nodes, best first, if the method finds sets.
     method, exact, estimator, evaluations, seconds
-        Which method computed it and how: ``exact`` is ``None`` if that has no meaning for it,
-        ``evaluations`` counts distinct parts of the graph that went through the model, ``seconds``
-        are CPU seconds.
+        The method and how it computed the scores: ``exact`` is ``None`` if that has no meaning for
+        the method, ``evaluations`` is the number of distinct parts of the graph that went through
+        the model, ``seconds`` are CPU seconds.
     prediction, target, index
         The model's output (1, C) for the graph, or (N, C) for node tasks; the class explained, as a
-        tensor as PyG has it; the node or edge explained.
+        tensor, as in PyG; the node or edge explained.
     explained
         The classes or outputs that were explained, a list of integers.
     sharing
-        Of methods that play the game: whether coalitions shared embeddings and how many, or why
+        For methods that evaluate a game: whether coalitions shared embeddings and how many, or why
         not, a :class:`gstarx.gnn.Sharing`.
     fixed
-        Of methods that play the game: fields of the whole graph that the model takes, such as
+        For methods that evaluate a game: fields of the whole graph that the model takes, such as
         descriptors of a molecule, which are the same in every coalition.
     worth, component_worth, baseline
-        Of methods that play the game: the worth of the whole graph (what Shapley values sum to),
-        the worths of its components (what HN and Myerson values sum to), and what was subtracted.
+        For methods that evaluate a game: the worth of the whole graph (what Shapley values sum to),
+        the worths of its components (what HN and Myerson values sum to), and the baseline that was
+        subtracted.
     """
 
     @classmethod
@@ -118,7 +118,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         seconds: float,
         edge_mask: bool = False,
     ) -> Explanation:
-        """An explanation of a graph from what a method computed.
+        """Build the explanation of a graph from the result of a method.
 
         With ``edge_mask``, edges that the method did not score get the mean of their two ends.
         """
@@ -239,7 +239,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
 
     @property
     def target_class(self) -> int:
-        """The class or output that was explained, if it is one."""
+        """The class or output that was explained, if there is only one."""
         if len(self.explained) != 1:
             raise ValueError(f"the explanation has {len(self.explained)} targets: {self.explained}")
         return int(self.explained[0])
@@ -275,7 +275,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         """Add a score for every edge, the mean of its two ends: PyG's ``edge_mask``.
 
         With several targets it is ``edge_scores``, a column for each of them, because PyG has no
-        mask of several columns. Where edges are the players, they have scores of their own.
+        mask of several columns. If edges are the players, they already have scores.
         """
         if self.player_kind not in ("nodes", "groups"):
             raise ValueError(
@@ -294,15 +294,15 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
     def select(
         self, *, sparsity: float | None = None, size: int | None = None, rule: str = "top"
     ) -> NDArray[np.int64]:
-        """The players an explanation keeps, as ascending ids.
+        """Select the players that form the explanation, as ascending ids.
 
         Parameters
         ----------
         sparsity
-            The share of players that is left out: ``floor((1 - sparsity) P)`` are kept; of groups,
-            edges and features one at the least, unless it is 1.
+            The share of players that is left out: ``floor((1 - sparsity) P)`` are kept; at least
+            one if players are groups, edges or features, unless ``sparsity`` is 1.
         size
-            How many players to keep instead.
+            The number of players to keep, instead of a sparsity.
         rule
             ``"top"``: those with the highest scores, ties go to the smaller id (Algorithm 1).
             ``"positive"``: the same, but never a player without a positive score, as the published
@@ -313,9 +313,9 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         Returns
         -------
         ndarray
-            Ids of nodes; of other players their numbers, for instance positions in
-            ``player_edges``. Of a method that finds sets, the best set of at most that size; if all
-            are larger, the first nodes of the smallest. By ``"gap"``, its best set.
+            Node ids; for other players, their numbers, for instance positions in ``player_edges``.
+            For a method that finds sets, the best set of at most that size; if all are larger, the
+            first nodes of the smallest. With ``"gap"``, its best set.
         """
         if rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))} (got {rule!r})")
@@ -340,7 +340,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         return np.sort(self.players.numpy()[best])
 
     def top(self, k: int) -> NDArray[np.int64]:
-        """The ``k`` best players, best first; of a method that finds sets, its best set."""
+        """The ``k`` best players, best first; for a method that finds sets, its best set."""
         if self.scores is None:
             return self.select(size=k)
         order = np.argsort(-self._one_column(), kind="stable")[: _checked_size(k, "k")]

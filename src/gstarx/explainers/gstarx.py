@@ -53,10 +53,10 @@ class GStarX(NodeExplainer):
     presence, two_sided
         As in :class:`gstarx.explainers.ValueSettings`.
     players, directed, rest, feature_groups, reference, draws, communication
-        Who plays, as in :class:`gstarx.GNNGame`.
+        The players, as in :class:`gstarx.GNNGame`.
     player_types, relations
-        Of heterogeneous graphs: the types whose nodes play, and the relations along which they
-        communicate, as in :class:`gstarx.GNNGame`.
+        For heterogeneous graphs: the types whose nodes are players, and the relations along which
+        they communicate, as in :class:`gstarx.GNNGame`.
     payoff, baseline, removal, num_hops, computation_graph, batch_nodes, fallback, check, share
         As in :class:`gstarx.GNNGame`.
     node_type
@@ -175,11 +175,11 @@ class GStarX(NodeExplainer):
         seed: int | None = None,
         progress: bool = False,
     ) -> GStarX:
-        """The configuration that explains best among those that respect the graph.
+        """The recommended configuration: the one with the best evidence that respects the graph.
 
-        The value of connected coalitions with the constant game taken off:
-        ``baseline="singletons"`` unless ``baseline`` says otherwise, which is for players that are
-        nodes or groups of nodes. The results page has the evidence, the theory page the reasons.
+        The Myerson value with ``baseline="singletons"``, unless ``baseline`` is given. This
+        baseline is for players that are nodes or groups of nodes. The results page has the
+        evidence, the theory page the reasons.
         """
         edges_or_features = isinstance(as_players(players), Edges | Features)
         if baseline is None and not edges_or_features:
@@ -370,7 +370,7 @@ def _linking(kind: Any) -> Edges:
     if not isinstance(kind, Edges) or kind.directed:
         got = "directed edges" if isinstance(kind, Edges) else type(kind).__name__.lower()
         raise ValueError(
-            f"value='position' is what undirected edges get: say players='edges' (got {got})"
+            f"value='position' is what undirected edges get: pass players='edges' (got {got})"
         )
     return replace(kind, touched=True)
 

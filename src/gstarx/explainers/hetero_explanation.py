@@ -53,7 +53,7 @@ class HeteroExplanation(PyGHeteroExplanation):  # type: ignore[misc]
         For node tasks: the node that was explained.
     prediction, target
         The model's output, (1, C) for the graph, or a row for every node of ``node_type``; the
-        class explained, as a tensor as PyG has it.
+        class explained, as a tensor, as in PyG.
     explained
         The classes or outputs that were explained, a list of integers.
     method, exact, estimator, evaluations, seconds, sharing, fixed, worth, component_worth,
@@ -155,7 +155,7 @@ class HeteroExplanation(PyGHeteroExplanation):  # type: ignore[misc]
         return self._pairs(self.view.select(sparsity=sparsity, size=size, rule=rule))
 
     def top(self, k: int) -> list[TypedNode]:
-        """The ``k`` best players, best first; of a method that finds sets, its best set."""
+        """The ``k`` best players, best first; for a method that finds sets, its best set."""
         return self._pairs(self.view.top(k))
 
     def _pairs(self, numbers: NDArray[Any]) -> list[TypedNode]:

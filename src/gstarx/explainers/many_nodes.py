@@ -101,13 +101,14 @@ def explain_nodes(
     indices
         The nodes to explain, or a boolean mask of them.
     node_type
-        Of a heterogeneous graph: the type of these nodes.
+        For heterogeneous graphs: the type of these nodes.
     seed
         Every node gets its own random numbers from the seed and its number, whatever other nodes
         are explained with it: ``explain(..., seed=graph_generator(seed, node))`` gives the same.
     workers
-        Processes that share the nodes among them; the numbers are the same. They are forks of this
-        one, so that nothing is copied: for models on a CPU, not on Windows.
+        Number of processes over which the nodes are distributed; the scores do not change. They are
+        forked from this process, so that nothing is copied. This requires a model on the CPU, and
+        does not work on Windows.
     progress
         Show a bar.
     on_error

@@ -44,14 +44,15 @@ class ValueSettings(SubgraphSampling):
     Attributes
     ----------
     value
-        ``"hn"``, ``"myerson"``, ``"shapley"``, ``"banzhaf"``, or ``"position"``: what edges get as
-        links between nodes, see :func:`gstarx.values.position_value`; for ``players="edges"``.
+        ``"hn"``, ``"myerson"``, ``"shapley"``, ``"banzhaf"``, or ``"position"``, the position value
+        of edges as links between nodes, see :func:`gstarx.values.position_value`; for
+        ``players="edges"``.
     estimator
         ``"auto"``: exact whenever the coalitions that the value needs fit the budget, its
         consistent sampler otherwise. ``"exact"``; ``"growth"`` (HN); ``"sampled"`` (the others);
         ``"subgraphs"``: the paper's Algorithm 3, for HN, Myerson and Shapley.
     budget
-        The most coalitions to evaluate; not used by ``"subgraphs"``.
+        The largest number of coalitions to evaluate; not used by ``"subgraphs"``.
     max_sample_size, num_samples, sampling, inner, tau, superadditive
         Options of :func:`gstarx.values.subgraph_sampled`, for ``"subgraphs"`` only.
     presence
@@ -59,7 +60,7 @@ class ValueSettings(SubgraphSampling):
     two_sided
         For HN and Myerson: the value of :func:`gstarx.games.self_dual` of the game, which counts
         what a coalition is worth and what is lost without it, half each. Complements are evaluated
-        too and count for the budget. Shapley and Banzhaf values see both sides already.
+        too and count toward the budget. Shapley and Banzhaf values include both sides already.
     """
 
     estimator: str = "auto"

@@ -70,10 +70,10 @@ def expected_output(
     return_type: str = "raw",
     keywords: Sequence[str] | None = None,
 ) -> Tensor:
-    """Mean probability of every class (or mean output, for regression) over some graphs.
+    """The mean probability of every class (or mean output, for regression) over a set of graphs.
 
-    This is the normalization term of equation 8 of the paper. Which graphs to take is a choice: the
-    paper says the dataset, its published code takes the test split, a clean experiment takes the
+    This is the normalization term of equation 8 of the paper. You choose the graphs: the paper
+    mentions the dataset, its published code uses the test split, and a clean experiment uses the
     training split.
 
     Parameters

@@ -43,7 +43,7 @@ from gstarx.players import Nodes, PlayersLike, as_players
 
 
 class GNNGame:
-    """The game that a model plays on one graph.
+    """A model and one graph as a cooperative game.
 
     The worth of a coalition is the model's output when only its players are present.
     Players are the nodes, unless ``players`` says otherwise: groups of nodes, edges or features.
@@ -52,13 +52,13 @@ class GNNGame:
     Parameters
     ----------
     model
-        Any PyG model or callable: ``model(x, edge_index)``, with ``batch``, with further arguments
-        that the data carries (``edge_attr``, ``pos``, ...), or one that takes a ``Data`` object; of
-        a heterogeneous graph ``model(x_dict, edge_index_dict)``, with ``batch_dict`` and so on.
-        It is run in evaluation mode without gradients and left exactly as it was.
+        Any PyG model or callable: ``model(x, edge_index)``, with ``batch``, with other arguments
+        that are fields of the data (``edge_attr``, ``pos``, ...), or one that takes a ``Data``
+        object; for a heterogeneous graph ``model(x_dict, edge_index_dict)``, with ``batch_dict``
+        and so on. It is run in evaluation mode without gradients and left unchanged.
     data
-        One graph: a ``Data`` or a ``HeteroData``. Of the latter, nodes of all types are numbered
-        one after the other, see :mod:`gstarx.gnn.hetero`.
+        One graph: a ``Data`` or a ``HeteroData``. In the latter, nodes of all types are numbered
+        consecutively, see :mod:`gstarx.gnn.hetero`.
     target
         What to explain: a class (default: the predicted one), a list of them or ``"all"`` for
         several games at once. For multi-label and multi-output models, which output.
@@ -69,74 +69,77 @@ class GNNGame:
         regression), ``"norm_prob"`` (probability less baseline, the paper's), ``"prob"``,
         ``"log_prob"``, ``"raw"``, a :class:`Contrast` of two classes, or a function of the outputs.
     players
-        Who plays: ``"nodes"``; groups of nodes, as sets, a mapping from names to sets, a label per
-        node, :class:`gstarx.players.Groups`, the name of a maker such as ``"brics"``, or a function
-        of the graph; ``"edges"``; ``"features"``, the columns of ``x``, or ``"edge_features"``.
+        The players: ``"nodes"``; groups of nodes, as sets, a mapping from names to sets, a label
+        per node, :class:`gstarx.players.Groups`, the name of a function of :mod:`gstarx.players`
+        such as ``"brics"``, or a function of the graph; ``"edges"``; ``"features"``, the columns of
+        ``x``, or ``"edge_features"``.
     directed
-        For edges: every direction is a player of its own. By default both leave together.
+        For edges: whether the two directions of an edge are separate players. By default they are
+        one player.
     rest
-        For groups: nodes in no group are ``"players"`` of their own, or always ``"present"``.
+        For groups: whether nodes in no group are separate ``"players"`` or always ``"present"``.
     feature_groups
         For features: names of groups and their columns, which are present or absent together;
-        columns in no group are players of their own.
+        columns in no group are separate players.
     reference
         For features: what absent columns are replaced by, ``"zero"``, ``"mean"`` (over the rows of
         this graph), a row of values, or graphs or rows to draw from.
     draws
         For features: rows drawn from reference data for every node; payoffs are averaged.
     communication
-        Who communicates with whom, a :class:`gstarx.CommunicationGraph` of the players. By default
-        nodes along edges, groups where an edge joins them, edges where they share a node, and
-        features all with all.
+        A :class:`gstarx.CommunicationGraph` of the players. By default nodes communicate along
+        edges, groups if an edge joins them, edges if they share a node, and all features with each
+        other.
     player_types
-        Of a heterogeneous graph: the types whose nodes play; all others are always there.
+        For heterogeneous graphs: the types whose nodes are players; all others are always present.
     relations
-        Of a heterogeneous graph: the relations along which nodes communicate, as triples or by the
+        For heterogeneous graphs: the relations along which nodes communicate, as triples or by the
         name in the middle. By default all of them; direction does not matter.
     baseline
         What is subtracted from the payoff: a number, one per class such as
         :func:`gstarx.expected_output` computes, or ``"singletons"``, the mean payoff of single
         players on this graph (for node and edge tasks, together with the target), which are
-        evaluated and counted. By default the uniform probability for ``"norm_prob"``, the output
-        of the isolated target for node and edge tasks, else nothing.
-        For edges and features it is the output with no player present, and no other is accepted.
+        evaluated and count toward the budget. By default the uniform probability for
+        ``"norm_prob"``, the output of the isolated target for node and edge tasks, and zero
+        otherwise. For edges and features it is the output with no player present, and no other is
+        accepted.
     removal
-        How nodes are taken away: ``"remove"``, ``"split"``, ``"zero_filling"``, or a function from
-        the graph and a coalition to the graph that is left.
+        How nodes are removed: ``"remove"``, ``"split"``, ``"zero_filling"``, or a function from the
+        graph and a coalition to the remaining graph.
     index
         The node, or the column of ``edge_label_index``, for node and edge tasks.
     node_type
         For node tasks on heterogeneous graphs: the type of node that ``index`` belongs to. By
         default the one with as many nodes as the model's output has rows, if there is only one.
     num_hops
-        For node and edge tasks: how far from the target nodes are players. By default as far as
-        the model sees: the number of times it propagates messages, checked by changing the features
-        of all other nodes. Nodes that are not players are always present.
+        For node and edge tasks: nodes within this many hops of the target are players. By default
+        the number of times the model propagates messages, which is verified by changing the
+        features of all other nodes. Nodes that are not players are always present.
     computation_graph
         For node tasks: ``"exact"``, where all players together give the prediction on the whole
-        graph, or ``"gnnshap"``, the game of Akkas and Azad (GNNShap, WWW 2024) on nothing but the
-        edges that carry messages to the node and the nodes they touch. The prediction is still that
-        on the whole graph, and the class explained by default the one predicted there.
+        graph, or ``"gnnshap"``, the game of Akkas and Azad (GNNShap, WWW 2024) on only the edges
+        that carry messages to the node and the nodes they touch. The prediction is still that on
+        the whole graph, and by default the class predicted there is explained.
     whole_graph
-        For node tasks: what the games of several nodes have in common, which saves a pass over the
-        whole graph for every node.
+        For node tasks: the state that the games of several nodes of one graph share, which saves a
+        forward pass over the whole graph for each of them.
     batch_nodes
-        Nodes per forward pass. The default is a fixed rule by device and model width. With 1 every
-        coalition goes through the model on its own.
+        Nodes per forward pass. By default a fixed rule sets it from the device and the width of the
+        model. With 1, every coalition goes through the model by itself.
     fallback
-        Worth of coalitions on which the model raises or returns NaN. Without one, that is an error.
-        Single players among them do not count for ``baseline="singletons"``.
+        The worth of coalitions for which the model raises an exception or returns NaN. By default
+        this is an error. Single players among them are left out of ``baseline="singletons"``.
     keywords
-        Names of the fields to pass to the model by keyword, instead of those its signature names.
-        Needed where a signature with ``*args`` or ``**kwargs`` leaves it open.
+        Names of the fields to pass to the model by keyword, instead of those in its signature.
+        Needed if a signature with ``*args`` or ``**kwargs`` does not name them.
     check
-        Compare outputs of batches with those of the same coalitions alone, in a few places. A model
-        that mixes the graphs of a batch is then evaluated one coalition at a time, and a random one
-        is refused.
+        Whether to compare some outputs of batches with those of the same coalitions by themselves.
+        A model that mixes the graphs of a batch is then evaluated one coalition at a time, and a
+        model with random outputs is refused.
     share
-        Compute an embedding that many coalitions have in common once for all of them. ``"auto"``
-        does so where it saves enough and outputs agree with those of the ordinary path, which is
-        compared; ``True`` wherever they agree, and raises where they do not; ``False`` never.
+        Whether to compute embeddings that coalitions have in common only once. ``"auto"`` does so
+        if it saves enough and the outputs agree with ordinary forward passes, which is verified;
+        ``True`` if they agree, and raises an error otherwise; ``False`` never.
     lazy
         Run the model only when worths are first needed, together with the coalitions.
         By default it is run on the whole graph at once, so that errors are raised here.
@@ -154,7 +157,7 @@ class GNNGame:
     prediction
         The model's output for the whole graph, (columns,).
     payoff
-        The :class:`Payoff` in force, with its columns and baseline.
+        The :class:`Payoff` in use, with its columns and baseline.
     evaluations
         Distinct coalitions that went through the model.
     batch_nodes

@@ -311,8 +311,8 @@ def _refuse_a_guess(
     if fields:
         kind = getattr(type(model), "__name__", "model")
         raise ValueError(
-            f"the signature of the model ({kind}) takes anything, so it does not say which fields "
-            f"of the data are its inputs (besides x_dict and edge_index_dict there are "
+            f"the signature of the model ({kind}) accepts any arguments, so it does not show which "
+            f"fields of the data are its inputs (besides x_dict and edge_index_dict there are "
             f"{', '.join(fields)}): name those it takes with keywords=[...], or keywords=[] for "
             "none of them"
         )

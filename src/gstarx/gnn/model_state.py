@@ -35,14 +35,14 @@ _inside: ContextVar[Mapping[int, dict[Any, Any]]] = ContextVar(
 
 @contextmanager
 def untouched(model: Model) -> Iterator[None]:
-    """Evaluation mode without gradients inside; the model and all random state as before after."""
+    """Evaluation mode without gradients in this block; model and random state are restored."""
     with restored(model), torch.inference_mode():
         yield
 
 
 @contextmanager
 def restored(model: Model) -> Iterator[None]:
-    """Evaluation mode inside; the model and all random state exactly as before after.
+    """Put the model in evaluation mode in this block; restore it and all random state afterwards.
 
     Every submodule gets its own mode back, so that a model with some frozen layers keeps them.
     What layers keep from the graph they last saw (``cached=True``), and edge masks that another

@@ -84,7 +84,7 @@ def match_arguments(
     for p in others:
         if p.default is p.empty and field(p.name) not in known and p.name not in (chosen or ()):
             raise ValueError(
-                f"the model needs an argument {p.name!r} that the data does not carry (it has "
+                f"the model needs an argument {p.name!r} that the data does not have (it has "
                 f"{', '.join(carried)})"
             )
     if chosen is None:
@@ -105,12 +105,12 @@ def _checked_keywords(
 ) -> list[str]:
     """Names of fields that the data has, or an error that lists them."""
     if isinstance(keywords, str):
-        raise TypeError(f"keywords must be a list of names (got {keywords!r}); say [{keywords!r}]")
+        raise TypeError(f"keywords must be a list of names (got {keywords!r}); pass [{keywords!r}]")
     chosen = list(keywords)
     for name in chosen:
         if field(name) not in known:
             raise ValueError(
-                f"keywords names {name!r}, which the data does not carry (it has "
+                f"keywords names {name!r}, which the data does not have (it has "
                 f"{', '.join(carried)})"
             )
     return chosen

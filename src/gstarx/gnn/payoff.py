@@ -147,7 +147,7 @@ def choose_columns(target: TargetLike, scores: Tensor, mode: str, single: bool) 
             return [int(scores[0].argmax())]
         if count == 1:
             return [0]
-        raise ValueError(f"the model has {count} outputs: say which with target=0..{count - 1}")
+        raise ValueError(f"the model has {count} outputs: choose one with target=0..{count - 1}")
     if isinstance(target, str):
         if target != "all":
             raise ValueError(f"target must be {what}, a list of them, or 'all' (got {target!r})")
@@ -249,7 +249,7 @@ def resolve_payoff(
     single = mode == "binary_classification" and full_output.shape[1] == 1
     if mode == "multiclass_classification" and full_output.shape[1] == 1:
         raise ValueError(
-            "the model returns one output per graph: say mode='binary_classification' or "
+            "the model returns one output per graph: pass mode='binary_classification' or "
             "mode='regression' (got 'multiclass_classification')"
         )
     scores = class_scores(full_output, mode, return_type, "prob")

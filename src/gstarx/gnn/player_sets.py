@@ -269,7 +269,7 @@ def _require_both_directions(links: NDArray[np.int64]) -> None:
         raise ValueError(
             f"edge_index has only one direction of the edge between {a} and {b}{more}: "
             "an undirected edge needs both, as torch_geometric.utils.to_undirected gives them; "
-            "say directed=True to make every direction a player"
+            "pass directed=True to make every direction a player"
         )
 
 

@@ -210,5 +210,5 @@ def output_type_of(model: Model, data: HeteroData, graph: HeteroGraph, task: Mod
     if len(fitting) != 1:
         among = " or ".join(f"node_type={name!r}" for name in fitting or graph.node_types)
         listed = f" ({', '.join(fitting)})" if fitting else ""
-        raise ValueError(f"{what}{listed}: say which type index belongs to with {among}")
+        raise ValueError(f"{what}{listed}: choose the type of the node with {among}")
     return fitting[0]

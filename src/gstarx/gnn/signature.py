@@ -100,10 +100,10 @@ def _refuse_a_guess(model: Model, data: Data, parameters: tuple[inspect.Paramete
     if fields:
         kind = getattr(type(model), "__name__", "model")
         raise ValueError(
-            f"the signature of the model ({kind}) takes anything, so it does not say which fields "
-            f"of the data are its inputs (besides x and edge_index there are {', '.join(fields)}): "
-            f"name those it takes with keywords=[...], for example keywords={[*fields, 'batch']}, "
-            "or keywords=[] for none of them"
+            f"the signature of the model ({kind}) accepts any arguments, so it does not show which "
+            f"fields of the data are its inputs (besides x and edge_index there are "
+            f"{', '.join(fields)}): name those it takes with keywords=[...], for example "
+            f"keywords={[*fields, 'batch']}, or keywords=[] for none of them"
         )
 
 
@@ -149,7 +149,7 @@ def _called(model: Model, signature: Signature, fields: dict[str, Any], ptr: Ten
         return model(_as_batch(fields, dict(signature.roles) if apart else None))
     missing = [name for name in signature.positional if name not in fields]
     if missing:
-        raise ValueError(f"the model takes {missing[0]!r}, which the data does not carry")
+        raise ValueError(f"the model takes {missing[0]!r}, which the data does not have")
     positional = [fields[name] for name in signature.positional]
     return model(*positional, **{n: fields[n] for n in signature.keywords if n in fields})
 

@@ -52,8 +52,8 @@ class TooManyCoalitions(ValueError):
 class CommunicationGraph:
     """An undirected graph on nodes ``0 .. num_nodes - 1``: the channels of cooperation.
 
-    Direction, self-loops and repeated edges carry no meaning here and are dropped. The graph is
-    immutable; two graphs with the same nodes and edges are equal and hash alike.
+    Edge directions, self-loops and repeated edges have no meaning here and are dropped. The graph
+    is immutable; two graphs with the same nodes and edges are equal and hash alike.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ class CommunicationGraph:
     def from_edge_index(cls, edge_index: Any, num_nodes: int | None = None) -> CommunicationGraph:
         """Build the graph from a PyG-style ``edge_index`` of shape (2, E): a tensor or an array.
 
-        Without ``num_nodes`` the largest node named decides, so pass it when the last nodes may be
-        isolated.
+        Without ``num_nodes``, it follows from the largest node id, so pass it if the last nodes may
+        be isolated.
 
         >>> CommunicationGraph.from_edge_index([[0, 1], [1, 2]], num_nodes=4).components
         ((0, 1, 2), (3,))

@@ -271,7 +271,7 @@ def _checked_output(predictor: Any, output: int | None, layers: Any) -> int:
     several = isinstance(predictor, layers.MulticlassClassificationFFN) and predictor.n_tasks > 1
     if several and (output is None or not 0 <= output < predictor.n_tasks):
         raise ValueError(
-            f"the model has {predictor.n_tasks} multiclass tasks: say which with output=0.."
+            f"the model has {predictor.n_tasks} multiclass tasks: choose one with output=0.."
             f"{predictor.n_tasks - 1} of wrap or load, which a factory of your own can do for the "
             f"command line (got {output})"
         )

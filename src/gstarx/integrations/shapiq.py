@@ -315,7 +315,8 @@ def _checked_budget(budget: Any, order: Any, players: int) -> int:
         lower = f", or order={fitting} or less" if fitting else ""
         raise ValueError(
             f"order={order} of {players} players has {unknowns:,} interactions, more than the "
-            f"budget of {allowed:,} coalitions can tell apart: say budget={unknowns} or more{lower}"
+            f"budget of {allowed:,} coalitions can tell apart: pass budget={unknowns} or more"
+            f"{lower}"
         )
     return allowed
 

@@ -31,9 +31,10 @@ class Faithfulness:
     Attributes
     ----------
     fidelity
-        What the prediction loses without the nodes (necessary); higher is better.
+        How much of the prediction is lost without the nodes (are they necessary?); higher is
+        better.
     inverse_fidelity
-        What it loses with nothing but them (sufficient); lower is better.
+        How much is lost if only they are kept (are they sufficient?); lower is better.
     sparsity
         The share of nodes left out; higher is better at equal fidelity.
     normalized_fidelity, normalized_inverse_fidelity
@@ -173,13 +174,13 @@ def evaluate(
 
     Notes
     -----
-    Without any edge or feature the model still says something, and that is what counts for an
-    empty selection of them. Of nodes and of groups, as published, the empty graph has probability
-    0: the inverse fidelity of no nodes, and the fidelity of all nodes, are the full probability.
+    Without any edge or feature, the model still has an output, which is used for an empty selection
+    of them. For nodes and groups, as in the published code, the empty graph has probability 0: the
+    inverse fidelity of no nodes, and the fidelity of all nodes, are the full probability.
 
-    For regression, a difference of outputs is divided by the reference's range, counts as a loss
-    where it leads towards the reference's mean, which stands for the empty graph, and is clipped to
-    [-1, 1].
+    For regression, a difference of outputs is divided by the reference's range, counts as a loss if
+    it moves toward the reference's mean, which is used for the empty graph, and is clipped to [-1,
+    1].
 
     Examples
     --------

@@ -259,9 +259,9 @@ def refine(
 ) -> RefinedSelection:
     """Improve a selection by swapping nodes, best swap first, within a budget of evaluations.
 
-    The search optimizes the metric, and gets about as far from a random set: a refined figure says
-    what the metric allows, not how good the explainer was. Report it next to the unrefined one, and
-    next to a refined random set with the same budget.
+    The search optimizes the metric, and gets about as far when it starts from a random set: a
+    refined figure shows what the metric allows, not how good the explainer is. Report it next to
+    the unrefined one, and next to a refined random set with the same budget.
 
     Parameters
     ----------

@@ -249,7 +249,7 @@ def _check_outputs(outputs: Tensor, task: PartTask) -> None:
         return
     if outputs.shape[1] == 1:
         raise ValueError(
-            "the model returns one output per graph: say mode='binary_classification' "
+            "the model returns one output per graph: pass mode='binary_classification' "
             "(got 'multiclass_classification')"
         )
     if task.return_type == "raw" and looks_like_probabilities(outputs, task.mode):

@@ -18,7 +18,7 @@ Numbers = float | tuple[float, ...]
 
 @dataclass(frozen=True)
 class Reference:
-    """Where the outputs of a regression model usually lie, which makes its metrics comparable.
+    """The usual range of a regression model's outputs, which makes its metrics comparable.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Reference:
         From the 5 % to the 95 % quantile of the outputs on reference data; one number, or one for
         every output.
     mean
-        Their mean, which stands for a graph with nothing left.
+        Their mean, which is used as the output for an empty graph.
 
     Examples
     --------

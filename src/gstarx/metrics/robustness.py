@@ -63,7 +63,7 @@ def robust_fidelity(
     keywords: Sequence[str] | None = None,
     reference: Reference | None = None,
 ) -> RobustFidelity:
-    """Fidelity under random partial deletion, which stays nearer to graphs the model has seen.
+    """Fidelity under random partial deletion, which stays closer to graphs the model has seen.
 
     For the fidelity, every selected node is deleted with probability ``delete_inside``; for the
     inverse fidelity, every other node with probability ``delete_outside`` (Zheng et al., "Towards

@@ -246,10 +246,10 @@ def node_scores_from_edges(
 def edge_player_scores(
     edge_mask: ArrayLike, edge_index: Any, *, directed: bool = False
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Scores of the players that edges are, from an explainer's ``edge_mask``.
+    """Scores of edges as players, from an explainer's ``edge_mask``.
 
-    So a mask of any edge explainer can be selected from and judged by
-    ``evaluate(..., players="edges")``, where it means what it means to the explainer.
+    With these scores, the mask of any edge explainer can be used to select edges and be evaluated
+    with ``evaluate(..., players="edges")``.
 
     Parameters
     ----------

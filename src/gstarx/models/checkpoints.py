@@ -82,7 +82,7 @@ def load_published_checkpoint(path: str | os.PathLike[str], **options: Any) -> N
         further = " and, where it applies, normalize=..." if kind is GCN else ""
         raise ValueError(
             f"{path} has shapes that were not published ({width} features, {hidden} hidden, "
-            f"{classes} classes): say readout=...{further}"
+            f"{classes} classes): pass readout=...{further}"
         )
     model = kind(**{**sizes, **(known or {}), **options})
     try:

@@ -110,7 +110,7 @@ def _loaded(source: ModelSource) -> LoadedNetwork:
             )
         return load_weights(source.weights, **({"trust": True} if source.trust else {}))
     if source.model is None:
-        raise ModelSourceError("say which network: --model or --weights", usage=True)
+        raise ModelSourceError("choose a network with --model or --weights", usage=True)
     full = f"{source.model}-gcn" if f"{source.model}-gcn" in NETWORKS else source.model
     if full not in NETWORKS:
         raise ModelSourceError(unknown("network", source.model, NETWORKS), usage=True)
@@ -198,7 +198,11 @@ def _of_another_package(path: Path, *, trust: bool = False) -> LoadedNetwork:
         model = resolve(MODEL_FILES[path.suffix])(path, trust=trust)
     except (ImportError, OSError, ValueError, TypeError) as error:
         own = "; for the state dictionary of your own model say --model module:factory as well"
-        raise ModelSourceError(f"{error}{own if path.suffix == '.pt' else ''}") from error
+        # it may be any file of torch, unless it was recognized and something else is wrong with it
+        words = (" is no ", " holds more ")
+        unknown_file = isinstance(error, ImportError) or any(word in str(error) for word in words)
+        hint = own if path.suffix == ".pt" and unknown_file else ""
+        raise ModelSourceError(f"{error}{hint}") from error
     suffix = {None: None, "v2": "chemprop"}.get(model.features, f"chemprop-{model.features}")
     return LoadedNetwork(
         model,

@@ -1,4 +1,4 @@
-"""Players beyond nodes: groups of nodes, edges and features, and makers of groups."""
+"""Players other than nodes: groups of nodes, edges and features, and functions that make groups."""
 
 from gstarx.players.atoms import as_molecule as as_molecule
 from gstarx.players.atoms import atom_names as atom_names

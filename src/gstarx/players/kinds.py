@@ -21,10 +21,10 @@ class Nodes:
     Attributes
     ----------
     types
-        Of a heterogeneous graph: the types of nodes that play; all others are always there.
+        For heterogeneous graphs: the types whose nodes are players; all others are always present.
     relations
-        Of a heterogeneous graph: the relations along which nodes communicate, as triples or by
-        the name in the middle. By default all of them.
+        For heterogeneous graphs: the relations along which nodes communicate, as triples or by the
+        name in the middle. By default all of them.
     """
 
     types: tuple[str, ...] | None = None
@@ -34,7 +34,7 @@ class Nodes:
         for name, what in (("types", "player_types"), ("relations", "relations")):
             given = getattr(self, name)
             if isinstance(given, str):
-                raise TypeError(f"{what} must be a list (got {given!r}); say [{given!r}]")
+                raise TypeError(f"{what} must be a list (got {given!r}); pass [{given!r}]")
             if given is not None:
                 object.__setattr__(self, name, tuple(given))
         if self.types is not None and not self.types:
@@ -45,7 +45,7 @@ class Nodes:
 class Groups:
     """Sets of nodes as players: a coalition of groups is the union of their nodes.
 
-    A sequence of its sets of nodes.
+    It is a sequence of sets of nodes.
 
     Attributes
     ----------
@@ -54,8 +54,8 @@ class Groups:
     names
         A name for every group; by default their numbers.
     rest
-        Nodes in no group: ``"players"``, each of them is a player of its own, or ``"present"``,
-        they are always there.
+        Nodes in no group: each of them is a separate player (``"players"``), or they are always
+        present (``"present"``).
     num_nodes
         How many nodes the graph must have, if the groups come from a label for each of them.
 
@@ -124,13 +124,12 @@ class Groups:
 
 @dataclass(frozen=True)
 class Edges:
-    """Every edge is a player, and all nodes are always there.
+    """Every edge is a player, and all nodes are always present.
 
     Attributes
     ----------
     directed
-        Whether the two directions of an edge are players of their own, rather than leaving
-        together.
+        Whether the two directions of an edge are separate players, rather than one.
     touched
         Whether nodes that no present edge touches are absent, as the position value has it.
     """

@@ -81,8 +81,8 @@ def murcko(molecule: Any) -> Groups:
 def functional_groups(molecule: Any, *, smarts: Mapping[str, str] | None = None) -> Groups:
     """Functional groups of a molecule, by default those that RDKit lists; other atoms are in none.
 
-    Where groups overlap, the larger one is taken, and of equally large ones the first. ``smarts``
-    are names and SMARTS of groups of your own.
+    If groups overlap, the larger one is used, and of equally large ones the first. ``smarts`` maps
+    names to your own SMARTS patterns.
 
     >>> groups = functional_groups("CC(=O)Oc1ccccc1C(=O)O")
     >>> dict(zip(groups.names, groups.sets))

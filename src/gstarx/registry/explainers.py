@@ -132,18 +132,24 @@ def _choice(name: str, about: str, default: str, *others: str) -> Option:
     return Option(name, about, "choice", default, (default, *others))
 
 
-_BUDGET = _count("budget", "The most parts of the graph to evaluate.", None, 10, 1_000_000)
+_BUDGET = _count(
+    "budget", "The largest number of parts of the graph to evaluate.", None, 10, 1_000_000
+)
 _PAYOFF = _choice(
-    "payoff", "What a part of the graph is worth.", "auto", "norm_prob", "prob", "log_prob", "raw"
+    "payoff",
+    "How the worth of a part of the graph is computed.",
+    "auto",
+    "norm_prob",
+    "prob",
+    "log_prob",
+    "raw",
 )
-_REMOVAL = _choice(
-    "removal", "What it means that a node is not there.", "remove", "split", "zero_filling"
-)
+_REMOVAL = _choice("removal", "How nodes are removed.", "remove", "split", "zero_filling")
 _GAME = (_PAYOFF, _REMOVAL)
 _SIDES = (
     Option("two_sided", "Also count what is lost without a part of the graph.", "boolean", False),
     Option(
-        "baseline", "What parts of the graph are compared with.", "choice", None, ("singletons",)
+        "baseline", "The baseline that is subtracted from outputs.", "choice", None, ("singletons",)
     ),
 )
 #: Of explainers that play a game, and of those that learn a mask of edges.
@@ -152,22 +158,22 @@ _EDGES_TOO = ("nodes", "edges")
 
 
 def _estimator(*others: str) -> Option:
-    about = "How the value is found; by itself exact where that fits the budget."
+    about = "How the value is computed; by default exact if the budget allows."
     return _choice("estimator", about, "auto", "exact", *others)
 
 
 def _epochs(default: int, high: int) -> Option:
-    return _integer("epochs", "Steps of training.", default, 1, high)
+    return _integer("epochs", "Number of training steps.", default, 1, high)
 
 
-_RATE = _number("lr", "Size of a step of training.", None, 1e-6, 1.0)
+_RATE = _number("lr", "Learning rate.", None, 1e-6, 1.0)
 
 _EXPLAINERS = (
     ExplainerSpec(
         "gstarx_recommended",
         "gstarx.explainers.gstarx:GStarX.recommended",
         "GStarX, recommended",
-        "What each node contributes within connected parts, compared with single nodes.",
+        "The contribution of each node to connected parts, relative to single nodes.",
         (_estimator("sampled"), _BUDGET, *_GAME),
         default=True,
         players=_ANY_PLAYERS,
@@ -176,7 +182,7 @@ _EXPLAINERS = (
         "gstarx",
         "gstarx.explainers.gstarx:GStarX",
         "GStarX",
-        "What each node contributes within connected parts of the graph (HN value).",
+        "The contribution of each node to connected parts of the graph (HN value).",
         (_estimator("growth", "subgraphs"), _BUDGET, *_SIDES, *_GAME),
         players=_ANY_PLAYERS,
     ),
@@ -190,7 +196,7 @@ _EXPLAINERS = (
         "myerson",
         "gstarx.explainers.gstarx:GStarX",
         "Myerson value",
-        "Shares among connected parts only: parts that do not touch add up.",
+        "The Shapley value of connected parts; separate parts add up.",
         (_estimator("sampled", "subgraphs"), _BUDGET, *_SIDES, *_GAME),
         players=_ANY_PLAYERS,
     ),
@@ -210,7 +216,7 @@ _EXPLAINERS = (
         (
             _estimator("sampled"),
             _BUDGET,
-            _number("presence", "How likely another node is to be there.", 0.5, 0.01, 0.99),
+            _number("presence", "Probability that another node is present.", 0.5, 0.01, 0.99),
             *_GAME,
         ),
         default=True,
@@ -220,9 +226,9 @@ _EXPLAINERS = (
         "subgraphx",
         "gstarx.explainers.subgraphx:SubgraphX",
         "SubgraphX",
-        "A search for the connected part that matters most; it has no scores.",
+        "A search for the most important connected part; it gives no scores.",
         (
-            _integer("rollouts", "Walks of the search.", 20, 1, 100),
+            _integer("rollouts", "Number of search walks.", 20, 1, 100),
             _integer("min_atoms", "Size of a set at which a walk ends.", None, 1, 50),
             _integer("expand_atoms", "Nodes considered at each step.", None, 1, 50),
             _number("c_puct", "Weight of exploration.", None, 0.0, 100.0),
@@ -239,7 +245,13 @@ _EXPLAINERS = (
         (
             _count("num_samples", "Parts of the graph to evaluate.", None, 10, 50_000),
             _integer("max_size", "Largest set taken systematically.", 3, 1, 5),
-            _choice("efficiency", "Whether scores add up.", "hard", "soft", "none"),
+            _choice(
+                "efficiency",
+                "Whether scores sum to the worth of the graph.",
+                "hard",
+                "soft",
+                "none",
+            ),
             _REMOVAL,
         ),
         default=True,
@@ -256,7 +268,7 @@ _EXPLAINERS = (
         "gnnexplainer",
         "gstarx.explainers.gnn_explainer:GNNExplainer",
         "GNNExplainer",
-        "A mask of edges learned for this graph by gradient descent.",
+        "An edge mask learned for this graph by gradient descent.",
         (_epochs(1000, 2000), _RATE),
         players=_EDGES_TOO,
     ),
@@ -264,7 +276,7 @@ _EXPLAINERS = (
         "pgexplainer",
         "gstarx.explainers.pg_explainer:PGExplainer",
         "PGExplainer",
-        "A small network of masks, trained on the dataset first.",
+        "A small network that predicts edge masks, trained on the dataset first.",
         (_epochs(20, 100), _RATE),
         trains=True,
         players=_EDGES_TOO,
@@ -279,14 +291,14 @@ _EXPLAINERS = (
         "integrated_gradients",
         "gstarx.explainers.gradients:IntegratedGradients",
         "Integrated gradients",
-        "Gradients along the way from no features to those of the node.",
-        (_integer("steps", "Points on the way.", 50, 1, 500),),
+        "Gradients on the path from zero features to those of the node.",
+        (_integer("steps", "Points on the path.", 50, 1, 500),),
     ),
     ExplainerSpec(
         "smoothgrad",
         "gstarx.explainers.gradients:SmoothGrad",
         "SmoothGrad",
-        "Gradient × input, averaged over copies of the graph with noise on their features.",
+        "Gradient × input, averaged over copies of the graph with noisy features.",
         (
             _integer("samples", "Noisy copies.", 50, 1, 1_000),
             _number("noise", "Spread of the noise, relative to the features.", 0.15, 0.0, 10.0),
@@ -296,26 +308,26 @@ _EXPLAINERS = (
         "cam",
         "gstarx.explainers.activations:CAM",
         "CAM",
-        "What the embedding of each node adds to the logit (class activation mapping).",
+        "The contribution of each node's embedding to the logit (class activation mapping).",
     ),
     ExplainerSpec(
         "gradcam",
         "gstarx.explainers.activations:GradCAM",
         "GradCAM",
-        "Embeddings of nodes, weighted by their mean gradients.",
+        "Node embeddings, weighted by their mean gradients.",
         (_choice("layers", "Which layers count.", "last", "all"),),
     ),
     ExplainerSpec(
         "attention",
         "gstarx.explainers.activations:Attention",
         "Attention weights",
-        "How much attention is paid to a node; for networks with attention layers.",
+        "The attention that a node receives; for networks with attention layers.",
     ),
     ExplainerSpec(
         "occlusion",
         "gstarx.explainers.baselines:Occlusion",
         "Occlusion",
-        "What the prediction loses without the neighborhood of the node.",
+        "How much the prediction drops without the neighborhood of the node.",
         (_integer("hops", "Radius of a neighborhood.", 1, 0, 10), *_GAME),
     ),
     ExplainerSpec(
@@ -324,7 +336,7 @@ _EXPLAINERS = (
         "Local Shapley value",
         "Shapley values among the nodes within some hops.",
         (
-            _integer("hops", "How far around a node.", 3, 0, 10),
+            _integer("hops", "Radius of the neighborhood.", 3, 0, 10),
             replace(
                 _count("sample_num", "Random orders for each node.", 50, 1, 1_000, each=2),
                 per_node=True,
@@ -336,7 +348,7 @@ _EXPLAINERS = (
         "leave_one_out",
         "gstarx.explainers.baselines:LeaveOneOut",
         "Leave one out",
-        "What the prediction loses without the node.",
+        "How much the prediction drops without the node.",
         _GAME,
         players=_ANY_PLAYERS,
     ),
@@ -344,7 +356,7 @@ _EXPLAINERS = (
         "single_node",
         "gstarx.explainers.baselines:SingleNode",
         "Single node",
-        "What the node says alone.",
+        "The prediction for the node by itself.",
         _GAME,
         players=_ANY_PLAYERS,
     ),
@@ -352,7 +364,7 @@ _EXPLAINERS = (
         "random",
         "gstarx.explainers.baselines:RandomNodes",
         "Random",
-        "A random order: what an explainer must do better than.",
+        "A random order, which every explainer should beat.",
         players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
@@ -366,7 +378,7 @@ _EXPLAINERS = (
         "refined",
         "gstarx.explainers.oracles:Refined",
         "Refined selection",
-        "Selections of another explainer after a search by the metric.",
+        "Selections of another explainer, improved by a search that optimizes the metric.",
         oracle=True,
     ),
 )

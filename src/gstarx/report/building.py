@@ -107,7 +107,7 @@ def build_report(
     players
         Who is drawn and removed: ``"edges"``, groups or features. Random and best selections are of
         these players, and explainers that score edges are judged on edges. Explainers have their
-        own option of this name; rows of those that score nodes all the same say so.
+        own option of this name; a note marks rows of explainers that score nodes nevertheless.
     by
         What the summary over all graphs is about, as for :func:`gstarx.evaluation.summarize`.
     progress

@@ -338,7 +338,7 @@ def _graph_of_nodes(spec: RunSpec, dataset: GraphDataset) -> int:
     if len(graphs) != 1 or graphs[0] >= len(dataset):
         raise ValueError(
             f"nodes are those of one graph of {spec.dataset.title!r}, which has {len(dataset)}: "
-            f"say graphs=(0,) or another position (got graphs={spec.graphs})"
+            f"pass graphs=(0,) or another position (got graphs={spec.graphs})"
         )
     if hetero_of(dataset[graphs[0]]) is not None:
         raise ValueError(

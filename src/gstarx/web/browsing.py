@@ -405,6 +405,8 @@ def _read_run(store: Path, run: str, spec: Mapping[str, Any], title: str) -> Sto
 def _titles(specs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """The titles of runs by ID: all different, with no more details than needed.
 
+    What gets scores is always said, unless it is nodes.
+
     >>> explainer = {"name": "random", "options": {}}
     >>> _titles(
     ...     {"a": {"explainer": explainer, "seed": 0}, "b": {"explainer": explainer, "seed": 7}}
@@ -413,7 +415,8 @@ def _titles(specs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """
     names = {run: spec["explainer"]["name"] for run, spec in specs.items()}
     titles = {run: OFFERED[name].title if name in OFFERED else name for run, name in names.items()}
-    details: dict[str, list[str]] = {run: [] for run in specs}
+    players = {run: _played_by(spec) for run, spec in specs.items()}
+    details: dict[str, list[str]] = {run: [text] if (text := players[run]) else [] for run in specs}
     for describe in (_describe_target, _describe_options, _describe_seed, lambda run, _: run[:6]):
         counts = Counter((titles[run], *details[run]) for run in specs)
         for run in [run for run in specs if counts[titles[run], *details[run]] > 1]:
@@ -430,7 +433,13 @@ def _describe_target(_: str, spec: Mapping[str, Any]) -> str:
 
 def _describe_options(_: str, spec: Mapping[str, Any]) -> str:
     options = spec["explainer"]["options"]
-    return ", ".join(f"{name} {json.dumps(value)}" for name, value in options.items())
+    told = {name: value for name, value in options.items() if name != "players"}
+    return ", ".join(f"{name} {json.dumps(value)}" for name, value in told.items())
+
+
+def _played_by(spec: Mapping[str, Any]) -> str:
+    players = str(spec["explainer"]["options"].get("players") or "nodes")
+    return "" if players == "nodes" else players.replace("_", " ").replace("-", " ")
 
 
 def _describe_seed(_: str, spec: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gstarx._internal.messages import unknown
 from gstarx.datasets import title_of
 from gstarx.evaluation import summarize
+from gstarx.gnn import hetero_of
 from gstarx.players import default_kind
 from gstarx.web.catalog import model_entry, player_entries
 from gstarx.web.explaining import explained_target, score_selection
@@ -98,9 +99,12 @@ class QueryWorker:
         unreadable = dataset.unreadable if has_own_graphs and dataset is not None else ()
         by_class = loaded.task in ("classification", "binary")
         names = library.classes(loaded) if by_class else library.targets(loaded)
+        players = player_entries(library.kind(loaded))
+        if has_own_graphs and dataset is not None and len(dataset) and hetero_of(dataset[0]):
+            players = players[:1]  # nodes: graphs with types have no others
         return {
             "kind": library.kind(loaded),
-            "players": player_entries(library.kind(loaded)),
+            "players": players,
             "inputs": inputs,
             "task": loaded.task,
             "classes": list(names),

@@ -10,7 +10,7 @@ import { metricsAt, metricsList } from './metrics.js';
 import { term } from './tooltip.js';
 import { about, counted, evaluated, nodesOf, seconds, signed } from './words.js';
 
-const EXACT = 'Computed, not estimated: the scores do not depend on the seed.';
+const EXACT = 'Exact, not estimated: the scores do not depend on the seed.';
 const SAMPLED = 'Estimated from samples: whiskers and ± show one standard error.';
 
 /** What all cards have: a heading, a picture, metrics, and a place for text. */

@@ -203,7 +203,7 @@ export class Form {
     if (!model) {
       this.begin();
       if (question.model)
-        this.fail({ field: 'model', message: `There is no model “${question.model}” here.` });
+        this.fail({ field: 'model', message: `This server has no model “${question.model}”.` });
       return false;
     }
     if (model !== this.model || question.input) this.#choose(model, question.input);
@@ -264,7 +264,7 @@ export class Form {
     else if (length > this.limits.text)
       this.fail({
         field: 'input',
-        message: `A ${KINDS[this.kind]} may have ${formatInteger(this.limits.text)} characters here (got ${formatInteger(length)}).`,
+        message: `A ${KINDS[this.kind]} may have at most ${formatInteger(this.limits.text)} characters (got ${formatInteger(length)}).`,
       });
     else if (!question.explainers.length)
       this.fail({ field: 'explainers', message: 'Choose at least one explainer.' });

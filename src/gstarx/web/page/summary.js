@@ -34,8 +34,8 @@ export class Summary {
         h(
           'p',
           { class: 'muted about' },
-          'The score of a group is the sum of the scores of its atoms. Shown is its mean over the graphs that contain ' +
-            'it, with a 95% interval from resampled graphs. Groups may overlap.',
+          'The score of a group is the sum of the scores of its atoms. Bars show its mean over the graphs that contain ' +
+            'it, with a 95% bootstrap interval over graphs. Groups may overlap.',
         ),
       ),
       this.failure,

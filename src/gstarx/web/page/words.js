@@ -7,11 +7,11 @@ export const METRICS = {
   },
   fidelity: {
     title: 'Fidelity',
-    help: 'The drop in the predicted probability when the kept nodes are removed: are they necessary? Higher is better. Of a predicted value, the change toward its mean, as a share of its usual range.',
+    help: 'The drop in the predicted probability when the kept nodes are removed: are they necessary? Higher is better. For a predicted number, the change toward the mean, as a share of the usual range.',
   },
   inverse_fidelity: {
     title: 'Inverse fidelity',
-    help: 'The drop in the predicted probability when only the kept nodes remain: are they sufficient? Lower is better. Of a predicted value, the change toward its mean, as a share of its usual range.',
+    help: 'The drop in the predicted probability when only the kept nodes remain: are they sufficient? Lower is better. For a predicted number, the change toward the mean, as a share of the usual range.',
   },
 };
 
