@@ -214,7 +214,7 @@ class Record:
         label, target = self._label(), self.target
         if self.inputs.network.task == "regression":
             name = self.output_name(target) or f"output {target}"
-            text = Text(f"Predicted: {name} {self.outputs[target]:.4g}")
+            text = Text(f"Predicted: {name} = {self.outputs[target]:.4g}")
             if label is not None:
                 text.append(f"; its label is {label:.4g}")
             return text

@@ -198,7 +198,8 @@ def _print(content: dict[str, Any]) -> None:
         out().print(f"No {content['by'].replace('_', ' ')} in {content['graphs']} graphs.")
         return
     for explained in dict.fromkeys(row.explained for row in rows):
-        shown = table("group", "mean score", "95% interval", "graphs", "sign", title=explained)
+        title = f"class {explained}" if explained.isdigit() else explained
+        shown = table("group", "mean score", "95% interval", "graphs", "sign", title=title)
         shown.columns[-1].justify = "left"
         for row in rows:
             if row.explained == explained:
