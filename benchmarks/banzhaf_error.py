@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.interactions import interaction_game
-from gstarx.drawing.colors import LINES
 from gstarx.drawing.picture import Picture, Scene, card
 from gstarx.drawing.plots import Axis, horizontal, vertical
-from gstarx.drawing.svg import MUTED, element, group, label, number
+from gstarx.drawing.svg import LINES, MUTED, element, group, label, number
 from gstarx.games import Game
 from gstarx.values import PrecisionWarning, banzhaf_value_sampled
 

@@ -1,9 +1,10 @@
 """Share of true values within two standard errors of their estimates: 90 to 99 % is honest.
 
 Games are sums of random worths of players, edges and paths of two edges; their Shapley, Banzhaf and
-Myerson values are known in closed form. HN and two-sided values are exact where the connected
-coalitions can be listed, and else means of long runs, whose own errors count. Budgets of two-sided
-values count complements.
+Myerson values are known in closed form. HN and Myerson values are measured on other games, too: a
+graph convolutional network with random weights, a saturating sum, a smooth game, and a planted pair
+of neighbors. These, HN and two-sided values are exact where the connected coalitions can be listed,
+and else means of long runs, whose own errors count. Budgets of two-sided values count complements.
 """
 
 from __future__ import annotations
@@ -44,7 +45,42 @@ def seeds_of(value: str, n: int) -> range:
     return range(max(8, 480 // n)) if value.startswith("hn") else range(20)
 
 
-def share_covered(value: str, graph: CommunicationGraph, per_player: int, seeds: range) -> float:
+def networks(graph: CommunicationGraph, *, seed: int) -> Game:
+    """Four games as columns: a random GCN, a saturating sum, a smooth game, a planted pair."""
+    import torch
+    from torch_geometric.data import Data
+
+    from gstarx.gnn import GNNGame
+    from gstarx.models import GCN
+
+    n, generator = graph.num_nodes, np.random.default_rng(seed)
+    ends = torch.from_numpy(np.vstack([graph.edges, graph.edges[:, ::-1]])).T
+    x = torch.from_numpy(np.eye(5, dtype=np.float32)[generator.integers(5, size=n)])
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        network = GNNGame(GCN(5, 32, 2).double(), Data(x=x.double(), edge_index=ends))
+    own, slope, wave = generator.normal(size=(3, n))
+    i, j = graph.edges[generator.integers(len(graph.edges))]
+
+    def worth(coalitions: NDArray[np.bool_]) -> NDArray[np.float64]:
+        members = coalitions.astype(np.float64)
+        sigmoid = 1 / (1 + np.exp(-4 / np.sqrt(n) * members @ own))
+        smooth = np.tanh(members @ slope / 2) * (1 + 0.5 * np.sin(members @ wave))
+        pair = coalitions[:, i] & coalitions[:, j]
+        games = (network(coalitions), sigmoid, smooth, pair + np.tanh(members @ own / n))
+        return np.stack(games, axis=1)
+
+    return worth
+
+
+def share_covered(
+    value: str,
+    graph: CommunicationGraph,
+    per_player: int,
+    seeds: range,
+    *,
+    network_games: bool = False,
+) -> float:
     """How many true values lie within two standard errors, over players and seeds."""
     n = graph.num_nodes
     estimates: dict[str, Callable[..., Allocation]] = {
@@ -58,13 +94,15 @@ def share_covered(value: str, graph: CommunicationGraph, per_player: int, seeds:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)
         game, known = interaction_game(n, seed=0, graph=graph)
+        if network_games:
+            game = networks(graph, seed=0)
         truth, spread = known.shapley, np.zeros(n)
         if value == "banzhaf":
             truth = known.banzhaf
         budget = per_player * n
         if side:
             game, budget = self_dual(game), (budget + 1) // 2
-        if side or kind == "hn":
+        if side or kind == "hn" or network_games:
             truth, spread = long_run(kind, game, graph, budget)
         for seed in seeds:
             found = estimates[kind](game, budget=budget, seed=seed)
@@ -78,7 +116,8 @@ def long_run(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """HN or Myerson values, and their standard errors if they are from long runs."""
     if graph.count_connected_coalitions(_LISTED) <= _LISTED:
-        return _EXACT[value](game, graph).values, np.zeros(graph.num_nodes)
+        exact = _EXACT[value](game, graph).values
+        return exact, np.zeros_like(exact)
     runs = [
         _SAMPLED[value](game, graph, budget=_LONG * budget, seed=1_000 + seed) for seed in range(4)
     ]
@@ -87,17 +126,24 @@ def long_run(
 
 
 def main() -> None:
-    print("| graph | players | budget | " + " | ".join((*VALUES, *TWO_SIDED)) + " |")
-    print("|---|---:|---:|" + "---:|" * len((*VALUES, *TWO_SIDED)))
+    columns = [(value, False) for value in (*VALUES, *TWO_SIDED)]
+    columns += [(value, True) for value in (*VALUES[2:], *TWO_SIDED)]
+    names = [value + ", networks" * network_games for value, network_games in columns]
+    print("| graph | players | budget | " + " | ".join(names) + " |")
+    print("|---|---:|---:|" + "---:|" * len(names))
     for name, drawn in GRAPHS.items():
         for n in PLAYERS:
             graph = drawn(n, seed=1)
             for per_player in PER_PLAYER:
                 shares = [
-                    f"{share_covered(value, graph, per_player, seeds_of(value, n)):.1%}"
-                    for value in (*VALUES, *TWO_SIDED)
+                    share_covered(
+                        value, graph, per_player, seeds_of(value, n), network_games=network_games
+                    )
+                    for value, network_games in columns
                 ]
                 print(
-                    f"| {name} | {n} | {per_player * n:,} | " + " | ".join(shares) + " |",
+                    f"| {name} | {n} | {per_player * n:,} | "
+                    + " | ".join(f"{share:.1%}" for share in shares)
+                    + " |",
                     flush=True,
                 )

@@ -25,7 +25,8 @@ import torch
 from torch_geometric.utils import k_hop_subgraph
 
 from gstarx import CommunicationGraph, datasets, explain, metrics
-from gstarx.explainers.pyg import GNNExplainer, PGExplainer
+from gstarx.explainers.gnn_explainer import GNNExplainer
+from gstarx.explainers.pg_explainer import PGExplainer
 from gstarx.models import load_published_checkpoint
 
 ROWS = Path(__file__).parent / "results" / "players.csv"

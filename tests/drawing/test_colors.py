@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gstarx.drawing.colors import LINES, NEGATIVE, POSITIVE, score_color
-from gstarx.drawing.svg import CARD, INK, MUTED
+from gstarx.drawing.svg import CARD, INK, LINES, MUTED, NEGATIVE, POSITIVE, score_color
 from tests.drawing.parsed import contrast
 
 # What red-, green- and blue-blind eyes make of linear colors (Machado, Oliveira, Fernandes 2009).

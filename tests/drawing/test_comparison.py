@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from gstarx.datasets import load
 from gstarx.drawing import compare
-from gstarx.drawing.colors import POSITIVE, score_color
+from gstarx.drawing.svg import POSITIVE, score_color
 from gstarx.explainers import Explanation
 from gstarx.metrics import Faithfulness, evaluate, select_nodes
 from gstarx.models import pretrained

@@ -9,8 +9,7 @@ from torch_geometric.data import Data
 
 from gstarx.datasets import load, smiles_graph
 from gstarx.drawing import draw, draw_graph, draw_molecule, draw_sentence, prediction_caption
-from gstarx.drawing.colors import score_color
-from gstarx.drawing.svg import INK, MUTED, WARNING
+from gstarx.drawing.svg import INK, MUTED, WARNING, score_color
 from gstarx.explainers import Explanation, create
 from gstarx.models import pretrained
 from tests.drawing.parsed import contrast, elements, parsed, texts, tips

@@ -12,9 +12,8 @@ from torch_geometric.data import Data
 
 from gstarx.datasets import load
 from gstarx.drawing import Picture, draw_graph
-from gstarx.drawing.colors import score_color
 from gstarx.drawing.graph import layout
-from gstarx.drawing.svg import INK
+from gstarx.drawing.svg import INK, score_color
 from tests.drawing.parsed import SVG, elements, texts, tips
 
 

@@ -13,8 +13,7 @@ from torch_geometric.data import Data
 
 from gstarx.datasets import load, smiles_graph
 from gstarx.drawing import draw_molecule, molecule
-from gstarx.drawing.colors import NEGATIVE, POSITIVE, score_color
-from gstarx.drawing.svg import INK
+from gstarx.drawing.svg import INK, NEGATIVE, POSITIVE, score_color
 from gstarx.players import as_molecule
 from tests.drawing.parsed import elements, parsed, texts, tips
 from tests.shared import mutag

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gstarx.drawing import Picture, plot_curves, plot_intervals
-from gstarx.drawing.colors import LINES
 from gstarx.drawing.plots import Axis, wide_enough
-from gstarx.drawing.svg import MUTED
+from gstarx.drawing.svg import LINES, MUTED
 from gstarx.metrics import Faithfulness, FidelityCurve, paired_bootstrap
 from tests.drawing.parsed import SVG, elements, parsed, texts, tips
 

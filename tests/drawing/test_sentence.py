@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gstarx.drawing import Picture, draw_sentence
-from gstarx.drawing.colors import score_color
-from gstarx.drawing.svg import INK
+from gstarx.drawing.svg import INK, score_color
 from tests.drawing.parsed import SVG, elements, parsed, texts, tips
 
 WORDS = ["a", "film", "that", "is", "neither", "dull", "nor", "bad"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gstarx.drawing import summary_chart
-from gstarx.drawing.colors import NEGATIVE, POSITIVE
+from gstarx.drawing.svg import NEGATIVE, POSITIVE
 from gstarx.evaluation import SummaryRow
 from tests.drawing.parsed import parsed, texts, tips
 

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch_geometric import explain as pyg
 from torch_geometric.data import Data
 
-from gstarx.explainers.pg_training import in_chunks
-from gstarx.explainers.pyg import GNNExplainer, PGExplainer, spread
+from gstarx.explainers.gnn_explainer import GNNExplainer
+from gstarx.explainers.pg_explainer import PGExplainer, in_chunks, spread
 from gstarx.metrics import node_scores_from_edges
 from gstarx.models import GCN
 from tests.explainers.small import (

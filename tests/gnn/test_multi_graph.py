@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gstarx.gnn.multi_graph import ManyGraphs, shared_outputs
+from gstarx.gnn.multi_graph import ManyGraphs, outputs_and_sharing
 from tests.gnn.networks import CLASSES, FEATURES, GIN, NETWORKS, build
 from tests.gnn.one_by_one import EDGES, REMOVALS, coalitions, graph, outputs
 from tests.strategies import edge_lists
@@ -42,7 +42,8 @@ def shared(
 ) -> Any:
     found = ManyGraphs.sharing(model, graphs, removal)
     assert found is not None
-    return shared_outputs(model, *found, parts, removal, room, check=check).double().numpy()
+    outputs, _ = outputs_and_sharing(model, *found, parts, removal, room, check=check)
+    return outputs.double().numpy()
 
 
 @pytest.mark.parametrize(

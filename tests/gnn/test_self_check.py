@@ -152,6 +152,21 @@ def test_a_little_mixing_is_told_from_rounding() -> None:
             expected_output(model, graphs)
 
 
+class Flipping(Cancelling):
+    """A choice that rounding decides, and that changes the output by much."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        out = global_mean_pool(x[:, :3], batch) * self.scale
+        large = 8000.0 if len(out) % 2 else 0.0
+        return out + (((out + large) - large - out).abs() > 1e-6)
+
+
+def test_rounding_that_changes_outputs_by_much_counts_as_mixing() -> None:
+    game = GNNGame(Flipping(), graph("ring"), share=False, **RAW)
+    with pytest.warns(UserWarning, match="mixes"):
+        game(coalitions(6))
+
+
 def test_rounding_of_what_has_no_precision_of_its_own_counts_as_mixing() -> None:
     model = Cancelling()
     game = GNNGame(lambda x, edge_index, batch: model(x, edge_index, batch), graph("ring"), **RAW)

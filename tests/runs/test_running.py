@@ -329,7 +329,7 @@ def test_only_one_run_of_a_store_is_resumed(spec: Make, tmp_path: Path) -> None:
 def test_an_explainer_is_trained_once(
     spec: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gstarx.explainers.pyg import PGExplainer
+    from gstarx.explainers.pg_explainer import PGExplainer
 
     trained = []
     fit = PGExplainer.fit

@@ -277,7 +277,7 @@ def test_the_surrogate_helps_where_worths_can_be_guessed() -> None:
     assert errors["gentle"] < 0.2 * errors["wild"]
 
 
-@pytest.mark.parametrize("extra", [2, 4, 30])
+@pytest.mark.parametrize("extra", [2, 4, 70, 90])
 def test_the_variance_is_that_of_weighted_residuals(extra: int) -> None:
     graph = molecule(11, seed=1)
     lattice = CoalitionLattice.of(graph)
@@ -285,22 +285,60 @@ def test_the_variance_is_that_of_weighted_residuals(extra: int) -> None:
     certain = certain_rows(lattice.masks, lattice.tops, 11, 100)
     game = random_game(11, seed=0, q=2)
     budget = len(certain) + extra
-    found = estimated(game, lattice, weights, graph, budget=budget, certain=certain, seed=3)
+    options: Any = {"budget": budget, "certain": certain, "seed": 3}
+    found = estimated(game, lattice, weights, graph, **options)
     # once more, step by step
     chance = inclusion_chances(np.linalg.norm(weights, axis=1), budget, certain)
     drawn = systematic_sample(chance, np.random.default_rng(3))
     c, w = chance[drawn], weights[drawn]
     importance = (w**2).sum(axis=1) * (1 / c - 1 + 1e-2) / c
-    fitted = Surrogate.fit(
-        Features.choose(graph, budget),
-        lattice.masks[drawn],
-        game(lattice.coalitions(drawn)),
-        importance,
-    )
-    each = [(1 - c[r]) * np.outer(w[r] / c[r], fitted.left_out[r]) ** 2 for r in range(budget)]
+    features = Features.choose(graph, budget)
+    # of a game for every drawn coalition, in which it alone is worth something, the residuals are
+    # all that is linear in the residuals of a game, and the values what worths count in the end
+    alone = np.eye(budget)
+    fitted = Surrogate.fit(features, lattice.masks[drawn], alone, importance)
+    away = fitted.residuals
+    final = estimated(lambda _: alone, lattice, weights, graph, **options).values
+    residual = away @ game(lattice.coalitions(drawn))
     draws = int((c < 1).sum())
-    expected = sum(each) * draws / (draws - 1) * small_sample_factor(draws) ** 2
-    np.testing.assert_allclose(found.variance, expected, rtol=1e-6)
+    if extra < 10:
+        left_out = residual / (1 - fitted.leverage)[:, None]
+        each = [(1 - c[r]) * np.outer(w[r] / c[r], left_out[r]) ** 2 for r in range(budget)]
+        expected = sum(each) * draws / (draws - 1) * small_sample_factor(draws) ** 2
+    else:
+        # the variance of a residual if the variance of worths is one over their importance
+        remaining = importance * (away**2 @ (1 / importance))
+        shares = (1 - c) * final**2
+        freedom = shares.sum(axis=1) ** 2 / (shares**2 / remaining).sum(axis=1)
+        assert freedom.min() > 3
+        widened = 1 + 1.25 / freedom + 1.53 / freedom**2
+        expected = shares @ (residual**2 / remaining[:, None]) * widened[:, None] ** 2
+    np.testing.assert_allclose(found.variance, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("per_node", [5, 8, 15])
+@pytest.mark.parametrize("kind", ["hn", "myerson"])
+def test_two_standard_errors_cover_noise_however_many_features_there_are(
+    kind: str, per_node: int
+) -> None:
+    graph = molecule(18, seed=1)
+    lattice = CoalitionLattice.of(graph)
+    weights = hn_weights(lattice, graph) if kind == "hn" else myerson_weights(lattice)
+    certain = certain_rows(lattice.masks, lattice.tops, 18, 100)
+    # noise that no feature knows of, many times
+    worths = np.random.default_rng(0).normal(size=(len(lattice), 40))
+    exact = weights.T @ worths
+    rows = {mask.tobytes(): row for row, mask in enumerate(lattice.masks)}
+
+    def noise(coalitions: Any) -> Numbers:
+        return worths[[rows[mask.tobytes()] for mask in pack(coalitions)]]
+
+    found = [
+        estimated(noise, lattice, weights, graph, budget=18 * per_node, certain=certain, seed=seed)
+        for seed in range(12)
+    ]
+    inside = np.mean([np.abs(one.values - exact) <= 2 * np.sqrt(one.variance) for one in found])
+    assert 0.94 < inside < 0.97
 
 
 def test_nothing_open_is_an_unknown_error() -> None:

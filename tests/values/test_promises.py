@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.coverage import GRAPHS, PER_PLAYER, PLAYERS, VALUES, seeds_of, share_covered
+from benchmarks.coverage import (
+    GRAPHS,
+    PER_PLAYER,
+    PLAYERS,
+    TWO_SIDED,
+    VALUES,
+    seeds_of,
+    share_covered,
+)
 from benchmarks.interactions import sparse_graph
 from gstarx.values import banzhaf_value_sampled, myerson_value_sampled, shapley_value_sampled
 from tests.values.definitions import first_players_game, peak_memory
@@ -15,12 +23,22 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("value", [*VALUES, *TWO_SIDED])
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("n", PLAYERS)
 def test_two_standard_errors_cover(value: str, graph: str, n: int) -> None:
     for per_player in PER_PLAYER:
         share = share_covered(value, GRAPHS[graph](n, seed=1), per_player, seeds_of(value, n))
+        assert 0.9 <= share <= 0.99, per_player
+
+
+@pytest.mark.parametrize("value", ["hn", "myerson", *TWO_SIDED])
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("n", [20, 60])
+def test_two_standard_errors_cover_what_networks_do(value: str, graph: str, n: int) -> None:
+    drawn = GRAPHS[graph](n, seed=2)
+    for per_player in PER_PLAYER:
+        share = share_covered(value, drawn, per_player, seeds_of(value, n), network_games=True)
         assert 0.9 <= share <= 0.99, per_player
 
 

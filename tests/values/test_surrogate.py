@@ -128,7 +128,7 @@ def test_additive_worths_are_reproduced_from_few_rows(
     features = features_of(graph, shares=shares)
     fitted = Surrogate.fit(features, lattice.masks[rows], worths[rows], importance)
     np.testing.assert_allclose(fitted.predict(lattice.masks), worths, rtol=0, atol=1e-8)
-    np.testing.assert_allclose(fitted.left_out, 0, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(fitted.residuals, 0, rtol=0, atol=1e-8)
 
 
 def explicit_fit(design: Numbers, worths: Numbers, weight: Numbers, penalty: Numbers) -> Numbers:
@@ -138,7 +138,7 @@ def explicit_fit(design: Numbers, worths: Numbers, weight: Numbers, penalty: Num
     return np.asarray(np.linalg.lstsq(rows, aims, rcond=None)[0])
 
 
-def test_left_out_residuals_are_those_of_a_fit_without_the_row() -> None:
+def test_the_leverage_tells_the_residual_under_a_fit_without_the_row() -> None:
     graph = molecule(9, seed=2)
     lattice = CoalitionLattice.of(graph)
     generator = np.random.default_rng(1)
@@ -161,8 +161,9 @@ def test_left_out_residuals_are_those_of_a_fit_without_the_row() -> None:
     for row in range(0, 70, 5):
         kept = np.arange(70) != row
         without = explicit_fit(design[kept], worths[kept], weight[kept], penalty)
+        left_out = fitted.residuals[row] / (1 - fitted.leverage[row])
         np.testing.assert_allclose(
-            fitted.left_out[row], worths[row] - design[row] @ without, rtol=1e-3, atol=1e-5
+            left_out, worths[row] - design[row] @ without, rtol=1e-3, atol=1e-5
         )
 
 
@@ -205,7 +206,7 @@ def test_shared_equally_is_the_myerson_value(
 ) -> None:
     features = features_of(graph, shares=False, patterns=patterns)
     coefficients = np.random.default_rng(seed).normal(size=(features.width, 2))
-    stand_in = Surrogate(features, coefficients, np.zeros((0, 2)))
+    stand_in = Surrogate(features, coefficients)
     lattice = CoalitionLattice.of(graph)
     worths = {
         row.tobytes(): w
@@ -230,7 +231,7 @@ def test_predictions_from_a_table(
     rng = np.random.default_rng(seed)
     everything = features_of(graph, shares=shares).patterns
     features = Features(graph.num_nodes, everything, shares, divided)
-    fitted = Surrogate(features, rng.normal(size=(features.width, 2)), np.zeros((0, 2)))
+    fitted = Surrogate(features, rng.normal(size=(features.width, 2)))
     masks = np.arange(1, 2**graph.num_nodes, dtype=np.uint64)[:, None]
     expected = features.of(masks) @ fitted.coefficients
     np.testing.assert_allclose(fitted.predict(masks), expected, atol=1e-9)

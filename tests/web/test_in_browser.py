@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gstarx.drawing.colors import score_color
+from gstarx.drawing.svg import score_color
 from gstarx.web import Settings
 from gstarx.web.serving import address as address_of
 from tests.browser import started_browser

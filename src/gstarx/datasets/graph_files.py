@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
 from gstarx._internal.files import TooLargeError, check_expanded_size, check_size
 from gstarx._internal.messages import quoted, shortened
-from gstarx.datasets.citation import graph_from_arrays
 from gstarx.datasets.raw_files import archive
 from gstarx.datasets.tables import SUFFIXES as TABLES
 
 #: What graphs are read from; no file is unpickled.
 GRAPH_FILES = (".pt", ".pth", ".npz", ".safetensors", ".json")
+Arrays = Mapping[str, NDArray[Any]]
+#: Arrays of a feature matrix in compressed rows.
+SPARSE = ("x_data", "x_indices", "x_indptr", "x_shape")
+SPLITS = ("train", "val", "test")
 _FIELDS = ("x", "edge_index", "edge_attr", "y", "pos")
 
 
@@ -122,3 +128,76 @@ def _graph(item: Any, path: Path) -> Data:
     graph.x = graph.x.float()
     graph.edge_index = graph.edge_index.long()
     return graph
+
+
+def graph_from_arrays(stored: Arrays, path: Path) -> Data:
+    """One graph from arrays by name, as they are in an ``.npz`` file.
+
+    ``edge_index`` (2, E), ``y`` (N,), and features ``x`` (N, F) or, as compressed sparse rows,
+    ``x_data``, ``x_indices``, ``x_indptr`` and ``x_shape``. Boolean ``train``, ``val`` and ``test``
+    (N,) become masks. Other arrays are left out. Errors name ``path``.
+    """
+    x = _features(stored, path)
+    count = len(x)
+    edges = np.asarray(_required(stored, "edge_index", path))
+    if edges.ndim != 2 or len(edges) != 2 or edges.dtype.kind not in "iu":
+        raise ValueError(
+            f"{path}: edge_index must be integers of shape (2, E) (got {edges.dtype}, "
+            f"{edges.shape})"
+        )
+    if edges.size and not 0 <= edges.min() <= edges.max() < count:
+        raise ValueError(
+            f"{path}: edge_index must name nodes in 0..{count - 1} "
+            f"(got {edges.min()}..{edges.max()})"
+        )
+    graph = Data(x=x, edge_index=torch.from_numpy(edges.astype(np.int64)))
+    if "y" in stored:
+        graph.y = torch.from_numpy(_one_each(stored, "y", count, path, "iu").astype(np.int64))
+    for name in SPLITS:
+        if name in stored:
+            graph[f"{name}_mask"] = torch.from_numpy(_one_each(stored, name, count, path, "b"))
+    return graph
+
+
+def _features(stored: Arrays, path: Path) -> Tensor:
+    """Features as a dense matrix (N, F) of floats."""
+    if "x" in stored:
+        x = np.asarray(stored["x"])
+        if x.ndim != 2 or x.dtype.kind not in "fiub":
+            raise ValueError(
+                f"{path}: x must be numbers of shape (N, F) (got {x.dtype}, {x.shape})"
+            )
+        return torch.from_numpy(x.astype(np.float32, copy=False))
+    values, columns, begins, shape = (_required(stored, name, path) for name in SPARSE)
+    if shape.shape != (2,) or len(begins) != shape[0] + 1 or values.shape != columns.shape:
+        raise ValueError(
+            f"{path}: x_data, x_indices, x_indptr and x_shape must be compressed rows (got lengths "
+            f"{len(values)}, {len(columns)}, {len(begins)} and shape {shape.tolist()})"
+        )
+    counts = np.diff(begins)
+    if (counts < 0).any() or begins[0] != 0 or begins[-1] != len(values):
+        raise ValueError(f"{path}: x_indptr must ascend from 0 to {len(values)}")
+    if columns.size and not 0 <= columns.min() <= columns.max() < shape[1]:
+        raise ValueError(f"{path}: x_indices must lie in 0..{int(shape[1]) - 1}")
+    x = np.zeros((int(shape[0]), int(shape[1])), dtype=np.float32)
+    # entries of the same place add up, as in compressed rows
+    np.add.at(x, (np.repeat(np.arange(len(counts)), counts), columns), values)
+    return torch.from_numpy(x)
+
+
+def _required(stored: Arrays, name: str, path: Path) -> NDArray[Any]:
+    if name not in stored:
+        valid = "edge_index, y, and x or " + ", ".join(SPARSE)
+        raise ValueError(f"{path}: {name} is missing; a graph has {valid} (got {sorted(stored)})")
+    return stored[name]
+
+
+def _one_each(stored: Arrays, name: str, count: int, path: Path, kinds: str) -> NDArray[Any]:
+    values = stored[name]
+    if values.shape != (count,) or values.dtype.kind not in kinds:
+        what = "booleans" if kinds == "b" else "integers"
+        raise ValueError(
+            f"{path}: {name} must be {count} {what}, one for each node "
+            f"(got {values.dtype}, {values.shape})"
+        )
+    return values

@@ -1,6 +1,5 @@
 """Drawings of explanations: molecules, sentences, graphs, curves and intervals."""
 
-from gstarx.drawing.colors import score_color as score_color
 from gstarx.drawing.comparison import WORSE as WORSE
 from gstarx.drawing.comparison import compare
 from gstarx.drawing.dispatch import Scored as Scored
@@ -15,7 +14,6 @@ from gstarx.drawing.groups import GroupScore, aggregate, group_scores
 from gstarx.drawing.interactions import draw_interactions
 from gstarx.drawing.matplotlib_plots import curves_ax, intervals_ax, scores_ax
 from gstarx.drawing.molecule import draw_molecule
-from gstarx.drawing.painted import Painted as Painted
 from gstarx.drawing.picture import MARKS as MARKS
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.picture import card as card
@@ -27,6 +25,7 @@ from gstarx.drawing.plots import NAMES as NAMES
 from gstarx.drawing.plots import plot_curves, plot_intervals
 from gstarx.drawing.sentence import draw_sentence
 from gstarx.drawing.summary import summary_chart
+from gstarx.drawing.svg import score_color as score_color
 from gstarx.drawing.svg import signed as signed
 
 __all__ = [

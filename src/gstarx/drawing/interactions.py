@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
-from gstarx.drawing.colors import score_color
 from gstarx.drawing.dispatch import Subject
 from gstarx.drawing.geometry import geometry
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture, Scene, card, color_bar
-from gstarx.drawing.svg import element, group, number, signed, tip
+from gstarx.drawing.svg import element, group, number, score_color, signed, tip
 from gstarx.metrics import as_scores
 
 #: How far a bow bends, as a share of its length, and its widths.
@@ -58,7 +57,9 @@ def draw_interactions(
     """
     subject = Subject.of(data, seed=seed)
     count = len(subject.names)
-    wrong = [nodes for nodes in interactions if len(nodes) < 2 or not _inside(nodes, count)]
+    wrong = [
+        nodes for nodes in interactions if len(nodes) < 2 or not set(nodes) <= set(range(count))
+    ]
     if wrong:
         raise ValueError(
             f"interactions are of two or more nodes in 0..{count - 1} (got {wrong[0]})"
@@ -88,10 +89,6 @@ def draw_interactions(
         description=f"Strongest interactions: {said or 'none'}. {subject.described(painted)}",
         legend=color_bar(limit) if legend else None,
     )
-
-
-def _inside(nodes: tuple[int, ...], count: int) -> bool:
-    return all(0 <= node < count for node in nodes)
 
 
 def _named(nodes: tuple[int, ...], names: tuple[str, ...]) -> str:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gstarx._internal.optional import require
-from gstarx.drawing.colors import LINES
 from gstarx.drawing.plots import NAMES, check_metric, curve_lines, looks_of, mean_intervals
-from gstarx.drawing.svg import INK
+from gstarx.drawing.svg import INK, LINES
 from gstarx.metrics import Faithfulness, FidelityCurve
 
 if TYPE_CHECKING:

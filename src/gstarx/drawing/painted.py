@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.drawing.colors import score_color
-from gstarx.drawing.svg import signed
+from gstarx.drawing.svg import score_color, signed
 from gstarx.metrics import above_noise, as_mask, as_scores, largest_gap, ties_at_cut, uncertain
 
 _NAMED = 5

@@ -12,7 +12,6 @@ from typing import Any
 
 from gstarx._internal.files import write_atomically
 from gstarx._internal.optional import require
-from gstarx.drawing.colors import score_color
 from gstarx.drawing.svg import (
     CARD,
     INK,
@@ -26,6 +25,7 @@ from gstarx.drawing.svg import (
     label,
     moved,
     number,
+    score_color,
     signed,
     text_width,
     wrapped,

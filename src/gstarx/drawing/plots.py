@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gstarx._internal import rounding
-from gstarx.drawing.colors import LINES
 from gstarx.drawing.picture import Picture, Scene, card
 from gstarx.drawing.svg import (
     CARD,
     INK,
     LINE,
+    LINES,
     MUTED,
     element,
     fitted,

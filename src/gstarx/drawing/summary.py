@@ -9,13 +9,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from gstarx._internal import rounding
-from gstarx.drawing.colors import NEGATIVE, POSITIVE
 from gstarx.drawing.picture import Picture, Scene, card
 from gstarx.drawing.plots import Axis, horizontal, wide_enough
 from gstarx.drawing.svg import (
     INK,
     LINE,
     MUTED,
+    NEGATIVE,
+    POSITIVE,
     element,
     fitted,
     group,

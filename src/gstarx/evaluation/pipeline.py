@@ -107,7 +107,9 @@ class Pipeline:
             if explanation is not None and explanation.explained:
                 targets[i] = explanation.target_class
         known = explanations or [None] * len(graphs)
-        playing = [self.players if one is None else _spec(one) for one in known]
+        playing = [
+            self.players if one is None else one.get("player_spec") or "nodes" for one in known
+        ]
         if any(as_players(players) != Nodes() for players in playing):
             everything = zip(graphs, selections, targets, playing, strict=True)
             return [self._evaluated(graph, list(s), t, p) for graph, s, t, p in everything]
@@ -145,11 +147,6 @@ class Pipeline:
     def probabilities(self, output: Tensor) -> list[float]:
         """Probabilities of all classes, or values, from the model's output (1, C) for a graph."""
         return class_probabilities(output, self.mode, self.return_type)
-
-
-def _spec(explanation: Explanation) -> Any:
-    """The players of an explanation, as metrics take them."""
-    return explanation.get("player_spec") or "nodes"
 
 
 def class_probabilities(output: Tensor, mode: str, return_type: str) -> list[float]:

@@ -15,8 +15,7 @@ from torch_geometric.nn import MessagePassing
 
 from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed
-from gstarx.explainers.edge_masks import Explained, isolated, seeded
-from gstarx.explainers.gradients import check_float
+from gstarx.explainers.edge_masks import Explained, check_float, isolated, seeded
 from gstarx.gnn import ModelTask
 
 #: What networks apply to the output of a layer, element by element or row by row.

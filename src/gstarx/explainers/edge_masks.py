@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MethodType
 from typing import Any, Self
 
@@ -23,6 +23,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.nn import MessagePassing
 
+from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import Seed
 from gstarx.gnn import (
     GraphTensors,
@@ -35,10 +36,12 @@ from gstarx.gnn import (
     class_scores,
     model_device,
     outputs_matrix,
+    player_set,
     restored,
     roles_of,
 )
-from gstarx.metrics import node_scores_from_edges
+from gstarx.metrics import edge_player_scores, node_scores_from_edges
+from gstarx.players import Edges, Nodes, PlayersLike, as_players
 
 REDUCTIONS = ("max", "mean", "sum")
 
@@ -379,3 +382,47 @@ def node_scores(weights: Tensor, inputs: Inputs, reduce: str) -> tuple[NDArray[n
         weights.cpu(), inputs.edges.cpu(), int(inputs.fields["num_nodes"]), reduce=reduce
     )
     return scores, everywhere.cpu()
+
+
+def no_edges(inputs: Inputs, column: int) -> Attribution:
+    """The attribution of a graph without edges: all scores are 0."""
+    return Attribution(
+        scores=np.zeros(int(inputs.fields["num_nodes"])),
+        target=column,
+        edge_mask=torch.zeros(len(inputs.joining)),
+    )
+
+
+def nodes_or_edges(players: PlayersLike, method: str) -> Nodes | Edges:
+    """The players of a method that learns weights of edges; raises if it cannot score them."""
+    kind = as_players(players)
+    if not isinstance(kind, Nodes | Edges):
+        raise ValueError(f"{method} scores edges: players must be 'nodes' or 'edges'")
+    return kind
+
+
+def with_edge_players(
+    attribution: Attribution, mask: Tensor, data: Data, players: Nodes | Edges
+) -> Attribution:
+    """The attribution with edges as players, if that is what they are."""
+    if isinstance(players, Nodes):
+        return attribution
+    scores, _ = edge_player_scores(mask, data.edge_index, directed=players.directed)
+    return replace(attribution, scores=scores, players=player_set(data, players))
+
+
+def check_steps(epochs: int, lr: float) -> None:
+    """Raise unless an optimizer can take these steps."""
+    if epochs < 1:
+        raise ValueError(f"epochs must be at least 1 (got {epochs!r})")
+    if not lr > 0:
+        raise ValueError(f"lr must be positive (got {lr!r})")
+
+
+def check_float(x: Tensor, method: str) -> None:
+    """Raise unless features are numbers that a gradient can be taken of."""
+    if not x.is_floating_point():
+        raise TypeError(
+            f"{method} differentiates by the features: data.x must be floating point "
+            f"(got {x.dtype})"
+        )

@@ -14,7 +14,14 @@ from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 from gstarx._internal.optional import require
 from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed
-from gstarx.explainers.edge_masks import Explained, Inputs, PlainModel, isolated, seeded
+from gstarx.explainers.edge_masks import (
+    Explained,
+    Inputs,
+    PlainModel,
+    check_float,
+    isolated,
+    seeded,
+)
 from gstarx.gnn import ModelTask
 
 
@@ -161,12 +168,3 @@ class SmoothGrad(NodeExplainer):
         (gradient,) = torch.autograd.grad(outputs.sum(), flat)
         products = (gradient * flat.detach()).reshape(count, nodes, -1)
         return products.double().sum(dim=(0, 2)).cpu()
-
-
-def check_float(x: Tensor, method: str) -> None:
-    """Raise unless features are numbers that a gradient can be taken of."""
-    if not x.is_floating_point():
-        raise TypeError(
-            f"{method} differentiates by the features: data.x must be floating point "
-            f"(got {x.dtype})"
-        )

@@ -22,7 +22,6 @@ from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.model_task import model_arguments as model_arguments
 from gstarx.gnn.multi_graph import ManyGraphs as ManyGraphs
 from gstarx.gnn.multi_graph import outputs_and_sharing as outputs_and_sharing
-from gstarx.gnn.multi_graph import shared_outputs as shared_outputs
 from gstarx.gnn.payoff import Contrast
 from gstarx.gnn.payoff import PayoffLike as PayoffLike
 from gstarx.gnn.payoff import TargetLike as TargetLike

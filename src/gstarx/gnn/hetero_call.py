@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, HeteroData
 
 from gstarx.gnn.hetero import DISTURBED, ZERO, HeteroGraph
-from gstarx.gnn.parameters import BY_POSITION, Model, is_open, model_parameters, wants_data
+from gstarx.gnn.parameters import Model, match_arguments
 
 #: Known of every batch, whatever the data carries.
 _FROM_BATCH = ("batch", "batch_size", "num_nodes", "edge_index")
@@ -50,39 +50,17 @@ class HeteroCall:
         cls, model: Model, graph: HeteroGraph, keywords: Iterable[str] | None = None
     ) -> HeteroCall:
         """Read the signature of a model and match it with what the graph carries."""
-        known = known_fields(graph)
-        chosen = None if keywords is None else _checked(keywords, known)
-        parameters = model_parameters(model)
-        named = [p for p in parameters or () if p.kind in BY_POSITION]
-        if chosen is None:
-            if wants_data(named, {*known, *(f"{name}_dict" for name in known)}):
-                return cls(graph, True)
-            if is_open(parameters):
-                _refuse_a_guess(model, graph, parameters or ())
-        positional = [
-            _field(p.name) if _field(p.name) in known else usual
-            for p, usual in zip(named[:2], ("x", "edge_index"), strict=False)
-        ]
-        others = [*named[2:], *(p for p in parameters or () if p.kind == p.KEYWORD_ONLY)]
-        offered = [p.name for p in others]
-        if not positional and not {"x", "edge_index"} & {_field(name) for name in offered}:
-            positional = ["x", "edge_index"]
-        for p in others:
-            if (
-                p.default is p.empty
-                and _field(p.name) not in known
-                and p.name not in (chosen or ())
-            ):
-                raise ValueError(
-                    f"the model needs an argument {p.name!r} that the data does not have (it has "
-                    f"{', '.join(known)})"
-                )
-        if chosen is None:
-            passed = [name for name in offered if _field(name) in known]
-        else:
-            always = ("x", "edge_index", "batch", "batch_size")
-            passed = chosen + [n for n in offered if _field(n) in always and n not in chosen]
-        return cls(graph, False, tuple(positional), tuple((n, _field(n)) for n in passed))
+        matched = match_arguments(
+            model,
+            known_fields(graph),
+            keywords,
+            refuse_guess=partial(_refuse_a_guess, model, graph),
+            field=_field,
+        )
+        if matched is None:
+            return cls(graph, True)
+        by_name = tuple((name, _field(name)) for name in matched.keywords)
+        return cls(graph, False, matched.positional, by_name)
 
     @property
     def takes_batch(self) -> bool:
@@ -318,18 +296,6 @@ def known_fields(graph: HeteroGraph) -> list[str]:
 def _field(name: str) -> str:
     """The field behind an argument, which may be named ``x`` or ``x_dict``."""
     return name.removesuffix("_dict")
-
-
-def _checked(keywords: Iterable[str], known: list[str]) -> list[str]:
-    if isinstance(keywords, str):
-        raise TypeError(f"keywords must be a list of names (got {keywords!r}); pass [{keywords!r}]")
-    chosen = list(keywords)
-    for name in chosen:
-        if _field(name) not in known:
-            raise ValueError(
-                f"keywords names {name!r}, which the data does not have (it has {', '.join(known)})"
-            )
-    return chosen
 
 
 def _refuse_a_guess(

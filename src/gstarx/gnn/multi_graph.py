@@ -135,26 +135,6 @@ class ManyGraphs:
         return torch.from_numpy(array).to(self.device)
 
 
-def shared_outputs(
-    model: Model,
-    graphs: ManyGraphs,
-    signature: Signature,
-    parts: list[Coalitions],
-    removal: str,
-    batch_nodes: int | None = None,
-    *,
-    check: bool = True,
-) -> Tensor:
-    """Outputs of a graph-level model for boolean parts (k, n) of every graph, all rows in order.
-
-    Some parts of the first batch are also evaluated in other company: a model that mixes the graphs
-    of a batch raises :class:`BatchMixing`.
-    """
-    return outputs_and_sharing(model, graphs, signature, parts, removal, batch_nodes, check=check)[
-        0
-    ]
-
-
 def outputs_and_sharing(
     model: Model,
     graphs: ManyGraphs,
@@ -166,7 +146,12 @@ def outputs_and_sharing(
     check: bool = True,
     share: ShareLike = "auto",
 ) -> tuple[Tensor, Sharing]:
-    """The same as :func:`shared_outputs`, and whether parts shared embeddings."""
+    """Outputs of a graph-level model for parts (k, n) of every graph, and whether they shared.
+
+    Rows are in the order of the graphs and their parts. Some parts of the first batch are also
+    evaluated in other company: a model that mixes the graphs of a batch raises
+    :class:`BatchMixing`.
+    """
     capacity = default_batch_nodes(model, graphs.device) if batch_nodes is None else batch_nodes
     with untouched(model):
         by_states, sharing = _by_states(model, graphs, signature, parts, removal, capacity, share)

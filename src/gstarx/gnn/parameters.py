@@ -1,9 +1,10 @@
-"""The parameters of a model's forward pass, as far as it says them."""
+"""The parameters of a model's forward pass, matched with what a graph carries."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -15,7 +16,104 @@ _DATA_NAMES = frozenset({"data", "batch", "graph", "g", "inputs"})
 #: Where wrappers that pass everything on keep the model: ``torch.compile``, ``DataParallel`` and
 #: its relatives, Lightning's Fabric.
 _WRAPPED = ("_orig_mod", "module", "_original_module", "_forward_module")
-BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What a model is passed.
+
+    Attributes
+    ----------
+    positional
+        Fields that go in by position.
+    keywords
+        Names of the arguments that go in by keyword.
+    optional
+        Those of them that the model can do without, because they have a default.
+    """
+
+    positional: tuple[str, ...]
+    keywords: tuple[str, ...]
+    optional: tuple[str, ...]
+
+
+def match_arguments(
+    model: Model,
+    carried: Sequence[str],
+    keywords: Iterable[str] | None,
+    *,
+    refuse_guess: Callable[[tuple[inspect.Parameter, ...]], None],
+    of_batch: Iterable[str] = (),
+    field: Callable[[str], str] = str,
+) -> Arguments | None:
+    """What a model is passed of what a graph carries; ``None``: it takes one graph object.
+
+    Parameters
+    ----------
+    model
+        The model.
+    carried
+        Names of the fields of the graph, as errors list them.
+    keywords
+        Where given, these are passed in any case, and nothing else but ``batch`` is.
+    refuse_guess
+        Called with an open signature, which does not say which of the fields it takes.
+    of_batch
+        Fields that are known of every batch, whatever the graph carries.
+    field
+        The field behind the name of an argument.
+    """
+    fields, known = set(carried), {*carried, *of_batch}
+    chosen = None if keywords is None else _checked_keywords(keywords, carried, known, field)
+    parameters = model_parameters(model)
+    named = [p for p in parameters or () if p.kind in _BY_POSITION]
+    if chosen is None:
+        if _wants_data(named, lambda name: field(name) in fields):
+            return None
+        if _is_open(parameters):
+            refuse_guess(parameters or ())
+    positional = [
+        field(p.name) if field(p.name) in known else usual
+        for p, usual in zip(named[:2], ("x", "edge_index"), strict=False)
+    ]
+    others = [*named[2:], *(p for p in parameters or () if p.kind == p.KEYWORD_ONLY)]
+    offered = [p.name for p in others]
+    if not positional and not {"x", "edge_index"} & set(map(field, offered)):
+        positional = ["x", "edge_index"]
+    for p in others:
+        if p.default is p.empty and field(p.name) not in known and p.name not in (chosen or ()):
+            raise ValueError(
+                f"the model needs an argument {p.name!r} that the data does not have (it has "
+                f"{', '.join(carried)})"
+            )
+    if chosen is None:
+        passed = [name for name in offered if field(name) in known]
+    else:
+        always = ("x", "edge_index", "batch", "batch_size")
+        passed = chosen + [n for n in offered if field(n) in always and n not in chosen]
+    defaults = {p.name for p in (*named, *others) if p.default is not p.empty}
+    optional = tuple(name for name in passed if name in defaults)
+    return Arguments(tuple(positional), tuple(passed), optional)
+
+
+def _checked_keywords(
+    keywords: Iterable[str],
+    carried: Sequence[str],
+    known: set[str],
+    field: Callable[[str], str],
+) -> list[str]:
+    """Names of fields that the data has, or an error that lists them."""
+    if isinstance(keywords, str):
+        raise TypeError(f"keywords must be a list of names (got {keywords!r}); pass [{keywords!r}]")
+    chosen = list(keywords)
+    for name in chosen:
+        if field(name) not in known:
+            raise ValueError(
+                f"keywords names {name!r}, which the data does not have (it has "
+                f"{', '.join(carried)})"
+            )
+    return chosen
 
 
 def model_parameters(model: Model) -> tuple[inspect.Parameter, ...] | None:
@@ -46,7 +144,7 @@ def model_parameters(model: Model) -> tuple[inspect.Parameter, ...] | None:
             parameters = tuple(inspect.signature(forward).parameters.values())
     except (TypeError, ValueError):
         return None
-    if is_open(parameters):
+    if _is_open(parameters):
         for name in _WRAPPED:
             inner = getattr(model, name, None)
             if isinstance(inner, torch.nn.Module):
@@ -65,7 +163,7 @@ def _without_bound(bound: partial[Any]) -> tuple[inspect.Parameter, ...] | None:
         return None
     free = list(parameters)
     for _ in bound.args:
-        if free and free[0].kind in BY_POSITION:
+        if free and free[0].kind in _BY_POSITION:
             del free[0]
     return tuple(p for p in free if p.name not in bound.keywords)
 
@@ -75,18 +173,15 @@ def _read_parameters(function: Callable[..., Any]) -> tuple[inspect.Parameter, .
     return tuple(inspect.signature(function).parameters.values())
 
 
-def is_open(parameters: tuple[inspect.Parameter, ...] | None) -> bool:
+def _is_open(parameters: tuple[inspect.Parameter, ...] | None) -> bool:
     """Whether a signature leaves it open what is passed."""
     return parameters is None or any(
         p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters
     )
 
 
-def wants_data(named: list[inspect.Parameter], fields: Container[str]) -> bool:
-    """Whether the arguments are one graph object, by their type, name or number.
-
-    ``fields`` are the names of what a graph carries.
-    """
+def _wants_data(named: list[inspect.Parameter], carried: Callable[[str], bool]) -> bool:
+    """Whether the arguments are one graph object, by their type, name or number."""
     required = [p for p in named if p.default is p.empty]
     if len(required) != 1 or required[0].name in ("x", "edge_index", "x_dict", "edge_index_dict"):
         return False
@@ -94,4 +189,4 @@ def wants_data(named: list[inspect.Parameter], fields: Container[str]) -> bool:
     by_type = isinstance(annotation, type) and issubclass(annotation, Data | Batch | HeteroData)
     words = str(annotation).rpartition(".")[2]
     by_name = name in _DATA_NAMES or words in ("Data", "Batch", "HeteroData")
-    return by_type or by_name or (len(named) == 1 and name not in fields)
+    return by_type or by_name or (len(named) == 1 and not carried(name))

@@ -22,8 +22,8 @@ from torch_geometric.data import Batch, Data
 from gstarx.gnn.fields import FROM_BATCH, Roles, roles_of
 from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.hetero_call import HeteroCall
-from gstarx.gnn.parameters import BY_POSITION, is_open, model_parameters, wants_data
 from gstarx.gnn.parameters import Model as Model
+from gstarx.gnn.parameters import match_arguments
 from gstarx.gnn.shared_rows import GatheredRows, gathered_now
 
 
@@ -66,68 +66,21 @@ class Signature:
             call = HeteroCall.of(model, graph, keywords)
             taken = ("node_id", "edge_id", *(("batch",) if call.takes_batch else ()))
             return cls(False, ("x", "edge_index"), taken, hetero=call)
-        chosen = _checked_keywords(keywords, data)
-        parameters = model_parameters(model)
-        named = [p for p in parameters or () if p.kind in BY_POSITION]
-        if chosen is None:
-            if wants_data(named, data):
-                return cls(True, roles=tuple(roles_of(data).items()))
-            if is_open(parameters):
-                _refuse_a_guess(model, data, parameters or ())
-        by_keyword = [p for p in parameters or () if p.kind == p.KEYWORD_ONLY]
-        names = [p.name for p in named]
-        positional = [
-            name if name in data or name in FROM_BATCH else usual
-            for name, usual in zip(names[:2], ("x", "edge_index"), strict=False)
-        ]
-        offered = [*names[2:], *(p.name for p in by_keyword)]
-        if not positional and not {"x", "edge_index"} & set(offered):
-            positional = ["x", "edge_index"]
-        _check_required([*named[2:], *by_keyword], data, chosen or ())
-        if chosen is None:
-            passed = [n for n in offered if n in data or n in FROM_BATCH]
-        else:
-            always = ("x", "edge_index", "batch", "batch_size")
-            passed = chosen + [n for n in offered if n in always and n not in chosen]
-        defaults = {p.name for p in (*named, *by_keyword) if p.default is not p.empty}
-        optional = tuple(name for name in passed if name in defaults)
-        return cls(False, tuple(positional), tuple(passed), optional)
+        matched = match_arguments(
+            model,
+            sorted(data.keys()),
+            keywords,
+            refuse_guess=partial(_refuse_a_guess, model, data),
+            of_batch=FROM_BATCH,
+        )
+        if matched is None:
+            return cls(True, roles=tuple(roles_of(data).items()))
+        return cls(False, matched.positional, matched.keywords, matched.optional)
 
     @property
     def takes_batch(self) -> bool:
         """Whether several graphs can go through the model at once."""
         return self.takes_data or "batch" in (*self.positional, *self.keywords)
-
-
-def _checked_keywords(keywords: Iterable[str] | None, data: Data) -> list[str] | None:
-    """Names of fields that the data has, or an error that lists them."""
-    if keywords is None:
-        return None
-    if isinstance(keywords, str):
-        raise TypeError(f"keywords must be a list of names (got {keywords!r}); pass [{keywords!r}]")
-    chosen = list(keywords)
-    for name in chosen:
-        if name not in data and name not in FROM_BATCH:
-            raise ValueError(
-                f"keywords names {name!r}, which the data does not have (it has "
-                f"{', '.join(sorted(data.keys()))})"
-            )
-    return chosen
-
-
-def _check_required(
-    parameters: Iterable[inspect.Parameter], data: Data, keywords: Iterable[str]
-) -> None:
-    """Raise where the model needs something that is nowhere to be had."""
-    for parameter in parameters:
-        name = parameter.name
-        if parameter.default is not parameter.empty or name in data or name in FROM_BATCH:
-            continue
-        if name not in keywords:
-            raise ValueError(
-                f"the model needs an argument {name!r} that the data does not have "
-                f"(it has {', '.join(sorted(data.keys()))})"
-            )
 
 
 def _refuse_a_guess(model: Model, data: Data, parameters: tuple[inspect.Parameter, ...]) -> None:

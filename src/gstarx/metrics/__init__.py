@@ -32,9 +32,7 @@ from gstarx.metrics.optimum import (
     refine,
 )
 from gstarx.metrics.optimum import best_selections_in_turn as best_selections_in_turn
-from gstarx.metrics.probabilities import Parts as Parts
 from gstarx.metrics.probabilities import PartTask as PartTask
-from gstarx.metrics.probabilities import part_probabilities as part_probabilities
 from gstarx.metrics.reference import Reference, reference_of
 from gstarx.metrics.reference import as_reference as as_reference
 from gstarx.metrics.robustness import (

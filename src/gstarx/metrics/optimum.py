@@ -143,7 +143,8 @@ def best_selection(
         raise ValueError(f"size must lie in 0..{n}, the number of nodes (got {size})")
     sizes = range(size, size + 1) if exact_size else range(size + 1)
     if sum(comb(n, k) for k in sizes) <= exhaustive_up_to:
-        best = _exhausted(judge, sizes)
+        # ties go to the smallest set, then the first
+        best = _best_of(judge, _sets_of(n, sizes))[0]
         optimal = True
     else:
         generator = np.random.default_rng(seed)
@@ -196,35 +197,27 @@ def best_selections(
     dict
         A :class:`BestSelection` by size.
     """
-    return dict(best_selections_in_turn(**locals()))
+    task = PartTask.among(locals())
+    options: dict[str, Any] = {"starts": starts, "seed": seed, "target": target}
+    options["exhaustive_up_to"] = exhaustive_up_to
+    return dict(best_selections_in_turn(model, data, sizes, task, **options))
 
 
 def best_selections_in_turn(
     model: Model,
     data: Data,
     sizes: Iterable[int],
+    task: PartTask,
     *,
     exhaustive_up_to: int = 20_000,
     starts: int = 2,
     seed: int | np.random.Generator | None = None,
     target: int | None = None,
-    removal: Any = "remove",
-    mode: str = "multiclass_classification",
-    task_level: str = "graph",
-    return_type: str = "raw",
-    index: int | None = None,
-    node_type: str | None = None,
-    num_hops: int | None = None,
-    batch_nodes: int | None = None,
-    keywords: Sequence[str] | None = None,
-    reference: Reference | None = None,
-    players: PlayersLike = "nodes",
 ) -> Iterator[tuple[int, BestSelection]]:
     """The results of :func:`best_selections` one by one, smallest size first.
 
     For callers that may have to stop before the last size.
     """
-    task = PartTask.among(locals())
     judge = _Judge(model, data, target, task)
     generator = np.random.default_rng(seed)
     best = np.zeros(judge.game.n, dtype=np.bool_)
@@ -355,11 +348,6 @@ class _Judge:
         """The graph's nodes that a set of players stands for, or their numbers."""
         ids = np.sort(self.game.players.ids[selected])
         return ids if self.graph is None else [self.graph.pair(node) for node in ids.tolist()]
-
-
-def _exhausted(judge: _Judge, sizes: range) -> NDArray[np.bool_]:
-    """The best of all sets of some sizes; ties go to the smallest set, then the first."""
-    return _best_of(judge, _sets_of(judge.game.n, sizes))[0]
 
 
 def _best_of(judge: _Judge, sets: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], float]:

@@ -27,8 +27,8 @@ from gstarx.gnn import (
     choose_columns,
     class_scores,
     looks_like_probabilities,
+    outputs_and_sharing,
     restored,
-    shared_outputs,
     with_view,
 )
 from gstarx.graphs import Coalitions
@@ -176,7 +176,7 @@ def _shared(
 ) -> list[Parts]:
     # the full graph goes before its parts; a part without nodes is not evaluated
     coalitions = [np.concatenate([np.ones((1, p.shape[1]), bool), p[p.any(axis=1)]]) for p in parts]
-    outputs = shared_outputs(
+    outputs, _ = outputs_and_sharing(
         model, graphs, signature, coalitions, str(task.removal), task.batch_nodes
     )
     _check_outputs(outputs, task)

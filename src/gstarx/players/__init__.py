@@ -6,7 +6,6 @@ from gstarx.players.atoms import is_molecule as is_molecule
 from gstarx.players.kinds import Edges, Features, Groups, Nodes
 from gstarx.players.kinds import PlayerKind as PlayerKind
 from gstarx.players.kinds import PlayersLike as PlayersLike
-from gstarx.players.makers import MAKERS as MAKERS
 from gstarx.players.makers import as_players as as_players
 from gstarx.players.makers import brics, communities, functional_groups, murcko, phrases, rings
 from gstarx.players.parts import default_kind as default_kind

@@ -266,7 +266,7 @@ _EXPLAINERS = (
     ),
     ExplainerSpec(
         "gnnexplainer",
-        "gstarx.explainers.pyg:GNNExplainer",
+        "gstarx.explainers.gnn_explainer:GNNExplainer",
         "GNNExplainer",
         "An edge mask learned for this graph by gradient descent.",
         (_epochs(1000, 2000), _RATE),
@@ -274,7 +274,7 @@ _EXPLAINERS = (
     ),
     ExplainerSpec(
         "pgexplainer",
-        "gstarx.explainers.pyg:PGExplainer",
+        "gstarx.explainers.pg_explainer:PGExplainer",
         "PGExplainer",
         "A small network that predicts edge masks, trained on the dataset first.",
         (_epochs(20, 100), _RATE),

@@ -389,7 +389,8 @@ def player_columns(explanation: Explanation) -> dict[str, Any]:
     else:
         columns["player_units"] = _units(explanation)
     if isinstance(spec, Features):
-        reference = spec.reference if isinstance(spec.reference, str) else _rows(spec.reference)
+        reference = spec.reference
+        reference = reference.tolist() if hasattr(reference, "tolist") else reference
         options |= {"reference": reference, "draws": spec.draws}
     return {"player_spec": json.dumps(options), **columns}
 
@@ -397,10 +398,6 @@ def player_columns(explanation: Explanation) -> dict[str, Any]:
 def _units(explanation: Explanation) -> list[list[int]]:
     owner = explanation.unit_players.numpy()
     return [np.flatnonzero(owner == at).tolist() for at in range(len(explanation.players))]
-
-
-def _rows(reference: Any) -> Any:
-    return reference.tolist() if hasattr(reference, "tolist") else reference
 
 
 def stored_players(row: Mapping[str, Any]) -> PlayerSet | None:

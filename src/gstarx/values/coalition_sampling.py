@@ -23,11 +23,13 @@ from numpy.typing import NDArray
 
 from gstarx.games import Game, Worths, evaluate_masks
 from gstarx.graphs import CommunicationGraph, Masks, unpack
-from gstarx.values.surrogate import Features, Surrogate
+from gstarx.values.surrogate import Features, FittedSurrogate, Surrogate
 from gstarx.values.worths import in_columns, worth_span
 
 #: Weights copied at once (8 MB).
 _CELLS = 1 << 20
+#: Student's distribution with fewer degrees of freedom has no variance.
+_LEAST_FREEDOM = 3
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,18 @@ class Weights:
             [np.sqrt(np.einsum("ij,ij->i", weights, weights)) for _, weights in self.blocks]
         )
 
-    def total(
-        self, rows: NDArray[np.int64], numbers: NDArray[np.float64], *, power: int = 1
-    ) -> NDArray[np.float64]:
-        """Powers of the weights of some rows, in order, transposed times numbers (rows, q)."""
+    def rows(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The weights of some rows, in order, for all nodes."""
+        out = np.zeros((len(rows), self.num_nodes))
+        begin = 0
+        for nodes, weights in self.blocks:
+            first, last = np.searchsorted(rows, (begin, begin + len(weights)))
+            out[first:last, nodes] = weights[rows[first:last] - begin]
+            begin += len(weights)
+        return out
+
+    def total(self, rows: NDArray[np.int64], numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The weights of some rows, in order, transposed times numbers (rows, q)."""
         total = np.zeros((self.num_nodes, numbers.shape[1]))
         begin = 0
         for nodes, weights in self.blocks:
@@ -62,7 +72,7 @@ class Weights:
             step = max(1, _CELLS // max(1, len(nodes)))
             for at in range(int(first), int(last), step):
                 chunk = slice(at, min(at + step, int(last)))
-                total[nodes] += (weights[rows[chunk] - begin] ** power).T @ numbers[chunk]
+                total[nodes] += weights[rows[chunk] - begin].T @ numbers[chunk]
             begin += len(weights)
         return total
 
@@ -93,7 +103,7 @@ def estimate_sum(
     certain: NDArray[np.int64],
     generator: np.random.Generator,
     times: NDArray[np.float64] | None = None,
-    value_of: Callable[[Surrogate], NDArray[np.float64]] | None = None,
+    values_of: Callable[[Features], NDArray[np.float64]] | None = None,
 ) -> WeightedSum:
     """Estimate ``weights.T @ v`` from at most ``budget`` evaluated coalitions.
 
@@ -116,8 +126,8 @@ def estimate_sum(
     times
         If the coalitions are themselves a random draw from very many: how often each was drawn,
         (k,); infinite for those whose weights are exact, which is the default for all.
-    value_of
-        The sum (n, q) over all coalitions of a surrogate's worths; by default over ``masks``.
+    values_of
+        The sums (n, width) over all coalitions of their features; by default over ``masks``.
     """
     table = weights if isinstance(weights, Weights) else Weights.of(weights)
     norms = table.norms
@@ -131,23 +141,66 @@ def estimate_sum(
     # coalitions whose residuals get the largest factors are fitted best
     importance = norms[drawn] ** 2 * (left + 1e-2 * kept) * odds**2
     features = Features.choose(graph, len(drawn))
-    surrogate = Surrogate.fit(features, masks[drawn], worths, importance)
-    if value_of is None:
-        values = table.total(np.arange(len(masks)), surrogate.predict(masks))
+    fitted = Surrogate.fit(features, masks[drawn], worths, importance)
+    if values_of is None:
+        of_features = np.zeros((graph.num_nodes, features.width))
+        for block, design in features.blocks(masks):
+            of_features += table.total(np.arange(len(masks))[block], design)
     else:
-        values = value_of(surrogate)
-    residual = worths - surrogate.predict(masks[drawn])
-    values = values + table.total(drawn, residual * odds[:, None])
-    spread = table.total(drawn, surrogate.left_out**2 * (left * odds**2)[:, None], power=2)
-    open_rows = int((left > 0).sum())
+        of_features = values_of(features)
+    values = of_features @ fitted.coefficients
+    values += table.total(drawn, fitted.residuals * odds[:, None])
+    variance = _variance(table, drawn, odds, left, fitted, of_features)
     # a single draw says nothing about its own spread, unless there was nothing else to draw
-    known = open_rows > 1 or len(drawn) == len(masks)
-    widened = small_sample_factor(max(2, open_rows)) ** 2 if known else np.nan
-    variance = spread * (open_rows / max(1, open_rows - 1)) * widened
+    if (left > 0).sum() < 2 and len(drawn) < len(masks):
+        variance[:] = np.nan
     place = np.searchsorted(drawn, certain)
-    return WeightedSum(
-        values, variance, surrogate, evaluated[place], len(drawn), worth_span(worths)
-    )
+    return WeightedSum(values, variance, fitted, evaluated[place], len(drawn), worth_span(worths))
+
+
+def _variance(
+    table: Weights,
+    drawn: NDArray[np.int64],
+    odds: NDArray[np.float64],
+    left: NDArray[np.float64],
+    fitted: FittedSurrogate,
+    of_features: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The variance (n, q) of the estimate, from residuals and the weights that worths end up with.
+
+    A drawn worth counts directly, by its weight over its chance, and through the fit, which takes
+    back much of that if there are many features for the draws. Squared residuals are divided by
+    what the fit leaves of their variance. Student's distribution has as many degrees of freedom as
+    Satterthwaite's rule gives a variance that is summed from these squares (Bell and McCaffrey,
+    "Bias reduction in standard errors for linear regression with multi-stage samples", 2002).
+
+    Where they are fewer than three, the fit leaves next to nothing to estimate a variance from.
+    Leave-one-out residuals and the direct weights alone then give one that is too large.
+    """
+    n, games = len(of_features), fitted.residuals.shape[1]
+    direct = np.zeros_like(of_features)
+    for block, design in fitted.design.blocks():
+        direct += table.total(drawn[block], design * odds[block, None])
+    # through the fit, draws make up for what they miss of the features
+    steps = fitted.inverse @ (of_features - direct).T
+    squares = fitted.residuals**2 / fitted.remaining[:, None]
+    left_out = fitted.residuals / np.maximum(1.0 - fitted.leverage, 1e-6)[:, None]
+    variance, cautious = np.zeros((2, n, games))
+    # the variance of the weights alone, and half the variance of that, for residuals around one
+    mean, spread = np.zeros((2, n, 1))
+    for block, design in fitted.design.blocks():
+        weights = table.rows(drawn[block]) * odds[block, None]
+        cautious += (weights**2).T @ (left_out[block] ** 2 * left[block, None])
+        weights += fitted.weight[block] * (design @ steps)
+        shares = left[block, None] * weights**2
+        variance += shares.T @ squares[block]
+        mean[:, 0] += shares.sum(axis=0)
+        spread[:, 0] += (shares**2).T @ (1.0 / fitted.remaining[block])
+    freedom = mean**2 / np.where(spread > 0, spread, 1.0)
+    draws = max(2, int((left > 0).sum()))
+    cautious *= draws / (draws - 1) * small_sample_factor(draws) ** 2
+    widened = variance * student_factor(np.maximum(freedom, 1.0)) ** 2
+    return np.where(freedom < _LEAST_FREEDOM, cautious, widened)
 
 
 def certain_rows(
@@ -177,9 +230,11 @@ def small_sample_factor(draws: int) -> float:
     >>> round(small_sample_factor(11), 2), small_sample_factor(10_000) < 1.001
     (1.14, True)
     """
-    if draws < 2:
-        return float("nan")
-    freedom = draws - 1
+    return float(student_factor(np.array(draws - 1.0))) if draws > 1 else float("nan")
+
+
+def student_factor(freedom: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same for a variance with so many degrees of freedom."""
     return 1.0 + 1.25 / freedom + 1.53 / freedom**2
 
 

@@ -67,6 +67,22 @@ class Features:
         """Number of leading columns without a penalty."""
         return self.num_nodes + self.shares
 
+    @property
+    def by_size(self) -> tuple[int, int]:
+        """The columns of a constant and of one over the coalition's size, if there are shares."""
+        return 0, 1 + sum(map(len, self.patterns))
+
+    def columns(
+        self,
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]]:
+        """Groups of patterns, their columns, and those of their copies if there are any."""
+        plain, divided = int(self.shares), self.by_size[1] + 1
+        for group, pattern in enumerate(self.patterns):
+            columns = np.arange(len(pattern))
+            copied = self.shares and group < self.divided
+            yield pattern, plain + columns, divided + columns if copied else None
+            plain, divided = plain + len(pattern), divided + len(pattern)
+
     def of(self, masks: Masks) -> NDArray[np.float64]:
         """The feature matrix (k, width) of packed coalitions."""
         members = unpack(masks, self.num_nodes)
@@ -92,19 +108,18 @@ class Features:
 
 @dataclass(frozen=True)
 class Surrogate:
-    """A fitted surrogate: its coefficients, and its leave-one-out residuals."""
+    """A linear function of features."""
 
     features: Features
+    #: (width, q)
     coefficients: NDArray[np.float64]
-    #: The residual of each fitted coalition under a fit without that coalition, (k, q).
-    left_out: NDArray[np.float64]
 
-    @classmethod
+    @staticmethod
     def fit(
-        cls, features: Features, masks: Masks, worths: Worths, importance: NDArray[np.float64]
-    ) -> Surrogate:
+        features: Features, masks: Masks, worths: Worths, importance: NDArray[np.float64]
+    ) -> FittedSurrogate:
         """Weighted ridge regression of worths (k, q) on the features of packed coalitions."""
-        design = _Design(features, masks)
+        design = Design(features, masks)
         weight = (importance / importance.mean())[:, None]
         penalty = np.full(features.width, _PENALTY * len(masks))
         # the jitter only decides between fits that are equally good
@@ -117,30 +132,14 @@ class Surrogate:
         rest = worths - design.times(additive, nodes)
         coefficients = inverse @ design.transposed(rest * weight)
         coefficients[nodes] += additive
-        leverage = weight * design.diagonal(inverse)[:, None]
-        residual = worths - design.times(coefficients)
-        return cls(features, coefficients, residual / np.maximum(1.0 - leverage, 1e-6))
-
-    def terms(
-        self,
-    ) -> tuple[
-        NDArray[np.float64],
-        list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64] | None]],
-    ]:
-        """The coefficients of a constant and of one over the size, (2, q), and of patterns (m, q).
-
-        Patterns come in their groups, as they are and, if there are such copies, by the size.
-        """
-        counts = list(map(len, self.features.patterns))
-        shares, coefficients = self.features.shares, self.coefficients
-        by_size = np.zeros((2, coefficients.shape[1]))
-        plain = np.split(coefficients[int(shares) :], np.cumsum(counts))
-        divided: list[NDArray[np.float64] | None] = [None] * len(counts)
-        if shares:
-            by_size[:] = coefficients[0], plain[-1][0]
-            copied = counts[: self.features.divided]
-            divided[: len(copied)] = np.split(plain[-1][1:], np.cumsum(copied))[:-1]
-        return by_size, list(zip(self.features.patterns, plain[:-1], divided, strict=True))
+        residuals = worths - design.times(coefficients)
+        leverage = weight[:, 0] * design.diagonal(inverse)
+        # the normal equations' matrix without the penalty is that with it less the penalty
+        held = weight[:, 0] * design.diagonal(inverse @ (penalty[:, None] * inverse))
+        remaining = np.maximum(1.0 - leverage - held, np.maximum(1.0 - leverage, 1e-6) ** 2)
+        return FittedSurrogate(
+            features, coefficients, residuals, leverage, remaining, weight, inverse, design
+        )
 
     def shared_equally(self) -> NDArray[np.float64]:
         """The Myerson value (n, q) of a surrogate without shares, exactly.
@@ -169,23 +168,42 @@ class Surrogate:
     def _looked_up(self, masks: NDArray[np.uint64]) -> Worths:
         """The same from a table of all coalitions: every pattern is added to those it lies in."""
         n, games = self.features.num_nodes, self.coefficients.shape[1]
-        by_size, groups = self.terms()
         tables = np.zeros((2, 2**n, games))
-        for pattern, *coefficients in groups:
+        if self.features.shares:
+            tables[:, 0] = self.coefficients[list(self.features.by_size)]
+        for pattern, *columns in self.features.columns():
             inside = (1 << pattern).sum(axis=1)
-            for table, added in zip(tables, coefficients, strict=True):
-                if added is not None:
-                    np.add.at(table, inside, added)
+            for table, column in zip(tables, columns, strict=True):
+                if column is not None:
+                    np.add.at(table, inside, self.coefficients[column])
         for bit in range(n):
             halves = tables.reshape(2, -1, 2, 2**bit, games)
             halves[:, :, 1] += halves[:, :, 0]
-        plain, divided = tables + by_size[:, None]
+        plain, divided = tables
         size = np.bitwise_count(masks)[:, None]
         worths: Worths = plain[masks] + divided[masks] / size
         return worths
 
 
-class _Design:
+@dataclass(frozen=True)
+class FittedSurrogate(Surrogate):
+    """A surrogate, and how it depends on the worths that it was fitted to."""
+
+    #: What the fit leaves of every worth, (k, q).
+    residuals: NDArray[np.float64]
+    #: By how much the prediction of a coalition changes with the worth of that coalition, (k,).
+    leverage: NDArray[np.float64]
+    #: The variance of every residual, as a share of that of a worth that no feature explains, (k,):
+    #: one less the leverage, were it not for the penalty.
+    remaining: NDArray[np.float64]
+    #: Weight of every coalition in the fit, (k, 1), the inverse of the normal equations' matrix,
+    #: and the features: the coefficients are ``inverse @ features.T @ (weight * worths)``.
+    weight: NDArray[np.float64]
+    inverse: NDArray[np.float64]
+    design: Design
+
+
+class Design:
     """The feature matrix of many coalitions, kept if it is small and recomputed if not."""
 
     def __init__(self, features: Features, masks: Masks) -> None:
@@ -194,6 +212,7 @@ class _Design:
         self.kept = list(features.blocks(masks)) if small else None
 
     def blocks(self) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """The matrix a few rows at a time, each with the rows it is of."""
         return iter(self.kept) if self.kept is not None else self.features.blocks(self.masks)
 
     def gram(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from gstarx import explainers
 from gstarx.evaluation import Evaluated, Pipeline, recorded
 from gstarx.explainers import with_settings
 from gstarx.gnn import expected_output
-from gstarx.metrics import Faithfulness, Reference, best_selections_in_turn
+from gstarx.metrics import Faithfulness, PartTask, Reference, best_selections_in_turn
 from gstarx.registry import kind_of_players
 from gstarx.web.catalog import METRICS, OFFERED
 from gstarx.web.library import Library
@@ -244,13 +244,15 @@ class ExplanationWorker:
                     request.model.model,
                     request.subject.data,
                     sizes,
+                    PartTask(
+                        request.model.mode,
+                        return_type=request.model.return_type,
+                        removal=request.removal,
+                        reference=request.reference,
+                        players=request.players,
+                    ),
                     seed=explainers.graph_generator(request.seed, request.subject.position),
                     target=request.target,
-                    removal=request.removal,
-                    mode=request.model.mode,
-                    return_type=request.model.return_type,
-                    reference=request.reference,
-                    players=request.players,
                 )
             )
         by_size = [best.get(size) for size in sizes]

@@ -41,7 +41,7 @@ def test_values_of_surrogates_are_those_of_the_closed_form(
     features = Features.choose(graph, 10**5, shares=shares)
     assert len(features.patterns) == 3
     coefficients = generator.normal(size=(features.width, 2))
-    surrogate = Surrogate(features, coefficients, np.zeros((0, 2)))
+    surrogate = Surrogate(features, coefficients)
     masks = CoalitionLattice.of(graph).masks
     rows = {mask.tobytes(): i for i, mask in enumerate(masks)}
     worths = surrogate.predict(masks)
@@ -53,7 +53,8 @@ def test_values_of_surrogates_are_those_of_the_closed_form(
 
     exact = hn_value(game, graph).values
     times = ArrivalTimes.sample(graph, 256 * BATCHES, generator)
-    values, variance = times.value_of(surrogate, np.arange(graph.num_nodes))
+    of_features = times.feature_values(features, np.arange(graph.num_nodes))
+    values, variance = of_features.values @ coefficients, of_features.variance(surrogate)
     assert (np.abs(values - exact) <= 5 * np.sqrt(variance) + 1e-9).all()
     assert np.sqrt(variance).max() < 0.2 * exact.std()
     np.testing.assert_allclose(values.sum(axis=0), worths[-1], rtol=0, atol=1e-8)
@@ -63,8 +64,21 @@ def test_cliques_share_equally_without_any_error() -> None:
     graph = CommunicationGraph.complete(5)
     features = Features.choose(graph, 10**5, shares=False)
     coefficients = np.random.default_rng(0).normal(size=(features.width, 1))
-    surrogate = Surrogate(features, coefficients, np.zeros((0, 1)))
+    surrogate = Surrogate(features, coefficients)
     times = ArrivalTimes.sample(graph, 4 * BATCHES, np.random.default_rng(0))
-    values, variance = times.value_of(surrogate, np.arange(5))
+    of_features = times.feature_values(features, np.arange(5))
+    values, variance = of_features.values @ coefficients, of_features.variance(surrogate)
     np.testing.assert_allclose(values, surrogate.shared_equally(), rtol=0, atol=1e-10)
     np.testing.assert_allclose(variance, 0, atol=1e-20)
+
+
+def test_single_nodes_keep_their_worth_without_any_error() -> None:
+    # all that a surrogate of very many nodes has
+    graph = path(6)
+    features = Features(6, (np.arange(6)[:, None],), shares=True, divided=0)
+    times = ArrivalTimes.sample(graph, 4 * BATCHES, np.random.default_rng(0))
+    of_features = times.feature_values(features, np.arange(6))
+    np.testing.assert_allclose(of_features.values[:, 1:7], np.eye(6), rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(of_features.varying, [0, 7])
+    # a constant and one over the size, of the whole component
+    np.testing.assert_allclose(of_features.values[:, [0, 7]].sum(axis=0), [1, 1 / 6], atol=1e-9)

@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from gstarx.games import Game, additive_game, random_game
+from gstarx.games import Game, additive_game, random_game, self_dual
 from gstarx.graphs import CommunicationGraph
 from gstarx.graphs.bitmasks import unpack
 from gstarx.graphs.lattice import CoalitionLattice
@@ -80,6 +80,18 @@ def test_drawn_coalitions_bring_close_and_standard_errors_cover() -> None:
     assert 0.85 < (pooled <= 2).mean() < 0.998
     assert (pooled <= 4).mean() > 0.98
     assert np.mean(large) < 0.7 * np.mean(small) < 0.15
+
+
+@pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning")
+@pytest.mark.parametrize("per_node", [4, 10])
+def test_standard_errors_of_both_sides_are_not_too_wide(per_node: int) -> None:
+    graph = molecule(20, seed=4)
+    game = self_dual(smooth_game(20, seed=2, q=6))
+    # complements count: half as many coalitions, and hardly more of them than features
+    errors, std_errors = gather(graph, game, 20 * per_node // 2, 12)
+    assert 0.9 < (np.abs(errors) <= 2 * std_errors).mean() < 0.99
+    if per_node == 10:
+        assert 0.85 < np.sqrt((std_errors**2).mean() / (errors**2).mean()) < 1.25
 
 
 @pytest.mark.usefixtures("unlisted")

@@ -18,6 +18,7 @@ a batch; batches are independent, and their spread tells the error.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from gstarx.graphs import CommunicationGraph, compiled
 from gstarx.values.coalition_sampling import small_sample_factor
 from gstarx.values.hn.closed_form import system_of
-from gstarx.values.surrogate import Surrogate
+from gstarx.values.surrogate import Features, Surrogate
 
 #: Independent batches of rounds.
 BATCHES = 16
@@ -65,90 +66,105 @@ class ArrivalTimes:
         inverse = np.linalg.inv(system_of(mean, np.ones(n, dtype=np.int64)))[:n].astype(np.float64)
         return cls(graph, clocks, inside, sizes / each, inverse)
 
-    def value_of(
-        self, surrogate: Surrogate, nodes: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """HN value (n, q) of a surrogate on the component of these nodes, and its variance."""
-        known, terms = _split(surrogate, nodes, self.graph)
-        worths = self.sizes @ terms.by_size
-        if len(terms.patterns):
+    def feature_values(self, features: Features, nodes: NDArray[np.int64]) -> FeatureValues:
+        """The HN value of every feature on the component of these nodes."""
+        values, terms = _split(features, nodes, self.graph)
+        by_size = np.array(features.by_size if features.shares else (), dtype=np.int64)
+        varying = np.union1d(by_size, terms.columns)
+        columns = np.searchsorted(varying, terms.columns)
+        worths = np.zeros((BATCHES, len(nodes), len(varying)))
+        full_worths = np.zeros((1, len(varying)))
+        if features.shares:
+            worths[:, :, np.searchsorted(varying, by_size)] = self.sizes
+            full_worths[0, np.searchsorted(varying, by_size)] = 1.0, 1.0 / len(nodes)
+        if len(columns):
             links = neighbor_lists(self.graph)
-            for batch, clocks in enumerate(self.clocks):
-                added = np.zeros_like(worths[batch])
-                _add_worths(*links, clocks, terms.patterns, terms.plain, terms.shares, added)
-                worths[batch] += added / len(clocks)
-        mean = np.vstack([worths.mean(axis=0), terms.full_worth])
-        values = self.inverse @ mean
+            for clocks, added in zip(self.clocks, worths, strict=True):
+                _add_worths(*links, clocks, *terms._replace(columns=columns), len(clocks), added)
+            sizes = np.where(terms.divided, len(nodes), 1)
+            np.add.at(full_worths[0], columns, terms.factors / sizes)
+        grown = self.inverse @ np.vstack([worths.mean(axis=0), full_worths])
+        values[:, varying] += grown
         # the error of the linear system in each batch
-        off = np.stack(
-            [
-                self.inverse[:, :-1] @ (batch_worths - inside @ values)
-                for batch_worths, inside in zip(worths, self.inside, strict=True)
-            ]
-        )
-        variance = off.var(axis=0, ddof=1) / BATCHES * small_sample_factor(BATCHES) ** 2
-        return known + values, variance
+        for inside, batch_worths in zip(self.inside, worths, strict=True):
+            batch_worths[:] = self.inverse[:, :-1] @ (batch_worths - inside @ grown)
+        return FeatureValues(values, varying, worths)
 
 
 @dataclass(frozen=True)
-class _Terms:
-    """Terms that depend on growth: of patterns, plain and divided by the size, and of the size.
+class FeatureValues:
+    """Values (n, width) of the features of a surrogate, and what batches say of their errors."""
 
-    Patterns are rows of three nodes, some of which may be equal.
-    """
+    values: NDArray[np.float64]
+    #: Columns that depend on growth, (c,); all others are exact.
+    varying: NDArray[np.int64]
+    #: Errors of these columns, (batches, n, c).
+    errors: NDArray[np.float64]
 
+    @classmethod
+    def exactly(cls, values: NDArray[np.float64]) -> FeatureValues:
+        """Values without an error."""
+        return cls(values, np.zeros(0, dtype=np.int64), np.zeros((BATCHES, len(values), 0)))
+
+    def variance(self, surrogate: Surrogate) -> NDArray[np.float64]:
+        """Variance (n, q) of the value of a surrogate, due to the rounds of clocks."""
+        off = self.errors @ surrogate.coefficients[self.varying]
+        spread: NDArray[np.float64] = off.var(axis=0, ddof=1)
+        return spread / BATCHES * small_sample_factor(BATCHES) ** 2
+
+
+class _Terms(NamedTuple):
+    """Terms of features that depend on growth: patterns, and the columns that they add to."""
+
+    #: Rows of three nodes, some of which may be equal.
     patterns: NDArray[np.int64]
-    plain: NDArray[np.float64]
-    shares: NDArray[np.float64]
-    #: Coefficients of a constant and of one over the size: (2, q).
-    by_size: NDArray[np.float64]
-    #: The worth of the whole component, (1, q).
-    full_worth: NDArray[np.float64]
+    columns: NDArray[np.int64]
+    factors: NDArray[np.float64]
+    #: Whether a pattern is divided by the size of the coalition that it lies in.
+    divided: NDArray[np.bool_]
 
 
 def _split(
-    surrogate: Surrogate, nodes: NDArray[np.int64], graph: CommunicationGraph
+    features: Features, nodes: NDArray[np.int64], graph: CommunicationGraph
 ) -> tuple[NDArray[np.float64], _Terms]:
-    """The part of a surrogate's HN value (n, q) that is known exactly, and the other terms.
+    """The part of the features' HN values (n, width) that is known exactly, and the other terms.
 
     A pattern of nodes that are all linked shares its worth equally. A connected pattern of three
     has the mean value of its three pairs, because it differs from that by the surplus of one game.
     """
-    q = surrogate.coefficients.shape[1]
-    place = np.full(surrogate.features.num_nodes, -1)
-    place[nodes] = np.arange(len(nodes))
-    linked = np.zeros((len(nodes), len(nodes)), dtype=np.bool_)
+    n = len(nodes)
+    place = np.full(features.num_nodes, -1)
+    place[nodes] = np.arange(n)
+    linked = np.zeros((n, n), dtype=np.bool_)
     linked[tuple(graph.edges.T)] = True
     linked |= linked.T
-    known = np.zeros((len(nodes), q))
-    remaining: list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]] = []
-    by_size, terms = surrogate.terms()
-    full_worth = by_size[0] + by_size[1] / len(nodes)
-    for pattern, plain, shares in terms:
+    known = np.zeros((n, features.width))
+    rows: list[tuple[NDArray[np.int64], NDArray[np.int64], float, bool]] = []
+    for pattern, plain, divided in features.columns():
         here = place[pattern[:, 0]] >= 0
-        local, plain = place[pattern[here]], plain[here]
+        local, columns = place[pattern[here]], plain[here]
         if local.shape[1] == 1:
-            known[local[:, 0]] += plain
+            known[local[:, 0], columns] = 1.0
         else:
             pairs = [(0, 1)] if local.shape[1] == 2 else [(0, 1), (1, 2), (0, 2)]
             for pair in pairs:
-                ends, worth = local[:, pair], plain / len(pairs)
+                ends = local[:, pair]
                 near = linked[tuple(ends.T)]
-                for end in ends[near].T:
-                    np.add.at(known, end, worth[near] / 2)
-                far = ends[~near]
-                if len(far):
-                    remaining.append((far[:, [0, 1, 1]], worth[~near], np.zeros_like(worth[~near])))
-                    full_worth = full_worth + worth[~near].sum(axis=0)
-        if shares is not None:
+                for end in ends.T:
+                    known[end[near], columns[near]] += 1 / len(pairs) / 2
+                rows.append((ends[~near][:, [0, 1, 1]], columns[~near], 1 / len(pairs), False))
+        if divided is not None:
             three = local[:, np.minimum(np.arange(3), local.shape[1] - 1)]
-            remaining.append((three, np.zeros_like(shares[here]), shares[here]))
-            full_worth = full_worth + shares[here].sum(axis=0) / len(nodes)
-    empty = (np.zeros((0, 3), dtype=np.int64), np.zeros((0, q)), np.zeros((0, q)))
-    patterns, plain, shares = (
-        np.ascontiguousarray(np.concatenate(part)) for part in zip(empty, *remaining, strict=True)
+            rows.append((three, divided[here], 1.0, True))
+    terms = _Terms(
+        np.concatenate([np.zeros((0, 3), dtype=np.int64), *(row[0] for row in rows)]),
+        np.concatenate([np.zeros(0, dtype=np.int64), *(row[1] for row in rows)]),
+        np.concatenate([np.zeros(0), *(np.full(len(row[1]), row[2]) for row in rows)]),
+        np.concatenate(
+            [np.zeros(0, dtype=np.bool_), *(np.full(len(row[1]), row[3]) for row in rows)]
+        ),
     )
-    return known, _Terms(patterns, plain, shares, by_size, full_worth[None])
+    return known, terms
 
 
 def _clocks(rounds: int, n: int, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -240,26 +256,23 @@ def _add_times(begins, neighbors, clocks, inside, sizes):  # type: ignore[no-unt
 
 
 @compiled
-def _add_worths(begins, neighbors, clocks, patterns, plain, shares, added):  # type: ignore[no-untyped-def]
-    """Add to ``added`` (n, q) what patterns are worth over the time of growth from every node."""
+def _add_worths(begins, neighbors, clocks, patterns, columns, factors, divided, rounds, added):  # type: ignore[no-untyped-def]
+    """Add to columns (n, width) what patterns are worth over the mean time of growth."""
     n = clocks.shape[1]
-    q = added.shape[1]
     rank = np.empty(n, np.int64)
     times = np.empty(n)
     due = np.empty(n + 1)
     waiting = np.empty(n + 1, np.int64)
     reached = np.empty(n, np.bool_)
     # from the arrival of each rank on: the remaining time, and the same divided by the size
-    left = np.zeros(n)
-    by_size = np.zeros(n)
+    left = np.zeros((2, n))
     for clock in clocks:
         for k in range(n):
             _grow(begins, neighbors, clock, k, rank, times, due, waiting, reached)
             for place in range(n - 2, -1, -1):
-                stay = times[place + 1] - times[place]
-                left[place] = left[place + 1] + stay
-                by_size[place] = by_size[place + 1] + stay / (place + 1)
+                stay = (times[place + 1] - times[place]) / rounds
+                left[0, place] = left[0, place + 1] + stay
+                left[1, place] = left[1, place + 1] + stay / (place + 1)
             for p in range(len(patterns)):
                 last = max(rank[patterns[p, 0]], rank[patterns[p, 1]], rank[patterns[p, 2]])
-                for g in range(q):
-                    added[k, g] += plain[p, g] * left[last] + shares[p, g] * by_size[last]
+                added[k, columns[p]] += factors[p] * left[np.int64(divided[p]), last]

@@ -11,12 +11,12 @@ from gstarx.games import Game
 from gstarx.graphs import CommunicationGraph, Masks, distinct_rows, renumber, unpack
 from gstarx.values.allocation import Allocation, PrecisionError, warn_if_noisy, warn_if_unknown
 from gstarx.values.coalition_sampling import Weights, certain_rows, estimate_sum
-from gstarx.values.hn.arrival_times import BATCHES, ArrivalTimes
+from gstarx.values.hn.arrival_times import BATCHES, ArrivalTimes, FeatureValues
 from gstarx.values.hn.closed_form import hn_value, value_weights
 from gstarx.values.hn.growth_draws import GrowthDraws
 from gstarx.values.hn.small_coalitions import SmallCoalitions
 from gstarx.values.shapley_sampling import shapley_value_sampled
-from gstarx.values.surrogate import Surrogate
+from gstarx.values.surrogate import Features
 from gstarx.values.worths import check_budget, everybody, listing_limit
 
 #: Smaller budgets still list or draw as many coalitions as these.
@@ -107,14 +107,13 @@ def hn_value_growth_sampled(
     parts = _parts(graph, budget, generator)
     masks = np.concatenate([part.masks for part in parts])
     tops = np.cumsum([len(part.masks) for part in parts]) - 1
-    variance = np.zeros((n, 0))
+    part_values: list[FeatureValues] = []
 
-    def value_of(surrogate: Surrogate) -> NDArray[np.float64]:
-        nonlocal variance
-        values = np.zeros((n, surrogate.coefficients.shape[1]))
-        variance = np.zeros_like(values)
+    def values_of(features: Features) -> NDArray[np.float64]:
+        values = np.zeros((n, features.width))
         for part in parts:
-            values[part.nodes], variance[part.nodes] = part.value_of(surrogate)
+            part_values.append(part.feature_values(features))
+            values[part.nodes] = part_values[-1].values
         return values
 
     certain = certain_rows(masks, tops, n, budget)
@@ -133,11 +132,14 @@ def hn_value_growth_sampled(
         certain=certain,
         generator=generator,
         times=np.concatenate([part.times for part in parts]),
-        value_of=value_of,
+        values_of=values_of,
     )
     shape = (n, *estimate.certain_worths.shape[1:])
     values = estimate.values.reshape(shape)
-    std_error = np.sqrt(estimate.variance + variance).reshape(shape)
+    variance = estimate.variance
+    for part, of_features in zip(parts, part_values, strict=True):
+        variance[part.nodes] += of_features.variance(estimate.surrogate)
+    std_error = np.sqrt(variance).reshape(shape)
     component_sums = unpack(masks[tops], n).astype(np.float64) @ values
     gap = np.abs(component_sums - estimate.certain_worths[np.searchsorted(certain, tops)]).max(
         initial=0.0
@@ -166,12 +168,14 @@ class _Part:
     #: None if all coalitions are listed.
     arrivals: ArrivalTimes | None
 
-    def value_of(self, surrogate: Surrogate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The value (nodes, q) of a surrogate, and its variance."""
+    def feature_values(self, features: Features) -> FeatureValues:
+        """The HN values of features on this component."""
         if self.arrivals is not None:
-            return self.arrivals.value_of(surrogate, self.nodes)
-        values = self.weights.T @ surrogate.predict(self.masks)
-        return values, np.zeros_like(values)
+            return self.arrivals.feature_values(features, self.nodes)
+        values = np.zeros((len(self.nodes), features.width))
+        for block, design in features.blocks(self.masks):
+            values += self.weights[block].T @ design
+        return FeatureValues.exactly(values)
 
 
 def _parts(graph: CommunicationGraph, budget: int, generator: np.random.Generator) -> list[_Part]:

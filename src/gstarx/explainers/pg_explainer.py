@@ -1,13 +1,13 @@
-"""GNNExplainer and PGExplainer: PyG's own algorithms, scoring nodes without changing the model."""
+"""PGExplainer: PyG's algorithm, trained on many graphs at once with one step per epoch."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric import explain as pyg
@@ -22,133 +22,23 @@ from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import (
     Explained,
     Inputs,
+    PlainModel,
+    check_features,
+    check_model_task,
     check_reduce,
+    check_steps,
     check_weighable,
+    check_width,
     isolated,
+    no_edges,
     node_scores,
+    nodes_or_edges,
     seeded,
+    with_edge_players,
 )
-from gstarx.explainers.pg_training import OneStepPerEpoch, check_classes, examples_of
 from gstarx.explainers.trained_files import read_trained, write_trained
-from gstarx.gnn import ModelTask, check_data, player_set
-from gstarx.metrics import edge_player_scores
-from gstarx.players import Edges, Nodes, PlayersLike, as_players
-
-
-class GNNExplainer(NodeExplainer):
-    """GNNExplainer (Ying et al., 2019), through :class:`torch_geometric.explain.GNNExplainer`.
-
-    For every graph it learns a weight per edge, so that the model keeps its prediction when
-    messages are multiplied by the weights, with few of them and all close to 0 or 1. A node gets
-    the highest weight of its edges, both directions averaged. The defaults are the settings of the
-    paper's experiments.
-
-    Self-loops are not weighted: their messages are not changed, and their score is 0. An edge that
-    has no influence on the output at the start gets 0, as in PyG.
-
-    Parameters
-    ----------
-    epochs, lr
-        Steps of Adam for every graph, and their size.
-    edge_size, edge_ent
-        Weights of the sum of the edge weights, and of their mean entropy.
-    node_mask
-        Learn a weight per node instead, which multiplies its features.
-    feature_mask
-        Learn a weight per feature as well, for all nodes together, as GNNExplainer's authors do:
-        it is the ``feature_mask`` (F,) of the result.
-    node_feat_size, node_feat_ent
-        Weights of the mean of the node or feature weights, and of their mean entropy.
-    reduce
-        How a node's score comes from its edges: ``"max"``, ``"mean"`` or ``"sum"``.
-    players
-        ``"edges"``: the scores are those of edges, as learned, both directions averaged.
-    seed
-        The seed inside PyG's ``Explainer``; :meth:`explain` takes its own.
-
-    Examples
-    --------
-    >>> from gstarx.models import GCN
-    >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]))
-    >>> explanation = GNNExplainer(epochs=5).explain(GCN(3, 8, 2), data, seed=0)
-    >>> explanation.node_scores.shape, float(explanation.node_scores[2])
-    (torch.Size([3]), 0.0)
-    """
-
-    def __init__(
-        self,
-        *,
-        epochs: int = 1000,
-        lr: float = 0.01,
-        edge_size: float = 0.005,
-        edge_ent: float = 1.0,
-        node_mask: bool = False,
-        feature_mask: bool = False,
-        node_feat_size: float = 1.0,
-        node_feat_ent: float = 0.1,
-        reduce: str = "max",
-        players: PlayersLike = "nodes",
-        seed: int | None = None,
-    ) -> None:
-        super().__init__()
-        _check_steps(epochs, lr)
-        self.players = _nodes_or_edges(players, "GNNExplainer")
-        self.epochs = epochs
-        self.lr = lr
-        self.coefficients = {
-            "edge_size": edge_size,
-            "edge_ent": edge_ent,
-            "node_feat_size": node_feat_size,
-            "node_feat_ent": node_feat_ent,
-        }
-        if node_mask and feature_mask:
-            raise ValueError(
-                "feature_mask is learned together with weights of edges: it cannot be combined "
-                "with node_mask=True"
-            )
-        if node_mask and isinstance(self.players, Edges):
-            raise ValueError("players='edges' are scored by their mask: leave out node_mask=True")
-        self.node_mask = node_mask
-        self.feature_mask = feature_mask
-        self.reduce = check_reduce(reduce)
-        self.seed = seed
-
-    def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
-        """Weights of edges or nodes, learned for this graph."""
-        network = isolated(model)
-        if not self.node_mask:
-            check_weighable(network, "GNNExplainer")
-        with seeded(network, seed):
-            explained = Explained.of(network, data, task, method="GNNExplainer", kind="log_prob")
-            inputs = explained.model.inputs
-            if self.node_mask:
-                mask = self._learn(explained, node_mask_type="object").node_mask
-                scores = mask.reshape(-1).double().cpu().numpy()
-                return Attribution(scores=scores, target=explained.column)
-            if not inputs.joining.any():
-                return no_edges(inputs, explained.column)
-            masks = {"node_mask_type": "common_attributes"} if self.feature_mask else {}
-            learned = self._learn(explained, edge_mask_type="object", **masks)
-            scores, edge_mask = node_scores(learned.edge_mask, inputs, self.reduce)
-        details = {"feature_mask": learned.node_mask[0].detach().cpu()} if masks else {}
-        attribution = Attribution(
-            scores=scores, target=explained.column, edge_mask=edge_mask, details=details
-        )
-        return _with_players(attribution, edge_mask, data, self.players)
-
-    def _learn(self, explained: Explained, **masks: str) -> Any:
-        """PyG's explanation with the masks that are learned together."""
-        algorithm = pyg.GNNExplainer(epochs=self.epochs, lr=self.lr, **self.coefficients)
-        config = ExplainerConfig(explanation_type="model", **masks)
-        algorithm.connect(config, ModelConfig(**explained.config))
-        weighs_x = "node_mask_type" in masks and not explained.x.is_floating_point()
-        return algorithm(
-            explained.model,
-            explained.x.float() if weighs_x else explained.x,
-            explained.model.edges,
-            target=explained.target,
-            index=explained.index,
-        )
+from gstarx.gnn import ModelTask, Signature, check_data, model_device
+from gstarx.players import PlayersLike
 
 
 @dataclass(frozen=True)
@@ -165,7 +55,7 @@ class PGSettings:
     reduce: str = "max"
 
     def __post_init__(self) -> None:
-        _check_steps(self.epochs, self.lr)
+        check_steps(self.epochs, self.lr)
         check_reduce(self.reduce)
         temperature: tuple[float, ...] = tuple(self.temperature)
         object.__setattr__(self, "temperature", temperature)
@@ -229,7 +119,7 @@ class PGExplainer(NodeExplainer):
         seed: int | None = None,
     ) -> None:
         super().__init__()
-        self.players = _nodes_or_edges(players, "PGExplainer")
+        self.players = nodes_or_edges(players, "PGExplainer")
         self.settings = PGSettings(**taken_by(PGSettings, locals()))
         self.seed = seed
         #: The trained network, or ``None``.
@@ -351,7 +241,7 @@ class PGExplainer(NodeExplainer):
             edge_mask=edge_mask,
             details={"distinct_edge_mask": distinct},
         )
-        return _with_players(attribution, distinct, data, self.players)
+        return with_edge_players(attribution, distinct, data, self.players)
 
     def _check_fit(self, explained: Explained, task: ModelTask) -> None:
         """Raise unless the embeddings are as wide as those that the network was trained on."""
@@ -398,34 +288,147 @@ def spread(logits: Tensor) -> Tensor:
     return 0.5 + 0.5 * precise / (1 + precise.abs())
 
 
-def no_edges(inputs: Inputs, column: int) -> Attribution:
-    """The attribution of a graph without edges: all scores are 0."""
-    return Attribution(
-        scores=np.zeros(int(inputs.fields["num_nodes"])),
-        target=column,
-        edge_mask=torch.zeros(len(inputs.joining)),
+class OneStepPerEpoch:
+    """Replaces PyG's optimizer, which would take a step for every call.
+
+    Gradients are summed, each times its ``share``, until :meth:`finish`.
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.optimizer = optimizer
+        self.share = 1.0
+        self._sums: list[Tensor | None] | None = None
+
+    @property
+    def _parameters(self) -> list[Tensor]:
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
+    def zero_grad(self) -> None:
+        """Clear the gradient of the last call."""
+        self.optimizer.zero_grad()
+
+    def step(self) -> None:
+        """Add the gradient of this call to the sum."""
+        gradients = [self.share * p.grad if p.grad is not None else None for p in self._parameters]
+        if self._sums is not None:
+            gradients = [
+                a if b is None else b if a is None else a + b
+                for a, b in zip(gradients, self._sums, strict=True)
+            ]
+        self._sums = gradients
+
+    def finish(self) -> None:
+        """Take the step, and start over."""
+        for parameter, gradient in zip(self._parameters, self._sums or [], strict=True):
+            parameter.grad = gradient
+        self._sums = None
+        self.optimizer.step()
+
+
+@dataclass(frozen=True)
+class Example:
+    """Graphs, or one node, that PyG's explainer trains on in one call."""
+
+    network: Any
+    graphs: Sequence[Data]
+    task: ModelTask
+    target: Tensor
+    index: Tensor | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of graphs, or one for a node."""
+        return len(self.graphs)
+
+    def train(self, algorithm: Any, epoch: int) -> float:
+        """Train PyG's explainer on it, and return the loss."""
+        model, x = _union(self.network, self.graphs, self.task)
+        with warnings.catch_warnings():
+            # PyG turns its loss into a number without detaching it
+            warnings.filterwarnings("ignore", message="Converting a tensor with requires_grad")
+            loss: float = algorithm.train(
+                epoch, model, x, model.edges, target=self.target, index=self.index
+            )
+        return loss
+
+
+def _union(network: Any, graphs: Sequence[Data], task: ModelTask) -> tuple[PlainModel, Tensor]:
+    x = check_features(graphs[0], "PGExplainer")
+    device = model_device(network, x.device)
+    signature = Signature.of(network, graphs[0], task.keywords)
+    inputs = (
+        Inputs.copies(graphs[0], device)
+        if len(graphs) == 1
+        else Inputs.union(graphs, signature, device)
     )
+    return PlainModel(network, signature, inputs, task, "log_prob"), inputs.fields["x"]
 
 
-def _nodes_or_edges(players: PlayersLike, method: str) -> Nodes | Edges:
-    kind = as_players(players)
-    if not isinstance(kind, Nodes | Edges):
-        raise ValueError(f"{method} scores edges: players must be 'nodes' or 'edges'")
-    return kind
+def examples_of(
+    network: Any, graphs: Sequence[Data], task: ModelTask, batch_nodes: int
+) -> list[Example]:
+    """What to train on in one epoch, with the predictions as targets."""
+    check_classes(task)
+    useful = [g for g in graphs if bool((g.edge_index[0] != g.edge_index[1]).any())]
+    if not useful:
+        raise ValueError(
+            f"PGExplainer learns from edges: at least one graph must have some (got {len(graphs)} "
+            "graphs without any)"
+        )
+    for graph in useful:
+        check_model_task(task, graph)
+        check_features(graph, "PGExplainer")
+    takes_batch = (
+        Signature.of(network, useful[0], task.keywords).takes_batch and task.task_level == "graph"
+    )
+    examples = []
+    for chunk in in_chunks(useful, batch_nodes if takes_batch else 0):
+        model, x = _union(network, chunk, task)
+        with torch.no_grad():
+            target = model(x).argmax(dim=1)
+        check_width(model)
+        if task.mode == "binary_classification" and model.width > 1:
+            raise ValueError(
+                f"PGExplainer trains on predicted classes: a binary classifier must have one "
+                f"output (got {model.width})"
+            )
+        if task.task_level == "graph":
+            examples.append(Example(network, chunk, task, target))
+            continue
+        training_nodes = chunk[0].get("train_mask", torch.ones(len(target), dtype=torch.bool))
+        examples += [
+            Example(network, chunk, task, target, torch.tensor([node], device=target.device))
+            for node in training_nodes.nonzero()[:, 0].tolist()
+        ]
+    return examples
 
 
-def _with_players(
-    attribution: Attribution, mask: Tensor, data: Data, players: Nodes | Edges
-) -> Attribution:
-    """The attribution with edges as players, if that is what they are."""
-    if isinstance(players, Nodes):
-        return attribution
-    scores, _ = edge_player_scores(mask, data.edge_index, directed=players.directed)
-    return replace(attribution, scores=scores, players=player_set(data, players))
+def in_chunks(graphs: Sequence[Data], batch_nodes: int) -> Iterator[list[Data]]:
+    """Graphs in order, in chunks of at most ``batch_nodes`` nodes, or of one graph.
+
+    >>> graphs = [Data(num_nodes=n) for n in (3, 4, 9, 2, 2)]
+    >>> [[g.num_nodes for g in chunk] for chunk in in_chunks(graphs, 8)]
+    [[3, 4], [9], [2, 2]]
+    """
+    chunk: list[Data] = []
+    nodes = 0
+    for graph in graphs:
+        size = int(graph.num_nodes or 0)
+        if chunk and nodes + size > batch_nodes:
+            yield chunk
+            chunk, nodes = [], 0
+        chunk.append(graph)
+        nodes += size
+    if chunk:
+        yield chunk
 
 
-def _check_steps(epochs: int, lr: float) -> None:
-    if epochs < 1:
-        raise ValueError(f"epochs must be at least 1 (got {epochs!r})")
-    if not lr > 0:
-        raise ValueError(f"lr must be positive (got {lr!r})")
+def check_classes(task: ModelTask) -> None:
+    """Raise unless a task is classification of graphs or nodes."""
+    if task.mode == "regression":
+        raise ValueError("PGExplainer explains classes (got mode='regression')")
+    if task.task_level == "edge":
+        raise ValueError(
+            "PGExplainer explains graphs and nodes: task_level must be 'graph' or 'node' "
+            "(got 'edge')"
+        )
