@@ -11,8 +11,9 @@ from starlette.testclient import TestClient
 
 from gstarx.web import Settings
 from gstarx.web.app import create_app
-from gstarx.web.security import POLICY, is_loopback
+from gstarx.web.security import POLICY
 from gstarx.web.serving import address, serve
+from gstarx.web.settings import is_loopback
 
 TOKEN = "a-token-that-is-long-enough"
 JOB = {"model": "nitro", "input": {"smiles": "C"}, "explainers": [{"name": "random"}]}

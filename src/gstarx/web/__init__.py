@@ -5,7 +5,7 @@ call the other packages.
 """
 
 from gstarx.web.memory import default_memory as default_memory
-from gstarx.web.security import is_loopback as is_loopback
 from gstarx.web.settings import Limits, LoadedModel, ServedModel, ServedRun, Settings
+from gstarx.web.settings import is_loopback as is_loopback
 
 __all__ = ["Limits", "LoadedModel", "ServedModel", "ServedRun", "Settings"]

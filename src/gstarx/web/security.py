@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gstarx.web.messages import Problem
-from gstarx.web.settings import Settings
+from gstarx.web.settings import Settings, is_loopback
 
 _log = logging.getLogger("gstarx.web")
 POLICY = (
@@ -34,20 +34,6 @@ _HEADERS = {
 _CLOSING = frozenset({401, 403})
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect to an address.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class Guard:

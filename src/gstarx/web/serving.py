@@ -10,8 +10,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from gstarx.web.security import is_loopback
-from gstarx.web.settings import Settings
+from gstarx.web.settings import Settings, is_loopback
 
 if TYPE_CHECKING:
     import uvicorn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -212,3 +213,17 @@ class Settings:
     token: str | None = None
     workers: int = 2
     limits: Limits = field(default_factory=Limits)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can connect to an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
