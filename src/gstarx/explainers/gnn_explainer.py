@@ -59,6 +59,7 @@ class GNNExplainer(NodeExplainer):
 
     Examples
     --------
+    >>> import torch
     >>> from gstarx.models import GCN
     >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]))
     >>> explanation = GNNExplainer(epochs=5).explain(GCN(3, 8, 2), data, seed=0)
