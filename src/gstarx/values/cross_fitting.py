@@ -7,10 +7,10 @@ draws are split into folds, and each fold is corrected by a surrogate fitted to 
 that the fit adds no bias, and errors follow from the terms.
 
 The fit is regularized by early stopping of conjugate gradients, where the held-out folds are
-predicted best. All folds share the number of steps, and the bias that comes from choosing it so is
-negligible beyond a handful of draws; with two or three pairs of coalitions it can be as large as the
-standard error. The fit needs only products with the membership matrix, which is never formed:
-:class:`Membership`.
+predicted best. All folds share the number of steps. The bias that comes from choosing it so is
+negligible beyond a handful of draws, but with two or three pairs of coalitions it can be as large
+as the standard error. The fit needs only products with the membership matrix, which is never
+formed: :class:`Membership`.
 """
 
 from __future__ import annotations
