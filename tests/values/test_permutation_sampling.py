@@ -22,7 +22,7 @@ from gstarx.values import (
     myerson_value_sampled,
     shapley_value_sampled,
 )
-from gstarx.values.coalition_sampling import small_sample_factor
+from gstarx.values.coalition_sampling import small_sample_factor, student_factor
 from gstarx.values.permutation_sampling import (
     _Arrivals,
     _complete,
@@ -198,6 +198,37 @@ def test_players_without_a_spread_borrow_one() -> None:
     expected = np.sqrt(variance / 4) * small_sample_factor(6)
     np.testing.assert_allclose(std_error[:, 0], expected)
     assert np.isnan(mean_of_units(per_unit[:1])[1]).all()
+
+
+def test_players_borrow_more_the_less_they_differ() -> None:
+    alike = np.zeros((3, 5, 1))
+    alike[:, :, 0] = np.array([[-1.0], [0.0], [1.0]])
+    _, std_error = mean_of_units(alike)
+    np.testing.assert_allclose(std_error, np.sqrt(1 / 3) * student_factor(np.array(2 + 6.0)))
+
+    # two degrees of freedom: 2 / 2 of the coefficient of variation is chance
+    variances = np.array([1.0, 1.0, 1.0, 9.0])
+    _, std_error = mean_of_units(alike[:, :4] * np.sqrt(variances)[:, None])
+    differing = (16 / 9 - 1) / (1 + 1)
+    borrowed = 2 / differing
+    assert 2 < borrowed < 6
+    pooled = (2 * variances + 3 * borrowed) / (2 + borrowed)
+    expected = np.sqrt(pooled / 3) * student_factor(np.array(2 + borrowed))
+    np.testing.assert_allclose(std_error[:, 0], expected)
+
+
+@pytest.mark.parametrize("units", [2, 3, 5, 10])
+@pytest.mark.parametrize("freedom", [3, 8, 30])
+def test_two_standard_errors_of_few_units_cover(units: int, freedom: int) -> None:
+    """Players whose variances differ greatly, or hardly: inverse chi-squared."""
+    generator = np.random.default_rng(units)
+    variances = freedom / generator.chisquare(freedom, size=(40, 1, 50, 1))
+    per_unit = generator.normal(scale=np.sqrt(variances), size=(40, units, 50, 1))
+    inside = []
+    for one in per_unit:
+        values, std_error = mean_of_units(one)
+        inside.append(np.abs(values) <= 2 * std_error)
+    assert 0.94 <= np.mean(inside) <= 0.985
 
 
 # where nothing is listed

@@ -27,7 +27,7 @@ from gstarx.graphs import (
     trailing_zeros,
 )
 from gstarx.values.allocation import Allocation, warn_if_noisy, warn_if_unknown
-from gstarx.values.coalition_sampling import certain_rows, estimate_sum, small_sample_factor
+from gstarx.values.coalition_sampling import certain_rows, estimate_sum, student_factor
 from gstarx.values.myerson import myerson_value, myerson_weights
 from gstarx.values.surrogate import Features, Surrogate
 from gstarx.values.worths import check_budget, in_columns, listing_limit
@@ -35,8 +35,9 @@ from gstarx.values.worths import check_budget, in_columns, listing_limit
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _FOLDS = 5
-#: Extra units by which a player's variance is shrunk toward that of all players.
-_BORROWED = 2
+#: Extra units by which a player's variance is shrunk toward that of all players: the fewest, if
+#: players differ greatly, and the most.
+_BORROWED = (2.0, 6.0)
 #: Coalitions that a surrogate is fitted to at most, which bounds memory.
 _MOST_FITTED = 20_000
 
@@ -162,18 +163,27 @@ def mean_of_units(
     """The mean (n, q) of independent estimates (units, n, q), and its standard error.
 
     In a few orders a player may meet the same neighbors on every arrival, and show no spread. So
-    each player's variance is pooled from its own estimates and two more units with the mean
-    variance of all players.
+    each player's variance is pooled from its own estimates and some more units with the mean
+    variance of all players. The less variances differ between players, the more units (two over
+    the squared coefficient of variation that chance does not explain, between two and six), and
+    they count as degrees of freedom (Smyth, "Linear models and empirical Bayes methods for
+    assessing differential expression in microarray experiments", 2004).
     """
-    units = len(per_unit)
+    units, players, _ = per_unit.shape
     values = per_unit.mean(axis=0)
     if units < 2:
         return values, np.full_like(values, np.nan)
+    own = units - 1
     variances = per_unit.var(axis=0, ddof=1)
-    variance = ((units - 1) * variances + _BORROWED * variances.mean(axis=0)) / (
-        units - 1 + _BORROWED
-    )
-    return values, np.sqrt(variance / units) * small_sample_factor(units + _BORROWED)
+    mean = variances.mean(axis=0)
+    # a variance with d degrees of freedom varies by 2 / d of its square around the true one
+    by_chance = 2 / own
+    apart = ((variances - mean) ** 2).sum(axis=0) / max(1, players - 1)
+    differing = (apart / np.where(mean > 0, mean, 1.0) ** 2 - by_chance) / (1 + by_chance)
+    least, most = _BORROWED
+    borrowed = 2 / np.clip(differing, 2 / most, 2 / least)
+    variance = (own * variances + borrowed * mean) / (own + borrowed)
+    return values, np.sqrt(variance / units) * student_factor(own + borrowed)
 
 
 @dataclass(frozen=True)
