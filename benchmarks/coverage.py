@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,13 @@ PER_PLAYER = (10, 20, 40)
 #: Sizes of graphs that network games are played on.
 NETWORK_PLAYERS = (20, 60)
 _LISTED = 300_000
-_LONG = 8
+#: Evaluations of a long run, per player.
+_LONG = 80
+
+
+def graph_of(name: str, n: int, network_games: bool) -> CommunicationGraph:
+    """The graph that games are played on."""
+    return GRAPHS[name](n, seed=2 if network_games else 1)
 
 
 def seeds_of(value: str, n: int) -> range:
@@ -83,7 +90,7 @@ def shares_covered(
     value: str, graph: str, n: int, per_player: int, *, network_games: bool = False
 ) -> NDArray[np.float64]:
     """How many true values lie within two standard errors, over players and seeds, by game."""
-    drawn = GRAPHS[graph](n, seed=2 if network_games else 1)
+    drawn = graph_of(graph, n, network_games)
     estimators: dict[str, Callable[..., Allocation]] = {
         "shapley": lambda v, **options: shapley_value_sampled(v, n, **options),
         "banzhaf": lambda v, **options: banzhaf_value_sampled(v, n, **options),
@@ -91,20 +98,11 @@ def shares_covered(
         "hn": lambda v, **options: hn_value_growth_sampled(v, drawn, **options),
     }
     kind, _, side = value.partition(", ")
+    budget = per_player * n // (2 if side else 1)
     inside = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)
-        game, known = interaction_game(n, seed=0, graph=drawn)
-        if network_games:
-            game = networks(drawn, seed=0)
-        truth, spread = known.shapley, np.zeros(n)
-        if value == "banzhaf":
-            truth = known.banzhaf
-        budget = per_player * n
-        if side:
-            game, budget = self_dual(game), (budget + 1) // 2
-        if side or kind == "hn" or network_games:
-            truth, spread = long_run(kind, game, drawn, budget)
+        game, truth, spread = truths(value, graph, n, network_games)
         for seed in seeds_of(value, n):
             estimate = estimators[kind](game, budget=budget, seed=seed)
             both = np.sqrt(estimate.std_error**2 + spread**2)
@@ -113,18 +111,28 @@ def shares_covered(
     return shares
 
 
-def long_run(
-    value: str, game: Game, graph: CommunicationGraph, budget: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """HN or Myerson values, and their standard errors if they are from long runs."""
-    if graph.count_connected_coalitions(_LISTED) <= _LISTED:
-        exact = _EXACT[value](game, graph).values
-        return exact, np.zeros_like(exact)
-    runs = [
-        _SAMPLED[value](game, graph, budget=_LONG * budget, seed=1_000 + seed) for seed in range(4)
-    ]
+@cache
+def truths(
+    value: str, graph: str, n: int, network_games: bool
+) -> tuple[Game, NDArray[np.float64], NDArray[np.float64]]:
+    """The games, their values, and the standard errors of these if they are from long runs."""
+    drawn = graph_of(graph, n, network_games)
+    kind, _, side = value.partition(", ")
+    game, known = interaction_game(n, seed=0, graph=drawn)
+    if not side and kind != "hn" and not network_games:
+        return game, known.banzhaf if kind == "banzhaf" else known.shapley, np.zeros(n)
+    if network_games:
+        game = networks(drawn, seed=0)
+    if side:
+        game = self_dual(game)
+    if drawn.count_connected_coalitions(_LISTED) <= _LISTED:
+        exact = _EXACT[kind](game, drawn).values
+        return game, exact, np.zeros_like(exact)
+    budget = _LONG * n // (2 if side else 1)
+    runs = [_SAMPLED[kind](game, drawn, budget=budget, seed=1_000 + seed) for seed in range(4)]
     errors = np.array([run.std_error for run in runs])
-    return np.mean([run.values for run in runs], axis=0), np.sqrt((errors**2).mean(axis=0) / 4)
+    mean = np.mean([run.values for run in runs], axis=0)
+    return game, mean, np.sqrt((errors**2).mean(axis=0) / 4)
 
 
 def main() -> None:
