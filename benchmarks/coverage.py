@@ -52,8 +52,11 @@ def graph_of(name: str, n: int, network_games: bool) -> CommunicationGraph:
 
 
 def seeds_of(value: str, n: int) -> range:
-    """Seeds to average over: fewer where an estimate takes seconds and there are many players."""
-    return range(max(8, 480 // n)) if value.startswith("hn") else range(20)
+    """Seeds to average over: fewer where an estimate takes seconds.
+
+    Errors of one estimate are correlated, so a share over few seeds is imprecise.
+    """
+    return range(24 if n <= 60 else 12) if value.startswith("hn") else range(20)
 
 
 def networks(graph: CommunicationGraph, *, seed: int) -> Game:
