@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from gstarx import explainers
+from gstarx.cli.methods import parse_options
 from gstarx.datasets import load
 from gstarx.metrics import METRICS, evaluate
 from gstarx.models import GCN, pretrained
@@ -318,3 +319,57 @@ def test_a_network_of_nodes_is_refused() -> None:
     save_model("nodes.safetensors", GCN(8, 4, 2, readout=None))
     said = refused("explain", "nitro", "0", "--weights", "nodes.safetensors")
     assert "classifies nodes" in said
+
+
+def test_boolean_options_are_written_as_people_write_them() -> None:
+    plain, off = (
+        found("explain", "nitro", "0"),
+        found("explain", "nitro", "0", "-o", "two_sided=no"),
+    )
+    assert off["options"] == {"two_sided": False}
+    assert off["evaluations"] == plain["evaluations"]
+    assert off["nodes"] == plain["nodes"]
+
+
+@pytest.mark.parametrize(
+    ("word", "meaning"),
+    [("True", True), ("yes", True), ("On", True), ("1", True), ("true", True)]
+    + [("False", False), ("no", False), ("OFF", False), ("0", False), ("false", False)],
+)
+def test_boolean_options_of_every_explainer(word: str, meaning: bool) -> None:
+    given = {"gstarx": "two_sided", "gnnexplainer": "node_mask", "subgraphx": "high2low"}
+    arguments = [f"{explainer}.{option}={word}" for explainer, option in given.items()]
+    parsed = parse_options(arguments, [*given], {})
+    assert parsed == {explainer: {option: meaning} for explainer, option in given.items()}
+
+
+def test_numbers_and_text_of_other_options_stay_what_they_are() -> None:
+    parsed = parse_options(["budget=1", "value=on"], ["gstarx"], {})["gstarx"]
+    assert parsed == {"budget": 1, "value": "on"}
+    assert not isinstance(parsed["budget"], bool)
+
+
+@pytest.mark.parametrize("command", ["explain", "evaluate"])
+def test_other_words_are_not_boolean(command: str, tmp_path: Path) -> None:
+    store = ("--store", tmp_path / "runs") if command == "evaluate" else ()
+    for explainer, option in (
+        ("gstarx", "two_sided"),
+        ("subgraphx", "high2low"),
+        ("gnnexplainer", "node_mask"),
+    ):
+        arguments = (command, "nitro", "0", "-e", explainer, "-o", f"{option}=maybe", *store)
+        said = refused(*arguments, code=1 if command == "evaluate" else 2)
+        assert f"{option} must be True or False (got 'maybe')" in said
+
+
+@pytest.mark.parametrize("command", ["explain", "compare", "report", "summarize", "evaluate"])
+def test_a_baseline_is_given_once(command: str) -> None:
+    arguments = (command, "nitro", "0", "--baseline", "test", "-o", "baseline=singletons")
+    said = refused(*arguments, "-e", "gstarx", code=2)
+    assert "--option baseline=singletons and --baseline test exclude each other: keep one" in said
+
+
+def test_the_baseline_of_the_command_overrides_that_of_the_settings() -> None:
+    settings = {"gstarx": {"baseline": "singletons", "budget": 9}}
+    assert parse_options([], ["gstarx"], settings, baseline="test") == {"gstarx": {"budget": 9}}
+    assert parse_options([], ["gstarx"], settings) == settings

@@ -84,3 +84,12 @@ def test_what_is_wrong_is_reported(graph: Data) -> None:
     assert "numbers such as" in refused(*OWN, "--nodes", "", code=2)
     several = ("explain", "nitro", "1", "2", "--nodes", "1")
     assert "classifies graphs: leave --nodes out" in refused(*several)
+
+
+@pytest.mark.usefixtures("graph")
+def test_options_of_nodes_that_are_not_valid_are_refused() -> None:
+    said = refused(*OWN, "--nodes", "4", "--baseline", "train", code=2)
+    assert "with --nodes, write --option baseline=singletons, or a number" in said
+    assert "got --baseline train" in said
+    said = refused(*OWN, "--nodes", "4", "-o", "two_sided=maybe")
+    assert "two_sided must be True or False (got 'maybe')" in said

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gstarx import explain
-from gstarx.explainers import ValueSettings
+from gstarx import GNNGame, explain, explain_many, explain_nodes
+from gstarx.explainers import ValueSettings, create
 from gstarx.games import random_game
 from gstarx.graphs import CommunicationGraph
 from gstarx.models import GCN
@@ -168,3 +168,45 @@ def test_more_is_exact_by_default_where_coalitions_share_embeddings() -> None:
     assert not explain(model, data, budget=20_000, seed=0).exact
     exact = explain(model, data, estimator="exact", share=False)
     torch.testing.assert_close(found.scores, exact.scores, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("wrong", ["no", "False", 1, 0, None])
+@pytest.mark.parametrize(
+    "name",
+    ["two_sided", "superadditive", "directed", "check", "progress", "edge_mask"],
+)
+def test_boolean_options_are_true_or_false(name: str, wrong: Any) -> None:
+    model, data = GCN(2, 4, 2), Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    message = rf"{name} must be True or False \(got {wrong!r}\)"
+    options = {name: wrong}
+    with pytest.raises(TypeError, match=message):
+        explain(model, data, **options)
+    with pytest.raises(TypeError, match=message):
+        explain_many(model, [data], **options)
+    with pytest.raises(TypeError, match=message):
+        explain_nodes(model, data, [0], **options)
+
+
+def test_boolean_options_of_other_explainers_and_of_games() -> None:
+    for name, option in (
+        ("gnnexplainer", "node_mask"),
+        ("gnnexplainer", "feature_mask"),
+        ("subgraphx", "high2low"),
+        ("gstarx_recommended", "two_sided"),
+        ("gstarx_published", "check"),
+    ):
+        others = {"baseline": 0.5} if name == "gstarx_published" else {}
+        with pytest.raises(TypeError, match=rf"{option} must be True or False \(got 'no'\)"):
+            create(name, **{option: "no"}, **others)
+    model, data = GCN(2, 4, 2), Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    for option in ("check", "lazy", "directed"):
+        with pytest.raises(TypeError, match=rf"{option} must be True or False \(got 'no'\)"):
+            GNNGame(model, data, **{option: "no"})
+
+
+def test_booleans_of_numpy_are_booleans() -> None:
+    model, data = GCN(2, 4, 2), Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    yes, no = np.array([True, False])
+    one = explain(model, data, two_sided=yes, check=yes, share=no, progress=no)
+    assert one.two_sided is True
+    assert one.scores.tolist() == explain(model, data, two_sided=True, share=False).scores.tolist()

@@ -75,7 +75,7 @@ def compare(
     writable(output, ".json")
     writable(draw, ".svg", ".png")
     known = getattr(ctx.obj, "explainers", {})
-    options = parse_options(option or (), explainer, known, share, players)
+    options = parse_options(option or (), explainer, known, share, players, baseline)
     inputs.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
         subjects = inputs.subjects()

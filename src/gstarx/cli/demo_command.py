@@ -15,7 +15,8 @@ from gstarx.cli.options import AsJson, Seed, examples
 
 EXAMPLES = examples("gstarx demo", "gstarx demo --output somewhere/report.html")
 
-#: GStarX with the paper's value and with the one that suits fidelity best, and two other methods.
+#: GStarX with the Myerson value, which is recommended, and with the value that suits fidelity best,
+#: and two other methods.
 _EXPLAINERS = {
     "gstarx_recommended": "GStarX, recommended",
     "banzhaf": "GStarX, Banzhaf value",

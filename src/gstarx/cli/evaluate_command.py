@@ -72,7 +72,7 @@ def evaluate(
     from gstarx.cli.methods import parse_options
 
     known = getattr(ctx.obj, "explainers", {})
-    options = parse_options(option or (), explainer, known, share, players)
+    options = parse_options(option or (), explainer, known, share, players, baseline)
     inputs = _with_default_split(inputs)
     inputs.check()
     failed = 0

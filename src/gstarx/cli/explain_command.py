@@ -125,11 +125,16 @@ def explain(
     writable(output, *SUFFIXES)
     writable(draw, ".svg", ".png")
     known = getattr(ctx.obj, "explainers", {})
-    options = parse_options(option or (), [explainer], known, share, players)
+    options = parse_options(option or (), [explainer], known, share, players, baseline)
     inputs.check()  # before torch is loaded, which takes seconds
     if node_type is not None and nodes is None:
         raise WrongUse(f"--node-type is for --nodes (got --node-type {node_type})")
     if nodes is not None:
+        if baseline is not None:
+            raise WrongUse(
+                "--baseline is for whole graphs: with --nodes, write --option baseline=singletons, "
+                f"or a number (got --baseline {baseline})"
+            )
         from gstarx.cli.node_explanations import explain_selected_nodes
 
         with one_thread(), only_json(as_json) as stream:

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 #: By explainer, options by name.
 OptionsOf = Mapping[str, Mapping[str, Any]]
+#: How Boolean options are written, in upper or lower case.
+_BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
 
 
 def parse_options(
@@ -24,6 +29,7 @@ def parse_options(
     settings: OptionsOf,
     share: str | None = None,
     players: str | None = None,
+    baseline: str | None = None,
 ) -> dict[str, dict[str, Any]]:
     """The options of every explainer: those of the settings file, then those of the command.
 
@@ -31,7 +37,7 @@ def parse_options(
     ----------
     arguments
         ``name=value`` for all explainers, or ``explainer.name=value`` for one. A value that is not
-        JSON is text.
+        JSON is text. Boolean options are also written yes or no, on or off, 1 or 0.
     explainers
         The explainers that are used.
     settings
@@ -40,6 +46,9 @@ def parse_options(
         Of explainers that take it: ``"auto"``, ``"true"`` or ``"false"``.
     players
         Of explainers that take it: who plays, such as ``"edges"`` or ``"brics"``.
+    baseline
+        The ``--baseline`` of the command, which overrides that of the settings file and is not
+        combined with an option of this name.
 
     Examples
     --------
@@ -47,6 +56,9 @@ def parse_options(
     {'gstarx': {'budget': 5000, 'value': 'hn'}}
     """
     parsed = {name: dict(settings.get(name, {})) for name in explainers}
+    if baseline is not None:
+        for known in parsed.values():
+            known.pop("baseline", None)
     for text in arguments:
         name, equals, raw_value = text.partition("=")
         if not equals or not name:
@@ -55,12 +67,13 @@ def parse_options(
         owner, dot, option = name.partition(".")
         if dot and owner not in explainers:
             raise WrongUse(f"--option {text}: {owner!r} is not among {', '.join(explainers)}")
-        try:
-            value = json.loads(raw_value)
-        except ValueError:
-            value = raw_value
+        option = option if dot else name
+        if option == "baseline" and baseline is not None:
+            raise WrongUse(
+                f"--option {text} and --baseline {baseline} exclude each other: keep one"
+            )
         for explainer in [owner] if dot else explainers:
-            parsed[explainer][option if dot else name] = value
+            parsed[explainer][option] = _value_of(explainer, option, raw_value)
     if share is not None:
         from gstarx.explainers import options_of
 
@@ -70,6 +83,21 @@ def parse_options(
     if players is not None:
         _set_players(parsed, players)
     return parsed
+
+
+def _value_of(explainer: str, option: str, text: str) -> Any:
+    """The value of an option from the command line: Boolean, JSON or text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    # explainers are looked up, which loads torch, only if it may matter
+    if not isinstance(value, bool) and (word := str(value).lower()) in _BOOLEANS:
+        from gstarx.explainers import boolean_options_of
+
+        if option in boolean_options_of(explainer):
+            return _BOOLEANS[word]
+    return value
 
 
 def _set_players(parsed: dict[str, dict[str, Any]], players: str) -> None:

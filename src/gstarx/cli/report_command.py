@@ -93,7 +93,7 @@ def report(
             inputs, methods, playing = stored_results(from_store, inputs)
         else:
             configured = getattr(ctx.obj, "explainers", {})
-            options = parse_options(option or (), explainer, configured, share, players)
+            options = parse_options(option or (), explainer, configured, share, players, baseline)
             methods = create_explainers(inputs, options, baseline=baseline)
             playing = players or "nodes"
         report_data = collect_report(

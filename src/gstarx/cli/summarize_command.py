@@ -79,7 +79,8 @@ def summarize(
     from gstarx.cli.methods import create_explainers, parse_options
 
     writable(output, *_SUFFIXES)
-    options = parse_options(option or (), [explainer], getattr(ctx.obj, "explainers", {}))
+    known = getattr(ctx.obj, "explainers", {})
+    options = parse_options(option or (), [explainer], known, baseline=baseline)
     inputs.check()  # before torch is loaded, which takes seconds
     with one_thread(), only_json(as_json) as stream:
         subjects = inputs.subjects()

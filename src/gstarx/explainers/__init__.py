@@ -10,6 +10,7 @@ from gstarx.explainers.gstarx import GStarX
 from gstarx.explainers.hetero_explanation import HeteroExplanation
 from gstarx.explainers.many_nodes import attribute_node as attribute_node
 from gstarx.explainers.many_nodes import explain_nodes
+from gstarx.explainers.registry import boolean_options_of as boolean_options_of
 from gstarx.explainers.registry import create, names, options_of
 from gstarx.explainers.registry import options_for as options_for
 from gstarx.explainers.registry import packages_of as packages_of

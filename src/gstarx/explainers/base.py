@@ -17,6 +17,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.explain import ExplainerAlgorithm
 from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
 
+from gstarx._internal.arguments import as_flag
 from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.hetero_explanation import as_explained, hetero_data
@@ -156,7 +157,7 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         """
         named = self._node_type(data, task_level) if node_type is None else node_type
         task = ModelTask(mode, task_level, return_type, target, index, keywords, named)  # type: ignore[arg-type]
-        return self._explanation(model, data, task, seed, edge_mask)
+        return self._explanation(model, data, task, seed, as_flag(edge_mask, name="edge_mask"))
 
     def _node_type(self, data: Any, task_level: str) -> str | None:
         """The explainer's own type of node, where the graph and the task have one."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 
-from gstarx._internal.arguments import taken_by
+from gstarx._internal.arguments import as_flag, taken_by
 from gstarx._internal.progress import tqdm
 from gstarx.explainers.base import Seed, graph_generator, log
 from gstarx.explainers.explanation import Explanation
@@ -250,6 +250,8 @@ def explain_many(
         ``"raise"``, or ``"record"`` to add a :class:`FailedExplanation` to the list and continue.
     """
     check_on_error(on_error)
+    for name, flag in (("edge_mask", edge_mask), ("progress", progress)):
+        as_flag(flag, name=name)
     explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None, "progress": False})
     task = ModelTask(mode, task_level, return_type, target, index, keywords, node_type)  # type: ignore[arg-type]
     graphs = _single_graphs(dataset)

@@ -8,6 +8,7 @@ from torch_geometric import explain as pyg
 from torch_geometric.data import Data
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 
+from gstarx._internal.arguments import as_flag
 from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import (
@@ -93,6 +94,8 @@ class GNNExplainer(NodeExplainer):
             "node_feat_size": node_feat_size,
             "node_feat_ent": node_feat_ent,
         }
+        self.node_mask = as_flag(node_mask, name="node_mask")
+        self.feature_mask = as_flag(feature_mask, name="feature_mask")
         if node_mask and feature_mask:
             raise ValueError(
                 "feature_mask is learned together with weights of edges: it cannot be combined "
@@ -100,8 +103,6 @@ class GNNExplainer(NodeExplainer):
             )
         if node_mask and isinstance(self.players, Edges):
             raise ValueError("players='edges' are scored by their mask: leave out node_mask=True")
-        self.node_mask = node_mask
-        self.feature_mask = feature_mask
         self.reduce = check_reduce(reduce)
         self.seed = seed
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.explain.config import MaskType
 
-from gstarx._internal.arguments import taken_by
+from gstarx._internal.arguments import as_flag, taken_by
 from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed, log
 from gstarx.explainers.explanation import Explanation
@@ -146,11 +146,11 @@ class GStarX(NodeExplainer):
             "computation_graph": computation_graph,
             "batch_nodes": batch_nodes,
             "fallback": fallback,
-            "check": check,
+            "check": as_flag(check, name="check"),
             "share": check_share(share),
         }
         self.seed, self.node_type = seed, node_type
-        self.progress = progress
+        self.progress = as_flag(progress, name="progress")
 
     @classmethod
     def recommended(
@@ -283,7 +283,7 @@ class GStarX(NodeExplainer):
                 "baseline": list(game.payoff.baseline),
                 "baseline_source": game.payoff.baseline_source,
                 "value": self.settings.value,
-                "two_sided": settings.two_sided,
+                "two_sided": bool(settings.two_sided),
                 "converged": allocation.converged,
                 "residual": allocation.residual,
                 "batch_nodes": game.batch_nodes,

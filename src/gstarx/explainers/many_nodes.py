@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from gstarx._internal.arguments import taken_by
+from gstarx._internal.arguments import as_flag, taken_by
 from gstarx._internal.processes import can_fork, forked_map
 from gstarx._internal.progress import tqdm
 from gstarx.explainers.attribution import Attribution
@@ -127,6 +127,8 @@ def explain_nodes(
     [1, 4]
     """
     check_on_error(on_error)
+    for name, flag in (("edge_mask", edge_mask), ("progress", progress)):
+        as_flag(flag, name=name)
     explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None, "progress": False})
     task = ModelTask(mode, "node", return_type, target, None, keywords, node_type)
     view, task = with_view(model, data, task)

@@ -108,11 +108,24 @@ def create(name: str, *, dataset: str | None = None, **overrides: Any) -> NodeEx
 
 def options_of(name: str) -> tuple[str, ...]:
     """The options that an explainer takes, by name."""
-    return tuple(
-        parameter.name
+    return tuple(parameter.name for parameter in _named_parameters(name))
+
+
+def boolean_options_of(name: str) -> tuple[str, ...]:
+    """Those of the options that are true or false.
+
+    >>> boolean_options_of("subgraphx")
+    ('high2low',)
+    """
+    return tuple(p.name for p in _named_parameters(name) if isinstance(p.default, bool))
+
+
+def _named_parameters(name: str) -> list[inspect.Parameter]:
+    return [
+        parameter
         for parameter in inspect.signature(_factory(name)).parameters.values()
         if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    )
+    ]
 
 
 def _factory(name: str) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from gstarx._internal.arguments import as_flag
 from gstarx.games import Game, self_dual
 from gstarx.gnn import GNNGame
 from gstarx.graphs import CommunicationGraph, TooManyCoalitions, as_size, distinct_rows, pack
@@ -83,7 +84,7 @@ class ValueSettings(SubgraphSampling):
                 f"there is no estimator {self.estimator!r} for value={self.value!r}; valid are "
                 f"{pairs}"
             )
-        if self.two_sided:
+        if as_flag(self.two_sided, name="two_sided"):
             self._check_two_sided()
         if self.budget is not None:
             as_size(self.budget, name="budget")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from gstarx._internal.arguments import as_flag
 from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import (
     NodeExplainer,
@@ -141,6 +142,7 @@ class SearchSettings:
                 raise ValueError(f"{name} must be at least 1 (got {getattr(self, name)!r})")
         if not self.c_puct >= 0:
             raise ValueError(f"c_puct must be at least 0 (got {self.c_puct!r})")
+        as_flag(self.high2low, name="high2low")
 
 
 @dataclass(eq=False)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from gstarx._internal.arguments import taken_by
+from gstarx._internal.arguments import as_flag, taken_by
 from gstarx.games import Worths
 from gstarx.gnn.baseline import BaselineLike, check_baseline, singleton_mean, with_baseline
 from gstarx.gnn.coalition_scores import CoalitionScores
@@ -236,11 +236,15 @@ class GNNGame:
         self.n = len(self.players)
         self._share = check_share(share)
         self._scores = CoalitionScores(
-            self._evaluator, self.players, fallback=fallback, check=check, share=self._share
+            self._evaluator,
+            self.players,
+            fallback=fallback,
+            check=as_flag(check, name="check"),
+            share=self._share,
         )
         self._scores.shared.propagation = playing.propagation
         self._learned: Sharing | None = None
-        if playing.prediction is not None or not lazy:
+        if playing.prediction is not None or not as_flag(lazy, name="lazy"):
             self.settle(playing.prediction)
 
     @classmethod

@@ -98,8 +98,10 @@ class Sharing:
 
 def check_share(share: Any) -> ShareLike:
     """A value for ``share``, or an error that lists the valid ones."""
-    if share is True or share is False or share == "auto":
-        return share  # type: ignore[no-any-return]
+    if isinstance(share, bool | np.bool_):
+        return bool(share)
+    if isinstance(share, str) and share == "auto":
+        return share
     raise ValueError(f"share must be 'auto', True or False (got {share!r})")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
+from gstarx._internal.arguments import as_flag
 from gstarx._internal.messages import unknown
 from gstarx._internal.optional import require
 from gstarx.players.atoms import as_molecule
@@ -274,7 +275,7 @@ def as_players(
         kind = players
     else:
         kind = _as_groups(players, rest)
-    if directed:
+    if as_flag(directed, name="directed"):
         kind = replace(_only(kind, Edges, "directed=True", "players='edges'"), directed=True)
     if rest != "players" and (isinstance(kind, Nodes | Edges | Features)):
         raise ValueError(f"rest is for groups of nodes (got rest={rest!r})")

@@ -146,11 +146,11 @@ _PAYOFF = _choice(
 )
 _REMOVAL = _choice("removal", "How nodes are removed.", "remove", "split", "zero_filling")
 _GAME = (_PAYOFF, _REMOVAL)
-_SIDES = (
-    Option("two_sided", "Also count what is lost without a part of the graph.", "boolean", False),
-    Option(
-        "baseline", "The baseline that is subtracted from outputs.", "choice", None, ("singletons",)
-    ),
+_TWO_SIDED = Option(
+    "two_sided", "Also count what is lost without a part of the graph.", "boolean", False
+)
+_BASELINE = Option(
+    "baseline", "The baseline that is subtracted from outputs.", "choice", None, ("singletons",)
 )
 #: Of explainers that play a game, and of those that learn a mask of edges.
 _ANY_PLAYERS = ("nodes", "groups", "edges", "features")
@@ -174,7 +174,7 @@ _EXPLAINERS = (
         "gstarx.explainers.gstarx:GStarX.recommended",
         "GStarX, recommended",
         "The contribution of each node to connected parts, relative to single nodes.",
-        (_estimator("sampled"), _BUDGET, *_GAME),
+        (_estimator("sampled"), _BUDGET, _TWO_SIDED, *_GAME),
         default=True,
         players=_ANY_PLAYERS,
     ),
@@ -183,7 +183,7 @@ _EXPLAINERS = (
         "gstarx.explainers.gstarx:GStarX",
         "GStarX",
         "The contribution of each node to connected parts of the graph (HN value).",
-        (_estimator("growth", "subgraphs"), _BUDGET, *_SIDES, *_GAME),
+        (_estimator("growth", "subgraphs"), _BUDGET, _TWO_SIDED, _BASELINE, *_GAME),
         players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
@@ -197,7 +197,7 @@ _EXPLAINERS = (
         "gstarx.explainers.gstarx:GStarX",
         "Myerson value",
         "The Shapley value of connected parts; separate parts add up.",
-        (_estimator("sampled", "subgraphs"), _BUDGET, *_SIDES, *_GAME),
+        (_estimator("sampled", "subgraphs"), _BUDGET, _TWO_SIDED, _BASELINE, *_GAME),
         players=_ANY_PLAYERS,
     ),
     ExplainerSpec(

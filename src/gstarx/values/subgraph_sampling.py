@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gstarx._internal.arguments import as_flag
 from gstarx.games import Game, Worths, evaluate_masks, restricted_game, superadditive_cover
 from gstarx.graphs import (
     WORD,
@@ -68,6 +69,7 @@ class SubgraphSampling:
         if self.inner == "iterated" and self.value != "hn":
             raise ValueError(f"inner='iterated' is for value='hn' only (got value={self.value!r})")
         check_iteration(self.tau, _MAX_SQUARINGS, _TOL)
+        as_flag(self.superadditive, name="superadditive")
 
 
 def subgraph_sampled(
