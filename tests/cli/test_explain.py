@@ -333,8 +333,10 @@ def test_boolean_options_are_written_as_people_write_them() -> None:
 
 @pytest.mark.parametrize(
     ("word", "meaning"),
-    [("True", True), ("yes", True), ("On", True), ("1", True), ("true", True)]
-    + [("False", False), ("no", False), ("OFF", False), ("0", False), ("false", False)],
+    [
+        *((word, True) for word in ("true", "True", "yes", "On", "1")),
+        *((word, False) for word in ("false", "False", "no", "OFF", "0")),
+    ],
 )
 def test_boolean_options_of_every_explainer(word: str, meaning: bool) -> None:
     given = {"gstarx": "two_sided", "gnnexplainer": "node_mask", "subgraphx": "high2low"}

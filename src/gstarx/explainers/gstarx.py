@@ -248,20 +248,22 @@ class GStarX(NodeExplainer):
         singles: Any = None
         self._require_room(game)
         graph, together = self._communication(game)
+        reported = np.concatenate([np.ones((1, game.n), dtype=np.bool_), together])
         with game.progress(self.progress):
             try:
                 if settings.value == "position":
                     settings = replace(settings, value="myerson")
                     singles, played = _links_of(game)
-                allocation, estimator = settings.allocate(played, graph, seed=seed, plan=plan)
+                allocation, estimator = settings.allocate(
+                    played, graph, seed=seed, plan=plan, reported=reported
+                )
             except Exception as error:
                 if not game.settled and getattr(error, "__notes__", None):
                     # the task or the full graph failed, not the coalitions that the note names
                     error.__notes__.pop()
                 raise
             details = self._node_details(game, allocation, singles)
-            everybody = np.ones((1, game.n), dtype=np.bool_)
-            worths = settings.played(game)(np.concatenate([everybody, together]))
+            worths = settings.played(game)(reported)
         columns = game.payoff.columns
         # a custom payoff may return several numbers, which become the targets
         games = len(game.payoff.baseline)

@@ -10,7 +10,14 @@ import numpy as np
 from gstarx._internal.arguments import as_flag
 from gstarx.games import Game, self_dual
 from gstarx.gnn import GNNGame
-from gstarx.graphs import CommunicationGraph, TooManyCoalitions, as_size, distinct_rows, pack
+from gstarx.graphs import (
+    Coalitions,
+    CommunicationGraph,
+    TooManyCoalitions,
+    as_size,
+    distinct_rows,
+    pack,
+)
 from gstarx.registry import EXACT_BUDGET, SAMPLED_BUDGET
 from gstarx.values import (
     Allocation,
@@ -53,7 +60,7 @@ class ValueSettings(SubgraphSampling):
         consistent sampler otherwise. ``"exact"``; ``"growth"`` (HN); ``"sampled"`` (the others);
         ``"subgraphs"``: the paper's Algorithm 3, for HN, Myerson and Shapley.
     budget
-        The largest number of coalitions to evaluate; not used by ``"subgraphs"``.
+        The largest number of distinct coalitions to evaluate; not used by ``"subgraphs"``.
     max_sample_size, num_samples, sampling, inner, tau, superadditive
         Options of :func:`gstarx.values.subgraph_sampled`, for ``"subgraphs"`` only.
     presence
@@ -106,16 +113,23 @@ class ValueSettings(SubgraphSampling):
         """The game whose value is computed: the game itself, or its self-dual part."""
         return self_dual(game) if self.two_sided else game
 
-    def chosen_estimator(self, graph: CommunicationGraph, game: Game | None = None) -> str:
+    def chosen_estimator(
+        self,
+        graph: CommunicationGraph,
+        game: Game | None = None,
+        *,
+        reported: Coalitions | None = None,
+    ) -> str:
         """The estimator for a graph: ``"auto"`` resolved by counting its coalitions.
 
         Without a budget, more of them are counted where those of the game share embeddings.
         """
         if self.estimator != "auto":
             return self.estimator
-        fits = self._coalitions_within(graph, self._sample_budget)
+        more = self._besides_exact(graph, reported)
+        fits = self._coalitions_within(graph, self._sample_budget - more)
         if not fits and self.budget is None and isinstance(game, GNNGame):
-            fits = self._coalitions_within(graph, EXACT_BUDGET) and game.shares()
+            fits = self._coalitions_within(graph, EXACT_BUDGET - more) and game.shares()
         return "exact" if fits else ESTIMATORS[self.value][-1]
 
     @property
@@ -131,24 +145,50 @@ class ValueSettings(SubgraphSampling):
             return count <= limit
         return count <= _pairs_within(graph, limit) or _with_complements(graph) <= limit
 
-    def _coalitions_to_sample(self, game: Game, graph: CommunicationGraph) -> int:
+    def _besides_exact(self, graph: CommunicationGraph, reported: Coalitions | None) -> int:
+        """How many of the reported coalitions exact values do not evaluate anyway."""
+        if reported is None or self.two_sided or self.value in ("shapley", "banzhaf"):
+            return 0
+        # everybody, who is not connected; the components are
+        return int(len(graph.components) > 1 and bool(reported.all(axis=1).any()))
+
+    def _besides_sampled(
+        self, graph: CommunicationGraph, reported: Coalitions | None, alone: bool
+    ) -> int:
+        """How many of the reported coalitions samplers are not certain to evaluate.
+
+        Those of Shapley and Banzhaf values evaluate everybody; ``alone`` says that single players
+        are evaluated.
+        """
+        if reported is None or self.value not in ("shapley", "banzhaf"):
+            return self._besides_exact(graph, reported)
+        sizes = reported.sum(axis=1)
+        known = (sizes == graph.num_nodes) | ((sizes == 1) & alone)
+        return int(np.count_nonzero(~known))
+
+    def _coalitions_to_sample(
+        self, game: Game, graph: CommunicationGraph, reported: Coalitions | None
+    ) -> int:
         """How many coalitions of :meth:`played` a sampler may evaluate within the budget.
 
         Some of the budget is left for single players that the baseline needs, unless the sampler
-        asks for all of them anyway, and half of it for complements.
+        asks for all of them anyway, for coalitions that are reported, and half of it for
+        complements.
         """
         n, parts, budget = graph.num_nodes, len(graph.components), self._sample_budget
         alone = isinstance(game, GNNGame) and game.baseline_from_singletons
         # on complete graphs, growth is not sampled
         included = self.value == "hn" and len(graph.edges) < n * (n - 1) // 2
-        reserved = n if alone and not included else 0
+        besides = self._besides_sampled(graph, reported, alone)
+        reserved = besides + (n if alone and not included else 0)
         least = n + sum(len(part) > 1 for part in graph.components) * (alone and included)
         if self.two_sided:
             # all components together, too, are evaluated
             least = 2 * least + (1 if parts > 1 else -1)
-        if budget < least + reserved and (alone or self.two_sided):
+        if budget < least + reserved and (alone or self.two_sided or besides):
             raise ValueError(
                 f"budget must be at least {least + reserved} for {n} nodes"
+                + (f" in {parts} components" if besides else "")
                 + (" that are evaluated with their complements" if self.two_sided else "")
                 + (" and baseline='singletons'" if alone else "")
                 + f" (got {budget})"
@@ -168,19 +208,28 @@ class ValueSettings(SubgraphSampling):
         *,
         seed: int | np.random.Generator | None,
         plan: SubgraphPlan | None = None,
+        reported: Coalitions | None = None,
     ) -> tuple[Allocation, str]:
-        """Compute the value of every node, following ``plan`` if given, and name the estimator."""
+        """Compute the value of every node, following ``plan`` if given, and name the estimator.
+
+        ``reported`` are the components and everybody, if their worths are evaluated afterwards:
+        they count toward the budget.
+        """
         if plan is not None:
             return plan.allocation(game), self.estimator
-        estimator = self.chosen_estimator(graph, game)
+        estimator = self.chosen_estimator(graph, game, reported=reported)
         try:
-            return self._allocate(estimator, game, graph, seed), estimator
+            return self._allocate(estimator, game, graph, seed, reported), estimator
         except TooManyCoalitions as error:
             if estimator != "exact":
                 raise
             advice = f"raise budget=..., or say estimator='auto' or {ESTIMATORS[self.value][-1]!r}"
+            more = self._besides_exact(graph, reported)
             raise TooManyCoalitions(
-                error.at_least, error.limit, advice, connected=error.connected
+                error.at_least + more,
+                error.limit + more,
+                advice,
+                connected=error.connected and not more,
             ) from None
 
     def _allocate(
@@ -189,14 +238,15 @@ class ValueSettings(SubgraphSampling):
         game: Game,
         graph: CommunicationGraph,
         seed: int | np.random.Generator | None,
+        reported: Coalitions | None,
     ) -> Allocation:
         if estimator == "subgraphs":
             # a truncated iteration was requested by name, and the result records it: no warning
             return sample_subgraphs(game, graph, self, seed=seed)
         fits = self.two_sided and self._coalitions_within(graph, self._sample_budget)
         if estimator == "exact" or fits:
-            return self._exact(game, graph)
-        budget = self._coalitions_to_sample(game, graph)
+            return self._exact(game, graph, self._besides_exact(graph, reported))
+        budget = self._coalitions_to_sample(game, graph, reported)
         if self.value == "banzhaf":
             return banzhaf_value_sampled(
                 game, graph.num_nodes, budget=budget, seed=seed, presence=self.presence
@@ -206,8 +256,9 @@ class ValueSettings(SubgraphSampling):
         sampled = hn_value_growth_sampled if self.value == "hn" else myerson_value_sampled
         return sampled(self.played(game), graph, budget=budget, seed=seed)
 
-    def _exact(self, game: Game, graph: CommunicationGraph) -> Allocation:
-        most = EXACT_BUDGET if self.budget is None else self.budget
+    def _exact(self, game: Game, graph: CommunicationGraph, besides: int) -> Allocation:
+        """The exact value, with ``besides`` coalitions left of the budget."""
+        most = max(0, (EXACT_BUDGET if self.budget is None else self.budget) - besides)
         if self.value == "banzhaf":
             return banzhaf_value(game, graph.num_nodes, max_coalitions=most, presence=self.presence)
         if self.value == "shapley":

@@ -1,0 +1,110 @@
+"""The budget is the largest number of distinct coalitions that go through the model."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gstarx import explain
+from gstarx.graphs import CommunicationGraph, TooManyCoalitions
+from gstarx.values import PrecisionWarning
+
+#: A value, and whether it is two-sided.
+VALUES = [("hn", False), ("myerson", False), ("shapley", False), ("banzhaf", False)]
+VALUES += [("hn", True), ("myerson", True)]
+
+
+class Counter:
+    """A model that remembers the sets of nodes of every graph that it has seen."""
+
+    def __init__(self) -> None:
+        self.seen: set[frozenset[int]] = set()
+
+    def __call__(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        graphs = int(batch.max()) + 1
+        for at in range(graphs):
+            self.seen.add(frozenset(x[batch == at, 0].long().tolist()))
+        inside = torch.zeros(graphs).index_add_(0, batch, x[:, 1])
+        edges = torch.bincount(batch[edge_index[0]], minlength=graphs)
+        score = torch.sin(inside) + 0.1 * edges
+        return torch.stack([score, -score], dim=1)
+
+
+def components(*sizes: int) -> Data:
+    """Paths of these sizes beside each other; each node has its number and a weight."""
+    n = sum(sizes)
+    starts = torch.cumsum(torch.tensor(sizes), 0).tolist()
+    left = torch.tensor([i for i in range(n - 1) if i + 1 not in starts], dtype=torch.long)
+    ends = torch.stack([left, left + 1])
+    weights = torch.randn(n, generator=torch.Generator().manual_seed(0))
+    x = torch.stack([torch.arange(n).float(), weights], dim=1)
+    return Data(x=x, edge_index=torch.cat([ends, ends.flip(0)], dim=1))
+
+
+def evaluated(data: Data, **options: Any) -> tuple[int, Any]:
+    """How many distinct coalitions went through the model, and the explanation."""
+    model = Counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrecisionWarning)
+        made = explain(model, data, seed=0, **options)
+    return len(model.seen), made
+
+
+@pytest.mark.parametrize("budget", [90, 200])
+@pytest.mark.parametrize("baseline", [None, "singletons"])
+@pytest.mark.parametrize(("value", "two_sided"), VALUES)
+def test_several_components(value: str, two_sided: bool, baseline: str | None, budget: int) -> None:
+    data = components(14, 10, 3, 1, 1)
+    options: dict[str, Any] = {"value": value, "two_sided": two_sided, "baseline": baseline}
+    count, made = evaluated(data, budget=budget, **options)
+    assert made.evaluations == count
+    assert count <= budget
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(1, 8), min_size=1, max_size=6).filter(lambda sizes: sum(sizes) > 1),
+    st.sampled_from(VALUES),
+    st.sampled_from([None, 0.25, "singletons"]),
+    st.integers(0, 150),
+)
+def test_never_more_than_the_budget(
+    sizes: list[int], how: tuple[str, bool], baseline: float | str | None, more: int
+) -> None:
+    data = components(*sizes)
+    options: dict[str, Any] = {"value": how[0], "two_sided": how[1], "baseline": baseline}
+    budget = len(data.x) + more
+    try:
+        count, made = evaluated(data, budget=budget, **options)
+    except ValueError as error:
+        found = re.search(r"budget must be at least (\d+) .*got (\d+)", str(error))
+        assert found is not None
+        assert int(found[2]) == budget < int(found[1])
+        # the smallest one that is valid
+        budget = int(found[1])
+        with pytest.raises(ValueError, match=f"at least {budget} .*got {budget - 1}"):
+            explain(Counter(), data, budget=budget - 1, **options)
+        count, made = evaluated(data, budget=budget, **options)
+    assert made.evaluations == count
+    assert count <= budget
+
+
+@pytest.mark.parametrize("value", ["hn", "myerson"])
+def test_all_components_together_are_one_more_coalition_of_exact_values(value: str) -> None:
+    data = components(4, 3)
+    nodes = CommunicationGraph.from_edge_index(data.edge_index, 7)
+    needed = len(nodes.connected_coalitions()) + 1
+    count, made = evaluated(data, value=value, budget=needed)
+    assert made.exact
+    assert count == needed
+    assert not evaluated(data, value=value, budget=needed - 1)[1].exact
+    with pytest.raises(TooManyCoalitions, match=rf"least {needed} coalitions and the limit is 16:"):
+        evaluated(data, value=value, budget=needed - 1, estimator="exact")
