@@ -252,6 +252,21 @@ def test_a_wrong_question_is_not_blamed_on_a_coalition() -> None:
     with pytest.raises(RuntimeError, match="always") as raised:
         explain(broken, graph("ring"))
     assert not getattr(raised.value, "__notes__", [])
+    with pytest.raises(RuntimeError, match="always") as raised:
+        explain(broken, graph("ring"), two_sided=True)
+    assert not getattr(raised.value, "__notes__", [])
+
+
+def test_notes_that_the_model_wrote_are_kept() -> None:
+    def broken(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        error = RuntimeError("always")
+        error.add_note("call the vendor")
+        raise error
+
+    for options in ({}, {"two_sided": True}, {"value": "position", "players": "edges"}):
+        with pytest.raises(RuntimeError, match="always") as raised:
+            explain(broken, graph("ring"), **options)
+        assert raised.value.__notes__ == ["call the vendor"]
 
 
 def test_a_user_error_keeps_its_notes_once_the_question_is_settled() -> None:
@@ -263,6 +278,10 @@ def test_a_user_error_keeps_its_notes_once_the_question_is_settled() -> None:
     with pytest.raises(RuntimeError, match="two") as caught:
         explain(picky, graph("ring"))
     assert "raised on coalition" in caught.value.__notes__[0]
+    with pytest.raises(RuntimeError, match="two") as both:
+        explain(picky, graph("ring"), two_sided=True)
+    # the same for both sides: which coalition failed, and what the game was asked for
+    assert [len(raised.value.__notes__) for raised in (caught, both)] == [2, 2]
 
 
 def test_a_warning_is_given_once() -> None:

@@ -345,6 +345,18 @@ def test_a_model_that_fails_on_disconnected_graphs_is_reported_with_the_coalitio
         explain(Picky(1, quietly=True), data, two_sided=True)
 
 
+def test_a_large_coalition_on_which_the_model_fails_is_named_by_who_is_missing() -> None:
+    ends = torch.stack([torch.arange(25), torch.arange(1, 26)])
+    data = Data(x=torch.ones(26, FEATURES), edge_index=torch.cat([ends, ends.flip(0)], dim=1))
+    with pytest.raises(RuntimeError) as raised:
+        explain(Picky(1), data, two_sided=True)
+    assert "raised on the coalition of all 26 nodes but {1}; fallback=" in raised.value.__notes__[0]
+    with pytest.raises(
+        ValueError, match=r"for the coalition of all 26 nodes but \{1\} gives a worth"
+    ):
+        explain(Picky(1, quietly=True), data, two_sided=True)
+
+
 @pytest.mark.parametrize("quietly", [False, True])
 def test_a_fallback_is_the_worth_of_coalitions_on_which_the_model_fails(quietly: bool) -> None:
     data, model = graph("path"), Picky(1, quietly=quietly)

@@ -33,13 +33,21 @@ def answering(answer: Any) -> Any:
         ([3], "{3}"),
         ([0, 2, 19], "{0, 2, 19}"),
         (range(12), "{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}"),
-        (range(1, 14), "{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, ... 13 nodes}"),
+        (range(1, 14), "all 20 nodes but {0, 14, 15, 16, 17, 18, 19}"),
+        (range(19), "all 20 nodes but {19}"),
+        (range(20), "all 20 nodes"),
     ],
 )
 def test_a_coalition_in_words(nodes: Any, written: str) -> None:
     mask = np.zeros(20, dtype=np.bool_)
     mask[list(nodes)] = True
     assert describe(mask) == written
+
+
+def test_a_coalition_that_is_long_either_way_is_cut() -> None:
+    first = "{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ... 13"
+    assert describe(np.arange(26) < 13) == f"{first} nodes}}"
+    assert describe(np.arange(40) >= 13, noun="edges") == f"all 40 edges but {first} edges}}"
 
 
 # answers

@@ -19,6 +19,7 @@ from gstarx.explainers.base import NodeExplainer, Seed, log
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.settings import ValueSettings
 from gstarx.explainers.two_level import two_level_scores
+from gstarx.games import forget_coalitions
 from gstarx.gnn import (
     SINGLETONS,
     BaselineLike,
@@ -258,9 +259,8 @@ class GStarX(NodeExplainer):
                     played, graph, seed=seed, plan=plan, reported=reported
                 )
             except Exception as error:
-                if not game.settled and getattr(error, "__notes__", None):
-                    # the task or the full graph failed, not the coalitions that the note names
-                    error.__notes__.pop()
+                if not game.settled:  # the task or the full graph failed
+                    forget_coalitions(error)
                 raise
             details = self._node_details(game, allocation, singles)
             worths = settings.played(game)(reported)

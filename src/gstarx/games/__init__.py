@@ -9,8 +9,9 @@ from gstarx.games.gallery import (
     voting_game,
 )
 from gstarx.games.protocol import Game, Worths, evaluate
-from gstarx.games.protocol import describe as describe
+from gstarx.games.protocol import coalition_phrase as coalition_phrase
 from gstarx.games.protocol import evaluate_masks as evaluate_masks
+from gstarx.games.protocol import forget_coalitions as forget_coalitions
 from gstarx.games.table import TableGame
 from gstarx.games.transforms import dual, restricted_game, self_dual, superadditive_cover
 

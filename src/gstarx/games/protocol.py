@@ -20,15 +20,52 @@ Game = Callable[[Coalitions], Any]
 CELLS_PER_CALL = 1 << 25
 
 
-def describe(coalition: NDArray[np.bool_]) -> str:
-    """A coalition as text, shortened if long.
+#: Members of a coalition that are listed at most.
+_LISTED = 12
+#: How a note begins that names the coalitions a game was asked for.
+_NOTE = "raised by the game when asked for"
+
+
+def describe(
+    coalition: NDArray[np.bool_], name: Callable[[int], str] = str, noun: str = "nodes"
+) -> str:
+    """A coalition as text: who is in it, or, if that is shorter, who is not.
 
     >>> describe(np.array([True, False, True]))
     '{0, 2}'
+    >>> describe(np.arange(26) != 17)
+    'all 26 nodes but {17}'
     """
-    nodes = np.flatnonzero(coalition).tolist()
-    shown = ", ".join(map(str, nodes[:12]))
-    return f"{{{shown}, ... {len(nodes)} nodes}}" if len(nodes) > 12 else f"{{{shown}}}"
+    inside, outside = np.flatnonzero(coalition).tolist(), np.flatnonzero(~coalition).tolist()
+    if len(inside) > max(_LISTED, len(outside)):
+        everybody = f"all {len(coalition)} {noun}"
+        return f"{everybody} but {_listed(outside, name, noun)}" if outside else everybody
+    return _listed(inside, name, noun)
+
+
+def coalition_phrase(
+    coalition: NDArray[np.bool_], name: Callable[[int], str] = str, noun: str = "nodes"
+) -> str:
+    """A coalition as part of a sentence.
+
+    >>> coalition_phrase(np.array([True, False, True]))
+    'coalition {0, 2}'
+    >>> coalition_phrase(np.arange(26) != 17)
+    'the coalition of all 26 nodes but {17}'
+    """
+    described = describe(coalition, name, noun)
+    return f"coalition {described}" if described[0] == "{" else f"the coalition of {described}"
+
+
+def _listed(members: list[int], name: Callable[[int], str], noun: str) -> str:
+    shown = ", ".join(map(name, members[:_LISTED]))
+    return f"{{{shown}, ... {len(members)} {noun}}}" if len(members) > _LISTED else f"{{{shown}}}"
+
+
+def forget_coalitions(error: Exception) -> None:
+    """Remove the note of :func:`evaluate` from an error of which no coalition is the cause."""
+    notes = getattr(error, "__notes__", [])
+    notes[:] = [note for note in notes if not note.startswith(_NOTE)]
 
 
 def evaluate(v: Game, coalitions: Coalitions) -> Worths:
@@ -46,9 +83,11 @@ def evaluate(v: Game, coalitions: Coalitions) -> Worths:
     try:
         answer = v(coalitions)
     except Exception as error:
-        if len(coalitions):
+        # a game may be made of another one, which has named what it was asked for
+        named = any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ()))
+        if len(coalitions) and not named:
             error.add_note(
-                f"raised by the game when asked for {len(coalitions)} coalition(s) of "
+                f"{_NOTE} {len(coalitions)} coalition(s) of "
                 f"{coalitions.shape[1]} nodes, the first being {describe(coalitions[0])}"
             )
         raise
@@ -68,7 +107,7 @@ def evaluate(v: Game, coalitions: Coalitions) -> Worths:
     if not finite.all():
         row = int(np.argmin(finite.reshape(len(worths), -1).all(axis=1)))
         raise ValueError(
-            f"worths must be finite (got {worths[row]} for coalition {describe(coalitions[row])})"
+            f"worths must be finite (got {worths[row]} for {coalition_phrase(coalitions[row])})"
         )
     return worths
 

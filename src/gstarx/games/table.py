@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gstarx.games.protocol import Worths, describe
+from gstarx.games.protocol import Worths, coalition_phrase
 from gstarx.graphs import Coalitions, as_coalitions, as_nodes, as_size, pack, unpack
 
 #: An array of worths has 2^n rows; beyond this many players it would not fit in memory.
@@ -54,8 +54,8 @@ class TableGame:
             return self.worths[masks[:, 0].astype(np.int64)]
         rows = [self.rows.get(mask.tobytes(), -1) for mask in masks]
         if -1 in rows:
-            missing = describe(members[rows.index(-1)])
-            raise ValueError(f"the table has no worth for coalition {missing}")
+            missing = coalition_phrase(members[rows.index(-1)])
+            raise ValueError(f"the table has no worth for {missing}")
         return self.worths[np.array(rows, dtype=np.int64)]
 
     def __repr__(self) -> str:
@@ -101,7 +101,7 @@ def _from_mapping(
     rows: dict[bytes, int] = {}
     for row, mask in enumerate(pack(members)):
         if rows.setdefault(mask.tobytes(), row) != row and members[row].any():
-            raise ValueError(f"coalition {describe(members[row])} has more than one worth")
+            raise ValueError(f"{coalition_phrase(members[row])} has more than one worth")
     return rows, table
 
 
@@ -118,6 +118,6 @@ def _check_finite(table: Worths, coalition_of: Callable[[int], Coalitions]) -> N
     bad = np.flatnonzero(~np.isfinite(table).all(axis=tuple(range(1, table.ndim))))
     if len(bad):
         raise ValueError(
-            f"worths must be finite (got {table[bad[0]]} for coalition "
-            f"{describe(coalition_of(bad[0]))})"
+            f"worths must be finite (got {table[bad[0]]} for "
+            f"{coalition_phrase(coalition_of(bad[0]))})"
         )

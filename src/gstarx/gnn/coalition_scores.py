@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gstarx._internal.progress import tqdm
-from gstarx.games import describe
 from gstarx.gnn.batching import coalition_sizes
 from gstarx.gnn.evaluator import Evaluator
 from gstarx.gnn.hetero import hetero_of
@@ -273,7 +272,7 @@ class CoalitionScores:
                 return self._one_by_one(masks, error)
             if self._fallback is None:
                 error.add_note(
-                    f"raised on coalition {self._describe(masks[0])}; fallback=... gives such "
+                    f"raised on {self._describe(masks[0])}; fallback=... gives such "
                     "coalitions a worth of their own"
                 )
                 raise
@@ -283,7 +282,7 @@ class CoalitionScores:
         if bad.any():
             if self._fallback is None:
                 raise ValueError(
-                    f"the model's output for coalition {self._describe(masks[bad][0])} gives a "
+                    f"the model's output for {self._describe(masks[bad][0])} gives a "
                     f"worth of {scores[bad][0].tolist()}; fallback=... gives such coalitions one"
                 )
             scores[bad] = np.nan
@@ -318,12 +317,8 @@ class CoalitionScores:
         return f", without nodes of type {' and '.join(absent)}" if absent else ""
 
     def _describe(self, mask: NDArray[np.uint64]) -> str:
-        inside = unpack(mask[None], self._n)[0]
-        if self._players.kind != "nodes" or self._players.names:
-            return self._players.describe(inside) + self._absent_types(mask)
-        nodes = np.zeros(int(self._players.ids.max(initial=-1)) + 1, dtype=np.bool_)
-        nodes[self._players.ids[inside]] = True
-        return describe(nodes)
+        """A coalition in words, and which types of nodes it lacks."""
+        return self._players.describe(unpack(mask[None], self._n)[0]) + self._absent_types(mask)
 
 
 class WorthCache:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gstarx.games import coalition_phrase
 from gstarx.gnn.hetero import HeteroGraph, hetero_of
 from gstarx.graphs import CommunicationGraph
 from gstarx.players import Edges, Features, Groups, Nodes, PlayerKind, as_players
@@ -117,16 +118,16 @@ class PlayerSet:
         )
 
     def describe(self, inside: NDArray[np.bool_]) -> str:
-        """A coalition in words, by the first of its members."""
-        at = np.flatnonzero(inside)
+        """A coalition in words, by who is in it or who is not."""
+        everything = bool((self.player_of >= 0).all())
+        noun = self.kind.replace("_", " ") if everything else "players"
+        return coalition_phrase(inside, self._name, noun)
+
+    def _name(self, player: int) -> str:
         if self.edges is not None:
-            listed = [f"{a}-{b}" for a, b in self.edges[at[:8]].tolist()]
-        elif self.names:
-            listed = [self.names[i] for i in at[:8]]
-        else:
-            listed = [str(node) for node in self.ids[at[:8]]]
-        more = f", ... ({len(at)} in all)" if len(at) > 8 else ""
-        return "{" + ", ".join(listed) + more + "}"
+            a, b = self.edges[player].tolist()
+            return f"{a}-{b}"
+        return self.names[player] if self.names else str(self.ids[player])
 
     def spread(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores of the units from those of players; 0 for a unit that is always there."""
