@@ -31,6 +31,7 @@ FIELDS = {
     "target_name": (str, type(None)),
     "worth": (float, type(None)),
     "component_worth": (float, type(None)),
+    "baseline": (float, type(None)),
     "metrics": dict,
     "sparsity": float,
     "explainer": str,
@@ -186,6 +187,11 @@ def test_the_recommended_configuration_is_one_word_and_its_parts_are_options() -
     assert recommended["nodes"] == written_out["nodes"]
     plain = found("explain", "nitro", "0", "-e", "myerson")
     assert plain["nodes"] != written_out["nodes"]
+    # what worth and scores are relative to
+    assert plain["baseline"] == 0.5
+    assert plain["worth"] + plain["baseline"] == pytest.approx(
+        recommended["worth"] + recommended["baseline"], abs=1e-6
+    )
     both = found("explain", "nitro", "0", "-o", "two_sided=true", "--baseline", "singletons")
     assert both["evaluations"] > recommended["evaluations"]
 

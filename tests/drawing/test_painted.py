@@ -25,6 +25,15 @@ def test_zero_is_neither_high_nor_low() -> None:
     assert painted([0.0, 1.0]).described() == "2 nodes. Highest scores: n1 +1."
 
 
+def test_rounding_errors_are_zero() -> None:
+    rounded = painted([0.5, -9.6e-16, -0.5, 2e-15])
+    assert rounded.described() == "4 nodes. Highest scores: n0 +0.5. Lowest scores: n2 −0.5."
+    assert rounded.caption(1) == "n1 0"
+    # small scores are no errors if all are small, or if they are not that small
+    assert painted([1e-15, -2e-15]).caption(0) == "n0 +1e-15"
+    assert painted([1.0, -1e-9]).caption(1) == "n1 −1e-09"
+
+
 def test_a_long_selection_is_cut() -> None:
     said = painted([1.0] * 25, np.arange(23)).described()
     assert said.endswith("n18, n19 and 3 more.")

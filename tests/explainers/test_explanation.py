@@ -171,6 +171,10 @@ def test_as_a_dictionary(name: str) -> None:
         [None] * found.num_nodes if name == "random" else said["std_errors"]
     )
     assert said["prediction"] == found.prediction.tolist()
+    assert "fixed" not in said
+    if name == "gstarx":
+        assert (said["value"], said["two_sided"]) == ("hn", False)
+        assert said["baseline_source"] == "uniform"
 
 
 def test_as_a_table() -> None:

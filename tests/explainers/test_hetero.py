@@ -90,6 +90,9 @@ def test_other_forms_name_types_and_nodes() -> None:
     assert len(made.select(size=3, rule="connected")) <= 3
     assert all(node in made.players for node in made.select(rule="gap"))
     plain = json.loads(json.dumps(made.to_dict()))
+    for name in ("value", "two_sided", "payoff", "baseline_source"):
+        assert plain[name] == getattr(made, name) == made.view[name]
+    assert explain(model, data, two_sided=True, baseline="singletons").two_sided is True
     assert plain["players"][0] == ["author", 0]
     assert plain["node_scores"]["venue"] == made["venue"].node_scores.tolist()
     assert plain["node_types"] == ["author", "paper", "venue"]

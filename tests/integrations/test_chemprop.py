@@ -136,6 +136,8 @@ def test_extra_descriptors_stay_as_they_are_and_the_explanation_says_so() -> Non
     explanation = explain(model, graph, mode="regression", value="myerson")
     assert explanation.fixed == ["x_d"]
     assert "x_d" in explanation._repr_html_()
+    assert explanation.to_dict()["fixed"] == ["x_d"]
+    assert "x_d the same in every coalition" in explanation.draw().svg
     assert float(explanation.prediction) == pytest.approx(
         float(predicted(mpnn, PARACETAMOL, x_d)), abs=1e-4
     )

@@ -75,6 +75,7 @@ class Record:
             "metrics": None if self.metrics is None else asdict(self.metrics),
             "worth": self._worth("worth"),
             "component_worth": self._worth("component_worth"),
+            "baseline": self._baseline(),
             "sparsity": self.sparsity,
             "explainer": self.explainer,
             "options": self.options,
@@ -88,6 +89,10 @@ class Record:
     def _worth(self, name: str) -> float | None:
         worth = self.explanation.get(name)
         return None if worth is None or worth.numel() != 1 else float(worth)
+
+    def _baseline(self) -> float | None:
+        baseline = self.explanation.get("baseline")
+        return None if baseline is None or len(baseline) != 1 else float(baseline[0])
 
     def _prediction(self) -> dict[str, Any]:
         names = list(self.inputs.output_names) or None

@@ -363,7 +363,7 @@ def caption_of(
         output = output[int(explanation.index)]
     own_payoff = explanation.get("payoff") == "callable"
     explained = [] if own_payoff else explanation.explained
-    return prediction_caption(
+    predicted = prediction_caption(
         output,
         int(explained[0]) if len(explained) == 1 else None,
         mode=explanation.mode,
@@ -371,6 +371,8 @@ def caption_of(
         class_names=class_names,
         target_names=target_names,
     )
+    fixed = explanation.get("fixed")
+    return f"{predicted}; {' and '.join(fixed)} the same in every coalition" if fixed else predicted
 
 
 def class_name(number: int, names: Sequence[str]) -> str:

@@ -14,6 +14,8 @@ from gstarx.drawing.svg import score_color, signed
 from gstarx.metrics import above_noise, as_mask, as_scores, largest_gap, ties_at_cut, uncertain
 
 _NAMED = 5
+#: Scores of this share of the largest one are rounding errors.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Painted:
         count = len(names)
         if not count:
             raise ValueError("there is nothing to draw: the graph has no nodes")
-        values = as_scores(scores, count)
+        values = _without_rounding(as_scores(scores, count))
         mask = np.zeros(count, dtype=np.bool_) if selected is None else as_mask(selected, count)
         wanted = int(mask.sum())
         tied, gap = np.zeros(count, dtype=np.bool_), None
@@ -141,6 +143,11 @@ class Painted:
         names = [self.names[i] for i in np.flatnonzero(nodes)]
         more = f" and {len(names) - 20} more" if len(names) > 20 else ""
         return f"{', '.join(names[:20])}{more}"
+
+
+def _without_rounding(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores with 0 for those that are rounding errors of the largest one."""
+    return np.where(np.abs(scores) > _ROUNDING * np.abs(scores).max(initial=0.0), scores, 0.0)
 
 
 def color_limit(scores: Sequence[NDArray[np.float64]], limit: float | None) -> float:

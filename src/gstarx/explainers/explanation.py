@@ -100,10 +100,12 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
     fixed
         For methods that evaluate a game: fields of the whole graph that the model takes, such as
         descriptors of a molecule, which are the same in every coalition.
-    worth, component_worth, baseline
+    worth, component_worth, baseline, baseline_source
         For methods that evaluate a game: the worth of the whole graph (what Shapley values sum to),
-        the worths of its components (what HN and Myerson values sum to), and the baseline that was
-        subtracted.
+        the worths of its components (what HN and Myerson values sum to), the baseline that was
+        subtracted, and where it came from.
+    value, two_sided, payoff
+        Of :class:`gstarx.GStarX`: the value, whether it counts both sides, and the payoff.
     """
 
     @classmethod

@@ -24,7 +24,8 @@ _FIELDS = (
     *("method", "scores", "std_errors", "players", "node_scores", "sets", "edge_mask"),
     *("player_kind", "player_names", "player_edges", "groups", "group_remainder"),
     *("explained", "prediction", "index", "worth", "component_worth", "baseline"),
-    *("value", "payoff", "exact", "estimator", "evaluations", "seconds", "check", "sharing"),
+    *("baseline_source", "value", "two_sided", "payoff", "exact", "estimator", "evaluations"),
+    *("seconds", "check", "sharing"),
 )
 
 
@@ -33,6 +34,8 @@ def to_dict(explanation: Explanation) -> dict[str, Any]:
     plain = {name: _plain(explanation.get(name)) for name in _FIELDS}
     graph = hetero_of(explanation)
     typed = {} if graph is None else _typed(explanation, graph, plain)
+    if explanation.get("fixed"):
+        plain["fixed"] = list(explanation.fixed)
     return {**plain, "player_kind": explanation.player_kind, **typed}
 
 

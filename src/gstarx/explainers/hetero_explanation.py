@@ -56,8 +56,8 @@ class HeteroExplanation(PyGHeteroExplanation):  # type: ignore[misc]
         class explained, as a tensor, as in PyG.
     explained
         The classes or outputs that were explained, a list of integers.
-    method, exact, estimator, evaluations, seconds, sharing, fixed, worth, component_worth,
-    baseline, sets
+    method, value, two_sided, payoff, exact, estimator, evaluations, seconds, sharing, fixed, worth,
+    component_worth, baseline, baseline_source, sets
         As in :class:`gstarx.Explanation`.
     view
         The same explanation of the homogeneous view of the graph, in which the nodes of all types
@@ -120,6 +120,10 @@ class HeteroExplanation(PyGHeteroExplanation):  # type: ignore[misc]
     seconds = property(lambda self: self.view.seconds)
     explained = property(lambda self: self.view.explained)
     fixed = property(lambda self: self.view.get("fixed"))
+    value = property(lambda self: self.view.get("value"))
+    two_sided = property(lambda self: self.view.get("two_sided"))
+    payoff = property(lambda self: self.view.get("payoff"))
+    baseline_source = property(lambda self: self.view.get("baseline_source"))
     target_class = property(lambda self: self.view.target_class)
     player_kind = property(lambda self: self.view.player_kind)
 
