@@ -399,7 +399,7 @@ def test_two_sided_values_and_a_baseline_of_single_players_for_groups_and_edges(
     assert float(edges.scores.sum()) == pytest.approx(float(edges.worth[0]))
     with pytest.raises(ValueError, match="no other is accepted"):
         explain(model, data, players="edges", baseline="singletons")
-    with pytest.raises(ValueError, match="two_sided is an option"):
+    with pytest.raises(ValueError, match=r"by what linked nodes earn.*got value='position'"):
         explain(model, data, players="edges", value="position", two_sided=True)
 
 

@@ -27,6 +27,7 @@ from gstarx.values import (
     shapley_value,
 )
 from tests.explainers.small import FEATURES, graph, network
+from tests.shared import mutag, mutag_gcn
 from tests.strategies import REAL, graph_games
 from tests.values.definitions import (
     associated_matrix,
@@ -316,6 +317,15 @@ def test_an_unknown_rule_for_the_baseline_is_refused_with_the_valid_ones() -> No
         GNNGame(network("gcn"), graph("path"), baseline="mean")
 
 
+@pytest.mark.parametrize("wrong", [["singletons"], [[0.5], [0.5, 0.5]], {"a": 1}, object])
+def test_a_baseline_that_is_no_number_is_refused(wrong: Any) -> None:
+    message = r"baseline must be a number, one per class, or 'singletons' \(got "
+    with pytest.raises(TypeError, match=message):
+        GStarX(baseline=wrong)
+    with pytest.raises(TypeError, match=message):
+        GNNGame(network("gcn"), graph("path"), baseline=wrong)
+
+
 class Picky(nn.Module):
     """Fails, or returns nan, on graphs that are not connected or have too few nodes."""
 
@@ -413,3 +423,49 @@ def test_the_recommended_configuration_by_class_and_by_name() -> None:
     assert GStarX.recommended(baseline=0.5).explain(model, data).baseline == [0.5]
     of_edges = GStarX.recommended(players="edges").explain(model, data)
     assert of_edges.baseline_source == "no player present"
+    position = GStarX.recommended(value="position", players="edges").explain(model, data)
+    assert position.baseline_source == "uniform"
+
+
+# the examples of the paper
+
+
+@pytest.mark.parametrize(
+    ("value", "one_sided", "two_sided"),
+    [
+        ("hn", (1 / 2, 1 / 4, 0, 1 / 4), (3 / 8, 1 / 8, 1 / 8, 3 / 8)),
+        ("myerson", (1 / 2, 1 / 6, 0, 1 / 3), (5 / 12, 1 / 12, 1 / 12, 5 / 12)),
+    ],
+)
+def test_the_weights_of_an_end_of_a_path_of_three(
+    value: str, one_sided: tuple[float, ...], two_sided: tuple[float, ...]
+) -> None:
+    """Figure 1a: the contributions of the first node to nobody, the second, the third, and both."""
+    draw = np.random.default_rng(0)
+    game = TableGame(3, [0.0, *draw.normal(size=7)])
+    worths = game.worths
+    contributions = np.array([worths[mask | 1] - worths[mask] for mask in (0, 2, 4, 6)])
+    for weights, played in ((one_sided, game), (two_sided, self_dual(game))):
+        assert VALUES[value](played, path(3)).values[0] == pytest.approx(weights @ contributions)
+
+
+@pytest.mark.parametrize("two_sided", [False, True])
+@pytest.mark.parametrize("baseline", ["uniform", "singletons"])
+@pytest.mark.parametrize("value", ["hn", "myerson"])
+def test_the_oxygens_of_nitro_groups_are_selected(
+    value: str, baseline: str, two_sided: bool
+) -> None:
+    """Figure 3: molecule 28 of MUTAG."""
+    data, model = mutag()[28], mutag_gcn()
+    atoms, bonds = data.x.argmax(dim=1).tolist(), data.edge_index.t().tolist()
+    oxygens = sorted(b for a, b in bonds if (atoms[a], atoms[b]) == (1, 2))
+    assert len(oxygens) == 6
+    one = explain(
+        model,
+        data,
+        value=value,
+        two_sided=two_sided,
+        baseline=None if baseline == "uniform" else baseline,
+        seed=0,
+    )
+    assert one.select(size=6).tolist() == oxygens

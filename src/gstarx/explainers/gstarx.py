@@ -178,9 +178,10 @@ class GStarX(NodeExplainer):
     ) -> GStarX:
         """The recommended configuration: the one with the best evidence that respects the graph.
 
-        The Myerson value with ``baseline="singletons"``, unless ``baseline`` is given. This
-        baseline is for players that are nodes or groups of nodes. The results page has the
-        evidence, the theory page the reasons.
+        The Myerson value with ``baseline="singletons"``, unless ``baseline`` is given. For players
+        that are edges or features, whatever the value, the baseline is the default of
+        :class:`gstarx.GNNGame` instead. The results page has the evidence, the theory page the
+        reasons.
         """
         edges_or_features = isinstance(as_players(players), Edges | Features)
         if baseline is None and not edges_or_features:

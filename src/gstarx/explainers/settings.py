@@ -98,9 +98,15 @@ class ValueSettings(SubgraphSampling):
 
     def _check_two_sided(self) -> None:
         if self.value not in ("hn", "myerson"):
+            reason = (
+                "the position value is defined by what linked nodes earn, not by what is lost "
+                "without them"
+                if self.value == "position"
+                else "Shapley and Banzhaf values are self-dual, they see both sides already"
+            )
             raise ValueError(
-                "two_sided is an option of value='hn' and value='myerson': Shapley and Banzhaf "
-                f"values are self-dual, they see both sides already (got value={self.value!r})"
+                f"two_sided is an option of value='hn' and value='myerson': {reason} "
+                f"(got value={self.value!r})"
             )
         if self.estimator == "subgraphs":
             raise ValueError(

@@ -43,11 +43,17 @@ BaselineLike = float | ArrayLike | Tensor | str | None
 
 
 def check_baseline(baseline: BaselineLike) -> BaselineLike:
-    """The baseline, if it is one by its type; a string must name a rule."""
-    if isinstance(baseline, str) and baseline != SINGLETONS:
-        raise ValueError(
-            f"baseline must be a number, one per class, or {SINGLETONS!r} (got {baseline!r})"
-        )
+    """The baseline, if it is one by its type: numbers, or the name of a rule."""
+    if baseline is None or (isinstance(baseline, str) and baseline == SINGLETONS):
+        return baseline
+    message = f"baseline must be a number, one per class, or {SINGLETONS!r} (got {baseline!r})"
+    if isinstance(baseline, str):
+        raise ValueError(message)
+    if not isinstance(baseline, Tensor):
+        try:
+            np.asarray(baseline, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(message) from error
     return baseline
 
 

@@ -102,7 +102,7 @@ class GNNGame:
         evaluated and count toward the budget. By default the uniform probability for
         ``"norm_prob"``, the output of the isolated target for node and edge tasks, and zero
         otherwise. For edges and features it is the output with no player present, and no other is
-        accepted.
+        accepted, except for the position value of whole graphs, whose baseline is that of nodes.
     removal
         How nodes are removed: ``"remove"``, ``"split"``, ``"zero_filling"``, or a function from the
         graph and a coalition to the remaining graph.
