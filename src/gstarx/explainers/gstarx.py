@@ -262,6 +262,8 @@ class GStarX(NodeExplainer):
             details = self._node_details(game, allocation, singles)
             everybody = np.ones((1, game.n), dtype=np.bool_)
             worths = settings.played(game)(np.concatenate([everybody, together]))
+        if settings.value in ("hn", "myerson"):
+            game.warn_if_constant()
         columns = game.payoff.columns
         # a custom payoff may return several numbers, which become the targets
         games = len(game.payoff.baseline)
