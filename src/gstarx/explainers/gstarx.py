@@ -175,11 +175,14 @@ class GStarX(NodeExplainer):
         seed: int | None = None,
         progress: bool = False,
     ) -> GStarX:
-        """The recommended configuration: the one with the best evidence that respects the graph.
+        """The recommended configuration for scores that respect the graph.
 
         The Myerson value with ``baseline="singletons"``, unless ``baseline`` is given. This
-        baseline is for players that are nodes or groups of nodes. The results page has the
-        evidence, the theory page the reasons.
+        baseline is for players that are nodes or groups of nodes. Of the HN and Myerson settings
+        that were tested, it agrees best with known ground truth on most classifiers, and it is
+        simple. It does not have the highest fidelity: ``two_sided=True`` raises fidelity on most
+        networks, and ``GStarX(value="banzhaf")`` has more. The ground-truth page and the results
+        page have the evidence, the theory page the reasons.
         """
         edges_or_features = isinstance(as_players(players), Edges | Features)
         if baseline is None and not edges_or_features:
