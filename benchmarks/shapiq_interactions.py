@@ -1,7 +1,7 @@
 """Interactions by shapiq: evaluations, CPU seconds, and which nodes come first.
 
-On a nitroarene of the bundled dataset, where the truth is the nitro group and its ring atom, and on a
-planted task whose output needs two distant nodes at once.
+On a nitroarene of the bundled dataset, where the truth is the nitro group and its ring atom, and on
+a planted task whose output needs two distant nodes at once.
 """
 
 from __future__ import annotations
