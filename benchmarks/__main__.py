@@ -14,6 +14,7 @@ NAMES = (
     "hn_speed",
     "myerson_speed",
     "chemprop_myerson",
+    "shapiq_interactions",
     "enumeration",
     "growth_accuracy",
     "growth_unlistable",

@@ -97,6 +97,18 @@ def write_page(folder: Path, to: Path) -> Path:
         "remedies_graphs": remedies_tables.counts(folder),
         "against_hn": remedies_tables.against(folder, "HN, uniform"),
         "against_banzhaf": remedies_tables.against(folder, "Banzhaf"),
+        "leads_harmonic": remedies_tables.leads(folder, "harmonic"),
+        "leads_robust": remedies_tables.leads(folder, "robust"),
+        "rank_on_validation": remedies_tables.rank_on_validation(folder),
+    }
+    words |= {
+        f"motif_{method.lower()}": remedies_tables.found(folder, "ba_2motifs-gcn", name)
+        for method, name in (
+            ("Banzhaf", "Banzhaf"),
+            ("random", "random"),
+            ("Myerson", "Myerson, singletons"),
+            ("HN", "HN, singletons"),
+        )
     }
     words |= {"significance": significance(gains), "below": below_share(results, names)}
     template = Path(__file__).with_name("page.md").read_text(encoding="utf-8")

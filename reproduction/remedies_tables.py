@@ -73,15 +73,59 @@ def tables(folder: Path, results: Mapping[str, SetupResults]) -> list[Grid]:
 def against(folder: Path, other: str) -> str:
     """Where the recommended setting is ahead of another value beyond doubt, and where not."""
     judged = Judged(folder)
-    verdicts: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
-    for name in judged.networks:
-        gain = paired_bootstrap(
-            judged.tested(name, _RECOMMENDED), judged.tested(name, other), seed=0
-        )
-        verdict = "ahead" if gain.low > 0 else "behind" if gain.high < 0 else "level"
-        verdicts[verdict].append(f"{name} ({gain.mean:+.3f})")
-    parts = [f"{verdict} on {', '.join(names)}" for verdict, names in verdicts.items() if names]
-    return "; ".join(parts) or "not measured yet"
+    return _sides(
+        {
+            name: (judged.tested(name, _RECOMMENDED), judged.tested(name, other))
+            for name in judged.networks
+        }
+    )
+
+
+def leads(folder: Path, judge: str) -> str:
+    """Where the better of Shapley and Banzhaf is ahead of all HN and Myerson rows, and where not.
+
+    Each is the one with the highest mean on the test graphs, by ``"harmonic"`` or ``"robust"``.
+    """
+    judged = Judged(folder)
+
+    def best(network: str, methods: tuple[str, ...]) -> Numbers:
+        verdicts = (_verdicts(judged, network, method, judge) for method in methods)
+        return max(verdicts, key=lambda own: float(own.mean()))
+
+    return _sides(
+        {name: (best(name, ("Shapley", "Banzhaf")), best(name, _MAIN)) for name in judged.networks}
+    )
+
+
+def found(folder: Path, network: str, method: str) -> str:
+    """The AUROC against the planted truth, with its interval over test graphs."""
+    judged = Judged(folder)
+    if network not in judged.networks:
+        return "not measured yet"
+    own = judged.numbers(network, "test", method, "auroc")
+    mean = paired_bootstrap(own, np.zeros_like(own), seed=0)
+    return f"{mean.mean:.3f} [{mean.low:.3f}, {mean.high:.3f}]"
+
+
+def rank_on_validation(folder: Path) -> str:
+    """The rank of the recommended setting among all variants, by validation H-fidelity.
+
+    Means over the networks of the paper, each variant at its best sparsity.
+    """
+    judged = Judged(folder)
+    setups = [name for name in judged.networks if name in SETUPS]
+    if not setups:
+        return "not measured yet"
+    means = {
+        method: np.mean([_on_validation(judged, name, method) for name in setups])
+        for method in VARIANTS
+    }
+    better = sum(mean > means[_RECOMMENDED] for mean in means.values())
+    best = max(means, key=lambda method: means[method])
+    return (
+        f"number {better + 1} of {len(means)} ({means[_RECOMMENDED]:.4f}; the first is *{best}* "
+        f"with {means[best]:.4f})"
+    )
 
 
 def counts(folder: Path) -> str:
@@ -181,11 +225,19 @@ def _choice(judged: Judged, network: str, label: str) -> str:
     if label == "recommended":
         return _RECOMMENDED
 
-    def on_validation(method: str) -> float:
-        means = judged.numbers(network, "val", method, "harmonic").mean(axis=0)
-        return float(means.max())
+    return max(VARIANTS, key=lambda method: _on_validation(judged, network, method))
 
-    return max(VARIANTS, key=on_validation)
+
+def _on_validation(judged: Judged, network: str, method: str) -> float:
+    """Mean H-fidelity on the validation graphs at the best sparsity."""
+    return float(judged.numbers(network, "val", method, "harmonic").mean(axis=0).max())
+
+
+def _verdicts(judged: Judged, network: str, method: str, judge: str) -> Numbers:
+    """What the tables show the mean of: on test graphs, H-fidelity at the chosen sparsity."""
+    if judge == "harmonic":
+        return judged.tested(network, method)
+    return judged.numbers(network, "test", method, judge)
 
 
 def _others(
@@ -249,6 +301,17 @@ def _judges(judged: Judged) -> Grid:
         for at, method in enumerate(methods)
     ]
     return Grid("remedies_judges", ("method", *(title for title, _ in columns)), tuple(rows))
+
+
+def _sides(verdicts: Mapping[str, tuple[Numbers, Numbers]]) -> str:
+    """Networks where the first is ahead of the second, level with it and behind it, in words."""
+    sides: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
+    for name, (own, other) in verdicts.items():
+        gain = paired_bootstrap(own, other, seed=0)
+        side = "ahead" if gain.low > 0 else "behind" if gain.high < 0 else "level"
+        sides[side].append(f"{name} ({gain.mean:+.3f})")
+    parts = [f"{side} on {', '.join(names)}" for side, names in sides.items() if names]
+    return "; ".join(parts) or "not measured yet"
 
 
 def _gain(own: Numbers, other: Numbers) -> str:

@@ -14,6 +14,8 @@ from reproduction.ground_truth.outcomes import Outcome
 
 RECOMMENDED = "Myerson, singletons"
 _COMPARED = ("HN", "Myerson", "HN, singletons", "Shapley", "Banzhaf", "leave one out", "GraphSVX")
+#: Settings of the values that respect the graph.
+RESPECTING = tuple(name for name in METHODS if name.startswith(("HN", "Myerson")))
 #: The network that is built like the published ones.
 _THEIRS = "edge"
 
@@ -55,6 +57,20 @@ def verdict(outcomes: Outcomes, other: str) -> str:
             places[side].append(setup)
     parts = [f"{side} on {_counted(names)}" for side, names in places.items() if names]
     return "; ".join(parts) or "not measured yet"
+
+
+def best_of_respecting(outcomes: Outcomes) -> str:
+    """How often the recommended setting agrees best with the truth, of HN and Myerson settings."""
+    counts: dict[bool, list[bool]] = {True: [], False: []}
+    for setup, own in outcomes.items():
+        means = {name: own[name].mean for name in RESPECTING if name in own}
+        if RECOMMENDED in means:
+            leads = means[RECOMMENDED] == max(means.values())
+            counts[setup.startswith("crippen")].append(leads)
+    return (
+        f"{sum(counts[False])} of {len(counts[False])} classifiers and "
+        f"{sum(counts[True])} of {len(counts[True])} networks of Crippen"
+    )
 
 
 def _counted(names: list[str]) -> str:

@@ -16,6 +16,8 @@ from reproduction.grids import Cell, Grid
 from reproduction.ground_truth import FOLDER, NETWORKS, TASKS
 from reproduction.ground_truth.evidence import (
     RECOMMENDED,
+    RESPECTING,
+    best_of_respecting,
     paired_table,
     published_table,
     verdict,
@@ -218,6 +220,8 @@ def write_ground_truth(folder: Path = FOLDER, *, to: Path, data: Path | None = N
     )
     for other in ("HN", "Shapley", "Banzhaf"):
         words[f"against_{other.lower()}"] = verdict(outcomes, other)
+    words["count_respecting"] = str(len(RESPECTING))
+    words["best_of_respecting"] = best_of_respecting(outcomes)
     words["left_out"] = ", ".join(
         f"{task} {note['left_out']:,} of {note['test']:,}"
         for task in TASKS

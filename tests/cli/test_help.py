@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -121,3 +122,16 @@ def test_main_returns_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["versoin"]) == 2
     assert main(["explain", "--file", "nowhere.pt", "--model", "nitro"]) == 1
     assert "error: there is no file nowhere.pt" in capsys.readouterr().err
+
+
+def test_warnings_come_without_lines_of_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def warned(**_: object) -> None:
+        print(warnings.formatwarning("mind the gap", UserWarning, "code.py", 7), end="")
+
+    before = warnings.formatwarning
+    monkeypatch.setattr("gstarx.cli.app.app", warned)
+    assert main([]) == 0
+    assert capsys.readouterr().out == "warning: mind the gap\n"
+    assert warnings.formatwarning is before

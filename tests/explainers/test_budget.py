@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
@@ -70,11 +70,14 @@ def test_several_components(value: str, two_sided: bool, baseline: str | None, b
 
 
 @settings(max_examples=60, deadline=None)
+@example([1, 1], ("shapley", False), None, 0)
+@example([1, 1, 1], ("myerson", False), "singletons", 0)
+@example([2, 1, 1], ("hn", True), "singletons", 0)
 @given(
     st.lists(st.integers(1, 8), min_size=1, max_size=6).filter(lambda sizes: sum(sizes) > 1),
     st.sampled_from(VALUES),
     st.sampled_from([None, 0.25, "singletons"]),
-    st.integers(0, 150),
+    st.integers(0, 40) | st.integers(0, 150),
 )
 def test_never_more_than_the_budget(
     sizes: list[int], how: tuple[str, bool], baseline: float | str | None, more: int
@@ -95,6 +98,20 @@ def test_never_more_than_the_budget(
         count, made = evaluated(data, budget=budget, **options)
     assert made.evaluations == count
     assert count <= budget
+
+
+@pytest.mark.parametrize(
+    ("value", "baseline", "smallest"), [("shapley", None, 3), ("myerson", "singletons", 3)]
+)
+def test_the_smallest_budget_may_be_that_of_the_exact_value(
+    value: str, baseline: str | None, smallest: int
+) -> None:
+    data = components(1, 1)
+    options: dict[str, Any] = {"value": value, "baseline": baseline}
+    for budget in range(smallest):
+        with pytest.raises(ValueError, match=f"at least {smallest} for 2 nodes .*got {budget}"):
+            explain(Counter(), data, budget=budget, **options)
+    assert evaluated(data, budget=smallest, **options)[0] == smallest
 
 
 @pytest.mark.parametrize("value", ["hn", "myerson"])

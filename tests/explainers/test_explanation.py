@@ -262,7 +262,7 @@ def test_the_numbers_of_a_payoff_are_not_classes() -> None:
     model, data = network(), plain()
     predicted = model(data.x, data.edge_index).argmax(dim=1)
     for payoff in (lambda out: out.amax(dim=1), lambda out: out[:, :2]):
-        found = explain(model, data, payoff=payoff)
+        found = explain(model, data, payoff=payoff, baseline=0.0)
         assert torch.equal(found.target, predicted)
         for number in found.explained:
             assert torch.equal(found.for_target(number).target, predicted)

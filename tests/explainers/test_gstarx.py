@@ -344,9 +344,9 @@ def test_options_reach_the_game() -> None:
     data, model = graph("ring"), GCN(FEATURES, 8, CLASSES)
     plain = Data(x=data.x, edge_index=data.edge_index)
     for options in (
-        {"payoff": "log_prob"},
-        {"payoff": Contrast(0, 2)},
-        {"payoff": lambda out: out[:, 0] - out[:, 1]},
+        {"payoff": "log_prob", "baseline": 0.0},
+        {"payoff": Contrast(0, 2), "baseline": 0.0},
+        {"payoff": lambda out: out[:, 0] - out[:, 1], "baseline": 0.0},
         {"baseline": [0.1, 0.2, 0.7]},
         {"removal": "split"},
         {"batch_nodes": 5},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,8 @@ def test_outputs_are_what_chemprop_predicts(name: str) -> None:
 def test_raw_outputs_are_logits_of_the_same_probabilities(name: str) -> None:
     mpnn, graph = network(name), chemprop.graph(PARACETAMOL)
     raw, probs = chemprop.wrap(mpnn), chemprop.wrap(mpnn, return_type="probs")
-    options = {"mode": raw.mode, "target": "all" if raw.task != "binary" else 1, "payoff": "prob"}
+    target = "all" if raw.task != "binary" else 1
+    options = {"mode": raw.mode, "target": target, "payoff": "prob", "baseline": 0.0}
     one = explain(raw, graph, value="myerson", **options)
     other = explain(probs, graph, value="myerson", return_type="probs", **options)
     assert torch.allclose(one.scores, other.scores, atol=1e-5)
@@ -359,8 +361,9 @@ def test_metrics_and_scalers_in_a_file_are_read_safely(tmp_path: Path) -> None:
     save_model(tmp_path / "model.pt", mpnn)
     model, graph = chemprop.load(tmp_path / "model.pt"), chemprop.graph(PARACETAMOL)
     expected = float(predicted(mpnn, PARACETAMOL))
-    shared = explain(model, graph, mode="regression", value="myerson", share=True)
-    plain = explain(model, graph, mode="regression", value="myerson", share=False)
+    options: dict[str, Any] = {"mode": "regression", "value": "myerson", "baseline": 0.0}
+    shared = explain(model, graph, share=True, **options)
+    plain = explain(model, graph, share=False, **options)
     assert float(shared.prediction) == pytest.approx(expected, abs=1e-5)
     assert torch.allclose(shared.scores, plain.scores, atol=1e-5)
 
@@ -394,6 +397,20 @@ def test_a_model_that_was_trained_on_other_graphs_is_not_given_plain_ones(
     assert "--add-h" in refused("explain", "--smiles", "CCO", "--weights", path)
     (tmp_path / "config.toml").write_text("add-h = false\ntask-type = regression\n")
     assert chemprop.load(path).reading == ()
+
+
+def test_names_of_targets_beside_a_checkpoint_are_read(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
+    content = torch.load(files["regression"], weights_only=False)
+    content.pop("output_columns", None)
+    torch.save(content, tmp_path / "last.ckpt")
+    assert chemprop.load(tmp_path / "last.ckpt").target_names == ()
+    (tmp_path / "config.toml").write_text("target-columns = [solubility]\nepochs = 3\n")
+    assert chemprop.load(tmp_path / "last.ckpt").target_names == ("solubility",)
+    # two names of one target: not its names
+    (tmp_path / "config.toml").write_text("target-columns = [sol, ubility]\n")
+    assert chemprop.load(tmp_path / "last.ckpt").target_names == ()
 
 
 class _Surprise:
@@ -445,6 +462,85 @@ def test_a_checkpoint_of_version_1_is_refused_with_the_way_to_convert_it(tmp_pat
         chemprop.load(path)
 
 
+def test_a_model_of_version_2_0_is_refused_with_the_way_to_convert_it(
+    files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loss = types.ModuleType("chemprop.nn.loss")
+    loss.MSELoss = type("MSELoss", (torch.nn.Module,), {"__module__": loss.__name__})  # type: ignore[attr-defined]
+    content = torch.load(files["regression"], weights_only=False)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, loss.__name__, loss)
+        torch.save({**content, "criterion": loss.MSELoss()}, tmp_path / "old.pt")
+    with pytest.raises(ValueError, match=r"Chemprop 2\.0.*chemprop convert -c v2_0_to_v2_1"):
+        chemprop.load(tmp_path / "old.pt")
+    message = refused("explain", "--smiles", "CCO", "--weights", tmp_path / "old.pt")
+    assert "v2_0_to_v2_1" in message
+
+
+def test_a_whole_model_in_a_file_needs_trust(tmp_path: Path) -> None:
+    mpnn = network()
+    torch.save(mpnn, tmp_path / "whole.pt")
+    with pytest.raises(ValueError, match=r"pass trust=True"):
+        chemprop.load(tmp_path / "whole.pt")
+    model, graph = chemprop.load(tmp_path / "whole.pt", trust=True), chemprop.graph("CCO")
+    with torch.no_grad():
+        output = model(graph.x, graph.edge_index, graph.edge_attr)
+    assert torch.allclose(output, predicted(mpnn, "CCO"), atol=1e-6)
+
+
+def test_a_model_of_reactions_is_refused(tmp_path: Path) -> None:
+    from chemprop.featurizers import CondensedGraphOfReactionFeaturizer
+
+    width = CondensedGraphOfReactionFeaturizer().shape
+    mpnn = network(d_v=width[0], d_e=width[1])
+    with pytest.raises(TypeError, match="graphs of reactions"):
+        chemprop.wrap(mpnn)
+    save_model(tmp_path / "reactions.pt", mpnn)
+    message = refused("explain", "--smiles", "CCO", "--weights", tmp_path / "reactions.pt")
+    assert "reactions.pt cannot be explained" in message
+    assert "reactions)" in message
+
+
+@pytest.mark.parametrize(
+    ("option", "shape", "message"),
+    [
+        ("x_d", (2, 3), r"x_d must have 1 row\(s\), for the molecule \(got 2x3 numbers\)"),
+        ("v_d", (2, 11), r"v_d must have 11 row\(s\), for each atom \(got 2x11 numbers\)"),
+        ("v_d", (22, 1), r"v_d must have 11 row"),
+        ("atom_features", (12,), r"atom_features must have 11 row"),
+        ("bond_features", (22, 2), r"bond_features must have 11 row.*, for each bond"),
+        ("v_d", (11, 2, 1), r"v_d must have 11 row.*got 11x2x1"),
+    ],
+)
+def test_descriptors_of_another_shape_are_refused(
+    option: str, shape: tuple[int, ...], message: str
+) -> None:
+    numbers: dict[str, Any] = {option: np.ones(shape)}
+    with pytest.raises(ValueError, match=message):
+        chemprop.graph(PARACETAMOL, **numbers)
+
+
+def test_descriptors_must_be_finite_and_may_be_a_single_column() -> None:
+    with pytest.raises(ValueError, match="x_d must be finite"):
+        chemprop.graph("CCO", x_d=[1.0, np.nan])
+    graph = chemprop.graph("CCO", v_d=[1.0, 2.0, 3.0], atom_features=[4.0, 5.0, 6.0])
+    assert graph.v_d.tolist() == [[1.0], [2.0], [3.0]]
+    assert graph.x[:, -1].tolist() == [4.0, 5.0, 6.0]
+
+
+def test_a_constant_is_not_explained_without_a_word() -> None:
+    from chemprop import nn as layers
+
+    mpnn = network()
+    mpnn.predictor.output_transform = layers.UnscaleTransform([121.0], [0.05])
+    options: dict[str, Any] = {"mode": "regression", "value": "myerson"}
+    model, graph = chemprop.wrap(mpnn.eval()), chemprop.graph(PARACETAMOL)
+    with pytest.warns(UserWarning, match=r"outputs between 1[12]\d.* no baseline was given"):
+        constant = explain(model, graph, **options)
+    assert constant.scores.abs().max() > 20
+    assert explain(model, graph, baseline="singletons", **options).scores.abs().max() < 1
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -466,7 +562,7 @@ def test_other_files_are_refused(tmp_path: Path, content: Any, message: str) -> 
 
 def test_damaged_and_missing_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "damaged.pt").write_bytes(b"nothing of the kind")
-    with pytest.raises(ValueError, match="no readable file of weights"):
+    with pytest.raises(ValueError, match="not a readable file of weights"):
         chemprop.load(tmp_path / "damaged.pt")
     with pytest.raises(FileNotFoundError, match="no file of weights"):
         chemprop.load(tmp_path / "missing.pt")
@@ -507,6 +603,7 @@ def test_a_table_goes_through_a_run(files: dict[str, Path], tmp_path: Path) -> N
     gstarx(
         *("evaluate", "--file", table, "--weights", files["regression"], "-e", "myerson"),
         *("--store", tmp_path / "runs", "--workers", "1", "--no-references"),
+        *("--baseline", "singletons"),
     )
     from gstarx import runs
 

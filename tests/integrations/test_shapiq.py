@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from itertools import chain, combinations
 from math import comb
 from typing import Any
@@ -16,7 +17,7 @@ from torch_geometric.nn import global_add_pool, global_max_pool
 
 from gstarx import GNNGame, datasets, models
 from gstarx.models import GCN
-from gstarx.values import shapley_value
+from gstarx.values import PrecisionWarning, shapley_value
 
 pytest.importorskip("shapiq")
 
@@ -205,6 +206,64 @@ def test_a_planted_and_comes_first_by_sampling_too(index: str) -> None:
     assert again.values == found.values
 
 
+@pytest.mark.parametrize("index", shapiq.INDICES)
+def test_standard_errors_are_those_of_estimates(index: str) -> None:
+    model, data = network(), graph(12)
+    exact = shapiq.explain_interactions(model, data, target=0, index=index)
+    assert exact.std_errors == (0.0, 0.0)
+    squares = np.zeros((2, 2))
+    for seed in range(6):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrecisionWarning)
+            estimate = shapiq.explain_interactions(
+                model, data, target=0, index=index, budget=1000, seed=seed
+            )
+        assert estimate.evaluations <= 1000
+        for order in (1, 2):
+            errors = [value - exact[nodes] for nodes, value in estimate.of_order(order).items()]
+            squares[order - 1] += np.mean(np.square(errors)), estimate.std_errors[order - 1] ** 2
+    for error, estimated in squares:
+        # Shapley-Taylor interactions of one node are known exactly
+        assert 0.6**2 * error < estimated + 1e-20 < 1.7**2 * error + 2e-20
+
+
+def test_uncertain_interactions_are_warned_of() -> None:
+    with pytest.warns(
+        PrecisionWarning, match=r"standard error of interactions of 2 nodes is .* lar"
+    ):
+        shapiq.explain_interactions(network(), graph(16), target=0, budget=600, seed=0)
+
+
+def test_many_players_have_exact_interactions_of_every_index(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, data = network(), graph()
+    monkeypatch.setattr(shapiq, "_MOST_SQUARE", 7)
+    regressed = shapiq.explain_interactions(model, data, target=0, index="FSII")
+    assert regressed.exact
+    expected = by_definition(Worths(GNNGame(model, data, target=0)), "FSII")
+    for nodes, value in expected.items():
+        assert regressed[nodes] == pytest.approx(value, abs=1e-5), nodes
+
+
+def test_a_constant_output_is_warned_of() -> None:
+    class Offset(nn.Module):
+        def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+            return 120 + global_add_pool(x[:, :1], batch)
+
+    options: dict[str, Any] = {"mode": "regression"}
+    with pytest.warns(UserWarning, match=r"outputs between 11\d.* no baseline was given"):
+        shapiq.explain_interactions(Offset(), graph(), **options)
+    found = shapiq.explain_interactions(Offset(), graph(), baseline="singletons", **options)
+    assert abs(found.top(1)[0][1]) < 1
+    assert len(repr(found)) < 200
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    order, budget = np.int64(2), np.int64(300)
+    assert shapiq.explain_interactions(network(), graph(), order=order, budget=budget).exact  # type: ignore[arg-type]
+
+
 def test_nitro_groups_act_together() -> None:
     model, _ = models.pretrained("nitro")
     data = next(g for g in datasets.load("nitro") if g.num_nodes <= 13 and int(g.y) == 1)
@@ -273,10 +332,14 @@ def test_a_linear_readout_has_no_interactions_beyond_receptive_fields() -> None:
     ("options", "message"),
     [
         ({"index": "SVI"}, r"index must be one of 'k-SII', 'STII', 'FSII', 'BII' \(got 'SVI'\)"),
-        ({"order": 0}, r"order must be an integer in 1\.\.30"),
-        ({"order": 31}, r"order must be an integer in 1\.\.30"),
-        ({"order": 3, "budget": 1000}, r"4,526 interactions.*budget=4526 or more, or order=2"),
-        ({"budget": 20}, r"466 interactions.*budget of 20 .*: pass budget=466 or more$"),
+        ({"order": 0}, r"order must be an integer from 1 to the number of players, 30"),
+        ({"order": 31}, r"order must be an integer from 1 to the number of players, 30"),
+        (
+            {"order": 3, "budget": 1000},
+            r"4,526 interactions.*budget=9052 or more, or order=2 or less$",
+        ),
+        ({"budget": 20}, r"466 interactions.*budget of 20 .*: pass budget=932 or more$"),
+        ({"budget": 500}, r"466 interactions.*: pass budget=932 or more, or order=1$"),
         ({"budget": 0}, r"budget must be a positive integer"),
         ({"budget": 2.5}, r"budget must be a positive integer"),
     ],
@@ -297,9 +360,9 @@ def test_bad_games_are_refused() -> None:
 
 def test_an_old_shapiq_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gstarx.integrations.shapiq.version", lambda _: "1.0.1")
-    with pytest.raises(ImportError, match=r"needs shapiq 1.3 or newer \(got 1.0.1\)"):
+    with pytest.raises(ImportError, match=r"needs shapiq 1.4 or newer \(got 1.0.1\)"):
         shapiq.explain_interactions(network(), graph())
-    for installed in ("1.3rc1", "1.3.0.dev2", "2.0"):
+    for installed in ("1.4rc1", "1.4.0.dev2", "2.0"):
         monkeypatch.setattr("gstarx.integrations.shapiq.version", lambda _, it=installed: it)
         assert len(shapiq.explain_interactions(network(), graph(4)).of_order(1)) == 4
 

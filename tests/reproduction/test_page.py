@@ -60,7 +60,7 @@ def test_the_readme_shows_rows_of_table_1() -> None:
         names = {
             "GStarX, recommended": "Myerson, singletons",
             "GStarX, as published": "as published",
-            "HN, the default": "HN",
+            "HN, training mean as baseline": "HN",
         }
         method = names.get(name, name)
         for column, cell in zip(columns, cells, strict=True):

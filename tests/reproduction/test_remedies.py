@@ -98,3 +98,27 @@ def test_whole_splits_are_paired_at_the_sparsity_that_validation_chose() -> None
     assert remedies_tables.ahead_on({"bbbp-gcn": stored}, "HN") == "1 of 1"
     assert remedies_tables.ahead_on({"bbbp-gcn": stored}, "Banzhaf") == "0 of 1"
     assert str(cells["… minus SubgraphX"]).startswith("-22 [")  # on 30 graphs
+
+
+def test_words_about_the_ranking_are_what_the_rows_say() -> None:
+    judged = remedies_tables.Judged(RESULTS)
+    plain, robust = (remedies_tables.leads(RESULTS, judge) for judge in ("harmonic", "robust"))
+    best = "Myerson, two-sided, singletons"  # of HN and Myerson, by both
+    gain = judged.tested("motifs", "Shapley") - judged.tested("motifs", best)
+    assert plain.endswith(f"behind on motifs ({gain.mean():+.3f})")
+    own, other = (judged.numbers("motifs", "test", m, "robust") for m in ("Shapley", best))
+    assert f"motifs ({(own - other).mean():+.3f}); level on" in robust
+    means = {
+        method: np.mean(
+            [judged.numbers(name, "val", method, "harmonic").mean(0).max() for name in SETUPS]
+        )
+        for method in VARIANTS
+    }
+    rank = sorted(means.values(), reverse=True).index(means["Myerson, singletons"]) + 1
+    words = remedies_tables.rank_on_validation(RESULTS)
+    assert words.startswith(f"number {rank} of {len(VARIANTS)} (")
+    assert words.endswith(f"with {max(means.values()):.4f})")
+    auroc = judged.numbers("ba_2motifs-gcn", "test", "Banzhaf", "auroc").mean()
+    assert remedies_tables.found(RESULTS, "ba_2motifs-gcn", "Banzhaf").startswith(
+        f"{auroc:.3f} [0.5"
+    )

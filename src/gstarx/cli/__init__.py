@@ -5,7 +5,9 @@ Heavy modules are imported only when a command needs them, so help and completio
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 __all__ = ["main"]
 
@@ -32,8 +34,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     from gstarx.cli.app import app
 
+    formatted, warnings.formatwarning = warnings.formatwarning, _in_words
     try:
         app(args=None if arguments is None else list(arguments), prog_name="gstarx")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
+    finally:
+        warnings.formatwarning = formatted
     return 0
+
+
+def _in_words(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> str:
+    """A warning without the line of code that it came from."""
+    return f"warning: {message}\n"

@@ -264,7 +264,7 @@ Explainer = Annotated[
     typer.Option(
         "--explainer",
         "-e",
-        help="The explainer.",
+        help="The explainer; gstarx_recommended is a good start.",
         autocompletion=complete_explainer,
         callback=_explainer,
         rich_help_panel=_WORK,

@@ -55,6 +55,8 @@ def draw_interactions(
     >>> picture.title
     'Molecule CC(=O)O'
     """
+    if strongest < 0:
+        raise ValueError(f"strongest must be 0 or more (got {strongest!r})")
     subject = Subject.of(data, seed=seed)
     count = len(subject.names)
     wrong = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -146,6 +147,7 @@ class ValueSettings(SubgraphSampling):
         """Whether the exact value evaluates at most so many coalitions."""
         if self.value in ("shapley", "banzhaf"):
             return graph.num_nodes < 63 and 2**graph.num_nodes - 1 <= limit
+        limit = max(limit, 0)
         count = graph.count_connected_coalitions(limit)
         if not self.two_sided or count > limit:
             return count <= limit
@@ -192,14 +194,26 @@ class ValueSettings(SubgraphSampling):
             # all components together, too, are evaluated
             least = 2 * least + (1 if parts > 1 else -1)
         if budget < least + reserved and (alone or self.two_sided or besides):
+            smallest = self._smallest_budget(graph, least + reserved, reported)
             raise ValueError(
-                f"budget must be at least {least + reserved} for {n} nodes"
+                f"budget must be at least {smallest} for {n} nodes"
                 + (f" in {parts} components" if besides else "")
                 + (" that are evaluated with their complements" if self.two_sided else "")
                 + (" and baseline='singletons'" if alone else "")
                 + f" (got {budget})"
             )
         return _pairs_within(graph, budget - reserved) if self.two_sided else budget - reserved
+
+    def _smallest_budget(
+        self, graph: CommunicationGraph, sampled: int, reported: Coalitions | None
+    ) -> int:
+        """The smallest valid budget: that of a sampler, unless the exact value needs less."""
+        if self.estimator != "auto" and not self.two_sided:
+            return sampled
+        more = self._besides_exact(graph, reported)
+        return bisect_left(
+            range(sampled), True, key=lambda budget: self._coalitions_within(graph, budget - more)
+        )
 
     def plan(
         self, graph: CommunicationGraph, *, seed: int | np.random.Generator | None

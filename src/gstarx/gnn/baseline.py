@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -66,6 +67,27 @@ def singleton_mean(scores: NDArray[np.float64]) -> tuple[float, ...]:
             "their mean is not known; give baseline a number"
         )
     return tuple(scores[known].mean(axis=0).tolist())
+
+
+def warn_if_constant(payoff: Payoff, low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
+    """Warn if payoffs of coalitions differ by less than any of them differs from a baseline of 0.
+
+    HN and Myerson values and interactions of a constant follow from the shape of the graph alone,
+    and such a constant is most of what they would share out.
+    """
+    if payoff.baseline_source != "none":
+        return
+    least = np.where(low > 0, low, np.where(high < 0, -high, 0.0))
+    constant = np.flatnonzero(least > high - low)
+    if len(constant):
+        at = int(constant[0])
+        warnings.warn(
+            f"all evaluated parts of the graph have outputs between {low[at]:.6g} and "
+            f"{high[at]:.6g}, and no baseline was given: most of what is explained is a constant, "
+            "which the shape of the graph divides, not the model. Pass "
+            f"baseline={SINGLETONS!r}, or the mean output of the training graphs",
+            stacklevel=2,
+        )
 
 
 def expected_output(

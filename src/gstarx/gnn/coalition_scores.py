@@ -365,6 +365,11 @@ class WorthCache:
         """Worths (k, q) of rows."""
         return self._worths[rows]
 
+    def span(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The smallest and the largest of all known worths, (q,) each."""
+        known = self._worths[: self.count]
+        return np.nanmin(known, axis=0), np.nanmax(known, axis=0)
+
     def _reserve(self, needed: int) -> None:
         if needed <= len(self._masks):
             return

@@ -17,7 +17,13 @@ from torch_geometric.data import Data, HeteroData
 
 from gstarx._internal.arguments import as_flag, taken_by
 from gstarx.games import Worths
-from gstarx.gnn.baseline import BaselineLike, check_baseline, singleton_mean, with_baseline
+from gstarx.gnn.baseline import (
+    BaselineLike,
+    check_baseline,
+    singleton_mean,
+    warn_if_constant,
+    with_baseline,
+)
 from gstarx.gnn.coalition_scores import CoalitionScores
 from gstarx.gnn.evaluator import Evaluator
 from gstarx.gnn.k_hop import watch_propagation
@@ -348,6 +354,11 @@ class GNNGame:
     def baseline_from_singletons(self) -> bool:
         """Whether single players are evaluated because the baseline is their mean."""
         return isinstance(self._baseline, str)
+
+    def warn_if_constant(self) -> None:
+        """Warn if no baseline was given and all evaluated coalitions have about the same output."""
+        if self._scores.cache.count > 1:
+            warn_if_constant(self.payoff, *self._scores.cache.span())
 
     def _singletons(self) -> Masks:
         return pack(np.eye(self.n, dtype=np.bool_))

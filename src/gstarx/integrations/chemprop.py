@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from gstarx._internal.messages import quoted
@@ -64,7 +64,7 @@ def wrap(mpnn: Any, *, return_type: str = "raw", output: int | None = None) -> C
         explainers expect by default, or ``"probs"`` for probabilities, as Chemprop predicts. Of a
         regression it always returns what Chemprop predicts, in the units of the training data: its
         scalers are undone. Of predictions with an uncertainty (mean and variance, evidential,
-        quantiles, Dirichlet) only the mean is returned.
+        quantiles, Dirichlet) only what Chemprop predicts is returned, which is the first number.
     output
         Which task of a multiclass model with several tasks.
 
@@ -76,7 +76,8 @@ def wrap(mpnn: Any, *, return_type: str = "raw", output: int | None = None) -> C
     Raises
     ------
     TypeError
-        If it is no model of one molecule: several components, or predictions of atoms and bonds.
+        If it is not a model of one molecule: several components, reactions, or predictions of atoms
+        and bonds.
     """
     models = require("chemprop.models", extra="chemprop")
     kinds = {"MulticomponentMPNN": "several molecules", "MolAtomBondMPNN": "atoms and bonds"}
@@ -84,9 +85,27 @@ def wrap(mpnn: Any, *, return_type: str = "raw", output: int | None = None) -> C
     if name in kinds or not isinstance(mpnn, models.MPNN):
         reads = f", a model of {kinds[name]}" if name in kinds else ""
         raise TypeError(f"mpnn must be a chemprop.models.MPNN of one molecule (got {name}{reads})")
+    if _reads_reactions(mpnn):
+        raise TypeError(
+            "mpnn must be a chemprop.models.MPNN of one molecule (got one that reads condensed "
+            "graphs of reactions)"
+        )
     if return_type not in ("raw", "probs"):
         raise ValueError(f"return_type must be 'raw' or 'probs' (got {return_type!r})")
     return ChempropModel(mpnn, return_type, output)
+
+
+def _reads_reactions(mpnn: Any) -> bool:
+    """Whether atoms and bonds have the features of reactions, by any of Chemprop's sets."""
+    made = require("chemprop.featurizers", extra="chemprop")
+    settings = mpnn.message_passing.hparams
+    widths = {
+        made.CondensedGraphOfReactionFeaturizer(
+            atom_featurizer=single.atom_featurizer, bond_featurizer=single.bond_featurizer
+        ).shape
+        for single in map(_featurizer, FEATURES)
+    }
+    return (int(settings["d_v"]), int(settings["d_e"])) in widths
 
 
 def load(path: Any, *, trust: bool = False, **options: Any) -> ChempropModel:
@@ -131,7 +150,10 @@ def load_for_smiles(path: Any, *, trust: bool = False) -> ChempropModel:
 
 def _loaded(path: Any, trust: bool, **options: Any) -> ChempropModel:
     loaded = load_checkpoint(path, trust=trust)
-    model = wrap(loaded.mpnn, **options)
+    try:
+        model = wrap(loaded.mpnn, **options)
+    except TypeError as error:
+        raise ValueError(f"{path} cannot be explained: {error}") from error
     model.target_names, model.reading = loaded.target_names, loaded.reading
     return model.eval()
 
@@ -381,7 +403,7 @@ def graph(
     ValueError
         If RDKit cannot read the molecule.
     """
-    featurizer = _featurizer(features, *map(_columns, (atom_features, bond_features)))
+    _check_features(features)
     chem = require("rdkit.Chem", extra="chemprop")
     if isinstance(smiles, str):
         molecule, reason = read_molecule(smiles)
@@ -393,15 +415,24 @@ def graph(
             raise ValueError("the molecule has no atoms")
     else:
         raise TypeError(f"smiles must be a SMILES or a Mol of RDKit (got {type(smiles).__name__})")
-    made = featurizer(molecule, _rows(atom_features), _rows(bond_features))
+    atoms, bonds = molecule.GetNumAtoms(), molecule.GetNumBonds()
+    extra = [
+        None if values is None else _table(values, name, rows, what)
+        for values, name, rows, what in (
+            (atom_features, "atom_features", atoms, "each atom"),
+            (bond_features, "bond_features", bonds, "each bond"),
+        )
+    ]
+    widths = [0 if table is None else table.shape[1] for table in extra]
+    made = _featurizer(features, *widths)(molecule, *extra)
     fields: dict[str, Any] = {"smiles": smiles}
     if smiles is None:
         orders = [bond.GetBondTypeAsDouble() for bond in molecule.GetBonds()]
         fields = {"bonds": torch.tensor(orders, dtype=torch.float).repeat_interleave(2)}
     if x_d is not None:
-        fields["x_d"] = _tensor(x_d).reshape(1, -1)
+        fields["x_d"] = torch.from_numpy(_table(x_d, "x_d", 1, "the molecule"))
     if v_d is not None:
-        fields["v_d"] = _tensor(v_d).reshape(molecule.GetNumAtoms(), -1)
+        fields["v_d"] = torch.from_numpy(_table(v_d, "v_d", atoms, "each atom"))
     return EdgeNamingData(
         x=_tensor(made.V),
         edge_index=torch.from_numpy(np.asarray(made.edge_index, dtype=np.int64).reshape(2, -1)),
@@ -428,19 +459,28 @@ def _tensor(values: ArrayLike) -> Tensor:
     return torch.as_tensor(np.asarray(values, dtype=np.float32))
 
 
-def _rows(values: ArrayLike | None) -> Any:
-    return None if values is None else np.asarray(values, dtype=np.float32)
+def _table(values: ArrayLike, name: str, rows: int, what: str) -> NDArray[np.float32]:
+    """Extra numbers as a table with a row for every atom or bond, or for the molecule."""
+    table = np.asarray(values, dtype=np.float32)
+    if table.ndim == 1:
+        table = table[None] if what == "the molecule" else table[:, None]
+    if table.ndim != 2 or len(table) != rows:
+        got = "x".join(map(str, np.shape(values)))
+        raise ValueError(f"{name} must have {rows} row(s), for {what} (got {got} numbers)")
+    if not np.isfinite(table).all():
+        raise ValueError(f"{name} must be finite (got nan or inf)")
+    return table
 
 
-def _columns(values: ArrayLike | None) -> int:
-    return 0 if values is None else int(np.asarray(values).shape[1])
+def _check_features(features: str) -> None:
+    if features not in FEATURES:
+        valid = ", ".join(map(repr, FEATURES))
+        raise ValueError(f"features must be one of {valid} (got {features!r})")
 
 
 def _featurizer(features: str, extra_atom: int = 0, extra_bond: int = 0) -> Any:
     """Chemprop's featurizer of molecules by the name of a set of features."""
-    if features not in FEATURES:
-        valid = ", ".join(map(repr, FEATURES))
-        raise ValueError(f"features must be one of {valid} (got {features!r})")
+    _check_features(features)
     made = require("chemprop.featurizers", extra="chemprop")
     options: dict[str, Any] = {}
     if features == "rigr":

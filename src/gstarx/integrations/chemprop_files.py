@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -72,10 +73,12 @@ def load_checkpoint(path: Any, *, trust: bool = False) -> Loaded:
     content = _read(path, trust=trust)
     if isinstance(content, Mapping) and {"args", "state_dict"} <= content.keys():
         raise ValueError(_version_1(path))
+    if isinstance(content, models.MPNN):
+        return _loaded(content, path, ())
     if not isinstance(content, Mapping) or not {"hyper_parameters", "state_dict"} <= content.keys():
         held = ", ".join(map(str, content)) if isinstance(content, Mapping) else type(content)
         raise ValueError(
-            f"{path} is no model of Chemprop: it must hold hyper_parameters and state_dict "
+            f"{path} is not a model of Chemprop: it must contain hyper_parameters and state_dict "
             f"(got {held})"
         )
     settings, weights = dict(content["hyper_parameters"]), content["state_dict"]
@@ -98,26 +101,57 @@ def load_checkpoint(path: Any, *, trust: bool = False) -> Loaded:
         raise ValueError(
             f"{path} does not fit the installed Chemprop: {in_one_line(error)}"
         ) from error
-    names = content.get("output_columns") or ()
-    return Loaded(mpnn.eval(), tuple(map(str, names)), _reading(path))
+    return _loaded(mpnn, path, tuple(map(str, content.get("output_columns") or ())))
 
 
-def _reading(path: Path) -> tuple[str, ...]:
-    """How molecules were read in training, from the settings that Chemprop writes beside models.
+def _loaded(mpnn: Any, path: Path, names: tuple[str, ...]) -> Loaded:
+    """A model with what is written beside it, if the file itself has no names of targets."""
+    written = _written(path)
+    if not names and len(written.target_names) == int(mpnn.predictor.n_tasks):
+        # a name with a comma would be counted as two
+        names = written.target_names
+    return Loaded(mpnn.eval(), names, written.reading)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What the settings beside a model say of it."""
+
+    target_names: tuple[str, ...] = ()
+    reading: tuple[str, ...] = ()
+
+
+def _written(path: Path) -> _Written:
+    """The settings of the training, which Chemprop writes beside models.
 
     They are in the directory of its output, of which ``model_0/best.pt`` and
-    ``model_0/checkpoints/best.ckpt`` are parts.
+    ``model_0/checkpoints/best.ckpt`` are parts. A file that is not Chemprop's says nothing.
     """
     for folder in path.absolute().parents[:3]:
         if (folder / "config.toml").is_file():
-            written = (folder / "config.toml").read_text(encoding="utf-8", errors="replace")
-            lines = {"".join(line.split()) for line in written.splitlines()}
-            return tuple(o for o in _READING if f"{o.replace('_', '-')}=true" in lines)
-    return ()
+            text = (folder / "config.toml").read_text(encoding="utf-8", errors="replace")
+            return _Written(_listed(text), tuple(o for o in _READING if _is_on(text, o)))
+    return _Written()
+
+
+def _is_on(text: str, option: str) -> bool:
+    name = option.replace("_", "-")
+    return re.search(rf"^\s*{name}\s*=\s*true\s*$", text, re.MULTILINE) is not None
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """The names of the target columns, which Chemprop writes as a list without quotes."""
+    line = re.search(r"^\s*target-columns\s*=\s*\[(.*)\]\s*$", text, re.MULTILINE)
+    return tuple(name.strip(" '\"") for name in line[1].split(",")) if line else ()
 
 
 def _read(path: Path, *, trust: bool) -> Any:
     check_expanded_size(path)
+    if any(name.startswith("chemprop.nn.loss.") for name in _named(path)):
+        raise ValueError(
+            f"{path} is a model of Chemprop 2.0, which later versions cannot read: convert it with "
+            f"'chemprop convert -c v2_0_to_v2_1 -i {path.name} -o {path.stem}_v2_1.pt'"
+        )
     try:
         if trust:
             return torch.load(path, map_location="cpu", weights_only=False)
@@ -137,9 +171,11 @@ def _read(path: Path, *, trust: bool) -> Any:
         if strange:
             raise ValueError(
                 f"{path} holds more than weights and Chemprop's own layers ({', '.join(strange)}): "
-                "if you trust whoever made it, say trust=True, or --trust on the command line"
+                "if you trust whoever made it, pass trust=True, or --trust on the command line"
             ) from error
-        raise ValueError(f"{path} is no readable file of weights: {in_one_line(error)}") from error
+        raise ValueError(
+            f"{path} is not a readable file of weights: {in_one_line(error)}"
+        ) from error
 
 
 def _named(path: Path) -> list[str]:

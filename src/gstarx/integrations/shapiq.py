@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -21,24 +22,29 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
 from gstarx._internal.optional import require
 from gstarx.drawing import Picture, draw_interactions, signed
-from gstarx.gnn import GNNGame, PayoffLike, RemovalLike, ShareLike, restored
+from gstarx.gnn import BaselineLike, GNNGame, PayoffLike, RemovalLike, ShareLike, restored
 from gstarx.graphs import Coalitions
 from gstarx.registry import SAMPLED_BUDGET
+from gstarx.values import PrecisionWarning
 
 __all__ = ["INDICES", "Interactions", "as_game", "explain_interactions", "from_game"]
 
 #: Interaction indices, and the approximator of shapiq where coalitions are too many.
 INDICES = {"k-SII": "KernelSHAPIQ", "STII": "SHAPIQ", "FSII": "RegressionFSII", "BII": "SHAPIQ"}
 #: The oldest shapiq that has what is needed here.
-_OLDEST = (1, 3)
+_OLDEST = (1, 4)
 #: Exact computation lists all coalitions, in memory.
 _MOST_EXACT = 20
+#: shapiq computes FSII from a square matrix over all coalitions, which is too large for more.
+_MOST_SQUARE = 10
+#: Standard errors above this share of the largest value are warned of.
+_NOISY = 0.2
 
 
 def _shapiq(module: str = "shapiq") -> Any:
@@ -72,7 +78,7 @@ def as_game(game: GNNGame) -> Any:
     if not isinstance(game, GNNGame):
         raise TypeError(f"game must be a gstarx.GNNGame (got {type(game).__name__})")
     if not game.single:
-        raise ValueError("a game of shapiq has one target: make the GNNGame with target=0 or alike")
+        raise ValueError("a game of shapiq has one target: pass one to GNNGame, such as target=0")
     base = _shapiq().Game
 
     class NetworkGame(base):  # type: ignore[misc, valid-type]
@@ -125,9 +131,12 @@ class Interactions:
         The class or output that was explained.
     data
         The graph.
+    std_errors
+        The standard error of sets of one node, of two nodes and so on, as a root mean square over
+        these sets; all zero if values are exact.
     """
 
-    values: Mapping[tuple[int, ...], float]
+    values: Mapping[tuple[int, ...], float] = field(repr=False)
     index: str
     order: int
     exact: bool
@@ -135,6 +144,7 @@ class Interactions:
     seconds: float
     target: int
     data: Data = field(repr=False)
+    std_errors: tuple[float, ...] = ()
     _shapiq: Any = field(repr=False, default=None)
 
     def __getitem__(self, nodes: int | Sequence[int]) -> float:
@@ -178,7 +188,7 @@ class Interactions:
 
     def draw(self, *, strongest: int = 5, title: str | None = None) -> Picture:
         """Bows between the nodes that interact most, over the picture of the graph."""
-        how = "exact" if self.exact else "estimated"
+        how = "exact" if self.exact else f"standard error {self.std_errors[-1]:.2g}"
         return draw_interactions(
             self.data,
             {nodes: value for nodes, value in self.values.items() if len(nodes) > 1},
@@ -217,7 +227,7 @@ def explain_interactions(
     node: int | Tensor | None = None,
     keywords: Sequence[str] | None = None,
     payoff: PayoffLike = "auto",
-    baseline: float | ArrayLike | Tensor | None = None,
+    baseline: BaselineLike = None,
     removal: RemovalLike = "remove",
     num_hops: int | None = None,
     batch_nodes: int | None = None,
@@ -238,7 +248,8 @@ def explain_interactions(
         sets), or ``"BII"`` (Banzhaf).
     budget
         How many coalitions may be evaluated, 20,000 by default. If all coalitions fit, values are
-        exact (shapiq's ``ExactComputer``), otherwise estimated by an approximator of shapiq.
+        exact. Otherwise an approximator of shapiq estimates them twice, from independent halves of
+        the budget: the values are the means, and the differences show the standard errors.
     node
         The node, or the column of ``edge_label_index``, for node and edge tasks.
     payoff, baseline, removal, num_hops, batch_nodes, share
@@ -255,6 +266,11 @@ def explain_interactions(
     ------
     ValueError
         If the index is unknown, or the budget is too small for the order.
+
+    Warns
+    -----
+    PrecisionWarning
+        If the standard error of the largest sets exceeds a fifth of the largest of their values.
     """
     if index not in INDICES:
         raise ValueError(f"index must be one of {', '.join(map(repr, INDICES))} (got {index!r})")
@@ -277,16 +293,19 @@ def explain_interactions(
             keywords=keywords,
             share=share,
         )
-        allowed = _checked_budget(budget, order, game.n)
+        order, allowed = _checked_order(order, game.n), _checked_budget(budget)
         exact = game.n <= _MOST_EXACT and 2**game.n <= allowed
-        interactions = _computed(game, index, order, None if exact else allowed, seed)
+        if not exact:
+            _require_enough(allowed, order, game.n)
+        computed = _computed(game, index, order, None if exact else allowed, seed)
+    game.warn_if_constant()
     nodes = game.nodes.tolist()
     values = {
-        tuple(sorted(nodes[player] for player in players)): float(interactions.values[at])
-        for players, at in interactions.interaction_lookup.items()
+        tuple(sorted(nodes[player] for player in players)): float(computed.values.values[at])
+        for players, at in computed.values.interaction_lookup.items()
         if players
     }
-    return Interactions(
+    interactions = Interactions(
         values,
         index,
         order,
@@ -295,39 +314,97 @@ def explain_interactions(
         time.process_time() - start,
         int(game.payoff.columns[0]),
         data,
-        interactions,
+        computed.std_errors,
+        computed.values,
+    )
+    _warn_if_noisy(interactions)
+    return interactions
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """Interactions as shapiq has them, and their standard errors by size."""
+
+    values: Any
+    std_errors: tuple[float, ...]
+
+
+def _checked_order(order: Any, players: int) -> int:
+    valid = isinstance(order, int | np.integer) and not isinstance(order, bool)
+    if not valid or not 1 <= order <= players:
+        raise ValueError(
+            f"order must be an integer from 1 to the number of players, {players} (got {order!r})"
+        )
+    return int(order)
+
+
+def _checked_budget(budget: Any) -> int:
+    """How many coalitions may be evaluated."""
+    if budget is None:
+        return SAMPLED_BUDGET
+    if isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1:
+        raise ValueError(f"budget must be a positive integer (got {budget!r})")
+    return int(budget)
+
+
+def _require_enough(budget: int, order: int, players: int) -> None:
+    """Raise if half of the budget has fewer coalitions than there are interactions."""
+
+    def unknowns(order: int) -> int:
+        return sum(comb(players, size) for size in range(order + 1))
+
+    if budget >= 2 * unknowns(order):
+        return
+    enough = min(2 * unknowns(order), 2**players if players <= _MOST_EXACT else 2**63)
+    fitting = [k for k in range(1, order) if 2 * unknowns(k) <= budget]
+    lower = f", or order={fitting[-1]}" + " or less" * (fitting[-1] > 1) if fitting else ""
+    raise ValueError(
+        f"order={order} of {players} players has {unknowns(order):,} interactions, which a budget "
+        f"of {budget:,} coalitions in two halves cannot tell apart: pass budget={enough} or more"
+        f"{lower}"
     )
 
 
-def _checked_budget(budget: Any, order: Any, players: int) -> int:
-    """How many coalitions may be evaluated, enough for the order."""
-    if isinstance(order, bool) or not isinstance(order, int) or not 1 <= order <= players:
-        raise ValueError(f"order must be an integer in 1..{players}, the players (got {order!r})")
-    allowed = SAMPLED_BUDGET if budget is None else budget
-    if isinstance(allowed, bool) or not isinstance(allowed, int) or allowed < 1:
-        raise ValueError(f"budget must be a positive integer (got {budget!r})")
-    unknowns = sum(comb(players, size) for size in range(order + 1))
-    if allowed < min(unknowns, 2**players):
-        fitting = max(
-            (k for k in range(players) if sum(comb(players, s) for s in range(k + 1)) <= allowed),
-            default=0,
-        )
-        lower = f", or order={fitting} or less" if fitting else ""
-        raise ValueError(
-            f"order={order} of {players} players has {unknowns:,} interactions, more than the "
-            f"budget of {allowed:,} coalitions can tell apart: pass budget={unknowns} or more"
-            f"{lower}"
-        )
-    return allowed
-
-
-def _computed(game: GNNGame, index: str, order: int, budget: int | None, seed: int | None) -> Any:
-    """Values of interactions: of all coalitions without a budget, or approximated."""
+def _computed(
+    game: GNNGame, index: str, order: int, budget: int | None, seed: int | None
+) -> _Computed:
+    """Interactions of all coalitions without a budget, or estimates from halves of the budget."""
     wrapped = as_game(game)
-    if budget is None:
+    exactly = (0.0,) * order
+    if budget is None and (index != "FSII" or game.n <= _MOST_SQUARE):
         computer = _shapiq().ExactComputer(game=wrapped, n_players=game.n)
-        return computer(index=index, order=order)
+        return _Computed(computer(index=index, order=order), exactly)
     kind = getattr(_shapiq("shapiq.approximator"), INDICES[index])
     options: dict[str, Any] = {} if index == "FSII" else {"index": index}
-    approximator = kind(n=game.n, max_order=order, random_state=seed, **options)
-    return approximator.approximate(budget=budget, game=wrapped)
+
+    def approximated(budget: int, seed: int | None) -> Any:
+        approximator = kind(n=game.n, max_order=order, random_state=seed, **options)
+        return approximator.approximate(budget=budget, game=wrapped)
+
+    if budget is None:
+        # the regression over all coalitions is the definition
+        return _Computed(approximated(2**game.n, seed), exactly)
+    seeds = np.random.SeedSequence(seed).generate_state(2).tolist()
+    one, other = (approximated(budget // 2, at) for at in seeds)
+    mean = (one + other) * 0.5
+    errors = []
+    for size in range(1, order + 1):
+        sets = [players for players in mean.interaction_lookup if len(players) == size]
+        apart = np.array([one[players] - other[players] for players in sets])
+        errors.append(float(np.sqrt(np.mean(apart**2)) / 2))
+    return _Computed(mean, tuple(errors))
+
+
+def _warn_if_noisy(interactions: Interactions) -> None:
+    """Warn if the standard error of the largest sets is large for their values."""
+    largest = max(map(abs, interactions.of_order(interactions.order).values()), default=0.0)
+    error = interactions.std_errors[-1]
+    if error > _NOISY * largest:
+        warnings.warn(
+            f"{interactions.index}: the standard error of interactions of {interactions.order} "
+            f"nodes is {error:.2g}, and the largest of them {largest:.2g}: which ones are largest "
+            f"is uncertain. Pass a larger budget (got {interactions.evaluations:,} evaluations); "
+            "four times as many halve the error",
+            PrecisionWarning,
+            stacklevel=3,
+        )

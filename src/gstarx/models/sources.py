@@ -266,7 +266,7 @@ def _fill(model: nn.Module, weights: Path) -> None:
         raise ModelSourceError(f"there is no file of weights at {weights}") from error
     except (SafetensorError, OSError, RuntimeError, ValueError, EOFError) as error:
         raise ModelSourceError(
-            f"{weights} is no readable file of weights: {in_one_line(error)}"
+            f"{weights} is not a readable file of weights: {in_one_line(error)}"
         ) from error
     except Exception as error:  # pickle.UnpicklingError and whatever a strange file leads to
         raise ModelSourceError(
