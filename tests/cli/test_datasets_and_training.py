@@ -144,7 +144,16 @@ def test_every_task_is_trained_and_kept_with_the_weights() -> None:
     assert set(facts.metrics["test"]) == {  # type: ignore[index]
         *("rmse", "r2", "rmse size", "r2 size", "rmse large", "r2 large"),
     }
-    record = found("explain", "--smiles", "CCO", "--weights", "own.safetensors", "--target", "size")
+    record = found(
+        "explain",
+        "--smiles",
+        "CCO",
+        "--weights",
+        "own.safetensors",
+        "--target",
+        "size",
+        *("--baseline", "singletons"),
+    )
     assert len(record["nodes"]) == 3
     said = refused("explain", "nitro", "0", "--weights", "own.safetensors", "--target", "size")
     assert "takes 9 features per node" in said

@@ -199,7 +199,7 @@ def _of_another_package(path: Path, *, trust: bool = False) -> LoadedNetwork:
     except (ImportError, OSError, ValueError, TypeError) as error:
         own = "; for the state dictionary of your own model say --model module:factory as well"
         # it may be any file of torch, unless it was recognized and something else is wrong with it
-        words = (" is no ", " holds more ")
+        words = (" is not a ", " holds more ")
         unknown_file = isinstance(error, ImportError) or any(word in str(error) for word in words)
         hint = own if path.suffix == ".pt" and unknown_file else ""
         raise ModelSourceError(f"{error}{hint}") from error
