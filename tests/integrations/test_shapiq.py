@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import global_add_pool, global_max_pool
+from torch_geometric.nn import global_add_pool
 
 from gstarx import GNNGame, datasets, models
 from gstarx.models import GCN
@@ -21,6 +21,7 @@ from gstarx.values import PrecisionWarning, shapley_value
 
 pytest.importorskip("shapiq")
 
+from benchmarks.shapiq_interactions import PlantedAnd
 from gstarx.integrations import shapiq
 
 
@@ -167,14 +168,6 @@ def test_coalitions_are_evaluated_in_batches() -> None:
     shapiq.explain_interactions(model, graph(), share=False)
     hook.remove()
     assert len(passes) < 10  # of 255 coalitions
-
-
-class PlantedAnd(nn.Module):
-    """One if nodes of kind 1 and of kind 2 are there, plus a little for every node."""
-
-    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
-        both = global_max_pool(x[:, 1], batch) * global_max_pool(x[:, 2], batch)
-        return (both + 0.02 * global_add_pool(x[:, 0], batch)).reshape(-1, 1)
 
 
 def planted(nodes: int) -> tuple[Data, tuple[int, int]]:
