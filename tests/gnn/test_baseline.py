@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import global_add_pool
 
-from gstarx import GNNGame, expected_output, explain
+from gstarx import GNNGame, expected_output, explain, explain_many
 from gstarx.gnn.baseline import graph_outputs
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES, GIN, NETWORKS, build
@@ -119,3 +120,22 @@ def test_nothing_to_average() -> None:
         expected_output(build("gcn"), [])
     with pytest.raises(ValueError, match="mode must be one of"):
         expected_output(build("gcn"), GRAPHS, mode="clustering")
+
+
+def test_many_graphs_with_a_constant_output_are_warned_of_once() -> None:
+    class Offset(torch.nn.Module):
+        def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+            return 120 + global_add_pool(x[:, :1], batch)
+
+    path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    graphs = [Data(x=torch.full((3, 1), size), edge_index=path) for size in (0.5, 1.0, 2.0)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        explanations = explain_many(Offset(), graphs, mode="regression")
+    assert [explanation.baseline for explanation in explanations] == [[0.0]] * 3
+    assert [str(warning.message)[:21] for warning in caught] == ["no baseline was given"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        silent: list[dict[str, Any]] = [{"baseline": 0.0}, {"baseline": "singletons"}]
+        for options in [*silent, {"value": "shapley"}]:
+            explain_many(Offset(), graphs, mode="regression", **options)

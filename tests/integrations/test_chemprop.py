@@ -535,7 +535,7 @@ def test_a_constant_is_not_explained_without_a_word() -> None:
     mpnn.predictor.output_transform = layers.UnscaleTransform([121.0], [0.05])
     options: dict[str, Any] = {"mode": "regression", "value": "myerson"}
     model, graph = chemprop.wrap(mpnn.eval()), chemprop.graph(PARACETAMOL)
-    with pytest.warns(UserWarning, match=r"outputs between 1[12]\d.* no baseline was given"):
+    with pytest.warns(UserWarning, match="no baseline was given"):
         constant = explain(model, graph, **options)
     assert constant.scores.abs().max() > 20
     assert explain(model, graph, baseline="singletons", **options).scores.abs().max() < 1

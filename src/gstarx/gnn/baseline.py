@@ -73,19 +73,18 @@ def warn_if_constant(payoff: Payoff, low: NDArray[np.float64], high: NDArray[np.
     """Warn if payoffs of coalitions differ by less than any of them differs from a baseline of 0.
 
     HN and Myerson values and interactions of a constant follow from the shape of the graph alone,
-    and such a constant is most of what they would share out.
+    and such a constant is most of what they would divide. The words are always the same, so that
+    many graphs are warned of once.
     """
     if payoff.baseline_source != "none":
         return
     least = np.where(low > 0, low, np.where(high < 0, -high, 0.0))
-    constant = np.flatnonzero(least > high - low)
-    if len(constant):
-        at = int(constant[0])
+    if (least > high - low).any():
         warnings.warn(
-            f"all evaluated parts of the graph have outputs between {low[at]:.6g} and "
-            f"{high[at]:.6g}, and no baseline was given: most of what is explained is a constant, "
-            "which the shape of the graph divides, not the model. Pass "
-            f"baseline={SINGLETONS!r}, or the mean output of the training graphs",
+            "no baseline was given, and the outputs for all evaluated parts of the graph are about "
+            "equal and far from zero: most of what is explained is this constant, which the shape "
+            f"of the graph divides, not the model. Pass baseline={SINGLETONS!r}, or the mean "
+            "output of the training graphs",
             stacklevel=2,
         )
 
