@@ -30,6 +30,7 @@ from gstarx.gnn.self_check import (
     require_apart,
     say_one_by_one,
     size_of,
+    smallest_and_largest,
 )
 from gstarx.gnn.signature import Model, Signature, call_model, model_device
 from gstarx.graphs import pack
@@ -204,11 +205,13 @@ def _mixes(model: Model, batch: Batch, keywords: Sequence[str] | None) -> bool:
         graphs = batched([batch.get_example(int(row)) for row in rows])
         for key, value in doubled_fields(dict(graphs)).items():
             graphs[key] = value
-        return _outputs(doubled(model), graphs, keywords)
+        with doubled(model):
+            return _outputs(model, graphs, keywords)
 
     together = _outputs(model, batch, keywords)
     try:
-        require_apart(together, batch.ptr.diff().numpy(), again, SelfCheck(), in_double)
+        ends = smallest_and_largest(batch.ptr.diff().numpy())
+        require_apart(together, ends, again, SelfCheck(), in_double)
     except BatchMixing as mixing:
         alone = np.array([mixing.row])
         refuse_random(model, lambda: again(alone), again(alone), again(alone), size_of(together))

@@ -14,12 +14,11 @@ from torch import Tensor
 
 from gstarx._internal.progress import tqdm
 from gstarx.gnn.batching import coalition_sizes
-from gstarx.gnn.evaluator import Evaluator
+from gstarx.gnn.evaluator import Ends, Evaluator
 from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.payoff import Payoff
 from gstarx.gnn.player_sets import PlayerSet
-from gstarx.gnn.readout import NotShareable
 from gstarx.gnn.self_check import (
     BatchMixing,
     SelfCheck,
@@ -27,10 +26,12 @@ from gstarx.gnn.self_check import (
     require_apart,
     say_one_by_one,
     size_of,
+    smallest_and_largest,
 )
 from gstarx.gnn.sharing import SharedPasses, ShareLike
 from gstarx.gnn.sharing_order import sharing_order
-from gstarx.graphs import Masks, compiled, same_mask, slot_of, unpack, words_for
+from gstarx.gnn.watched_edges import NotShareable
+from gstarx.graphs import Masks, compiled, pack, same_mask, slot_of, unpack, words_for
 
 log = logging.getLogger("gstarx")
 #: Coalitions of so many edges at most are put in an order in which they share more.
@@ -69,6 +70,7 @@ class CoalitionScores:
         self.cache = WorthCache(words_for(self._n))
         self.check = SelfCheck(enabled=check)
         self.shared = SharedPasses(evaluator, share, self.check)
+        self._ends = Ends(evaluator)
         self.show = False
         #: Batches of several coalitions that went through the model, and whether scores of any
         #: of them have been given out.
@@ -161,34 +163,55 @@ class CoalitionScores:
         singly = not self._evaluator.batched or self._evaluator.batch_nodes == 1
         if self.check.enabled and singly and not self.check.comparisons:
             self._compare_alone(self._evaluator.everybody, self._everybody_output())
-        # in front of the first batch the whole graph, to be compared with itself alone
-        first = self.check.enabled and self._evaluator.batched and not self._batches
-        evaluated = np.concatenate([self._evaluator.everybody, masks]) if first else masks
+        # in front of the others those that will be compared with themselves alone
+        front = self._extremes(masks) if self.check.enabled and not singly else masks[:0]
+        evaluated = np.concatenate([front, masks])
         for batch in self._evaluator.batches(evaluated):
-            rows = evaluated[batch]
+            extra = max(min(batch.stop, len(front)) - batch.start, 0)
             try:
-                scores = self._batch_scores(rows)
+                scores = self._batch_scores(evaluated[batch], extra)
             except BatchMixing:
                 self._start_over(known + len(masks))
                 return
-            new = scores[1:] if first and batch.start == 0 else scores
-            self.cache.add(new)
+            self.cache.add(scores[extra:])
             if isinstance(bar, tqdm):
-                bar.update(len(new))
+                bar.update(len(scores) - extra)
 
-    def _batch_scores(self, masks: Masks) -> NDArray[np.float64]:
+    def _extremes(self, masks: Masks) -> Masks:
+        """Coalitions to evaluate alone as well: the ends, and everybody the first time."""
+        ends = masks[self._ends.fresh(masks)]
+        if self._batches:
+            return ends if len(masks) > 1 else masks[:0]
+        everybody = self._evaluator.everybody
+        if self._n > 1:
+            self._compare_one_player(everybody)
+        return np.concatenate([everybody, ends])
+
+    def _compare_one_player(self, everybody: Masks) -> None:
+        """Compare a single player with itself alone, whether or not it will be asked for."""
+        pair = np.concatenate([everybody, pack(np.eye(1, self._n, dtype=np.bool_))])
+        try:
+            outputs = self._outputs(pair)
+        except Exception as error:  # it is met again where it is asked for
+            log.info("a single player could not be evaluated beside the whole graph: %r", error)
+            return
+        self._compared(pair, outputs, len(pair))
+
+    def _batch_scores(self, masks: Masks, extra: int) -> NDArray[np.float64]:
         """Payoffs of one batch, compared with those of single coalitions now and then.
 
-        In the first batch of several coalitions, and in the 2nd, 4th, 8th and so on.
+        In the first batch of several coalitions, in the 2nd, 4th, 8th and so on, and wherever the
+        first ``extra`` coalitions were added to be compared.
         """
         self._batches += len(masks) > 1
-        if len(masks) == 1 or not self.check.enabled or self._batches & (self._batches - 1):
+        seldom = bool(self._batches & (self._batches - 1)) and not extra
+        if len(masks) == 1 or not self.check.enabled or seldom:
             return self._coalition_scores(masks)
         try:
             outputs = self._outputs(masks)
         except Exception as error:
             return self._one_by_one(masks, error)
-        if not self._compared(masks, outputs):
+        if not self._compared(masks, outputs, extra):
             return self._one_by_one(masks)
         return self._coalition_scores(masks, outputs)
 
@@ -205,9 +228,10 @@ class CoalitionScores:
             self.check.one_by_one = f"the model fails on a batch: {error!r}"
         return scores
 
-    def _compared(self, masks: Masks, outputs: Tensor) -> bool:
+    def _compared(self, masks: Masks, outputs: Tensor, extra: int) -> bool:
         """Whether the outputs of a batch are to be trusted, by comparing some of them."""
         sizes = coalition_sizes(masks, np.zeros_like(masks[:1]))
+        ends = [*range(extra), *smallest_and_largest(sizes)]
 
         def again(rows: NDArray[np.int64]) -> Tensor:
             known = len(rows) == 1 and sizes[rows[0]] == self._n
@@ -217,7 +241,7 @@ class CoalitionScores:
             return self._evaluator.double_outputs(masks[rows])
 
         try:
-            require_apart(outputs, sizes, again, self.check, in_double)
+            require_apart(outputs, ends, again, self.check, in_double)
         except BatchMixing as mixing:
             if mixing.__cause__ is None:
                 mask = masks[mixing.row : mixing.row + 1]

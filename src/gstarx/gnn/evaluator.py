@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from gstarx.gnn.batching import coalition_sizes
 from gstarx.gnn.model_state import remembered
 from gstarx.gnn.payoff import outputs_matrix
 from gstarx.gnn.removal import Removal
@@ -117,27 +117,36 @@ class Evaluator:
         """Outputs (k, columns) of one batch of packed coalitions.
 
         Where a removal draws what absent features are replaced by, the columns of all draws are
-        behind each other. ``change`` is applied to the model's inputs before it is called.
+        behind each other. A coalition that comes alone is evaluated draw by draw, so that it is
+        really alone. ``change`` is applied to the model's inputs before it is called.
         """
-        outputs, anchors, nodes = self._run(masks, change)
+        draws = self.removal.draws
+        if draws > 1 and len(masks) == 1:
+            apart = [self._outputs(self.removal.of_draw(at), masks, change) for at in range(draws)]
+            return torch.cat(apart, dim=1)
+        return self._outputs(self.removal, masks, change)
+
+    def _outputs(self, removal: Removal, masks: Masks, change: Change | None) -> Tensor:
+        outputs, anchors, nodes = self._run(removal, masks, change)
         if self.task_level == "node":
             outputs = outputs_matrix(outputs, nodes)[anchors[0]]
-        return outputs_matrix(outputs, len(masks) * self.removal.draws).reshape(len(masks), -1)
+        return outputs_matrix(outputs, len(masks) * removal.draws).reshape(len(masks), -1)
 
     def double_outputs(self, masks: Masks) -> Tensor:
-        """The same as :meth:`outputs`, by a copy of the model in double precision."""
-        double = copy.copy(self)
-        double.model = doubled(self.model)
-        return double.outputs(masks, doubled_fields)
+        """The same as :meth:`outputs`, in double precision."""
+        with doubled(self.model):
+            return self.outputs(masks, doubled_fields)
 
     def node_outputs(self) -> Tensor:
         """Outputs (N, columns) of a node-level model for all nodes, with everybody present."""
-        outputs, _, nodes = self._run(self.everybody, None)
-        return outputs_matrix(outputs, nodes)[: nodes // self.removal.draws]
+        outputs, _, nodes = self._run(self.removal.of_draw(0), self.everybody, None)
+        return outputs_matrix(outputs, nodes)
 
-    def _run(self, masks: Masks, change: Change | None) -> tuple[Any, Tensor, int]:
+    def _run(
+        self, removal: Removal, masks: Masks, change: Change | None
+    ) -> tuple[Any, Tensor, int]:
         """What the model returns for a batch, the places of the targets, the number of nodes."""
-        fields, places = self.removal.fields(self.units_of(masks))
+        fields, places = removal.fields(self.units_of(masks))
         anchors = torch.from_numpy(places.T.copy()).to(self.removal.tensors.device)
         if self.task_level == "edge":
             fields["edge_label_index"] = anchors
@@ -153,3 +162,34 @@ class Evaluator:
         units = np.ones((len(masks), len(self.player_of)), dtype=np.bool_)
         units[:, playing] = unpack(masks, self.num_players)[:, self.player_of[playing]]
         return pack(units)
+
+
+class Ends:
+    """Which coalitions are extreme: the smallest, the largest, and one without edges.
+
+    A model may treat them in a way of its own, which shows only when they are evaluated alone. Each
+    is named once: a later one only if it is more extreme.
+    """
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+        self._fewest, self._most = evaluator.num_players + 1, -1
+        self._without_edges = False
+
+    def fresh(self, masks: Masks) -> list[int]:
+        """Rows of packed coalitions that are more extreme than all before."""
+        if not len(masks):
+            return []
+        sizes = coalition_sizes(masks, np.zeros_like(masks[:1]))
+        fewest, most = int(sizes.min()), int(sizes.max())
+        rows = [int(sizes.argmin())] if fewest < self._fewest else []
+        rows += [int(sizes.argmax())] if most > self._most else []
+        self._fewest, self._most = min(self._fewest, fewest), max(self._most, most)
+        for start in range(0, len(masks) * (not self._without_edges), _BLOCK):
+            units = self._evaluator.units_of(masks[start : start + _BLOCK])
+            row = self._evaluator.removal.without_edges(units)
+            if row >= 0:
+                self._without_edges = True
+                rows.append(start + row)
+                break
+        return list(dict.fromkeys(rows))

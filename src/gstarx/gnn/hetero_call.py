@@ -19,6 +19,7 @@ from torch_geometric.data import Batch, HeteroData
 
 from gstarx.gnn.hetero import DISTURBED, ZERO, HeteroGraph
 from gstarx.gnn.parameters import Model, match_arguments
+from gstarx.gnn.watched_edges import watch_relations
 
 #: Known of every batch, whatever the data carries.
 _FROM_BATCH = ("batch", "batch_size", "num_nodes", "edge_index")
@@ -78,10 +79,13 @@ class HeteroCall:
         of_graph = self.graph.data._global_store
         return [name for name in self.fields if isinstance(of_graph.get(name), Tensor)]
 
-    def __call__(self, model: Model, fields: Mapping[str, Any]) -> Any:
-        """The model's outputs: a row for every graph, or for every node of all types."""
+    def __call__(self, model: Model, fields: Mapping[str, Any], *, watched: bool = False) -> Any:
+        """The model's outputs: a row for every graph, or for every node of all types.
+
+        ``watched`` says that the edges may only be read by message passing.
+        """
         union = TypedUnion.of(self.graph, fields)
-        output = self._called(model, union)
+        output = self._called(model, union, watched=watched)
         if self.graph.output_type is not None:
             return union.for_all_nodes(output, self.graph.output_type)
         if isinstance(output, Tensor) and output.dim() and len(output) < union.count:
@@ -108,10 +112,12 @@ class HeteroCall:
             "it fails a worth of their own"
         )
 
-    def _called(self, model: Model, union: TypedUnion) -> Any:
+    def _called(self, model: Model, union: TypedUnion, *, watched: bool = False) -> Any:
         if self.takes_data:
             return model(union.as_batch())
         made = {field: union.field(field) for field in self.fields}
+        if watched:
+            made = watch_relations(made)
         positional = [made[field] for field in self.positional]
         return model(*positional, **{name: made[field] for name, field in self.keywords})
 

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
 from gstarx.gnn.fields import Roles, edges_moved
+from gstarx.gnn.known_layers import declares_rounds
 from gstarx.gnn.signature import Model, submodules
 
 
@@ -30,11 +31,11 @@ class Propagation:
 
     A layer that is no ``MessagePassing`` of PyG, and that sends messages from the first to the
     second row of ``edge_index``, may say in an attribute ``message_rounds`` how many times a call
-    of it does so.
+    of it does so. ``total`` counts all calls, those side by side included.
     """
 
     def __init__(self) -> None:
-        self._alone = 0
+        self._alone = self.total = 0
         self._side_by_side: dict[int, Counter[str]] = {}
         self._flows: set[str] = set()
 
@@ -69,6 +70,7 @@ def watch_propagation(model: Model) -> Iterator[Propagation]:
     seen = Propagation()
 
     def declared(module: Any, _: Any) -> None:
+        seen.total += module.message_rounds
         seen.count("source_to_target", module.message_rounds)
 
     groups = _side_by_side(model)
@@ -80,6 +82,7 @@ def watch_propagation(model: Model) -> Iterator[Propagation]:
             seen.count(module.flow)
 
     def propagated(module: Any, _: Any) -> None:
+        seen.total += 1
         if id(module) not in by_dictionary:
             seen.count(module.flow, relation=groups.get(id(module)))
 
@@ -88,7 +91,7 @@ def watch_propagation(model: Model) -> Iterator[Propagation]:
         if isinstance(layer, MessagePassing):
             hooks.append(layer.register_forward_pre_hook(called))
             hooks.append(layer.register_propagate_forward_pre_hook(propagated))
-        elif isinstance(getattr(layer, "message_rounds", None), int):
+        elif declares_rounds(layer):
             hooks.append(layer.register_forward_pre_hook(declared))
     try:
         yield seen

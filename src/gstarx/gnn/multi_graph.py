@@ -22,13 +22,19 @@ from gstarx.gnn.evaluator import Evaluator, default_batch_nodes, takes_batch_sta
 from gstarx.gnn.fields import GraphTensors, roles_of
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.payoff import outputs_matrix
-from gstarx.gnn.readout import NotShareable
 from gstarx.gnn.removal import REMOVALS, Removal, RemovalLike
-from gstarx.gnn.self_check import SelfCheck, doubled, doubled_fields, require_apart
+from gstarx.gnn.self_check import (
+    SelfCheck,
+    doubled,
+    doubled_fields,
+    require_apart,
+    smallest_and_largest,
+)
 from gstarx.gnn.shared_rows import SharedRows
 from gstarx.gnn.sharing import SharedPasses, ShareLike, Sharing
 from gstarx.gnn.sharing_order import sharing_order
 from gstarx.gnn.signature import Model, Signature, call_model, model_device
+from gstarx.gnn.watched_edges import NotShareable
 from gstarx.graphs import Coalitions, Masks, compiled, pack
 
 _FROM_THE_BATCH = frozenset({"edge_index", "batch", "batch_size", "num_nodes", "ptr"})
@@ -167,17 +173,39 @@ def outputs_and_sharing(
 
     def in_double(rows: NDArray[np.int64], chosen: NDArray[np.int64]) -> Tensor:
         fields = doubled_fields(graphs.inputs(rows[chosen], parts, removal))
-        return outputs_matrix(call_model(doubled(model), signature, fields), len(chosen))
+        with doubled(model):
+            return outputs_matrix(call_model(model, signature, fields), len(chosen))
 
     batches: list[Tensor] = []
+    ends = _ends(graphs, parts) if check else np.zeros((0, 2), dtype=np.int64)
     with untouched(model):
         for rows in _batches(parts, removal, capacity):
             batches.append(outputs(rows))
-            if check and len(batches) == 1:
+            here = (rows[:, None] == ends).all(axis=2).any(axis=1).nonzero()[0].tolist()
+            if check and (len(batches) == 1 or here):
                 sizes = np.array([parts[graph][part].sum() for graph, part in rows.tolist()])
                 comparisons = partial(again, rows), SelfCheck(), partial(in_double, rows)
-                require_apart(batches[0], sizes, *comparisons)
+                require_apart(batches[-1], [*here, *smallest_and_largest(sizes)], *comparisons)
     return torch.cat(batches), sharing
+
+
+def _ends(graphs: ManyGraphs, parts: list[Coalitions]) -> NDArray[np.int64]:
+    """The smallest, the largest and the first part without edges, by graph and part (k, 2)."""
+    ends = smallest_and_largest(np.concatenate([part.sum(axis=1) for part in parts]))
+    first = 0
+    for begin, end, part in zip(graphs.first_edge, graphs.first_edge[1:], parts, strict=False):
+        linked = part[:, graphs.edge_index[:, begin:end]].all(axis=1).any(axis=1)
+        if not linked.all():
+            ends.append(first + int(linked.argmin()))
+            break
+        first += len(part)
+    return _numbered(parts)[ends]
+
+
+def _numbered(parts: list[Coalitions]) -> NDArray[np.int64]:
+    """The numbers of the graph and the part, for all parts (k, 2)."""
+    graph = np.repeat(np.arange(len(parts)), [len(p) for p in parts])
+    return np.stack([graph, np.concatenate([np.arange(len(p)) for p in parts])], axis=1)
 
 
 def _by_states(
@@ -218,10 +246,7 @@ def _batches(parts: list[Coalitions], removal: str, capacity: int) -> Iterator[N
     sizes = np.concatenate(
         [p.sum(axis=1) if removal == "remove" else np.full(len(p), p.shape[1]) for p in parts]
     )
-    graph = np.repeat(np.arange(len(parts)), [len(p) for p in parts])
-    part = np.concatenate([np.arange(len(p)) for p in parts])
-    rows = np.stack([graph, part], axis=1)
-    ends = np.cumsum(sizes)
+    rows, ends = _numbered(parts), np.cumsum(sizes)
     start = 0
     while start < len(rows):
         before = int(ends[start - 1]) if start else 0

@@ -25,8 +25,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.nn import GCNConv, MessagePassing
 
+from gstarx.gnn.known_layers import declares_rounds
 from gstarx.gnn.shared_rows import GatheredRows, gathered_now
 from gstarx.gnn.signature import Model, submodules
+from gstarx.gnn.watched_edges import NotShareable
 from gstarx.graphs import compiled
 
 #: Messages are left out where at least this share of them is.
@@ -35,10 +37,11 @@ _FLOATS = (torch.float32, torch.float64)
 
 
 @contextmanager
-def needed_messages(model: Model, level: NDArray[np.int64]) -> Iterator[None]:
+def needed_messages(model: Model, level: NDArray[np.int64], calls: int) -> Iterator[None]:
     """Let a model pass only messages that count inside this block.
 
-    ``level`` (N,) says in how many calls of ``propagate`` messages to a node count.
+    ``level`` (N,) says in how many calls of ``propagate`` messages to a node count. There must be
+    ``calls`` of them, as in the pass by which they were counted.
     """
     rounds = _Rounds(level)
     norms = _Norms()
@@ -50,7 +53,7 @@ def needed_messages(model: Model, level: NDArray[np.int64]) -> Iterator[None]:
                     layer.register_propagate_forward_hook(_gathered),
                 ):
                     stack.callback(handle.remove)
-            elif isinstance(getattr(layer, "message_rounds", None), int):
+            elif declares_rounds(layer):
                 handle = layer.register_forward_pre_hook(rounds.declared)
                 stack.callback(handle.remove)
             if type(layer) is GCNConv:
@@ -60,6 +63,11 @@ def needed_messages(model: Model, level: NDArray[np.int64]) -> Iterator[None]:
                 ):
                     stack.callback(handle.remove)
         yield
+    if rounds.call != calls:
+        raise NotShareable(
+            f"the model passes messages {rounds.call} times over one graph and {calls} times over "
+            "another"
+        )
 
 
 class _Rounds:
@@ -68,21 +76,21 @@ class _Rounds:
     def __init__(self, level: NDArray[np.int64]) -> None:
         self._level = torch.from_numpy(level)
         self._lowest = int(level.min(initial=0))
-        self._call = 0
+        self.call = 0
 
     def declared(self, module: Any, _: Any) -> None:
         """A layer that says how many rounds a call of it stands for."""
-        self._call += module.message_rounds
+        self.call += module.message_rounds
 
     def before(self, module: Any, inputs: Any) -> Any:
         """The edges, size and arguments that a call of ``propagate`` gets instead."""
-        self._call += 1
+        self.call += 1
         edge_index, size, arguments = inputs
         nodes = len(self._level)
         if type(edge_index) is not Tensor or edge_index.dim() != 2 or len(edge_index) != 2:
             return None
         count = edge_index.shape[1]
-        if self._call > self._lowest and _by_edge(arguments, count, nodes):
+        if self.call > self._lowest and _by_edge(arguments, count, nodes):
             hearers = edge_index[1 if module.flow == "source_to_target" else 0]
             kept = self._counting(hearers)
             if len(kept) <= (1 - _LEAST_SAVED) * count:
@@ -99,10 +107,10 @@ class _Rounds:
         """Numbers of the messages that count in this call."""
         if hearers.device.type == "cpu":
             kept = np.empty(len(hearers), dtype=np.int64)
-            used = _reaching(hearers.numpy(), self._level.numpy(), self._call, kept)
+            used = _reaching(hearers.numpy(), self._level.numpy(), self.call, kept)
             return torch.from_numpy(kept[:used])
         level = self._level.to(hearers.device)
-        return (level >= self._call)[hearers].nonzero()[:, 0]
+        return (level >= self.call)[hearers].nonzero()[:, 0]
 
 
 def _by_edge(arguments: dict[str, Any], count: int, nodes: int) -> bool:

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch_geometric.nn import aggr
 
 from gstarx.gnn.signature import Model, submodules
+from gstarx.gnn.watched_edges import NotShareable
 from gstarx.graphs import compiled
 
 _ATEN = torch.ops.aten
@@ -33,10 +34,6 @@ _PLAIN = (
     aggr.StdAggregation,
     aggr.MultiAggregation,
 )
-
-
-class NotShareable(RuntimeError):
-    """Why the nodes of coalitions cannot share their embeddings, in words for the user."""
 
 
 class UsesBatch(NotShareable):
@@ -59,6 +56,8 @@ class Members:
         State of every member, coalition by coalition, (M,).
     begins
         The members of coalition ``c`` are ``begins[c] : begins[c + 1]``.
+    read
+        What the readout was given of all states, one tensor (states, ...) for each time.
     """
 
     def __init__(
@@ -70,6 +69,7 @@ class Members:
     ) -> None:
         self.states, self.coalitions = states, len(begins) - 1
         self.of_states, self.begins, self.device = of_states, begins, device
+        self.read: list[Tensor] = []
         self._tensors: tuple[Tensor, Tensor] | None = None
 
     @property
@@ -85,9 +85,14 @@ class Members:
 
     def expanded(self, rows: Tensor, dim: int) -> Tensor:
         """Rows of members from rows of states."""
+        return self.noted(rows, dim).index_select(dim, self.tensors[0])
+
+    def noted(self, rows: Tensor, dim: int) -> Tensor:
+        """The same rows, which must be those of all states."""
         if rows.shape[dim] != self.states:
             raise NotShareable("the model reduces something else than nodes by batch")
-        return rows.index_select(dim, self.tensors[0])
+        self.read.append(rows.movedim(dim, 0))
+        return rows
 
 
 class StandIn(Tensor):
@@ -184,6 +189,7 @@ def _scattered(
         raise UsesBatch(func)
     result = into if func in _IN_PLACE else into.clone()
     if _reduced(result, dim, source, members, reduce, include_self):
+        members.noted(source, dim)
         return result
     rows = members.expanded(source, dim)
     shape = [1] * rows.dim()

@@ -15,7 +15,7 @@ features. Which units belong to which player is not its business.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from gstarx.gnn.batching import UnionBatch, coalition_sizes
+from gstarx.gnn.batching import UnionBatch, coalition_sizes, first_without_edges
 from gstarx.gnn.fields import GraphTensors, edges_moved
 from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.player_sets import reference_rows
@@ -69,6 +69,16 @@ class Removal:
     def draws(self) -> int:
         """How many graphs stand for one coalition, where absent features are drawn."""
         return 1
+
+    def of_draw(self, at: int) -> Removal:
+        """The removal with one of its draws only."""
+        return self
+
+    def without_edges(self, masks: Masks) -> int:
+        """The first of packed coalitions of units that leaves no edge of the graph, or -1."""
+        if self.function is not None:
+            return -1  # nobody knows what it leaves
+        return first_without_edges(masks, self.tensors.edge_index, self.linked)
 
     def sizes(self, masks: Masks) -> NDArray[np.int64]:
         """Nodes that go through the model for every packed coalition of units."""
@@ -165,6 +175,11 @@ class EdgeRemoval(Removal):
         """Edges are the units."""
         return True
 
+    def without_edges(self, masks: Masks) -> int:
+        """The first of packed coalitions of edges that is empty, or -1."""
+        empty = np.flatnonzero(~masks.any(axis=1))
+        return int(empty[0]) if len(empty) else -1
+
     def sizes(self, masks: Masks) -> NDArray[np.int64]:
         """All nodes for every coalition."""
         return np.full(len(masks), self.tensors.num_nodes)
@@ -248,6 +263,15 @@ class FeatureRemoval(Removal):
         """How many graphs stand for one coalition."""
         assert self.reference is not None
         return self.reference.shape[0]
+
+    def of_draw(self, at: int) -> Removal:
+        """The removal with one of its draws only."""
+        assert self.reference is not None
+        return replace(self, reference=self.reference[at : at + 1])
+
+    def without_edges(self, masks: Masks) -> int:
+        """All edges stay."""
+        return -1
 
     def sizes(self, masks: Masks) -> NDArray[np.int64]:
         """All nodes for every coalition and draw."""

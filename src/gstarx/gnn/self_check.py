@@ -4,15 +4,17 @@ Explanations compare outputs for many parts of a graph, evaluated many at a time
 models would give plausible numbers that are not the model's: those that mix the graphs of a batch
 (a norm over nodes that is not given ``batch``, padding to the largest graph) and those that are
 random in evaluation mode (``F.dropout`` without ``training=``). Both show when some graph goes
-through the model in other company or alone as well as inside a batch.
+through the model in other company or alone as well as inside a batch. What a model does with small
+graphs only (``if edge_index.numel() == 0``) shows in no batch at all: the smallest coalition, one
+without edges and the largest are always evaluated by themselves.
 """
 
 from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +31,10 @@ from gstarx.gnn.signature import Model, networks_of
 _COMPARED = 16
 #: Differences of so many tolerances at most may still be rounding: double precision decides.
 _DOUBTFUL = 100
+#: Differences that count as none: of the spread of outputs, and of their size. Half precision has
+#: no room for the second, as a few of its steps may be as large as the differences to explain.
+_OF_SPREAD = {torch.float64: 1e-10}
+_OF_SIZE = {torch.float64: 1e-11, torch.float32: 4 * torch.finfo(torch.float32).eps}
 
 
 class BatchMixing(RuntimeError):
@@ -61,15 +67,14 @@ class SelfCheck:
     largest_difference: float = 0.0
     one_by_one: str = ""
 
-    def same(self, inside: Tensor, alone: Tensor, scale: float) -> bool:
-        """Compare outputs of graphs in two batches; remember by how much they differ.
-
-        ``scale`` is the size of outputs: a difference counts beyond what rounding explains.
-        """
-        gap = difference(inside, alone) / max(scale, torch.finfo(torch.float32).tiny)
+    def same(self, inside: Tensor, alone: Tensor, scale: Scale) -> bool | None:
+        """Compare outputs of graphs in two batches, as :meth:`Scale.same` does, and take note."""
+        size = max(float(scale.size.max()), torch.finfo(torch.float32).tiny)
         self.comparisons += len(inside)
+        same = scale.same(inside, alone)
+        gap = difference(inside, alone) / size
         self.largest_difference = max(self.largest_difference, gap)
-        return gap <= rounding(inside.dtype)
+        return same
 
     def as_dict(self) -> dict[str, Any]:
         """What an explanation records."""
@@ -79,6 +84,48 @@ class SelfCheck:
             "largest_difference": self.largest_difference,
             "one_by_one": self.one_by_one,
         }
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What differences of outputs (k, columns) are measured by, column by column.
+
+    Attributes
+    ----------
+    spread
+        The range of the outputs that are finite: what an explanation divides among the players.
+    size
+        The largest of them, up to sign: rounding errors grow with it.
+    """
+
+    spread: Tensor
+    size: Tensor
+
+    @classmethod
+    def of(cls, outputs: Tensor) -> Scale:
+        """The scale of some outputs."""
+        outputs, finite = outputs.double(), outputs.isfinite()
+        high = outputs.masked_fill(~finite, -torch.inf).amax(dim=0)
+        low = outputs.masked_fill(~finite, torch.inf).amin(dim=0)
+        size = torch.maximum(high.abs(), low.abs())
+        known = finite.any(dim=0)
+        return cls((high - low).where(known, 0.0), size.where(known, 0.0))
+
+    def same(self, a: Tensor, b: Tensor) -> bool | None:
+        """Whether outputs of this scale are the same; ``None`` if it may be rounding or not.
+
+        In single and half precision the last digits of large outputs may say nothing about small
+        differences between them. Double precision has to decide then, in which rounding disappears
+        and mixing does not.
+        """
+        if a.shape != b.shape:
+            return False
+        gap = gaps(a, b).amax(dim=0) if len(a) else torch.zeros_like(self.size)
+        allowed = _OF_SPREAD.get(a.dtype, 1e-5) * self.spread + _OF_SIZE.get(a.dtype, 0) * self.size
+        if bool((gap <= allowed).all()):
+            return True
+        doubtful = gap.max() <= _DOUBTFUL * rounding(a.dtype) * self.size.max()
+        return None if doubtful and a.dtype != torch.float64 else False
 
 
 def rounding(dtype: torch.dtype) -> float:
@@ -94,9 +141,14 @@ def difference(a: Tensor, b: Tensor) -> float:
     """Largest difference of two outputs of one shape; what is not finite must be so in both."""
     if a.shape != b.shape:
         return float("inf")
+    return float(gaps(a, b).max()) if a.numel() else 0.0
+
+
+def gaps(a: Tensor, b: Tensor) -> Tensor:
+    """Differences of all numbers of two tensors of one shape, in double precision."""
     a, b = a.double(), b.double()
     gap = torch.where((a == b) | (a.isnan() & b.isnan()), 0.0, (a - b).abs())
-    return float(gap.nan_to_num(nan=torch.inf, posinf=torch.inf).max()) if gap.numel() else 0.0
+    return gap.nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 
 def size_of(outputs: Tensor) -> float:
@@ -107,60 +159,63 @@ def size_of(outputs: Tensor) -> float:
 
 def require_apart(
     outputs: Tensor,
-    sizes: NDArray[np.int64],
+    ends: Sequence[int],
     again: Callable[[NDArray[np.int64]], Tensor],
     check: SelfCheck,
     in_double: Callable[[NDArray[np.int64]], Tensor],
 ) -> None:
     """Raise :class:`BatchMixing` unless rows of a batch have the same outputs in other company.
 
-    ``again`` is called twice for some rows: for the largest graph alone, and for a few others
-    in another order, the smallest among them: a mean over the batch or padding to its largest graph
-    shows in these. A batch of one needs no comparison. Where ``again`` fails, though the batch went
-    through, that counts as mixing too.
-
-    Where large terms cancel, outputs are small and their rounding errors are not. A difference that
-    is a little too large is therefore looked at once more with ``in_double``, which is ``again`` in
-    double precision: rounding disappears there, mixing does not.
+    ``again`` is called for the rows ``ends``, each alone, and for a few others together in another
+    order. ``in_double`` is ``again`` in double precision, for all rows and for those in doubt. A
+    batch of one needs no comparison. Where ``again`` fails, though the batch went through, that
+    counts as mixing too.
     """
-    if len(sizes) < 2:
+    if len(outputs) < 2:
         return
-    scale = size_of(outputs)
-    for rows in _other_company(sizes):
+    scale = Scale.of(outputs)
+    for rows in _other_company(len(outputs), ends):
         try:
             expected = again(rows)
         except Exception as error:
             raise BatchMixing("a coalition of a batch fails alone", int(rows[0])) from error
-        if not check.same(outputs[rows], expected, scale):
-            allowed = _DOUBTFUL * rounding(outputs.dtype) * scale
-            if difference(outputs[rows], expected) <= allowed and _agree(rows, sizes, in_double):
-                continue
-            gaps = [difference(outputs[r], e) for r, e in zip(rows, expected, strict=True)]
-            row = int(rows[int(np.argmax(gaps))])
+        same = check.same(outputs[rows], expected, scale)
+        if same is None:
+            same = same_in_double(rows, len(outputs), in_double)
+        if not same:
+            row = int(rows[int(gaps(outputs[rows], expected).amax(dim=1).argmax())])
             raise BatchMixing("the model mixes the graphs of a batch", row)
 
 
-def _agree(
-    rows: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    in_double: Callable[[NDArray[np.int64]], Tensor],
+def same_in_double(
+    rows: NDArray[np.int64], count: int, in_double: Callable[[NDArray[np.int64]], Tensor]
 ) -> bool:
     """Whether rows have the outputs of the batch in double precision, as far as that can be had."""
     try:
-        together, apart = in_double(np.arange(len(sizes))), in_double(rows)
+        together, apart = in_double(np.arange(count)), in_double(rows)
     except Exception:  # a function, or a model that fixes its precision
         return False
     if {together.dtype, apart.dtype} != {torch.float64}:
         return False
-    return difference(together[rows], apart) <= rounding(torch.float64) * size_of(together)
+    return Scale.of(together).same(together[rows], apart) is True
 
 
-def doubled(model: Model) -> Model:
-    """A copy of a network in double precision."""
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"only a module has a precision (got {type(model).__name__})")
+@contextmanager
+def doubled(model: Model) -> Iterator[None]:
+    """Let the networks that a callable runs be copies in double precision inside this block."""
+    networks = networks_of(model)
+    if not networks:
+        raise TypeError(f"only a network has a precision (got {type(model).__name__})")
     with torch.inference_mode(False):
-        return copy.deepcopy(model).double()
+        copies = [copy.deepcopy(network).double() for network in networks]
+    kept = [network.__dict__ for network in networks]
+    try:
+        for network, made in zip(networks, copies, strict=True):
+            object.__setattr__(network, "__dict__", made.__dict__)
+        yield
+    finally:
+        for network, own in zip(networks, kept, strict=True):
+            object.__setattr__(network, "__dict__", own)
 
 
 def doubled_fields(fields: dict[str, Any]) -> dict[str, Any]:
@@ -172,13 +227,17 @@ def doubled_fields(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _other_company(sizes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Rows of a batch to evaluate again together: the largest, and some of the others."""
-    largest = int(sizes.argmax())
-    others = np.delete(np.arange(len(sizes)), largest)
-    smallest = others[sizes[others].argmin()]
-    shuffled = np.random.default_rng(len(sizes)).permutation(others[others != smallest])
-    return [np.array([largest]), np.append(shuffled[: _COMPARED - 1], smallest)]
+def _other_company(count: int, ends: Sequence[int]) -> list[NDArray[np.int64]]:
+    """Rows of a batch to evaluate again together: each end by itself, and some of the others."""
+    others = np.setdiff1d(np.arange(count), ends)
+    shuffled = np.random.default_rng(count).permutation(others)[:_COMPARED]
+    groups = [np.array([end]) for end in dict.fromkeys(ends)]
+    return [*groups, shuffled] if len(shuffled) else groups
+
+
+def smallest_and_largest(sizes: NDArray[np.int64]) -> list[int]:
+    """The rows of a batch that have the fewest and the most nodes."""
+    return [int(sizes.argmax()), int(sizes.argmin())]
 
 
 def say_one_by_one() -> None:

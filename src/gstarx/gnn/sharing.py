@@ -1,14 +1,17 @@
 """Evaluating coalitions by states: each distinct embedding is computed once for a block of them.
 
-Numbers from here are only given out after some of them were compared with those of the ordinary
-path, and comparisons go on at random places. Where anything speaks against sharing,
-:class:`NotShareable` says what, and the ordinary path has to compute all numbers.
+That a model allows it is established in three ways, and all of them must agree: the model reads
+edges by message passing only (:mod:`gstarx.gnn.watched_edges`) and ``batch`` by its readout only
+(:mod:`gstarx.gnn.readout`); a change of some states is noticed by those that messages reach, and by
+no others (:mod:`gstarx.gnn.disturbance`); outputs are compared with those of the ordinary path,
+first and at random places later on. Where anything speaks against sharing, :class:`NotShareable`
+says what, and the ordinary path has to compute all numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,24 +19,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric import nn as pyg
 
-from gstarx.gnn.batching import coalition_sizes
-from gstarx.gnn.evaluator import Evaluator
+from gstarx.gnn.disturbance import Disturbance
+from gstarx.gnn.evaluator import Ends, Evaluator
+from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.k_hop import Propagation, grow_hops, watch_propagation
+from gstarx.gnn.known_layers import ordered_aggregation, read_by_messages, scales_by_degree
 from gstarx.gnn.needed_messages import needed_messages
 from gstarx.gnn.payoff import outputs_matrix
-from gstarx.gnn.readout import (
-    Members,
-    NotShareable,
-    StandIn,
-    UsesBatch,
-    rows_for_aggregations,
-)
+from gstarx.gnn.readout import Members, StandIn, rows_for_aggregations
 from gstarx.gnn.removal import TouchedRemoval
-from gstarx.gnn.self_check import SelfCheck, difference, rounding, size_of
+from gstarx.gnn.self_check import Scale, SelfCheck, difference, doubled, doubled_fields
 from gstarx.gnn.signature import call_model, submodules
 from gstarx.gnn.states import ALL_BITS, Block, StateRules, StateTable
+from gstarx.gnn.watched_edges import NotShareable, watch
 from gstarx.graphs import Masks, pack
 
 #: Valid values of ``share``.
@@ -55,19 +54,15 @@ _BLOCK_GRAPHS = 4
 _MOST_COMPARED = 1024
 #: Beyond this many nodes the tables of states would take more memory than they are worth.
 _MOST_NODES = 4096
-#: Coalitions of the first block, and of all later ones together, that also go the ordinary way.
-_COMPARED = 32
-#: A model that cannot share shows it at once: so many coalitions, and so many of them compared.
-_GLANCED, _COMPARED_THERE = 64, 4
+#: Coalitions of the first block, and of all later ones together, that also go the ordinary way. If
+#: there are few coalitions in all, every one of them does.
+_COMPARED, _FEW = 32, 128
+#: A model that cannot share shows it at once, in so many coalitions from everywhere.
+_GLANCED = 64
 #: Random coalitions that show whether sharing is possible.
 _TRIED = 1024
 #: Players that are some of the nodes only: coalitions turned into nodes at once.
 _CHUNK = 1 << 16
-#: Layers that scale a message by the degree of the node it comes from.
-_SCALING = (
-    pyg.GCNConv, pyg.GCN2Conv, pyg.SGConv, pyg.SSGConv, pyg.TAGConv, pyg.APPNP, pyg.ARMAConv,
-    pyg.LGConv, pyg.FAConv, pyg.MixHopConv, pyg.PDNConv, pyg.EGConv,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -127,7 +122,8 @@ class SharedPasses:
         self._blocks = self._nodes = self._states = 0
         self._random = np.random.default_rng(0)
         self._waiting: list[tuple[Masks, Tensor]] = []
-        self._scale = (0.0, 0.0)
+        self._ends = Ends(evaluator)
+        self._scale: Scale | None = None
         self._bits = ALL_BITS
         if self.reason and share is True:
             raise ValueError(f"share=True: coalitions cannot share embeddings: {self.reason}")
@@ -166,9 +162,11 @@ class SharedPasses:
                 if first == 0 and not self._worth_it(block, len(masks)):
                     break
                 if self._trusted:
+                    if first == 0:
+                        self._require_same_ends(masks)
                     outputs = self._run(block)
                 else:
-                    block, outputs = self._first_outputs(rows, block, full_output)
+                    outputs = self._first_outputs(masks, block, full_output)
                 self._note(rows[: block.coalitions], outputs, full_output)
             except Exception as error:
                 raise _as_reason(error) from error
@@ -214,50 +212,88 @@ class SharedPasses:
         self.reason = f"little is shared: {nodes:,} nodes have {states:,} states"
         return False
 
-    def _first_outputs(
-        self, masks: Masks, block: Block, full_output: Tensor | None
-    ) -> tuple[Block, Tensor]:
-        """A first block, and outputs that agree with those of the ordinary path."""
-        while True:
-            try:
-                if block.coalitions > _GLANCED:
-                    # in a table of its own: the block stays as it is
-                    glance = self._block(masks[:_GLANCED], self._new_table(_GLANCED))
-                    self._compared(glance, masks, full_output, _COMPARED_THERE)
-                outputs = self._compared(block, masks, full_output, _COMPARED)
-            except Exception as error:
-                assert self._rules is not None
-                if self._rules.counted or isinstance(error, UsesBatch):
-                    raise
-            else:
-                self._trusted = True
-                return block, outputs
-            self._prepare(counted=True)
-            block = self._block(masks)
-
-    def _compared(
-        self, block: Block, masks: Masks, full_output: Tensor | None, count: int
-    ) -> Tensor:
-        """Outputs of a block that agree with those of the ordinary path for some coalitions.
-
-        They are of many sizes, and the largest one is evaluated alone.
-        """
-        rows, outputs = masks[: block.coalitions], self._run(block)
-        self._scale = _spread(outputs), size_of(outputs)
-        removal = self._evaluator.removal
-        units = self._evaluator.units_of(rows)
-        sizes = coalition_sizes(units, np.zeros_like(units[:1]))
-        largest, smallest = int(sizes.argmax()), int(sizes.argmin())
-        others = self._random.permutation(len(rows))[: count - 2]
-        others = np.unique(np.append(others, [largest, smallest]))
-        # in another order than in the block, and the largest graph in company of none
-        others = self._random.permutation(others[others != largest])
-        alone = np.array([largest])
-        known = full_output if sizes[largest] == removal.num_units else None
-        self._require_same(rows[alone], outputs[alone], known)
-        if len(others):
-            self._require_same(rows[others], outputs[others])
+    def _first_outputs(self, masks: Masks, block: Block, full_output: Tensor | None) -> Tensor:
+        """Outputs of a first block, after all that has to hold before any is given out."""
+        spread = np.linspace(0, len(masks) - 1, min(_GLANCED, len(masks))).astype(np.int64)
+        rows = masks[np.unique(spread)]
+        # in a table of its own: the block stays as it is
+        self._require_local(self._block(rows, self._new_table(len(rows))))
+        if full_output is not None:
+            self._require_same(self._evaluator.everybody, known=full_output)
+        one = pack(np.eye(1, self._evaluator.num_players, dtype=np.bool_))
+        self._require_same(one)
+        self._require_same_ends(masks)
+        outputs = self._run(block)
+        self._scale = Scale.of(outputs)
+        few = len(masks) <= _FEW
+        # in another order than in the block
+        chosen = self._random.permutation(block.coalitions)[: None if few else _COMPARED]
+        self._require_same(masks[chosen], outputs[chosen])
+        self._trusted = True
         return outputs
+
+    def _require_same_ends(self, masks: Masks) -> None:
+        """Raise unless extreme coalitions have the same outputs when they are evaluated alone."""
+        for row in self._ends.fresh(masks):
+            self._require_same(masks[row : row + 1])
+
+    def _require_local(self, block: Block) -> None:
+        """Raise unless what a state is changes the embeddings only of those that it reaches."""
+        evaluator, rules = self._evaluator, self._rules
+        assert rules is not None
+        assert self.propagation is not None
+        graph, nodes = hetero_of(evaluator.removal.data), evaluator.removal.tensors.num_nodes
+        like = np.zeros(nodes, dtype=np.int64)
+        if graph is not None:
+            like = graph.type_of[evaluator.removal.data.node_id.cpu().numpy()]
+        plan = Disturbance.of(
+            block, self.propagation.calls, like, self._random, counted=rules.counted
+        )
+        if plan is None:
+            self._scale = Scale.of(self._run(block))
+            return
+        same = self._notices_nothing(block, plan)
+        if same is None:
+            try:
+                with doubled(evaluator.model):
+                    same = self._notices_nothing(block, plan, double=True)
+            except NotShareable:
+                raise
+            except Exception:  # a function, or a model that fixes its precision
+                same = False
+        if not same:
+            raise NotShareable(
+                "the embedding of a node depends on more than the messages that reach it: it "
+                "changes with nodes or edges that are farther away"
+            )
+
+    def _notices_nothing(
+        self, block: Block, plan: Disturbance, *, double: bool = False
+    ) -> bool | None:
+        """Whether embeddings stay the same where nothing changed; ``None`` in doubt."""
+        before: list[Tensor] = []
+        after: list[Tensor] = []
+        outputs = self._run(block, double=double, read=before)
+        self._scale = self._scale or Scale.of(outputs)
+        try:
+            changed = self._run(plan.block, plan, double=double, read=after)
+        except NotShareable:
+            raise
+        except Exception:  # features that noise makes invalid, such as logarithms of something
+            after.clear()
+            quiet = replace(plan, noisy=np.zeros_like(plan.noisy))
+            changed = self._run(plan.block, quiet, double=double, read=after)
+        if self._evaluator.task_level != "graph":
+            asked = torch.from_numpy(plan.unchanged[block.asked].all(axis=1))
+            return Scale.of(outputs).same(outputs[asked], changed[asked])
+        if [a.shape for a in before] != [b.shape for b in after]:
+            return False
+        place, rows = torch.from_numpy(plan.place), torch.from_numpy(plan.unchanged)
+        answers = []
+        for a, b in zip(before, after, strict=True):
+            one, two = a.reshape(len(a), -1), b[place.to(b.device)].reshape(len(b), -1)
+            answers.append(Scale.of(one).same(one[rows.to(one.device)], two[rows.to(two.device)]))
+        return False if False in answers else None if None in answers else True
 
     def _note(self, rows: Masks, outputs: Tensor, full_output: Tensor | None) -> None:
         """Compare what is not finite, and remember a coalition of the block to be compared."""
@@ -279,31 +315,63 @@ class SharedPasses:
         self._waiting.clear()
         self._require_same(masks, outputs)
 
-    def _require_same(self, masks: Masks, shared: Tensor, known: Tensor | None = None) -> None:
-        """Raise unless the ordinary path gives the same outputs."""
+    def _require_same(
+        self, masks: Masks, shared: Tensor | None = None, known: Tensor | None = None
+    ) -> None:
+        """Raise unless both paths give the same outputs."""
+        if shared is None:
+            shared = self._shared_outputs(masks)
         if known is None:
-            try:
-                batches = self._evaluator.batches(masks)
-                known = torch.cat([self._evaluator.outputs(masks[at]) for at in batches])
-            except Exception as error:
-                raise NotShareable("the ordinary path fails where this one does not") from error
-        spread, size = self._scale
-        gap = difference(shared, known)
-        self._check.comparisons += len(masks)
-        if gap <= _share_of_spread(shared.dtype) * spread + _rounded(shared.dtype) * size:
-            relative = gap / max(size, torch.finfo(torch.float32).tiny)
-            self._check.largest_difference = max(self._check.largest_difference, relative)
-            return
-        raise NotShareable(
-            "the embedding of a node depends on more than the messages that reach it: outputs "
-            f"differ by {gap:.3g}, where they spread over {spread:.3g}"
-        )
+            known = self._ordinary_outputs(masks)
+        assert self._scale is not None
+        scale = self._scale
+        same = self._check.same(shared, known, scale)
+        if same is None:
+            same = self._same_in_double(masks)
+        if not same:
+            raise NotShareable(
+                "the embedding of a node depends on more than the messages that reach it: outputs "
+                f"differ by {difference(shared, known):.3g}, where they spread over "
+                f"{float(scale.spread.max()):.3g}"
+            )
+
+    def _same_in_double(self, masks: Masks) -> bool:
+        """Whether both paths give the same outputs in double precision, as far as can be had."""
+        try:
+            with doubled(self._evaluator.model):
+                shared = self._shared_outputs(masks, double=True)
+                known = self._ordinary_outputs(masks, double=True)
+        except Exception:  # a function, or a model that fixes its precision
+            return False
+        if {shared.dtype, known.dtype} != {torch.float64}:
+            return False
+        # one coalition has no spread: its size is the scale
+        scale = Scale.of(shared if len(shared) > 1 else torch.cat([shared, 0 * shared]))
+        return scale.same(shared, known) is True
+
+    def _shared_outputs(self, masks: Masks, *, double: bool = False) -> Tensor:
+        """Outputs of a few coalitions from blocks of their own."""
+        parts: list[Tensor] = []
+        while len(masks):
+            block = self._block(masks, self._new_table(len(masks)))
+            parts.append(self._run(block, double=double))
+            masks = masks[block.coalitions :]
+        return torch.cat(parts)
+
+    def _ordinary_outputs(self, masks: Masks, *, double: bool = False) -> Tensor:
+        """Outputs of a few coalitions by the ordinary path."""
+        change = doubled_fields if double else None
+        try:
+            batches = self._evaluator.batches(masks)
+            return torch.cat([self._evaluator.outputs(masks[at], change) for at in batches])
+        except Exception as error:
+            raise NotShareable("the ordinary path fails where this one does not") from error
 
     def _block(self, masks: Masks, table: StateTable | None = None) -> Block:
         """The states of the first coalitions, in the table for blocks or another one."""
         evaluator, removal = self._evaluator, self._evaluator.removal
         if self._rules is None:
-            self._prepare(counted=_scales(evaluator))
+            self._prepare(counted=scales_by_degree(evaluator.model))
         if table is None:
             table = self._table = self._table or self._new_table(len(masks))
         tensors = removal.tensors
@@ -348,14 +416,34 @@ class SharedPasses:
         members = min(_MEMBERS_PER_STATE * states, coalitions * tensors.num_nodes)
         return StateTable(self._rules, min(states, members), members)
 
-    def _run(self, block: Block) -> Tensor:
-        """Outputs of the coalitions of a block, from one pass over its states."""
+    def _run(
+        self,
+        block: Block,
+        plan: Disturbance | None = None,
+        *,
+        double: bool = False,
+        read: list[Tensor] | None = None,
+    ) -> Tensor:
+        """Outputs of the coalitions of a block, from one pass over its states.
+
+        ``plan`` says that it is disturbed; what the readout is given is added to ``read``.
+        """
         evaluator, removal = self._evaluator, self._evaluator.removal
         assert self.propagation is not None
         ends = block.ends[::-1] if self.propagation.flow == "target_to_source" else block.ends
         fields = removal.tensors.chosen(
-            block.nodes, block.edges, np.ascontiguousarray(ends), block.coalitions
+            block.nodes if plan is None else plan.features,
+            block.edges,
+            np.ascontiguousarray(ends),
+            block.coalitions,
         )
+        hetero = evaluator.signature.hetero is not None
+        if plan is not None and not hetero:
+            fields = plan.noise(fields, list(removal.tensors.node))
+        if double:
+            fields = doubled_fields(fields)
+        if not hetero:
+            fields = watch(fields, removal.tensors.edge)
         device = removal.tensors.device
         members = Members(len(block.nodes), block.members, block.begins, device)
         fields |= {"batch": StandIn.of(members), "batch_size": block.coalitions}
@@ -367,13 +455,15 @@ class SharedPasses:
         ptr = StandIn.forbidden(block.coalitions + 1, device)
         assert self._rules is not None
         level = self._rules.level[block.nodes]
-        around = partial(needed_messages, evaluator.model, level)
-        with rows_for_aggregations(evaluator.model):
+        around = partial(needed_messages, evaluator.model, level, self.propagation.total)
+        with rows_for_aggregations(evaluator.model), read_by_messages(evaluator.model):
             output = call_model(evaluator.model, evaluator.signature, fields, ptr, around)
         if evaluator.task_level == "node":
             output = outputs_matrix(output, len(block.nodes))[places[0]]
         if isinstance(output, StandIn):
             raise NotShareable("the model returns batch")
+        if read is not None:
+            read += members.read
         return outputs_matrix(output, block.coalitions)
 
 
@@ -412,12 +502,10 @@ def _reason_against(evaluator: Evaluator) -> str:
         for module in submodules(evaluator.model)
     ):
         return "the model is compiled by torch.compile"
+    ordered = ordered_aggregation(evaluator.model)
+    if ordered:
+        return f"{ordered} may depend on the order of nodes"
     return ""
-
-
-def _scales(evaluator: Evaluator) -> bool:
-    """Whether a layer is known to look at the degree of the node that a message comes from."""
-    return any(isinstance(module, _SCALING) for module in submodules(evaluator.model))
 
 
 def _kinds(fields: dict[str, Tensor], evaluator: Evaluator, count: int) -> NDArray[np.int64]:
@@ -457,27 +545,6 @@ def _zeroed(x: Tensor, block: Block, anchors: NDArray[np.int64]) -> Tensor:
     """Features with those of absent nodes set to zero."""
     gone = torch.from_numpy(block.absent & ~np.isin(block.nodes, anchors)).to(x.device)
     return x.masked_fill(gone.reshape(-1, *[1] * (x.dim() - 1)), 0)
-
-
-def _spread(outputs: Tensor) -> float:
-    """The largest range of a column, of what is finite."""
-    finite = outputs.isfinite()
-    if not finite.any():
-        return 0.0
-    high = outputs.masked_fill(~finite, -torch.inf).amax(dim=0)
-    low = outputs.masked_fill(~finite, torch.inf).amin(dim=0)
-    spreads = (high - low).double()
-    return float(spreads[spreads.isfinite()].max()) if spreads.isfinite().any() else 0.0
-
-
-def _share_of_spread(dtype: torch.dtype) -> float:
-    known = {torch.float32: 1e-5, torch.float64: 1e-10}
-    return known.get(dtype) or rounding(dtype)
-
-
-def _rounded(dtype: torch.dtype) -> float:
-    """By how much of their size outputs may differ by rounding."""
-    return 32 * float(torch.finfo(dtype).eps)
 
 
 def _as_reason(error: Exception) -> NotShareable:

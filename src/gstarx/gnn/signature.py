@@ -138,7 +138,7 @@ def call_model(
 
 def _called(model: Model, signature: Signature, fields: dict[str, Any], ptr: Tensor | None) -> Any:
     if signature.hetero is not None:
-        return signature.hetero(model, fields)
+        return signature.hetero(model, fields, watched=ptr is not None)
     apart = ptr is None
     if signature.takes_data or "ptr" in (*signature.positional, *signature.keywords):
         if ptr is None:

@@ -77,6 +77,8 @@ class StateRules:
         """Rules for edges (2, E) from where messages come to where they go."""
         n = len(node_kind)
         order = np.argsort(edge_index[1], kind="stable")
+        # a self-loop is another kind of edge: layers that add missing loops do not count it
+        edge_kind = 2 * edge_kind + (edge_index[0] == edge_index[1])
         # neighbors never look the same: an edge of a block from a state to itself would be taken
         # for a self-loop
         kinds = 2 * (node_kind * n + proper_coloring(edge_index, n))
