@@ -168,8 +168,10 @@ def test_rounding_that_changes_outputs_by_much_counts_as_mixing() -> None:
 
 
 def test_rounding_of_what_has_no_precision_of_its_own_counts_as_mixing() -> None:
-    model = Cancelling()
-    game = GNNGame(lambda x, edge_index, batch: model(x, edge_index, batch), graph("ring"), **RAW)
+    hidden = [Cancelling()]  # where nobody finds it
+    game = GNNGame(
+        lambda x, edge_index, batch: hidden[0](x, edge_index, batch), graph("ring"), **RAW
+    )
     with pytest.warns(UserWarning, match="mixes"):
         game(coalitions(6))
 

@@ -21,6 +21,8 @@ EDGES += [(10, 6), (2, 11), (9, 12)]
 
 BATCH = "batch is used for more than a readout"
 MORE = "depends on more than the messages that arrive"
+READS = "reads edges outside of message passing"
+ORDER = "depends on the order of nodes"
 SINGLY = "one graph at a time"
 FAILS = "fails without whole graphs"
 COMPILED = "compiled for whole graphs"
@@ -28,6 +30,8 @@ COMPILED = "compiled for whole graphs"
 REASONS = {
     "uses batch for more than a readout": BATCH,
     "depends on more than the messages": MORE,
+    "reads edges outside of its message passing": READS,
+    "may depend on the order of nodes": ORDER,
     "does not take batch, or normalizes": SINGLY,
     "fails on shared nodes": FAILS,
     "is compiled by torch.compile": COMPILED,

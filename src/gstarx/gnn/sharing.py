@@ -430,7 +430,8 @@ class SharedPasses:
         """
         evaluator, removal = self._evaluator, self._evaluator.removal
         assert self.propagation is not None
-        ends = block.ends[::-1] if self.propagation.flow == "target_to_source" else block.ends
+        # a copy, as torch takes no array that is read backward
+        ends = block.ends[::-1].copy() if self.propagation.flow == "target_to_source" else block.ends
         fields = removal.tensors.chosen(
             block.nodes if plan is None else plan.features,
             block.edges,
