@@ -188,7 +188,7 @@ def test_mixing_that_shows_later_is_handled_too() -> None:
 
 def test_worths_that_were_given_out_already_are_not_mixed_with_others() -> None:
     data = graph("ring")
-    game = GNNGame(Sized(2), data, batch_nodes=13, **RAW)
+    game = GNNGame(Sized(4), data, batch_nodes=13, **RAW)
     game(np.eye(6, dtype=bool))
     rows = ~np.eye(6, dtype=bool)
     with pytest.warns(UserWarning, match="mixes"), pytest.raises(BatchMixing, match="Ask for ev"):

@@ -59,8 +59,9 @@ class Disturbance:
     ) -> Disturbance | None:
         """Change a block, or return ``None`` if every change would be noticed everywhere.
 
-        ``like`` (n,) says which nodes of the graph are of one type. ``counted`` as for the states:
-        whether the edges to a node are noticed one hop farther than by messages.
+        ``like`` (n,) is the type of every node of the graph; edges between nodes of several types
+        keep their fields. ``counted`` is as for the states: whether the edges to a node are noticed
+        one hop farther than by messages.
         """
         states = len(block.nodes)
         for share in _SHARES:
@@ -81,7 +82,7 @@ class Disturbance:
         at_deaf = deaf[block.ends[1]]
         kept = np.flatnonzero(~at_deaf | (random.random(len(at_deaf)) < 0.5))
         kept = random.permutation(kept)
-        shuffled = random.permutation(block.edges) if len(block.edges) else block.edges
+        shuffled = block.edges if like.any() else random.permutation(block.edges)
         moved = replace(
             block,
             members=place[block.members].astype(block.members.dtype),
