@@ -650,12 +650,3 @@ MODELS: dict[str, Case] = {
     ),
     "GraphUNet": Case(UNet),
 }
-
-ZOO = {
-    "Convolutions": CONVOLUTIONS,
-    "Norms": NORMS,
-    "Readouts and pooling": POOLING,
-    "Signatures, wrappers and outputs": SIGNATURES,
-    "PyG's models": MODELS,
-}
-CASES = {f"{kind}: {name}": case for kind, cases in ZOO.items() for name, case in cases.items()}

@@ -12,7 +12,8 @@ import torch
 from torch_geometric.data import Data
 
 from gstarx import GNNGame
-from tests.zoo.models import CASES, FEATURES, REFUSED, ZOO, Case
+from tests.zoo import CASES, ZOO
+from tests.zoo.models import FEATURES, REFUSED, Case
 
 PAGE = Path(__file__).parents[2] / "docs" / "sharing.md"
 #: Two rings, linked, with two nodes hanging on.

@@ -23,7 +23,8 @@ from tests.values.definitions import (
     shapley_by_orders,
     squared_until_settled,
 )
-from tests.zoo.models import BATCHES, CASES, EDGES, REFUSED, SINGLY, ZOO, Case
+from tests.zoo import CASES, ZOO
+from tests.zoo.models import BATCHES, EDGES, REFUSED, SINGLY, Case
 
 GRAPH = CommunicationGraph(6, EDGES)
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
