@@ -198,6 +198,91 @@ def test_worths_that_were_given_out_already_are_not_mixed_with_others() -> None:
     np.testing.assert_allclose(game(rows), expected, atol=1e-6)
 
 
+class Guarded(nn.Module):
+    """Does something else with small graphs."""
+
+    def __init__(self, guard: str) -> None:
+        super().__init__()
+        self.guard, self.conv = guard, GCNConv(FEATURES, 8)
+        self.lin, self.head = nn.Linear(FEATURES, 8), nn.Linear(8, 3)
+        self.norm = nn.BatchNorm1d(8)
+        self.norm.running_mean += 0.5  # type: ignore[operator]
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        edgeless = self.guard == "no edges" and edge_index.numel() == 0
+        hidden = self.lin(x) if edgeless else self.conv(x, edge_index)
+        if self.guard == "more than one row" and len(x) > 1:
+            hidden = self.norm(hidden)
+        if self.guard == "a scale":
+            hidden = hidden / max(1, 6 - len(x))
+        out = self.head(global_mean_pool(hidden.relu(), batch))
+        return 0 * out if self.guard == "at least four" and len(x) < 4 else out
+
+
+GUARDS = ("no edges", "more than one row", "a scale", "at least four")
+
+
+@pytest.mark.parametrize("share", ["auto", False])
+@pytest.mark.parametrize("nodes", [6, 12])
+@pytest.mark.parametrize("guard", GUARDS)
+def test_small_graphs_are_evaluated_alone(guard: str, nodes: int, share: Any) -> None:
+    torch.manual_seed(0)
+    ring = torch.arange(nodes)
+    ends = torch.stack([ring, (ring + 1) % nodes])
+    data = Data(x=torch.randn(nodes, FEATURES), edge_index=torch.cat([ends, ends.flip(0)], dim=1))
+    model = Guarded(guard).eval()
+    for value in ("hn", "shapley"):
+        with pytest.warns(UserWarning, match="mixes the graphs"):
+            found = explain(model, data, value=value, target=1, share=share)
+        alone = explain(model, data, value=value, target=1, batch_nodes=1)
+        torch.testing.assert_close(found.scores, alone.scores)
+
+
+def test_small_graphs_that_come_late_are_evaluated_alone_too() -> None:
+    game = GNNGame(Guarded("no edges").eval(), graph("ring"), **RAW, share=False)
+    game._scores._compare_one_player = lambda everybody: None  # type: ignore[method-assign]
+    game(~np.eye(6, dtype=bool))
+    with pytest.warns(UserWarning, match="mixes"), pytest.raises(BatchMixing, match="Ask for ev"):
+        game(coalitions(6))
+
+
+class Blended(nn.Module):
+    """Outputs with a share of those of the others in the batch, and an offset."""
+
+    def __init__(self, share: float, offset: float = 0.0) -> None:
+        super().__init__()
+        self.conv, self.share, self.offset = GCNConv(FEATURES, 3), share, offset
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        out = global_mean_pool(self.conv(x, edge_index), batch)
+        return out + self.share * out.mean(dim=0) + self.offset
+
+
+@pytest.mark.parametrize("share", ["auto", False])
+@pytest.mark.parametrize(
+    ("dtype", "mixed", "offset"),
+    [
+        (torch.float16, 0.3, 0.0),
+        (torch.bfloat16, 0.3, 0.0),
+        (torch.float32, 1e-3, 0.0),
+        (torch.float32, 0.05, 1_000.0),
+        (torch.float64, 1e-6, 1_000.0),
+    ],
+)
+def test_mixing_is_measured_by_the_spread(
+    dtype: torch.dtype, mixed: float, offset: float, share: Any
+) -> None:
+    torch.manual_seed(0)
+    data = graph("ring")
+    data.x = data.x.to(dtype)
+    for leak in (mixed, 0.0):
+        game = GNNGame(Blended(leak, offset).to(dtype).eval(), data, **RAW, share=share)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            game(coalitions(6))
+        assert bool(said) == bool(leak), game.check
+
+
 class Drawing(nn.Module):
     def __init__(self) -> None:
         super().__init__()

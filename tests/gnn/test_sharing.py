@@ -471,6 +471,126 @@ def test_where_it_is_not_worth_it() -> None:
     assert_same(shared, plain, 1e-6)
 
 
+class Loops(nn.Module):
+    """Two convolutions, which add the self-loops that are missing."""
+
+    def __init__(self, make: Any = pyg.GCNConv) -> None:
+        super().__init__()
+        self.one, self.two, self.head = make(FEATURES, 8), make(8, 8), nn.Linear(8, CLASSES)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        hidden = self.two(self.one(x, edge_index).relu(), edge_index).relu()
+        return self.head(global_mean_pool(hidden, batch))
+
+
+@pytest.mark.parametrize("make", [pyg.GCNConv, pyg.GATConv, pyg.DNAConv, pyg.TAGConv])
+def test_self_loops_of_some_nodes_are_part_of_the_state(make: Any) -> None:
+    if make is pyg.DNAConv:
+        make = lambda width, out: pyg.Sequential(  # noqa: E731
+            "x, edge_index",
+            [
+                (nn.Linear(width, out), "x -> x"),
+                (lambda x: x[:, None], "x -> x"),
+                (pyg.DNAConv(out), "x, edge_index -> x"),
+            ],
+        )
+    ring = torch.arange(13)
+    ends = torch.stack([ring, (ring + 1) % 13])
+    for seed in range(3):
+        torch.manual_seed(seed)
+        loops = torch.tensor([[0, 4, 4], [0, 4, 4]])
+        data = Data(
+            x=torch.eye(FEATURES, dtype=torch.float64)[torch.randint(0, 2, (13,))],
+            edge_index=torch.cat([ends, ends.flip(0), loops], dim=1),
+        )
+        rows = np.random.default_rng(0).random((2_000, 13)) < 0.5
+        shared, plain, game = both_ways(built(Loops(make), seed=seed).double(), data, rows)
+        assert game.sharing.used
+        assert_same(shared, plain, 1e-10)
+
+
+class Declared(nn.Module):
+    """Two rounds of messages by hand, of which it owns up to some."""
+
+    def __init__(self, rounds: int) -> None:
+        super().__init__()
+        self.message_rounds = rounds
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        for _ in range(2):
+            x = x.index_add(0, edge_index[1], x[edge_index[0]]).tanh()
+        return x
+
+
+class Leaking(nn.Module):
+    """A little of the mean over all nodes, whichever graph they belong to."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share, self.conv = share, pyg.SAGEConv(8, 8)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.conv(x, edge_index) + self.share * x.mean(dim=0)
+
+
+class Positioned(nn.Module):
+    """The place of a node among all others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = pyg.SAGEConv(8, 8)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.conv(x, edge_index) + 1e-3 * torch.arange(len(x))[:, None].sin()
+
+
+@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize(
+    ("make", "shares"),
+    [
+        (lambda: Declared(2), True),
+        (lambda: Declared(1), False),
+        (lambda: Leaking(0.0), True),
+        (lambda: Leaking(1e-3), False),
+        (Positioned, False),
+    ],
+)
+def test_changes_far_away_are_noticed(make: Any, shares: bool, double: bool) -> None:
+    model, data = built(Layers(make())), graph()
+    if double:
+        model, data = model.double(), graph(dtype=torch.float64)
+    del data.edge_attr, data.edge_weight
+    game = GNNGame(model, data, **RAW, check=False)
+    game(np.random.default_rng(0).random((600, 13)) < 0.6)
+    assert game.sharing.used == shares, game.sharing
+    assert shares or MORE in game.sharing.reason
+
+
+class Deepening(Layers):
+    """As many rounds of messages as the graph has nodes, up to three."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        hidden = self.first(x)
+        for _ in range(3 if len(x) == 13 else 2):
+            hidden = self.layers[1](hidden, edge_index).tanh()
+        return self.head(self.pool(hidden, batch))
+
+
+def test_rounds_that_depend_on_the_graph_are_not_shared() -> None:
+    data = Data(x=graph(distinct=True).x, edge_index=graph().edge_index)
+    game = GNNGame(built(Deepening()), data, **RAW)
+    with pytest.warns(UserWarning, match="mixes"):
+        game(np.random.default_rng(0).random((600, 13)) < 0.6)
+    assert "passes messages 2 times over one graph and 3 times" in game.sharing.reason
+
+
+def test_few_coalitions_are_all_compared() -> None:
+    game = GNNGame(built(Layers()), graph(), **RAW, share=True)
+    game(np.random.default_rng(0).random((100, 13)) < 0.6)
+    assert game.check.comparisons >= 100
+    assert game.sharing.used
+
+
 # -- what goes wrong later -------------------------------------------------------------------------
 
 
@@ -696,7 +816,30 @@ def test_parts_of_many_graphs_share() -> None:
 
 # -- any network -----------------------------------------------------------------------------------
 
+
+class ByHand(nn.Module):
+    """A round of messages by hand, weighted by what the edges say of triangles or degrees."""
+
+    def __init__(self, weights: str) -> None:
+        super().__init__()
+        self.weights = weights
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        ends = x.new_zeros(len(x), len(x))
+        ends[edge_index[0], edge_index[1]] = 1
+        of_edges = {
+            "ones": x.new_ones(edge_index.shape[1]),
+            "triangles": (ends @ ends)[edge_index[0], edge_index[1]],
+            "degrees": degree(edge_index[0], len(x))[edge_index[0]].to(x),
+        }[self.weights]
+        return x.index_add(0, edge_index[1], x[edge_index[0]] * of_edges[:, None])
+
+
 LAYERS: dict[str, Any] = {
+    "by hand": lambda: ByHand("ones"),
+    "triangles": lambda: ByHand("triangles"),
+    "degrees": lambda: ByHand("degrees"),
+    "gcn, cached": lambda: pyg.GCNConv(8, 8, cached=True),
     "gcn": lambda: pyg.GCNConv(8, 8),
     "gcn, no loops": lambda: pyg.GCNConv(8, 8, add_self_loops=False),
     "gin": lambda: pyg.GINConv(nn.Linear(8, 8), train_eps=True),
@@ -739,12 +882,16 @@ def test_any_network_gives_the_numbers_of_single_coalitions(
 ) -> None:
     model, data, rows, removal = case
     take = one_by_one.REMOVALS[removal]
+    # what a cached layer keeps of a graph would be another graph's here
+    plainly = copy.deepcopy(model)
+    for layer in plainly.layers:
+        layer.cached = False
     with torch.no_grad():
         expected = []
         for row in rows:
             part = take(data, torch.from_numpy(row.copy()))
             zeros = torch.zeros(len(part.x), dtype=torch.long)
-            expected.append(model(part.x, part.edge_index, zeros)[0].numpy())
+            expected.append(plainly(part.x, part.edge_index, zeros)[0].numpy())
     # small blocks, so that states are met in several of them
     game = GNNGame(model, data, **RAW, removal=removal, share=True, batch_nodes=2)
     try:

@@ -1,4 +1,4 @@
-"""Models that use ``edge_index`` or the fields of edges in their forward pass, outside of layers."""
+"""Models that use ``edge_index`` or fields of edges in their forward pass, outside of layers."""
 
 from __future__ import annotations
 

@@ -155,6 +155,7 @@ class SharedPasses:
         be trusted, not even an earlier one.
         """
         first, before, self._table = 0, self._blocks, None
+        fresh = np.array(self._ends.fresh(masks) if self._trusted else [], dtype=np.int64)
         while first < len(masks):
             rows = masks[first:]
             try:
@@ -162,11 +163,11 @@ class SharedPasses:
                 if first == 0 and not self._worth_it(block, len(masks)):
                     break
                 if self._trusted:
-                    if first == 0:
-                        self._require_same_ends(masks)
                     outputs = self._run(block)
                 else:
                     outputs = self._first_outputs(masks, block, full_output)
+                for row in fresh[(fresh >= first) & (fresh < first + block.coalitions)] - first:
+                    self._require_same(rows[row : row + 1], outputs[[row]])
                 self._note(rows[: block.coalitions], outputs, full_output)
             except Exception as error:
                 raise _as_reason(error) from error
@@ -214,15 +215,7 @@ class SharedPasses:
 
     def _first_outputs(self, masks: Masks, block: Block, full_output: Tensor | None) -> Tensor:
         """Outputs of a first block, after all that has to hold before any is given out."""
-        spread = np.linspace(0, len(masks) - 1, min(_GLANCED, len(masks))).astype(np.int64)
-        rows = masks[np.unique(spread)]
-        # in a table of its own: the block stays as it is
-        self._require_local(self._block(rows, self._new_table(len(rows))))
-        if full_output is not None:
-            self._require_same(self._evaluator.everybody, known=full_output)
-        one = pack(np.eye(1, self._evaluator.num_players, dtype=np.bool_))
-        self._require_same(one)
-        self._require_same_ends(masks)
+        self._glance(masks, full_output)
         outputs = self._run(block)
         self._scale = Scale.of(outputs)
         few = len(masks) <= _FEW
@@ -232,13 +225,28 @@ class SharedPasses:
         self._trusted = True
         return outputs
 
-    def _require_same_ends(self, masks: Masks) -> None:
-        """Raise unless extreme coalitions have the same outputs when they are evaluated alone."""
-        for row in self._ends.fresh(masks):
-            self._require_same(masks[row : row + 1])
+    def _glance(self, masks: Masks, full_output: Tensor | None) -> None:
+        """Require of some coalitions from everywhere that they can share.
 
-    def _require_local(self, block: Block) -> None:
-        """Raise unless what a state is changes the embeddings only of those that it reaches."""
+        In front are those that a model may treat in a way of its own: everybody, a single player
+        and the extremes. They share with the others, and are compared with themselves alone.
+        """
+        everybody = self._evaluator.everybody
+        one = pack(np.eye(1, self._evaluator.num_players, dtype=np.bool_))
+        extremes = np.concatenate([everybody, one, masks[self._ends.fresh(masks)]])
+        spread = np.linspace(0, len(masks) - 1, min(_GLANCED, len(masks))).astype(np.int64)
+        rows, first = np.concatenate([extremes, masks[np.unique(spread)]]), 0
+        while first < len(extremes):
+            # in a table of its own: the block stays as it is
+            glance = self._block(rows[first:], self._new_table(len(rows)))
+            outputs = self._run(glance) if first else self._require_local(glance)
+            for at in range(first, min(first + glance.coalitions, len(extremes))):
+                known = full_output if at == 0 else None
+                self._require_same(rows[at : at + 1], outputs[[at - first]], known)
+            first += glance.coalitions
+
+    def _require_local(self, block: Block) -> Tensor:
+        """Outputs of a block; raise unless a change of states shows only where messages carry it."""
         evaluator, rules = self._evaluator, self._rules
         assert rules is not None
         assert self.propagation is not None
@@ -246,17 +254,21 @@ class SharedPasses:
         like = np.zeros(nodes, dtype=np.int64)
         if graph is not None:
             like = graph.type_of[evaluator.removal.data.node_id.cpu().numpy()]
+        read: list[Tensor] = []
+        outputs = self._run(block, read=read)
+        self._scale = Scale.of(outputs)
         plan = Disturbance.of(
             block, self.propagation.calls, like, self._random, counted=rules.counted
         )
         if plan is None:
-            self._scale = Scale.of(self._run(block))
-            return
-        same = self._notices_nothing(block, plan)
+            return outputs
+        same = self._notices_nothing(block, plan, outputs, read)
         if same is None:
             try:
                 with doubled(evaluator.model):
-                    same = self._notices_nothing(block, plan, double=True)
+                    again: list[Tensor] = []
+                    in_double = self._run(block, double=True, read=again)
+                    same = self._notices_nothing(block, plan, in_double, again, double=True)
             except NotShareable:
                 raise
             except Exception:  # a function, or a model that fixes its precision
@@ -266,15 +278,22 @@ class SharedPasses:
                 "the embedding of a node depends on more than the messages that reach it: it "
                 "changes with nodes or edges that are farther away"
             )
+        return outputs
 
     def _notices_nothing(
-        self, block: Block, plan: Disturbance, *, double: bool = False
+        self,
+        block: Block,
+        plan: Disturbance,
+        outputs: Tensor,
+        before: list[Tensor],
+        *,
+        double: bool = False,
     ) -> bool | None:
-        """Whether embeddings stay the same where nothing changed; ``None`` in doubt."""
-        before: list[Tensor] = []
+        """Whether embeddings stay the same where nothing changed; ``None`` in doubt.
+
+        ``outputs`` are those of the block itself, and ``before`` what its readout was given.
+        """
         after: list[Tensor] = []
-        outputs = self._run(block, double=double, read=before)
-        self._scale = self._scale or Scale.of(outputs)
         try:
             changed = self._run(plan.block, plan, double=double, read=after)
         except NotShareable:
@@ -315,12 +334,8 @@ class SharedPasses:
         self._waiting.clear()
         self._require_same(masks, outputs)
 
-    def _require_same(
-        self, masks: Masks, shared: Tensor | None = None, known: Tensor | None = None
-    ) -> None:
-        """Raise unless both paths give the same outputs."""
-        if shared is None:
-            shared = self._shared_outputs(masks)
+    def _require_same(self, masks: Masks, shared: Tensor, known: Tensor | None = None) -> None:
+        """Raise unless the ordinary path gives the same outputs."""
         if known is None:
             known = self._ordinary_outputs(masks)
         assert self._scale is not None
@@ -431,7 +446,9 @@ class SharedPasses:
         evaluator, removal = self._evaluator, self._evaluator.removal
         assert self.propagation is not None
         # a copy, as torch takes no array that is read backward
-        ends = block.ends[::-1].copy() if self.propagation.flow == "target_to_source" else block.ends
+        ends = (
+            block.ends[::-1].copy() if self.propagation.flow == "target_to_source" else block.ends
+        )
         fields = removal.tensors.chosen(
             block.nodes if plan is None else plan.features,
             block.edges,
