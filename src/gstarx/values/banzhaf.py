@@ -7,6 +7,7 @@ Banzhaf values are the best fit of the difference between the worths of a set an
 from __future__ import annotations
 
 from dataclasses import replace
+from numbers import Real
 
 import numpy as np
 
@@ -165,7 +166,7 @@ def banzhaf_value_sampled(
 
 def check_presence(presence: float) -> None:
     """Raise unless it is a probability strictly between 0 and 1."""
-    if not 0 < presence < 1:
+    if not isinstance(presence, Real) or not 0 < presence < 1:
         raise ValueError(f"presence must lie between 0 and 1, both excluded (got {presence!r})")
 
 
