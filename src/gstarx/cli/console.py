@@ -93,8 +93,9 @@ def any_text() -> Iterator[None]:
 
 def of_stdout(error: BaseException) -> bool:
     """Whether an error says that stdout takes no more: those of files have their names."""
-    full = isinstance(error, OSError) and error.errno in (errno.EPIPE, errno.ENOSPC)
-    return full and error.filename is None
+    if not isinstance(error, OSError):
+        return False
+    return error.filename is None and error.errno in (errno.EPIPE, errno.ENOSPC)
 
 
 @contextmanager

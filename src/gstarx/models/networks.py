@@ -286,7 +286,8 @@ class GAT(Network):
         )
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout must be at least 0 and below 1 (got {dropout})")
-        if not isinstance(negative_slope, int | float) or not math.isfinite(negative_slope):
+        slope: Any = negative_slope
+        if not isinstance(slope, int | float) or not math.isfinite(slope):
             raise ValueError(f"negative_slope must be a finite number (got {negative_slope!r})")
         self.negative_slope = negative_slope
         self.dropout = dropout

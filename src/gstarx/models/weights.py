@@ -103,21 +103,19 @@ class ModelFacts:
             object.__setattr__(self, name, tuple(listed))
         object.__setattr__(self, "reference", as_reference(self.reference))
         texts = {name: getattr(self, name) for name in _TEXTS}
-        valid = {name: text is None or isinstance(text, str) for name, text in texts.items()}
-        valid |= {
+        fits = {name: text is None or isinstance(text, str) for name, text in texts.items()}
+        splits: Any = {} if self.metrics is None else self.metrics
+        fits |= {
             "digest": isinstance(self.digest, str),
             "seed": self.seed is None or type(self.seed) is int,
             "config": isinstance(self.config, dict),
             "notes": isinstance(self.notes, dict),
             "accuracy": self.accuracy is None or _are_numbers(self.accuracy),
-            "metrics": self.metrics is None
-            or (
-                isinstance(self.metrics, dict)
-                and all(_are_numbers(scores, or_none=True) for scores in self.metrics.values())
-            ),
+            "metrics": isinstance(splits, dict)
+            and all(_are_numbers(scores, or_none=True) for scores in splits.values()),
         }
-        for name, good in valid.items():
-            if not good:
+        for name, fitting in fits.items():
+            if not fitting:
                 what = _MUST_BE.get(name, "text")
                 raise ValueError(f"{name} must be {what} (got {quoted(getattr(self, name))})")
 
