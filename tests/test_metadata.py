@@ -45,6 +45,16 @@ def test_make_installs_what_has_a_sum_first() -> None:
     assert len(installs) == 2
 
 
+def test_actions_are_pinned_by_commit() -> None:
+    # a tag can be moved to other code, a commit cannot
+    workflows = (ROOT / ".github" / "workflows").glob("*.yml")
+    lines = "\n".join(path.read_text(encoding="utf-8") for path in workflows)
+    used = re.findall(r"^[ -]*uses: *(.+)$", lines, re.MULTILINE)
+    assert used
+    for action in used:
+        assert re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
+
+
 def test_the_notice_names_every_network_that_ships() -> None:
     text = (ROOT / "NOTICE").read_text(encoding="utf-8")
     named = [

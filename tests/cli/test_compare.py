@@ -65,6 +65,14 @@ def test_options_are_for_one_explainer_or_for_all() -> None:
     ]
 
 
+@pytest.mark.parametrize("command", ["compare", "evaluate", "report"])
+def test_no_explainer_at_all(command: str) -> None:
+    for nothing in (",", "", " , "):
+        said = refused(command, "nitro", "--split", "test", "-e", nothing, code=2)
+        assert "name at least one explainer" in said
+        assert "gstarx_recommended" in said
+
+
 def test_explainers_are_drawn_side_by_side() -> None:
     gstarx("compare", "nitro", "0", "-e", "gstarx,random", "--draw", "both.svg")
     drawn = Path("both.svg").read_text()

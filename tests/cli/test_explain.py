@@ -236,6 +236,28 @@ def test_one_graph_that_fails_does_not_stop_the_others() -> None:
     assert "error: nitro 0: ArithmeticError: fifteen" in done.stderr
 
 
+@pytest.mark.parametrize("suffix", [".json", ".csv", ".parquet"])
+def test_an_error_with_half_a_character_costs_nothing(suffix: str) -> None:
+    Path("half.py").write_text(
+        "from gstarx.models import pretrained\n\n"
+        "def make():\n"
+        "    network, _ = pretrained('nitro')\n\n"
+        "    def model(x, edge_index, batch):\n"
+        "        if x.shape[0] % 8 == 7:\n"
+        "            raise ValueError('half \\ud800 and \\x1b[31m \\u202e')\n"
+        "        return network(x, edge_index, batch)\n\n"
+        "    return model\n"
+    )
+    arguments = ("nitro", "0-3", "-e", "leave_one_out", "--model", "half:make", "--json")
+    done = gstarx("explain", *arguments, "--output", f"found{suffix}", code=1)
+    records = json.loads(done.stdout)
+    errors = [record["error"] for record in records if "error" in record]
+    assert 0 < len(errors) < len(records) == 4
+    assert set(errors) == {"ValueError: half \ud800 and \x1b[31m \u202e"}
+    assert "ValueError: half \\ud800 and \\x1b[31m \\u202e" in done.stderr
+    assert Path(f"found{suffix}").stat().st_size > 0
+
+
 def test_what_a_model_prints_is_kept_out_of_the_json() -> None:
     Path("talkative.py").write_text(
         "from gstarx.models import pretrained\n"
@@ -288,6 +310,15 @@ def test_one_thread_does_the_work_and_all_are_there_afterwards() -> None:
         (["nitro", "0", "--smiles", "CC"], "(got a dataset and --smiles)", 2),
         (["nitro", "0", "--model", "motifs"], "takes 10 features per node, and nitro 0 has 8", 1),
         (["nitro", "0", "--option", "budget"], "NAME=VALUE, such as budget=5000", 2),
+        (["nitro", "0", "-o", "presence=nan"], "a number must be finite (got nan)", 2),
+        (["nitro", "0", "-o", "gstarx.tau=-Infinity"], "a number must be finite", 2),
+        (["nitro", "0", "-o", "tau=1e999"], "a number must be finite (got 1e999)", 2),
+        (
+            ["nitro", "0", "-o", "value=banzhaf", "-o", "presence=half"],
+            "presence must lie between 0 and 1, both excluded (got 'half')",
+            2,
+        ),
+        (["nitro", "0", "-o", "tau=half"], "tau must lie in (0, 1] (got 'half')", 2),
         (["nitro", "0", "-o", "bugdet=5"], "did you mean 'budget'?", 2),
         (["nitro", "0", "-o", "shapley.budget=5"], "'shapley' is not among gstarx", 2),
         (["nitro", "0", "--sparsity", "1.5"], "sparsity must lie in [0, 1)", 2),

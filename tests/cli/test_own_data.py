@@ -246,6 +246,27 @@ def test_results_for_other_programs(suffix: str) -> None:
         assert {float(row["prediction"]) for row in own} == {probability}
 
 
+ODD_NAMES = ("=HYPERLINK(1)", "+x", "-x", "@x", "-12", "\x1b[31mred", "\u202eright", "nul\x9b")
+
+
+def test_names_that_are_formulas_or_control_a_terminal() -> None:
+    rows = [f'"{name}",c1ccccc1O' for name in ODD_NAMES]
+    Path("odd.csv").write_text("\n".join(["name,smiles", *rows]), encoding="utf-8")
+    arguments = ("--file", "odd.csv", "--model", "nitro", "-e", "leave_one_out")
+    done = gstarx("explain", *arguments, "--output", "found.csv")
+    with open("found.csv", newline="", encoding="utf-8") as file:
+        rows_of_nodes = list(csv.DictReader(file))
+    written = list(dict.fromkeys(row["graph"] for row in rows_of_nodes))
+    assert written == [f"'{name}" for name in ODD_NAMES[:4]] + list(ODD_NAMES[4:])
+    assert any(float(row["score"]) < 0 for row in rows_of_nodes)
+    for shown in (r"\x1b[31mred", r"\u202eright", r"nul\x9b"):
+        assert shown in done.stdout
+    printed = gstarx("explain", *arguments, "--json").stdout
+    assert [record["graph"] for record in json.loads(printed)] == list(ODD_NAMES)
+    for text in (done.stdout, done.stderr, printed):
+        assert not set("\x1b\x9b\u202e") & set(text)
+
+
 def test_an_sdf_has_scores_as_properties_of_atoms() -> None:
     from rdkit import Chem
 

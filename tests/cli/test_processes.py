@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pytest
 
+from gstarx.cli import main
 from tests.cli.commands import environment
 
 SLOW = """
@@ -56,6 +59,59 @@ def test_errors_go_to_stderr_without_a_traceback() -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert "Did you mean 'explain'?" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "ascii"])
+def test_any_encoding_of_the_output(encoding: str, tmp_path: Path) -> None:
+    def printed(*arguments: str) -> str:
+        done = subprocess.run(
+            command("explain", "--file", "named.csv", "--model", "nitro", *arguments),
+            capture_output=True,
+            check=False,
+            env={**environment(), "PYTHONIOENCODING": encoding},
+            cwd=tmp_path,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout.decode(encoding)
+
+    names = ["sm\N{LATIN SMALL LETTER O WITH DIAERESIS}r \N{FULL BLOCK}", "\N{ROCKET}"]
+    rows = [f"{name},O=[N+]([O-])c1ccccc1" for name in names]
+    (tmp_path / "named.csv").write_text("\n".join(["name,smiles", *rows]), encoding="utf-8")
+    shown = printed("-e", "leave_one_out")
+    assert "##########\n" in shown
+    assert r"\U0001f680" in shown
+    records = json.loads(printed("-e", "leave_one_out", "--json"))
+    assert [record["graph"] for record in records] == names
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["explain", "--help"], ["version"], ["version", "--json"]]
+)
+def test_output_that_cannot_be_written(arguments: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command(*arguments),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env=environment(),
+        )
+    assert done.returncode == 1
+    assert done.stderr == "error: the output cannot be written: No space left on device\n"
+
+
+def test_warnings_and_logs_are_shown_without_control_characters(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def app(**_: object) -> None:
+        sys.stderr.write(warnings.formatwarning("red \x1b[31m", UserWarning, "file", 1))
+        logging.Logger("alone").warning("right %s", "\u202e")
+
+    monkeypatch.setattr("gstarx.cli.app.app", app)
+    assert main([]) == 0
+    assert capsys.readouterr().err == "warning: red \\x1b[31m\nright \\u202e\n"
 
 
 def test_the_traceback_is_shown_on_request() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def test_the_table_has_a_line_for_every_sparsity() -> None:
     assert "stored in here" in done.stdout
 
 
-def test_a_store_is_listed_shown_resumed_and_exported() -> None:
+def test_a_store_is_listed_shown_resumed_and_exported(monkeypatch: pytest.MonkeyPatch) -> None:
     gstarx("evaluate", "nitro", "-e", "leave_one_out,random", *SHORT, "--store", "here")
     listed = found("runs", "list", "here")
     assert [run["explainer"] for run in listed] == ["leave_one_out", "random"]
@@ -63,6 +64,17 @@ def test_a_store_is_listed_shown_resumed_and_exported() -> None:
     assert float(rows[0]["requested_sparsity"]) == SPARSITIES[0]
     assert all(0 <= float(row["harmonic_fidelity"]) <= 1 for row in rows)
     assert "wrote 4 rows" in gstarx("runs", "export", "here", "all.parquet").stdout
+    Path("link.csv").symlink_to("linked.csv")
+    gstarx("runs", "export", "here", "link.csv", "--run", name)
+    assert Path("link.csv").is_symlink()
+    assert Path("linked.csv").read_bytes() == Path("one.csv").read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pyarrow.parquet.write_table", full)
+    said = refused("runs", "export", "here", "full.parquet")
+    assert said == "error: [Errno 28] No space left on device: 'full.parquet'"
 
 
 FAILING = """
@@ -108,8 +120,8 @@ def test_a_damaged_file_does_not_hide_the_other_runs() -> None:
     killed.write_bytes(b"")
     assert len(found("runs", "list", "here")) == 2
     whole = bad.read_bytes()
-    bad.write_bytes(b"")
-    for command in (["list", "here"], ["show", "here"]):
+    for command, content in ((["list", "here"], b"[" * 100_000), (["show", "here"], b"")):
+        bad.write_bytes(content)
         done = gstarx("runs", *command)
         assert good.stem[:12] in done.stdout
         assert bad.stem[:12] not in done.stdout

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import pickle
+import signal
 import warnings
-from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 import pytest
@@ -109,8 +110,42 @@ def test_processes_that_die_and_errors_that_cannot_be_sent() -> None:
     with pytest.raises(RuntimeError, match="Odd: 1 and 2"):
         outcomes[1].get()
 
+    (unsendable,) = forked_map(lambda _: odd, [0], 2)
+    with pytest.raises((AttributeError, pickle.PicklingError), match="odd"):
+        unsendable.get()
+
     def dies(item: int) -> int:
         os._exit(3)
 
-    with pytest.raises(BrokenProcessPool):
-        list(forked_map(dies, [0, 1], 2))
+    for outcome in forked_map(dies, [0, 1], 2):
+        with pytest.raises(RuntimeError, match="the worker process died, with exit code 3"):
+            outcome.get()
+
+
+def test_a_process_that_dies_costs_only_its_node() -> None:
+    edge = torch.tensor([[0, 1], [1, 0]])
+    data = Data(x=torch.randn(14, 6), edge_index=torch.cat([edge + i for i in range(0, 14, 2)], 1))
+    data.x[[4, 8], 0] = torch.tensor([1e3, 2e3])
+    network, parent = Network().eval(), os.getpid()
+
+    def model(x: Tensor, edge_index: Tensor) -> Tensor:
+        if os.getpid() != parent and (x == 1e3).any():
+            os._exit(3)
+        if os.getpid() != parent and (x == 2e3).any():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return network(x, edge_index)
+
+    nodes = [4, 0, 2, 8, 6, 10, 12]
+    options: dict[str, Any] = {"seed": 0, "progress": False, "share": False}
+    made = explain_nodes(model, data, nodes, workers=2, on_error="record", **options)
+    alone = dict(zip(nodes, explain_nodes(network, data, nodes, **options), strict=True))
+    died = {one.position: str(one.error) for one in made if isinstance(one, FailedExplanation)}
+    assert died.keys() == {4, 8}
+    assert died[4] == "the worker process died, with exit code 3"
+    assert "killed by signal 9" in died[8]
+    for node, one in zip(nodes, made, strict=True):
+        if node not in died:
+            assert torch.equal(one.scores, alone[node].scores)
+    with pytest.raises(RuntimeError, match="died, with exit code 3") as caught:
+        explain_nodes(model, data, nodes, workers=2, **options)
+    assert caught.value.__notes__ == ["while explaining node 4"]

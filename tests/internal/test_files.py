@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import struct
+import sys
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -69,6 +71,49 @@ def test_the_file_is_on_disk_before_it_has_its_name(
     monkeypatch.setattr(Path, "replace", replaced)
     write_atomically(path, b"new")
     assert done[:2] == ["fsync", "replace b'new'"]
+
+
+def test_a_link_remains_and_its_file_is_written(tmp_path: Path) -> None:
+    target, link, other = tmp_path / "data" / "file.csv", tmp_path / "link.csv", tmp_path / "other"
+    other.symlink_to(Path("data") / "file.csv")
+    link.symlink_to(other)
+    for content in (b"one", b"two"):  # first there is no such file
+        write_atomically(link, content)
+        assert link.readlink() == other
+        assert not target.is_symlink()
+        assert target.read_bytes() == content
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(OSError, match=f"symbolic links.*{loop}"):
+        write_atomically(loop, b"")
+    assert loop.is_symlink()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other pipes")
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(OSError, match=f"it is not a regular file: .*/{name}'"):
+            write_atomically(tmp_path / name, b"")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_errors_name_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Path, content: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "d").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"Is a directory: '[^']*/d'$"):
+        write_atomically(tmp_path / "d", b"")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(OSError, match=r"No space left on device: '.*/a\.json'$") as caught:
+            write_atomically(tmp_path / "a.json", b"")
+    assert caught.value.errno == errno.ENOSPC
+    with pytest.raises(FileNotFoundError, match="nothing"), atomic_path(tmp_path / "a.json"):
+        (tmp_path / "nothing").read_bytes()
+    assert [p.name for p in tmp_path.iterdir()] == ["d"]
 
 
 @pytest.mark.parametrize("name", ["a.json", "rows-1.parquet", "noextension", "two.tar.gz"])

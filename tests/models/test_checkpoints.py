@@ -209,7 +209,14 @@ def test_a_file_that_is_garbled(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "code was run" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("content", [[1, 2], {"epoch": 3}, {"net": 3}, {"net": {"convs": 3}}])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *([1, 2], {"epoch": 3}, {"net": 3}, {"net": {"convs": 3}}, {"net": {3: torch.ones(2)}}),
+        {"net": {"convs.0.weight": torch.ones(2, 2).to_sparse()}},
+        {"net": {"convs.0.weight": torch.ones(2, 2, dtype=torch.complex64)}},
+    ],
+)
 def test_a_file_of_another_kind(tmp_path: Path, content: Any) -> None:
     with pytest.raises(ValueError, match="must hold a dictionary with a state dictionary under"):
         load_published_checkpoint(saved(tmp_path, content))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from gstarx.metrics import Reference
 from gstarx.models import (
     GAT,
     GCN,
@@ -24,6 +26,7 @@ from gstarx.models import (
     load_model,
     save_model,
 )
+from gstarx.models.sources import load_weights
 from tests.gnn.one_by_one import graph
 from tests.shared import mutag_gcn
 
@@ -211,6 +214,61 @@ def test_facts_of_another_format(stored: Path, content: str) -> None:
 def test_facts_that_do_not_fit(stored: Path, changes: dict[str, Any], message: str) -> None:
     edit(stored, **changes)
     with pytest.raises(ValueError, match=message):
+        load_model(stored)
+
+
+#: Values of all kinds that JSON can hold.
+ODD: list[Any] = [None, True, 0, -1, 1.5, float("nan"), 10**30, 10**400, "", "x", "\ud800"]
+ODD += [[], [1], [[]], {}, {"a": 1}, {"train": None}, {"train": {"rmse": "x"}}]
+
+
+def places(content: Any) -> Iterator[tuple[Any, ...]]:
+    """Where there is a value: the keys that lead to it."""
+    for key, value in content.items() if isinstance(content, dict) else ():
+        yield (key,)
+        yield from ((key, *rest) for rest in places(value))
+
+
+@pytest.mark.parametrize("position", range(3))
+def test_a_description_with_any_value_anywhere_is_read_or_refused(
+    tmp_path: Path, position: int
+) -> None:
+    path = tmp_path / "model.safetensors"
+    facts: dict[str, Any] = {"dataset": "mutag", "dataset_digest": "ab", "seed": 1, "label": "y"}
+    facts |= {"accuracy": {"train": 0.5}, "metrics": {"train": {"rmse": 1.0}}, "notes": {"a": 1}}
+    facts |= {"features": "molecule", "reference": Reference(1.0, 0.5), "class_names": ("a", "b")}
+    save_model(path, networks()[position], **facts)
+    text = path.with_suffix(".json").read_text()
+    read = 0
+    for place in places(json.loads(text)):
+        for value in ODD:
+            content = json.loads(text)
+            inside = content
+            for key in place[:-1]:
+                inside = inside[key]
+            inside[place[-1]] = value
+            path.with_suffix(".json").write_text(json.dumps(content))
+            with suppress(ValueError):
+                load_weights(path)
+                read += 1
+    assert 20 < read < 120
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dataset": ["mutag"]}, r"dataset must be text \(got \['mutag'\]\)"),
+        ({"seed": "1"}, "seed must be an integer"),
+        ({"notes": [1]}, "notes must be a dictionary"),
+        ({"accuracy": [0.5]}, "accuracy must be finite numbers by split"),
+        ({"accuracy": {"test": None}}, "accuracy must be finite numbers by split"),
+        ({"metrics": {"test": {"rmse": "1"}}}, "metrics must be scores by split and name"),
+        ({"reference": {"range": 10**400, "mean": 0}}, "range of a reference must be a finite"),
+    ],
+)
+def test_facts_of_other_types(stored: Path, changes: dict[str, Any], message: str) -> None:
+    edit(stored, **changes)
+    with pytest.raises(ValueError, match=rf"model\.json does not describe a model: {message}"):
         load_model(stored)
 
 

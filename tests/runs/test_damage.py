@@ -146,9 +146,13 @@ def something_else(path: Path) -> None:
     path.write_text("[1, 2]")
 
 
+def nested(path: Path) -> None:
+    path.write_text("[" * 100_000)
+
+
 @pytest.mark.parametrize(
     "damage",
-    [emptied, cut, directory, other_seed, other_identity, other_weights, something_else],
+    [emptied, cut, directory, other_seed, other_identity, other_weights, something_else, nested],
 )
 def test_a_damaged_request_is_named(filled: Path, damage: Callable[[Path], None]) -> None:
     bad, good = requests(filled)

@@ -108,6 +108,9 @@ def test_only_json_is_accepted(kind: str) -> None:
     answer = client().post("/api/v1/jobs", content=b"{}", headers={"content-type": kind})
     assert answer.status_code == 415
     assert answer.json()["error"]["code"] == "not_json"
+    for path, status in (("/", 405), ("/api/v1/about", 405), ("/api/v1/nothing", 404)):
+        answer = client().post(path, content=b"{}", headers={"content-type": kind})
+        assert answer.status_code == status
 
 
 @pytest.mark.parametrize(

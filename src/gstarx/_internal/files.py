@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import zipfile
@@ -30,8 +31,10 @@ def write_atomically(path: Path, content: bytes) -> None:
 def atomic_path(path: Path) -> Iterator[Path]:
     """A path to write to, which takes the name ``path`` when the block ends without an error.
 
-    It has the same suffix, and a name that starts with a dot.
+    It has the same suffix, and a name that starts with a dot. A symbolic link remains one: the
+    file that it names is written. Errors of the file system name ``path``.
     """
+    named, path = path, written_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.stem}.{uuid4().hex}.part{path.suffix}")
     try:
@@ -39,9 +42,24 @@ def atomic_path(path: Path) -> Iterator[Path]:
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
+    except OSError as error:
+        if error.errno is None or str(error.filename) not in ("None", str(temporary)):
+            raise
+        raise OSError(error.errno, error.strerror or str(error), str(named)) from error
     finally:
         temporary.unlink(missing_ok=True)
     _sync_directory(path.parent)
+
+
+def written_path(path: Path) -> Path:
+    """The file that is written under a name, which may be a symbolic link."""
+    target = Path(os.path.realpath(path)) if path.is_symlink() else path
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        # a device or a pipe, which must not be replaced by a file
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return target
 
 
 def unfinished_files(directory: Path) -> list[Path]:

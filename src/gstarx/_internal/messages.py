@@ -1,9 +1,36 @@
-"""Texts of messages: values quoted and truncated, and the nearest of the valid names."""
+"""Texts of messages: quoted, truncated or escaped, and the nearest of the valid names."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+#: Characters that change what a terminal shows elsewhere, such as the order of other characters,
+#: and halves of characters, which cannot be encoded.
+HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def escaped(text: str) -> str:
+    r"""Text from elsewhere for a terminal: control characters are shown, not obeyed.
+
+    >>> print(escaped("\x1b[31mred\n\u202edet"))
+    \x1b[31mred
+    \u202edet
+    """
+    return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def encodable(value: Any) -> Any:
+    r"""A value that can be written in UTF-8: in text, halves of characters become escapes.
+
+    >>> encodable("a\ud800"), encodable(1)
+    ('a\\ud800', 1)
+    """
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
 def quoted(value: object, most: int = 60) -> str:

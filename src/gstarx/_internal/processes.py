@@ -8,11 +8,12 @@ import pickle
 import signal
 import sys
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from multiprocessing.connection import wait
+from typing import Any, cast
 
 
 @contextmanager
@@ -38,9 +39,6 @@ def worker_environment() -> dict[str, str]:
     return {**os.environ, **threads, "PYTHONPATH": path}
 
 
-_function: Callable[[Any], Any] | None = None
-
-
 @dataclass(frozen=True)
 class Outcome:
     """What a call returned, or the error it raised, and the warnings on the way."""
@@ -63,57 +61,114 @@ def can_fork() -> bool:
     return "fork" in multiprocessing.get_all_start_methods()
 
 
+def cause_of_death(code: int | None) -> str:
+    """How a process ended, from its exit code."""
+    if code == -9:
+        return "killed by signal 9, as the system does when memory runs out"
+    return (
+        f"killed by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
+    )
+
+
 def forked_map(
     function: Callable[[Any], Any], items: Sequence[Any], workers: int
 ) -> Iterator[Outcome]:
     """The outcomes of calls in order, from processes with one torch thread each.
 
-    Arguments and results are pickled; the function and all that it refers to are inherited. A
-    process that dies raises ``BrokenProcessPool`` for the item it had.
+    Results are pickled; the function, the items and all that they refer to are inherited. A process
+    that dies is replaced, and its death is the error of the item that it had.
     """
-    with warnings.catch_warnings():
-        # Python 3.12 and later: threads of this process do not exist in the others
-        warnings.filterwarnings("ignore", message=".*use of fork", category=DeprecationWarning)
-        pool = ProcessPoolExecutor(
-            min(workers, len(items)),
-            mp_context=multiprocessing.get_context("fork"),
-            initializer=_start,
-            initargs=(function,),
-        )
-        futures = [pool.submit(_call, item) for item in items]
+    waiting = deque(range(len(items)))
+    outcomes: dict[int, Outcome] = {}
+    busy: list[_Worker] = []
+
+    def advance(timeout: float | None) -> None:
+        """Take the outcomes that arrive by then, and keep the processes busy."""
+        while waiting and len(busy) < workers:
+            busy.append(_Worker(function, items, waiting.popleft()))
+        ready = wait([worker.connection for worker in busy], timeout)
+        for worker in [each for each in busy if each.connection in ready]:
+            outcomes[worker.number] = worker.outcome()
+            if waiting and worker.process.exitcode is None:
+                worker.give(waiting.popleft())
+            else:
+                busy.remove(worker)
+                worker.stop()
+
     try:
-        for future in futures:
-            yield future.result()
+        for number in range(len(items)):
+            advance(0)
+            while number not in outcomes:
+                advance(None)
+            yield outcomes.pop(number)
     finally:
-        for future in futures:
-            future.cancel()
-        if any(not future.done() for future in futures):
-            for process in list((pool._processes or {}).values()):
-                process.terminate()
-        pool.shutdown()
+        for worker in busy:
+            worker.stop()
 
 
-def _start(function: Callable[[Any], Any]) -> None:
-    """Prepare a new process; an interrupt is for the parent, which ends this one."""
+class _Worker:
+    """A forked process, which has one item at a time."""
+
+    def __init__(self, function: Callable[[Any], Any], items: Sequence[Any], first: int) -> None:
+        context = multiprocessing.get_context("fork")
+        self.connection, other = context.Pipe()
+        self.process = context.Process(
+            target=_serve, args=(function, items, other, self.connection)
+        )
+        with warnings.catch_warnings():
+            # Python 3.12 and later: threads of this process do not exist in the others
+            warnings.filterwarnings("ignore", message=".*use of fork", category=DeprecationWarning)
+            self.process.start()
+        other.close()  # so that only the process has it, and its death closes it
+        self.give(first)
+
+    def give(self, number: int) -> None:
+        self.number = number
+        with suppress(OSError):  # a process that has died is found when its outcome is read
+            self.connection.send(number)
+
+    def outcome(self) -> Outcome:
+        try:
+            return cast(Outcome, pickle.loads(self.connection.recv_bytes()))
+        except (EOFError, OSError):
+            self.stop()
+            cause = cause_of_death(self.process.exitcode)
+            return Outcome(error=RuntimeError(f"the worker process died, {cause}"))
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+
+def _serve(
+    function: Callable[[Any], Any], items: Sequence[Any], connection: Any, parents: Any
+) -> None:
+    """Call the function in a new process; an interrupt is for the parent, which ends this one."""
     import torch
 
-    global _function
-    _function = function
+    parents.close()  # so that the death of the parent closes it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
+    with suppress(EOFError, OSError):
+        while True:
+            connection.send_bytes(_call(function, items[connection.recv()]))
 
 
-def _call(item: Any) -> Outcome:
-    assert _function is not None
+def _call(function: Callable[[Any], Any], item: Any) -> bytes:
+    """The pickled outcome of a call, or that of pickling it."""
     result, error = None, None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            result = _function(item)
+            result = function(item)
         except Exception as raised:
             error = _sendable(raised)
     warned = tuple((warning.category, str(warning.message)) for warning in caught)
-    return Outcome(result, error, warned)
+    try:
+        return pickle.dumps(Outcome(result, error, warned))
+    except Exception as unsendable:
+        return pickle.dumps(Outcome(error=_sendable(unsendable)))
 
 
 def _sendable(error: Exception) -> Exception:

@@ -5,9 +5,7 @@ Heavy modules are imported only when a command needs them, so help and completio
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from typing import Any
 
 __all__ = ["main"]
 
@@ -33,17 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     from gstarx.cli.app import app
+    from gstarx.cli.console import any_text, complete_output
 
-    formatted, warnings.formatwarning = warnings.formatwarning, _in_words
-    try:
-        app(args=None if arguments is None else list(arguments), prog_name="gstarx")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
-    finally:
-        warnings.formatwarning = formatted
-    return 0
-
-
-def _in_words(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> str:
-    """A warning without the line of code that it came from."""
-    return f"warning: {message}\n"
+    code: object = 0
+    with any_text(), complete_output() as incomplete:
+        try:
+            app(args=None if arguments is None else list(arguments), prog_name="gstarx")
+        except SystemExit as end:
+            code = end.code
+    return 1 if incomplete else code if isinstance(code, int) else int(code is not None)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from gstarx._internal.messages import shortened
+from gstarx._internal.messages import escaped, shortened
 from gstarx._version import __version__
 from gstarx.cli import (
     compare_command,
@@ -26,7 +26,7 @@ from gstarx.cli import (
     summarize_command,
     train_command,
 )
-from gstarx.cli.console import CommandError, note, out, print_json, table
+from gstarx.cli.console import CommandError, note, of_stdout, out, print_json, table
 from gstarx.cli.options import AsJson, examples, help_of
 
 #: Packages whose versions can change a number or a picture.
@@ -43,10 +43,10 @@ class _Commands(TyperGroup):
         except (typer.Exit, typer.Abort):
             raise
         except typer.TyperException as error:
-            error.message = shortened(error.message)
+            error.message = escaped(shortened(error.message))
             raise
         except Exception as error:
-            if isinstance(error, BrokenPipeError) or ctx.params.get("traceback"):
+            if of_stdout(error) or ctx.params.get("traceback"):
                 raise
             note(f"error: {shortened(_message(error))}")
             code = error.exit_code if isinstance(error, CommandError) else 1

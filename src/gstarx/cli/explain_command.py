@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,11 +10,13 @@ from typing import IO, TYPE_CHECKING, Any
 import typer
 
 from gstarx._internal.files import atomic_path
+from gstarx._internal.messages import encodable
 from gstarx._internal.optional import require
 from gstarx._internal.processes import one_thread
 from gstarx.cli.console import (
     CommandError,
     WrongUse,
+    as_csv,
     as_json,
     note,
     only_json,
@@ -74,7 +75,7 @@ class Printer:
         with uninterrupted():
             if self.stream is not None:
                 start = "" if not self.several else ",\n" if self.printed else "[\n"
-                self.stream.write(start + as_json(content))
+                self.stream.write(start + as_json(content, self.stream))
                 self.stream.flush()
             elif record is not None:
                 record.show()
@@ -241,11 +242,8 @@ def write_records(path: Path, content: Any) -> None:
     if path.suffix == ".json":
         write(path, as_json(content) + "\n")
     elif path.suffix == ".csv":
-        text = io.StringIO()
-        writer = csv.DictWriter(text, _NODE_COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(row for record in records for row in _node_rows(record))
-        write(path, text.getvalue())
+        rows = (row for record in records for row in _node_rows(record))
+        write(path, as_csv(_NODE_COLUMNS, rows))
     elif path.suffix == ".parquet":
         _write_parquet(path, [row for record in records for row in _node_rows(record)])
     else:
@@ -281,7 +279,7 @@ def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
     kinds |= dict.fromkeys(("prediction", "score", "std_error"), arrow.float64())
     kinds["selected"] = arrow.bool_()
     schema = arrow.schema(list(kinds.items()))
-    complete_rows = [{name: row.get(name) for name in _NODE_COLUMNS} for row in rows]
+    complete_rows = [{name: encodable(row.get(name)) for name in _NODE_COLUMNS} for row in rows]
     with atomic_path(path) as temporary:
         parquet.write_table(arrow.Table.from_pylist(complete_rows, schema=schema), temporary)
 

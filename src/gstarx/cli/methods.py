@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,8 @@ def parse_options(
         if not equals or not name:
             got = quoted(text)
             raise WrongUse(f"--option takes NAME=VALUE, such as budget=5000 (got {got})")
+        if _is_number(raw_value) and not math.isfinite(float(raw_value)):
+            raise WrongUse(f"--option {text}: a number must be finite (got {raw_value})")
         owner, dot, option = name.partition(".")
         if dot and owner not in explainers:
             raise WrongUse(f"--option {text}: {owner!r} is not among {', '.join(explainers)}")
@@ -83,6 +86,14 @@ def parse_options(
     if players is not None:
         _set_players(parsed, players)
     return parsed
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _value_of(explainer: str, option: str, text: str) -> Any:

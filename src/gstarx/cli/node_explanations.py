@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from gstarx.cli.console import CommandError, WrongUse, as_json, note, out, write
+from gstarx.cli.console import CommandError, WrongUse, as_json, note, out, print_json, write
 from gstarx.cli.inputs import InputSelection
 from gstarx.cli.subjects import Subject, positions
 
@@ -86,7 +86,7 @@ def explain_selected_nodes(
         if stream is None:
             _show(records[-1])
     if stream is not None:
-        stream.write(as_json(records) + "\n")
+        print_json(records, stream)
     if output is not None:
         write(output, as_json(records) + "\n")
         note(f"wrote {output}")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from gstarx._internal.messages import unknown
+from gstarx._internal.messages import quoted, unknown
 from gstarx.registry import DATASETS, EXPLAINERS, NETWORKS, explainer_names
 
 #: The sparsity at which explanations are shown and evaluated by default.
@@ -30,6 +30,9 @@ def _explainer(name: str) -> str:
 
 def _explainers(names: list[str]) -> list[str]:
     listed = [name.strip() for text in names for name in text.split(",") if name.strip()]
+    if not listed:
+        got, valid = quoted(", ".join(names)), ", ".join(explainer_names())
+        raise typer.BadParameter(f"name at least one explainer (got {got}). Valid are {valid}")
     return list(dict.fromkeys(map(_explainer, listed)))
 
 

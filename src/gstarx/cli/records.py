@@ -9,6 +9,7 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from gstarx._internal.messages import escaped
 from gstarx.cli.console import note, out, table
 from gstarx.cli.inputs import InputSelection
 from gstarx.cli.methods import OptionsOf
@@ -167,10 +168,10 @@ class Record:
     def show(self) -> None:
         """Print the explanation for the terminal."""
         console, explanation = out(), self.explanation
-        title = Text(self.subject.name, style="bold")
+        title = Text(escaped(self.subject.name), style="bold")
         smiles = self.subject.data.get("smiles")
         if isinstance(smiles, str) and smiles != self.subject.name:
-            title.append(f"  {smiles}", style="dim")
+            title.append(f"  {escaped(smiles)}", style="dim")
         console.print(title, soft_wrap=True)
         console.print(self._shown_prediction())
         kind = explanation.player_kind
@@ -215,19 +216,19 @@ class Record:
         details.append(f"{explanation.seconds:.2f} s of CPU")
         console.print(", ".join(details) + "\n", style="dim")
 
-    def _shown_prediction(self) -> Text:
+    def _shown_prediction(self) -> str:
         label, target = self._label(), self.target
         if self.inputs.network.task == "regression":
             name = self.output_name(target) or f"output {target}"
-            text = Text(f"Predicted: {name} = {self.outputs[target]:.4g}")
+            text = f"Predicted: {name} = {self.outputs[target]:.4g}"
             if label is not None:
-                text.append(f"; its label is {label:.4g}")
+                text += f"; its label is {label:.4g}"
             return text
         if self.inputs.network.task == "multilabel":
             name = self.output_name(target) or f"target {target}"
-            text = Text(f"Predicted: {name}, probability {self.outputs[target]:.3f}")
+            text = f"Predicted: {name}, probability {self.outputs[target]:.3f}"
             if label is not None:
-                text.append(f"; its label is {label:g}")
+                text += f"; its label is {label:g}"
             return text
 
         def named(number: int) -> str:
@@ -235,12 +236,11 @@ class Record:
             return f"class {number}" + (f" ({name})" if name and name != str(number) else "")
 
         predicted = int(np.argmax(self.outputs))
-        text = Text(f"Predicted: {named(predicted)}, ")
-        text.append(f"probability {self.outputs[predicted]:.3f}")
+        text = f"Predicted: {named(predicted)}, probability {self.outputs[predicted]:.3f}"
         if label is not None and label != predicted:
-            text.append(f"; its label is {named(int(label))}")
+            text += f"; its label is {named(int(label))}"
         if target != predicted:
-            text.append(f". Explained: {named(target)}")
+            text += f". Explained: {named(target)}"
         return text
 
 
@@ -323,7 +323,7 @@ def _node_table(nodes: list[dict[str, Any]]) -> Table:
         shown.add_row(
             "*" if node["selected"] else "",
             str(node["index"]),
-            Text(node["label"]),
+            node["label"],
             "" if score is None else f"{score:+.4f}",
             *([f"{error or 0:.4f}"] if errors else []),
             "" if score is None else _bar(score / scale),
@@ -348,7 +348,7 @@ def _player_table(players: list[dict[str, Any]]) -> Table:
     for player in sorted(players, key=lambda one: -one["score"]):
         shown.add_row(
             "*" if player["selected"] else "",
-            Text(player["name"]),
+            player["name"],
             f"{player['score']:+.4f}",
             *([f"{player['std_error'] or 0:.4f}"] if errors else []),
             _bar(player["score"] / scale),
@@ -362,7 +362,7 @@ def _group_table(groups: list[dict[str, Any]]) -> Table:
     shown.columns[3].justify = "left"
     for group in groups:
         nodes = " ".join(map(str, group["atoms"]))
-        shown.add_row("", Text(group["name"]), f"{group['score']:+.4f}", nodes)
+        shown.add_row("", group["name"], f"{group['score']:+.4f}", nodes)
     return shown
 
 

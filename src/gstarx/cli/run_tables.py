@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gstarx.cli.console import as_json, out, table
+from gstarx.cli.console import as_csv, as_json, out, table
 from gstarx.metrics import METRICS
 
 #: The metrics that printed tables show.
@@ -84,7 +82,6 @@ def as_text(rows: list[Mapping[str, Any]], suffix: str) -> str:
     """
     if suffix == ".json":
         return as_json(rows) + "\n"
-    text = io.StringIO()
     names = [
         *_PLAIN,
         *_TIMES,
@@ -97,23 +94,24 @@ def as_text(rows: list[Mapping[str, Any]], suffix: str) -> str:
     ]
     of_nodes = any(row.get("node") is not None for row in rows)
     names += ["node", "player", "score", "std_error"] if of_nodes else []
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        plain = {name: row[name] for name in (*_PLAIN, *_TIMES, "error")}
-        if row["error"] is not None:
-            writer.writerow(plain)
-            continue
-        if row.get("node") is not None:
-            writer.writerows({**plain, **line} for line in _player_lines(row))
-            continue
-        plain["scores"] = " ".join(map(str, row["scores"] or ()))
-        for at, sparsity in enumerate(row["sparsities"]):
-            metrics = {name: row[name][at] for name in METRICS}
-            metrics["clipped"] = None if row["clipped"] is None else row["clipped"][at]
-            nodes = " ".join(map(str, row["selected"][at]))
-            writer.writerow({**plain, "requested_sparsity": sparsity, **metrics, "selected": nodes})
-    return text.getvalue()
+    return as_csv(names, (line for row in rows for line in _lines(row)))
+
+
+def _lines(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The lines of a row: its error, or one for every player or sparsity."""
+    plain = {name: row[name] for name in (*_PLAIN, *_TIMES, "error")}
+    if row["error"] is not None:
+        yield plain
+        return
+    if row.get("node") is not None:
+        yield from ({**plain, **line} for line in _player_lines(row))
+        return
+    plain["scores"] = " ".join(map(str, row["scores"] or ()))
+    for at, sparsity in enumerate(row["sparsities"]):
+        metrics = {name: row[name][at] for name in METRICS}
+        metrics["clipped"] = None if row["clipped"] is None else row["clipped"][at]
+        nodes = " ".join(map(str, row["selected"][at]))
+        yield {**plain, "requested_sparsity": sparsity, **metrics, "selected": nodes}
 
 
 def _player_lines(row: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -14,6 +12,7 @@ from gstarx._internal import rounding
 from gstarx._internal.processes import one_thread
 from gstarx.cli.console import (
     CommandError,
+    as_csv,
     note,
     only_json,
     out,
@@ -224,9 +223,5 @@ def _print(content: dict[str, Any]) -> None:
 
 def _csv(rows: Sequence[SummaryRow]) -> str:
     columns = ("name", "target", "explained", "mean", "low", "high", "graphs", "occurrences")
-    text = io.StringIO()
-    writer = csv.DictWriter(text, (*columns, "sign", "examples"), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({**row.as_dict(), "examples": "; ".join(row.examples)})
-    return text.getvalue()
+    listed = ({**row.as_dict(), "examples": "; ".join(row.examples)} for row in rows)
+    return as_csv((*columns, "sign", "examples"), listed)

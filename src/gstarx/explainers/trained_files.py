@@ -45,7 +45,7 @@ def read_trained(
             header = (file.metadata() or {}).get("gstarx", "null")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         content = json.loads(header)
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not a readable safetensors file: {error}") from error
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         got = content.get("format") if isinstance(content, dict) else None

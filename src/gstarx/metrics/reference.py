@@ -144,7 +144,7 @@ def _numbers(given: Any, name: str) -> Numbers:
         given = given.detach().cpu().numpy()
     try:
         numbers = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = np.full(1, np.nan)
     if given is None or numbers.ndim > 1 or not numbers.size or not np.isfinite(numbers).all():
         raise ValueError(

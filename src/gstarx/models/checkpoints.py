@@ -152,6 +152,16 @@ def _read(path: Path) -> dict[str, Tensor]:
     except Exception as error:
         raise ValueError(f"{path} is not a readable checkpoint: {error}") from error
     state = content.get("net") if isinstance(content, dict) else None
-    if not isinstance(state, dict) or not all(isinstance(t, Tensor) for t in state.values()):
-        raise ValueError(f"{path} must hold a dictionary with a state dictionary under 'net'")
+    if not isinstance(state, dict) or not all(map(_is_entry, state.items())):
+        raise ValueError(
+            f"{path} must hold a dictionary with a state dictionary under 'net', of dense real "
+            "tensors by name"
+        )
     return state
+
+
+def _is_entry(pair: tuple[Any, Any]) -> bool:
+    """Whether a key and a value can be those of a state dictionary."""
+    name, tensor = pair
+    dense = isinstance(tensor, Tensor) and tensor.layout == torch.strided
+    return isinstance(name, str) and dense and not tensor.is_complex()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.nn import (
@@ -17,6 +19,8 @@ from torch_geometric.nn import (
     global_mean_pool,
 )
 from torch_geometric.utils import add_self_loops, remove_self_loops
+
+from gstarx._internal.arguments import as_flag
 
 READOUTS: dict[str, Callable[[Tensor, Tensor | None, int | None], Tensor]] = {
     "mean": global_mean_pool,
@@ -41,6 +45,8 @@ class Network(nn.Module):
             valid = ", ".join(map(repr, READOUTS))
             raise ValueError(f"readout must be None or one of {valid} (got {readout!r})")
         for name, size in sizes.items():
+            if isinstance(size, bool) or not isinstance(size, int | np.integer):
+                raise TypeError(f"{name} must be an integer (got {size!r})")
             if size < 1:
                 raise ValueError(f"{name} must be at least 1 (got {size})")
             setattr(self, name, size)
@@ -110,8 +116,8 @@ class GCN(Network):
             out_channels=out_channels,
             num_layers=num_layers,
         )
-        self.normalize = normalize
-        self.normalize_embeddings = normalize_embeddings
+        self.normalize = as_flag(normalize, name="normalize")
+        self.normalize_embeddings = as_flag(normalize_embeddings, name="normalize_embeddings")
         widths = [in_channels, *[hidden_channels] * num_layers]
         self.convs = nn.ModuleList(
             GCNConv(width, hidden_channels, normalize=normalize, add_self_loops=normalize)
@@ -280,6 +286,9 @@ class GAT(Network):
         )
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout must be at least 0 and below 1 (got {dropout})")
+        slope: Any = negative_slope
+        if not isinstance(slope, int | float) or not math.isfinite(slope):
+            raise ValueError(f"negative_slope must be a finite number (got {negative_slope!r})")
         self.negative_slope = negative_slope
         self.dropout = dropout
         width = heads * hidden_channels

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -26,6 +27,15 @@ from gstarx.registry import TASKS
 #: Networks by the name under which they are stored and trained.
 NETWORKS: dict[str, type[Network]] = {"gcn": GCN, "gin": GIN, "gat": GAT}
 _FORMAT = 1
+#: The fields of :class:`ModelFacts` that are text or ``None``, and what others are.
+_TEXTS = ("dataset", "dataset_digest", "label", "features")
+_MUST_BE = {
+    "seed": "an integer",
+    "config": "a dictionary",
+    "notes": "a dictionary",
+    "accuracy": "finite numbers by split, as JSON has them",
+    "metrics": "scores by split and name, finite numbers or nothing",
+}
 
 
 @dataclass(frozen=True)
@@ -92,9 +102,22 @@ class ModelFacts:
                 raise ValueError(f"{name} must be a list of names (got {quoted(listed)})")
             object.__setattr__(self, name, tuple(listed))
         object.__setattr__(self, "reference", as_reference(self.reference))
+        texts = {name: getattr(self, name) for name in _TEXTS}
+        fits = {name: text is None or isinstance(text, str) for name, text in texts.items()}
         splits: Any = {} if self.metrics is None else self.metrics
-        if not isinstance(splits, dict) or not all(isinstance(s, dict) for s in splits.values()):
-            raise ValueError(f"metrics must be scores by split and name (got {quoted(splits)})")
+        fits |= {
+            "digest": isinstance(self.digest, str),
+            "seed": self.seed is None or type(self.seed) is int,
+            "config": isinstance(self.config, dict),
+            "notes": isinstance(self.notes, dict),
+            "accuracy": self.accuracy is None or _are_numbers(self.accuracy),
+            "metrics": isinstance(splits, dict)
+            and all(_are_numbers(scores, or_none=True) for scores in splits.values()),
+        }
+        for name, fitting in fits.items():
+            if not fitting:
+                what = _MUST_BE.get(name, "text")
+                raise ValueError(f"{name} must be {what} (got {quoted(getattr(self, name))})")
 
 
 def digest(model: nn.Module) -> str:
@@ -214,7 +237,7 @@ def load_model(path: str | os.PathLike[str]) -> tuple[Network, ModelFacts]:
     shapes = _read_shapes(path)
     try:
         wrong = _misfit(facts, shapes)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise ValueError(
             f"{path.with_suffix('.json')} does not describe a {facts.network}: {error}"
         ) from error
@@ -232,6 +255,15 @@ def load_model(path: str | os.PathLike[str]) -> tuple[Network, ModelFacts]:
             f"the weights must be {facts.digest} (got {got})"
         )
     return model.eval(), facts
+
+
+def _are_numbers(scores: Any, *, or_none: bool = False) -> bool:
+    """Whether scores are finite numbers by name."""
+    return isinstance(scores, dict) and all(
+        (or_none and score is None)
+        or (type(score) in (int, float) and abs(score) <= sys.float_info.max)
+        for score in scores.values()
+    )
 
 
 def _without_nan(

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from gstarx._internal.processes import worker_environment
+from gstarx._internal.processes import cause_of_death, worker_environment
 from gstarx.runs.resolution import ChangedInput, ResolvedRun
 from gstarx.runs.rows import Task, TaskResult
 
@@ -183,7 +183,7 @@ class _Pool:
         worker.stop()
         if not worker.ready:
             self._start_failed(
-                f"exited before it was ready, {_cause(code)}"
+                f"exited before it was ready, {cause_of_death(code)}"
                 if worker.failure is None
                 else f"could not start: {worker.failure}"
             )
@@ -195,7 +195,9 @@ class _Pool:
             if self._crashes[suspect] >= MAX_CRASHES:
                 worker.assigned.popleft()
                 self._unfinished -= 1
-                reason = f"{MAX_CRASHES} worker processes crashed at this graph, {_cause(code)}"
+                reason = (
+                    f"{MAX_CRASHES} worker processes crashed at this graph, {cause_of_death(code)}"
+                )
                 yield task.lost(suspect, resolved.graph(suspect), reason)
         self._waiting.extendleft(reversed(worker.assigned))
         if self._unfinished:
@@ -222,12 +224,6 @@ class _Pool:
                 _pipe(worker.process.stdin).close()
         for worker in self._workers:
             worker.stop()
-
-
-def _cause(code: int) -> str:
-    if code == -9:
-        return "killed by signal 9, as the system does when memory runs out"
-    return f"killed by signal {-code}" if code < 0 else f"with exit code {code}"
 
 
 def _pipe(end: IO[bytes] | None) -> IO[bytes]:

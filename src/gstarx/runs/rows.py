@@ -22,6 +22,7 @@ import pyarrow as pa
 from pydantic_core import from_json, to_json
 from torch_geometric.data import Data
 
+from gstarx._internal.messages import encodable
 from gstarx._version import __version__
 from gstarx.evaluation import Pipeline, recorded
 from gstarx.explainers import (
@@ -175,10 +176,7 @@ def encoded(row: dict[str, Any]) -> bytes:
 
     Text that cannot be encoded in UTF-8, as in the name of a file, is written with escapes.
     """
-    plain = {
-        name: value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
-        for name, value in row.items()
-    }
+    plain = {name: encodable(value) for name, value in row.items()}
     return to_json(plain, inf_nan_mode="constants")
 
 

@@ -363,7 +363,7 @@ def read_spec(path: str | os.PathLike[str]) -> RunSpec:
     text = path.read_text(encoding="utf-8")
     try:
         content = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read as {path.suffix[1:].upper()}: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path} must hold a table of fields (got {type(content).__name__})")

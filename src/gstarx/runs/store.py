@@ -243,7 +243,7 @@ def check_format(path: Path) -> None:
         got = json.loads(mark.read_text(encoding="utf-8"))["format"]
     except OSError as error:
         raise StoreError(f"{mark} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(
             f"{mark} cannot be read: {error!r}. If this version wrote the store, write "
             f"{json.dumps({'format': FORMAT})} into it"
@@ -329,7 +329,7 @@ def _describe(holder: Path) -> str:
         process = json.loads(holder.read_text(encoding="utf-8"))
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(process["since"]))
         return f"process {process['pid']} on {process['host']} since {since}"
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return "another process"
 
 
@@ -379,6 +379,6 @@ def _read_request(path: Path) -> dict[str, Any]:
             raise ValueError("its content does not match its digests")
     except IsADirectoryError:
         raise ValueError("it is a directory") from None
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"it is not a request: {error!r}") from error
     return request

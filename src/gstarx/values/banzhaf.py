@@ -7,6 +7,7 @@ Banzhaf values are the best fit of the difference between the worths of a set an
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -163,9 +164,9 @@ def banzhaf_value_sampled(
     return Allocation(values.reshape(shape), std_error.reshape(shape), False, seen.evaluations, gap)
 
 
-def check_presence(presence: float) -> None:
+def check_presence(presence: Any) -> None:
     """Raise unless it is a probability strictly between 0 and 1."""
-    if not 0 < presence < 1:
+    if not isinstance(presence, int | float | np.floating) or not 0 < presence < 1:
         raise ValueError(f"presence must lie between 0 and 1, both excluded (got {presence!r})")
 
 

@@ -36,6 +36,12 @@ _JOB = Path(max_length=40)
 class _StrictRequest(Request):
     """A request whose JSON is parsed strictly."""
 
+    def check_type(self) -> None:
+        """Raise unless a request with content says that it is JSON."""
+        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if self.method == "POST" and kind != "application/json":
+            raise Refused("not_json", "the content type must be application/json")
+
     async def json(self) -> Any:
         return strict_json(await self.body())
 
@@ -45,7 +51,9 @@ class _StrictRoute(APIRoute):
         handler = super().get_route_handler()
 
         async def strict(request: Request) -> Response:
-            return await handler(_StrictRequest(request.scope, request.receive))
+            strict_request = _StrictRequest(request.scope, request.receive)
+            strict_request.check_type()
+            return await handler(strict_request)
 
         return strict
 

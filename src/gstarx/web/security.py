@@ -90,9 +90,6 @@ class Guard:
         if scope["method"] in _WRITES and not _is_own_page(headers):
             return _refusal(Problem("forbidden", "requests from other sites are not allowed"))
         if scope["method"] == "POST":
-            kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-            if kind != "application/json":
-                return _refusal(Problem("not_json", "the content type must be application/json"))
             length = headers.get("content-length", "0")
             if not (length.isascii() and length.isdigit()) or int(length[:12]) > self._body:
                 return _refusal(Problem("too_large", f"a request may have {self._body:,} bytes"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,9 +104,9 @@ def hn_value_iterated(
     return Allocation(values, np.zeros_like(values), False, len(lattice), gap, converged)
 
 
-def check_iteration(tau: float, max_squarings: int, tol: float) -> None:
+def check_iteration(tau: Any, max_squarings: int, tol: float) -> None:
     """Raise for invalid settings of the iteration."""
-    if not 0 < tau <= 1:
+    if not isinstance(tau, int | float | np.floating) or not 0 < tau <= 1:
         raise ValueError(f"tau must lie in (0, 1] (got {tau!r})")
     if max_squarings < 0 or max_squarings > 60:
         raise ValueError(f"max_squarings must lie in 0..60 (got {max_squarings!r})")
