@@ -165,6 +165,40 @@ def test_features_by_all_subsets_of_them(reference: str, value: str) -> None:
     assert_values(game, CommunicationGraph.complete(4), explained, value)
 
 
+@pytest.mark.parametrize("field", ["x", "edge_attr"])
+@pytest.mark.parametrize("reference", ["mean", "rows"])
+def test_features_around_a_node_are_replaced_by_those_of_the_whole_graph(
+    reference: str, field: str
+) -> None:
+    ends = torch.stack([torch.arange(11), torch.arange(1, 12)])
+    draw = torch.Generator().manual_seed(0)
+    data = Data(
+        x=torch.randn(12, 4, generator=draw, dtype=torch.float64),
+        edge_index=torch.cat([ends, ends.flip(0)], dim=1),
+        edge_attr=torch.randn(22, 3, generator=draw, dtype=torch.float64),
+    )
+    model, own = Network(graph_level=False), data[field]
+    # no part has the mean of all, but for the first column
+    own += torch.arange(float(len(own)), dtype=torch.float64)[:, None] / 8
+    own[:, 0] = 1
+    known = own.flip(0) if reference == "rows" else "mean"
+    explained = explain(
+        model, data, **NODE, players=Features(None, known, 3, field), target=1
+    )
+    replaced = [own.mean(dim=0).expand(own.shape)]
+    if reference == "rows":
+        drawn = np.random.default_rng(0).integers(len(own), size=(3, len(own)))
+        replaced = [known[torch.from_numpy(rows)] for rows in drawn]
+
+    def worth(inside: list[int]) -> float:
+        graphs = [with_columns(data, inside, rows, field) for rows in replaced]
+        return float(np.mean([probability(model, 1, graph, 0) for graph in graphs]))
+
+    columns = own.shape[1]
+    game = table(worth, columns, worth([]))
+    assert_values(game, CommunicationGraph.complete(columns), explained, "hn")
+
+
 def test_groups_of_columns_are_there_together_and_may_have_a_structure() -> None:
     model, data = Network(), small_graph()
     path = CommunicationGraph(3, [(0, 1), (1, 2)])

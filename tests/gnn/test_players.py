@@ -474,6 +474,30 @@ def test_a_node_of_a_large_graph_costs_its_surroundings() -> None:
     assert found.evaluations == 5 * 6 // 2
 
 
+@pytest.mark.parametrize("num_hops", [None, 1])
+def test_a_removal_of_ones_own_is_given_the_whole_graph(num_hops: int | None) -> None:
+    data, seen = chain(12), set()
+    data.x = torch.arange(12.0)[:, None] * torch.ones(1, FEATURES)
+    torch.manual_seed(0)
+    model = SAGEConv(FEATURES, CLASSES)
+
+    def mean_filling(given: Data, kept: Tensor) -> Data:
+        seen.add(given.num_nodes)
+        return averaged(given, kept)
+
+    options: dict[str, Any] = {"index": 1, "num_hops": num_hops, **NODE, **RAW}
+    game = GNNGame(model, data, removal=mean_filling, **options)
+    assert game.nodes.tolist() == [0, 1, 2]
+    worths = game(np.array([[False, True, True], [True, True, False]]))
+    for worth, absent in zip(worths, (0, 2), strict=True):
+        x = data.x.clone()
+        x[absent] = 5.5
+        with torch.no_grad():
+            expected = model(x, data.edge_index)[1]
+        np.testing.assert_allclose(worth, expected, atol=1e-5)
+    assert seen == {12}
+
+
 # -- links -----------------------------------------------------------------------------------------
 
 
