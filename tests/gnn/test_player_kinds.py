@@ -182,9 +182,7 @@ def test_features_around_a_node_are_replaced_by_those_of_the_whole_graph(
     own += torch.arange(float(len(own)), dtype=torch.float64)[:, None] / 8
     own[:, 0] = 1
     known = own.flip(0) if reference == "rows" else "mean"
-    explained = explain(
-        model, data, **NODE, players=Features(None, known, 3, field), target=1
-    )
+    explained = explain(model, data, **NODE, players=Features(None, known, 3, field), target=1)
     replaced = [own.mean(dim=0).expand(own.shape)]
     if reference == "rows":
         drawn = np.random.default_rng(0).integers(len(own), size=(3, len(own)))
