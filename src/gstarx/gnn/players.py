@@ -18,7 +18,7 @@ from torch_geometric.data import Data, HeteroData
 
 from gstarx.gnn.evaluator import Change, Evaluator
 from gstarx.gnn.hetero import disturbed, hetero_of, view_of
-from gstarx.gnn.k_hop import Propagation, grow_hops, watch_propagation
+from gstarx.gnn.k_hop import Propagation, grow_hops, scales_by_degree, watch_propagation
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.player_sets import PlayerSet
 from gstarx.gnn.self_check import difference, refuse_random, rounding, size_of
@@ -273,7 +273,7 @@ class _Surroundings:
         return (part for part in islice(grown, 3) if not part.all())
 
     def _field(self) -> NDArray[np.bool_]:
-        """Nodes whose features can change the output, found by the number of hops and checked."""
+        """Nodes that can change the output, found by the number of hops and checked."""
         tried = self._within(self.seen.hops, self.seen.flow)
         if self._decides(tried):
             return tried
@@ -289,9 +289,11 @@ class _Surroundings:
         return list(reached)[-1]
 
     def _decides(self, inside: NDArray[np.bool_]) -> bool:
+        """Whether the output stays the same whatever becomes of the nodes outside."""
+        return inside.all() or (self._features_decide(inside) and self._nodes_decide(inside))
+
+    def _features_decide(self, inside: NDArray[np.bool_]) -> bool:
         """Whether the output stays the same when all features of the nodes outside change."""
-        if inside.all():
-            return True
         try:
             changed = self._full_graph(self._disturbing(~inside, noise=True))
         except Exception:
@@ -303,6 +305,41 @@ class _Surroundings:
         again = self._full_graph
         refuse_random(self.model, again, again(), self.prediction, self.scale)
         return False
+
+    def _nodes_decide(self, inside: NDArray[np.bool_]) -> bool:
+        """Whether the output stays the same when nodes outside are taken away.
+
+        All of them, and half of them; and all of them where half of the nodes inside are absent
+        too. Layers of PyG that scale messages by degrees see how many neighbors the outermost nodes
+        inside have: with such a layer, these neighbors are left alone.
+        """
+        if not self.all_players.of_nodes:  # all nodes stay
+            return True
+        if scales_by_degree(self.model):
+            hops = grow_hops(self.edges, self.num_nodes, np.flatnonzero(inside))
+            inside = list(islice(hops, 2))[-1]
+        outside = ~inside & (self.all_players.player_of >= 0)
+        if not outside.any():
+            return True
+        by_node = self.evaluator(np.arange(self.num_nodes), None)
+        drawn = np.random.default_rng(0).random(self.num_nodes) < 0.5
+        if not all(
+            self._same_without(by_node, gone, self.prediction)
+            for gone in (outside, outside & drawn)
+        ):
+            return False
+        fewer = ~outside & drawn & (self.all_players.player_of >= 0)
+        try:
+            expected = by_node.outputs(pack(~fewer[None]))
+        except Exception:  # a coalition that the model does not take is met again later
+            return True
+        return self._same_without(by_node, fewer | outside, expected)
+
+    def _same_without(self, by_node: Evaluator, gone: NDArray[np.bool_], expected: Tensor) -> bool:
+        try:
+            return self._same(by_node.outputs(pack(~gone[None])), expected)
+        except Exception:
+            return False
 
     def _disturbing(self, outside: NDArray[np.bool_], *, noise: bool) -> Change:
         """A change of inputs: other rows, and noise where they are real, for the nodes outside."""
