@@ -25,7 +25,7 @@ _FIELDS = (
     *("player_kind", "player_names", "player_edges", "groups", "group_remainder"),
     *("explained", "prediction", "index", "worth", "component_worth", "baseline"),
     *("baseline_source", "value", "two_sided", "payoff", "exact", "estimator", "evaluations"),
-    *("seconds", "check", "sharing"),
+    *("seconds", "check", "sharing", "inputs"),
 )
 
 

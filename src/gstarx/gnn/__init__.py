@@ -20,6 +20,7 @@ from gstarx.gnn.model_state import restored
 from gstarx.gnn.model_state import untouched as untouched
 from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.model_task import model_arguments as model_arguments
+from gstarx.gnn.model_task import model_inputs as model_inputs
 from gstarx.gnn.multi_graph import ManyGraphs as ManyGraphs
 from gstarx.gnn.multi_graph import outputs_and_sharing as outputs_and_sharing
 from gstarx.gnn.payoff import Contrast

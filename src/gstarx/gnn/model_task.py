@@ -94,6 +94,11 @@ class ModelTask:
         return output.argmax(dim=-1)
 
 
+def model_inputs(model: Model, data: Data, keywords: Sequence[str] | None) -> tuple[str, ...]:
+    """Names of the fields that the model is passed, in this order."""
+    return Signature.of(model, data, keywords).inputs
+
+
 def model_arguments(model: Model, data: Data, keywords: Sequence[str] | None) -> list[str]:
     """Names of the fields that the model takes besides ``x`` and ``edge_index``.
 
