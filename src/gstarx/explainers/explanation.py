@@ -24,7 +24,7 @@ from gstarx.explainers.attribution import (
     score_fields,
     scores_by_unit,
 )
-from gstarx.gnn import ModelTask, PlayerSet, hetero_of, model_arguments, model_inputs
+from gstarx.gnn import ModelTask, PlayerSet, hetero_of, model_arguments, model_inputs, parallel_mark
 from gstarx.graphs import CommunicationGraph
 from gstarx.metrics import above_noise, largest_gap, select_best, selection_size
 from gstarx.players import Nodes
@@ -364,7 +364,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         """The graph for networkx, with the scores of nodes and, if there are any, of edges.
 
         Nodes also have the name of their group, if players are groups. If edges are players whose
-        directions differ, it is a directed graph.
+        directions differ, it is a directed graph; with parallel edges, one of several edges.
         """
         return export.to_networkx(self)
 
@@ -480,8 +480,9 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
     def name_of(self, player: int) -> str:
         """What a player is called: a node's number, the two ends of an edge, or a name."""
         if self.player_edges is not None:
-            a, b = self.player_edges[int(player)].tolist()
-            return f"{a}-{b}" if self.symmetric else f"{a} to {b}"
+            edges = self.player_edges.numpy()
+            (a, b), mark = edges[int(player)].tolist(), parallel_mark(edges, int(player))
+            return f"{a}-{b}{mark}" if self.symmetric else f"{a} to {b}{mark}"
         graph = hetero_of(self)
         if graph is not None:
             return graph.name(int(player))

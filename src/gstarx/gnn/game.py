@@ -80,8 +80,8 @@ class GNNGame:
         such as ``"brics"``, or a function of the graph; ``"edges"``; ``"features"``, the columns of
         ``x``, or ``"edge_features"``.
     directed
-        For edges: whether the two directions of an edge are separate players. By default they are
-        one player.
+        For edges: whether every column of ``edge_index`` is a separate player. By default, all
+        columns between two nodes, both directions and parallel edges, are one player.
     rest
         For groups: whether nodes in no group are separate ``"players"`` or always ``"present"``.
     feature_groups
