@@ -290,7 +290,9 @@ class _Surroundings:
 
     def _decides(self, inside: NDArray[np.bool_]) -> bool:
         """Whether the output stays the same whatever becomes of the nodes outside."""
-        return inside.all() or (self._features_decide(inside) and self._nodes_decide(inside))
+        if inside.all():
+            return True
+        return self._features_decide(inside) and self._nodes_decide(inside)
 
     def _features_decide(self, inside: NDArray[np.bool_]) -> bool:
         """Whether the output stays the same when all features of the nodes outside change."""
