@@ -183,7 +183,7 @@ def test_the_default_baseline_is_the_isolated_target(task: dict[str, Any]) -> No
     torch.manual_seed(0)
     outputs = 1 if "mode" in task else CLASSES
     model, data = GCN(FEATURES, 8, outputs, readout=None), graph("messy")
-    del data.edge_weight
+    del data.edge_weight, data.bond_length_of_edge
     game = GNNGame(model, data, task_level="node", index=2, **task)
     with torch.no_grad():
         alone = model(data.x[2:3], torch.zeros(2, 0, dtype=torch.long))[0]
