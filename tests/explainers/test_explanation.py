@@ -171,6 +171,8 @@ def test_as_a_dictionary(name: str) -> None:
         [None] * found.num_nodes if name == "random" else said["std_errors"]
     )
     assert said["prediction"] == found.prediction.tolist()
+    assert found.inputs == ("x", "edge_index", "batch", "batch_size")
+    assert said["inputs"] == list(found.inputs)
     assert "fixed" not in said
     if name == "gstarx":
         assert (said["value"], said["two_sided"]) == ("hn", False)

@@ -90,6 +90,8 @@ def test_other_forms_name_types_and_nodes() -> None:
     assert len(made.select(size=3, rule="connected")) <= 3
     assert all(node in made.players for node in made.select(rule="gap"))
     plain = json.loads(json.dumps(made.to_dict()))
+    assert made.inputs == ("x", "edge_index", "batch", "batch_size")
+    assert plain["inputs"] == list(made.inputs)
     for name in ("value", "two_sided", "payoff", "baseline_source"):
         assert plain[name] == getattr(made, name) == made.view[name]
     assert explain(model, data, two_sided=True, baseline="singletons").two_sided is True

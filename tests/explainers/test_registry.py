@@ -98,6 +98,14 @@ def test_all_work_inside_pyg(name: str) -> None:
     assert found.node_mask.shape == (data.num_nodes, 1)
 
 
+@pytest.mark.parametrize("name", names())
+def test_all_refuse_logits_that_were_declared_probabilities(name: str) -> None:
+    model = network("gat" if name == "attention" else "gcn")
+    explainer = ready(name, model)
+    with pytest.raises(ValueError, match="return_type='probs' says that the model returns"):
+        explainer.explain(model, graph("ring"), return_type="probs", seed=0)
+
+
 def test_select_takes_the_best_scores() -> None:
     found = Explanation.from_scores(np.array([0.5, -1.0, 0.5, 2.0]), num_nodes=4)
     assert found.top(3).tolist() == [3, 0, 2]

@@ -48,6 +48,15 @@ def with_edges(data: Data, kept: Sequence[tuple[int, int]], *, directed: bool = 
     return out
 
 
+def with_columns_of_edges(data: Data, columns: Sequence[int]) -> Data:
+    """All nodes, and of the edges only some columns of ``edge_index`` and the self-loops."""
+    mask = data.edge_index[0] == data.edge_index[1]
+    mask[list(columns)] = True
+    out = data.clone()
+    out.edge_index, out.edge_attr = data.edge_index[:, mask], data.edge_attr[mask]
+    return out
+
+
 def with_nodes(data: Data, nodes: Sequence[int]) -> Data:
     """The induced subgraph."""
     place = {node: at for at, node in enumerate(sorted(nodes))}

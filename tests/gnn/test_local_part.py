@@ -311,6 +311,10 @@ def test_what_a_computation_graph_is_for() -> None:
         GNNGame(model, data, computation_graph="gnnshap")
     with pytest.raises(ValueError, match=r"players='nodes' and players='edges' \(got groups\)"):
         GNNGame(model, data, **NODE, index=3, computation_graph="gnnshap", players=[[1, 2], [3, 4]])
+    with pytest.raises(ValueError, match="a removal of your own is given the whole graph"):
+        GNNGame(
+            *(model, data), **NODE, index=3, computation_graph="gnnshap", removal=lambda d, kept: d
+        )
 
 
 # -- the published networks ------------------------------------------------------------------------

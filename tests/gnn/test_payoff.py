@@ -13,8 +13,9 @@ from torch import Tensor
 from torch_geometric.explain.config import ModelMode, ModelReturnType, ModelTaskLevel
 from torch_geometric.nn import global_mean_pool
 
-from gstarx import Contrast, GNNGame
-from gstarx.gnn.payoff import looks_like_probabilities
+from gstarx import Contrast, GNNGame, expected_output, explain, explain_many
+from gstarx.gnn.payoff import check_outputs, looks_like_probabilities
+from gstarx.metrics import evaluate, evaluate_many
 from tests.gnn.one_by_one import coalitions, graph
 
 ROWS = coalitions(6, at_most=10)
@@ -288,3 +289,91 @@ def test_what_looks_like_probabilities() -> None:
     assert not looks([-0.1], "binary_classification")
     assert looks([0.9, 0.8], "binary_classification")
     assert not looks([0.9, 0.0], "binary_classification")
+
+
+# -- logits by mistake -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("columns", "task"),
+    [
+        (4, {**MULTICLASS, "return_type": "probs"}),
+        (4, {**MULTICLASS, "return_type": "log_probs"}),
+        (1, {**BINARY, "return_type": "probs"}),
+        (4, {**BINARY, "return_type": "probs", "target": 1}),
+    ],
+)
+def test_logits_that_were_declared_probabilities_are_refused(
+    columns: int, task: dict[str, Any]
+) -> None:
+    net, data = model(columns), graph("ring")
+    data.x *= 3
+    kind = "log-probabilities" if task["return_type"] == "log_probs" else "probabilities"
+    message = f"return_type='{task['return_type']}' says.* returns {kind}.*got .*return_type='raw'"
+    calls: list[Any] = [
+        lambda: GNNGame(net, data, **task),
+        lambda: GNNGame(net, data, payoff=lambda outputs: outputs[:, 0], **task),
+        lambda: explain(net, data, **task),
+        lambda: explain_many(net, [data, data], **task, progress=False),
+        lambda: evaluate(net, data, [0, 1], **task),
+        lambda: evaluate_many(net, [data, data], [[0], [1]], **task),
+    ]
+    if "target" not in task:
+        calls.append(lambda: expected_output(net, [data, data], **task))
+    for call in calls:
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_logits_of_a_node_that_were_declared_probabilities_are_refused() -> None:
+    for players in ("nodes", "edges", "features"):
+        with pytest.raises(ValueError, match="return_type='probs' says"):
+            explain(
+                lambda x, edge_index: x[:, :3] * 3,
+                graph("ring"),
+                task_level="node",
+                index=1,
+                return_type="probs",
+                players=players,
+            )
+
+
+def test_a_coalition_without_probabilities_is_named() -> None:
+    def net(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        counts = torch.bincount(batch)[:, None]
+        even = torch.full((len(counts), 2), 0.5)
+        return torch.where(counts > 1, even, even * 3)
+
+    game = GNNGame(net, graph("ring"), return_type="probs")
+    game(np.ones((1, 6), dtype=bool))
+    with pytest.raises(ValueError, match=r"says.*got 1\.5, 1\.5") as caught:
+        game(np.eye(6, dtype=bool)[2:3])
+    assert any("2" in note for note in caught.value.__notes__)
+
+
+def test_what_are_probabilities() -> None:
+    def check(
+        numbers: list[float], mode: str, return_type: str, dtype: Any = torch.float32
+    ) -> None:
+        check_outputs(torch.tensor([numbers], dtype=dtype), mode, return_type)
+
+    for numbers, dtype in (
+        ([0.0, 1.0], torch.float32),
+        ([1 / 3] * 3, torch.float64),
+        ([0.3333, 0.3333, 0.3333], torch.float16),
+        ([float("nan"), 0.1], torch.float32),
+    ):
+        check(numbers, MULTICLASS["mode"], "probs", dtype)
+    check([0.0, -float("inf")], MULTICLASS["mode"], "log_probs")
+    check([0.9, 0.8], BINARY["mode"], "probs")
+    check([2.0, 3.0], "regression", "raw")
+    for numbers, mode, return_type in (
+        ([0.4, 0.4], MULTICLASS["mode"], "probs"),
+        ([1.5, -0.5], MULTICLASS["mode"], "probs"),
+        ([-2.0, -3.0], MULTICLASS["mode"], "log_probs"),
+        ([1.0, -3.0], MULTICLASS["mode"], "log_probs"),
+        ([1.001], BINARY["mode"], "probs"),
+        ([-0.001, 0.5], BINARY["mode"], "probs"),
+    ):
+        with pytest.raises(ValueError, match="return_type"):
+            check(numbers, mode, return_type)

@@ -14,7 +14,10 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, GINEConv, global_mean_pool
 
 from gstarx import CommunicationGraph, GNNGame, explain
+from gstarx.explainers import create
+from gstarx.metrics import edge_player_scores, evaluate
 from gstarx.players import Edges, Features, Groups
+from gstarx.values import shapley_value
 from tests.gnn.by_definition import (
     SQUARE,
     line_graph,
@@ -23,6 +26,7 @@ from tests.gnn.by_definition import (
     table,
     value_of,
     with_columns,
+    with_columns_of_edges,
     with_edges,
     with_nodes,
 )
@@ -165,6 +169,38 @@ def test_features_by_all_subsets_of_them(reference: str, value: str) -> None:
     assert_values(game, CommunicationGraph.complete(4), explained, value)
 
 
+@pytest.mark.parametrize("field", ["x", "edge_attr"])
+@pytest.mark.parametrize("reference", ["mean", "rows"])
+def test_features_around_a_node_are_replaced_by_those_of_the_whole_graph(
+    reference: str, field: str
+) -> None:
+    ends = torch.stack([torch.arange(11), torch.arange(1, 12)])
+    draw = torch.Generator().manual_seed(0)
+    data = Data(
+        x=torch.randn(12, 4, generator=draw, dtype=torch.float64),
+        edge_index=torch.cat([ends, ends.flip(0)], dim=1),
+        edge_attr=torch.randn(22, 3, generator=draw, dtype=torch.float64),
+    )
+    model, own = Network(graph_level=False), data[field]
+    # no part has the mean of all, but for the first column
+    own += torch.arange(float(len(own)), dtype=torch.float64)[:, None] / 8
+    own[:, 0] = 1
+    known = own.flip(0) if reference == "rows" else "mean"
+    explained = explain(model, data, **NODE, players=Features(None, known, 3, field), target=1)
+    replaced = [own.mean(dim=0).expand(own.shape)]
+    if reference == "rows":
+        drawn = np.random.default_rng(0).integers(len(own), size=(3, len(own)))
+        replaced = [known[torch.from_numpy(rows)] for rows in drawn]
+
+    def worth(inside: list[int]) -> float:
+        graphs = [with_columns(data, inside, rows, field) for rows in replaced]
+        return float(np.mean([probability(model, 1, graph, 0) for graph in graphs]))
+
+    columns = own.shape[1]
+    game = table(worth, columns, worth([]))
+    assert_values(game, CommunicationGraph.complete(columns), explained, "hn")
+
+
 def test_groups_of_columns_are_there_together_and_may_have_a_structure() -> None:
     model, data = Network(), small_graph()
     path = CommunicationGraph(3, [(0, 1), (1, 2)])
@@ -232,11 +268,18 @@ def test_batches_of_edge_coalitions_are_one_by_one_on_any_graph(data: st.DataObj
     kind = Edges(directed=directed)
     game = GNNGame(model, graph, players=kind, target=1, payoff="prob", batch_nodes=room)
     edges = game.players.edges.tolist()
+    # every column for itself, or all columns between two nodes
+    columns = [
+        at for at in sorted(range(len(listed)), key=listed.__getitem__) if len({*listed[at]}) > 1
+    ]
     rows = coalitions(game.n, at_most=10)
     (nothing,) = game.payoff.baseline
     for row, worth in zip(rows, game(rows), strict=True):
         kept = [tuple(edges[i]) for i in np.flatnonzero(row)]
-        alone = probability(model, 1, with_edges(graph, kept, directed=directed))
+        part = with_edges(graph, kept)
+        if directed:
+            part = with_columns_of_edges(graph, [columns[i] for i in np.flatnonzero(row)])
+        alone = probability(model, 1, part)
         assert worth + nothing == pytest.approx(alone, abs=1e-9)
 
 
@@ -374,3 +417,96 @@ def test_labels_are_groups_in_order_of_their_first_node() -> None:
     assert groups.sets == ((0, 3), (1,))
     assert groups.names == ("b", "a")
     assert Groups.from_labels(torch.tensor([1, 0, -1, 1])).sets == ((0, 3), (1,))
+
+
+# -- parallel edges --------------------------------------------------------------------------------
+
+
+def parallel_graph() -> Data:
+    """Two edges from 0 to 1 and back whose attributes differ, and a loop."""
+    data = small_graph()
+    more = torch.tensor([[0, 1], [1, 0]])
+    draw = torch.Generator().manual_seed(9)
+    data.edge_index = torch.cat([data.edge_index, more], dim=1)
+    attributes = torch.randn(2, 3, generator=draw, dtype=torch.float64)
+    data.edge_attr = torch.cat([data.edge_attr, attributes])
+    return data
+
+
+@pytest.mark.parametrize("task", [{}, {**NODE, "num_hops": 4}])
+@pytest.mark.parametrize("share", ["auto", False])
+def test_parallel_edges_are_players_of_their_own(task: dict[str, Any], share: Any) -> None:
+    model, data = Network(graph_level=not task), parallel_graph()
+    explained = explain(
+        *(model, data),
+        **task,
+        players="edges",
+        directed=True,
+        value="shapley",
+        target=1,
+        share=share,
+    )
+    pairs = [tuple(pair) for pair in data.edge_index.t().tolist()]
+    columns = [at for at in sorted(range(13), key=pairs.__getitem__) if at != 10]  # not the loop
+    assert explained.player_edges.tolist() == [list(pairs[at]) for at in columns]
+
+    def worth(inside: list[int]) -> float:
+        return probability(
+            model, 1, with_columns_of_edges(data, [columns[i] for i in inside]), task.get("index")
+        )
+
+    game = table(worth, 12, worth([]))
+    np.testing.assert_allclose(explained.scores, shapley_value(game, 12).values, atol=1e-9)
+    assert explained.scores[0] != pytest.approx(float(explained.scores[1]), abs=1e-4)
+    for player, column in enumerate(columns):
+        assert explained.edge_mask[column] == pytest.approx(float(explained.scores[player]))
+    assert explained.edge_mask[10] == 0
+
+
+def test_parallel_edges_are_told_apart() -> None:
+    model, data = Network(), parallel_graph()
+    explained = explain(model, data, players="edges", directed=True, value="shapley")
+    names = [explained.name_of(player) for player in range(12)]
+    assert names[:3] == ["0 to 1", "0 to 1 (2)", "0 to 3"]
+    assert len(set(names)) == 12
+    frame = explained.to_frame().set_index("column")
+    edges = explained.to_networkx().edges(data="score")
+    assert len(edges) == 13
+    plain = explained.to_dict()
+    for player, column in enumerate(plain["player_columns"]):
+        assert data.edge_index[:, column].tolist() == plain["player_edges"][player]
+        assert frame.loc[column, "score"] == explained.scores[player]
+        ends = (*plain["player_edges"][player], pytest.approx(plain["edge_mask"][column]))
+        assert any(ends == edge for edge in edges)
+    picture = explained.draw(sparsity=0.5).svg
+    assert picture.count("0 to 1 (2)") >= 1
+    assert explained.select(size=5, rule="connected").tolist() == sorted(
+        explained.select(size=5, rule="connected").tolist()
+    )
+    kept = evaluate(model, data, explained.select(size=4), players=Edges(directed=True))
+    assert np.isfinite(kept.fidelity)
+    mask = torch.arange(13.0)
+    scores, ends = edge_player_scores(mask, data.edge_index, directed=True)
+    assert scores.tolist() == [float(column) for column in plain["player_columns"]]
+    assert ends.tolist() == plain["player_edges"]
+    learned = create("gnnexplainer", epochs=2, players=Edges(directed=True))
+    found = learned.explain(model.float(), _single(data), seed=0)
+    assert found.player_edges.tolist() == plain["player_edges"]
+    torch.testing.assert_close(found.edge_mask[plain["player_columns"]], found.scores.float())
+
+
+def _single(data: Data) -> Data:
+    return data.clone().apply(lambda t: t.float() if t.is_floating_point() else t)
+
+
+def test_parallel_edges_are_one_undirected_player() -> None:
+    model, data = Network(), parallel_graph()
+    explained = explain(model, data, players="edges", value="shapley", target=1)
+    assert explained.player_edges.tolist() == [list(pair) for pair in UNDIRECTED]
+    game = GNNGame(model, data, players="edges", target=1, payoff="prob")
+    without = np.ones((1, 5), dtype=bool)
+    without[0, 0] = False
+    alone = probability(model, 1, with_edges(data, UNDIRECTED[1:]))
+    assert game(without)[0] + game.payoff.baseline[0] == pytest.approx(alone, abs=1e-9)
+    position = explain(model, data, value="position", players="edges", target=1)
+    assert position.scores.shape == (5,)

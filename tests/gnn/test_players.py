@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,21 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch_geometric import nn as pyg
 from torch_geometric.data import Data
-from torch_geometric.nn import APPNP, GCNConv, GINEConv, GraphNorm, SAGEConv, SGConv, TAGConv
+from torch_geometric.nn import (
+    APPNP,
+    GATConv,
+    GCNConv,
+    GINEConv,
+    GraphNorm,
+    SAGEConv,
+    SGConv,
+    TAGConv,
+)
 from torch_geometric.utils import k_hop_subgraph
 
-from gstarx import GNNGame, explain
+from gstarx import CommunicationGraph, GNNGame, explain
 from gstarx.gnn.k_hop import grow_hops, watch_propagation
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES
@@ -172,7 +183,7 @@ def test_the_default_baseline_is_the_isolated_target(task: dict[str, Any]) -> No
     torch.manual_seed(0)
     outputs = 1 if "mode" in task else CLASSES
     model, data = GCN(FEATURES, 8, outputs, readout=None), graph("messy")
-    del data.edge_weight
+    del data.edge_weight, data.bond_length_of_edge
     game = GNNGame(model, data, task_level="node", index=2, **task)
     with torch.no_grad():
         alone = model(data.x[2:3], torch.zeros(2, 0, dtype=torch.long))[0]
@@ -306,9 +317,111 @@ def test_all_nodes_play_where_all_of_them_matter() -> None:
     assert found.players.tolist() == list(range(12))
 
 
-def test_what_only_counts_the_nodes_outside_is_evaluated_with_all_of_them() -> None:
+class Looking(nn.Module):
+    """A layer on features and something that ``forward`` computes from the whole graph."""
+
+    def __init__(self, look: Callable[[Tensor, Tensor], Tensor], conv: Any = SAGEConv) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.look, self.conv = look, conv(FEATURES, CLASSES)
+        self.double().eval()
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.conv(x + self.look(x, edge_index), edge_index)
+
+
+def degrees(x: Tensor, edge_index: Tensor) -> Tensor:
+    return x.new_zeros(len(x)).index_add(0, edge_index[1], x.new_ones(edge_index.shape[1]))[:, None]
+
+
+def page_rank(x: Tensor, edge_index: Tensor) -> Tensor:
+    source, target = edge_index
+    degree = degrees(x, edge_index).clamp(min=1)
+    rank = torch.full_like(degree, 1 / len(x))
+    for _ in range(30):
+        rank = 0.15 / len(x) + 0.85 * torch.zeros_like(rank).index_add(
+            0, target, (rank / degree)[source]
+        )
+    return rank * 12
+
+
+LOOKS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "PageRank": page_rank,
+    "degree": degrees,
+    "mean over all nodes": lambda x, edge_index: x.mean(dim=0),
+    "number of nodes": lambda x, edge_index: x.new_tensor(len(x)) / 12,
+    "number of edges": lambda x, edge_index: x.new_tensor(edge_index.shape[1]) / 24,
+    "largest degree": lambda x, edge_index: degrees(x, edge_index) / degrees(x, edge_index).max(),
+}
+
+
+def branching() -> Data:
+    """A chain with a star in the middle of it, far from both of its ends."""
+    data = chain(14)
+    rays = torch.tensor([[7, 7, 7], [14, 15, 16]])
+    data.edge_index = torch.cat([data.edge_index, rays, rays.flip(0)], dim=1)
+    data.x = torch.cat([data.x, data.x[:3]]).double()
+    return data
+
+
+@pytest.mark.parametrize("removal", ["remove", "split"])
+@pytest.mark.parametrize("conv", [SAGEConv, GATConv])
+@pytest.mark.parametrize("look", LOOKS)
+def test_whoever_changes_the_output_by_leaving_plays(look: str, conv: Any, removal: str) -> None:
+    data, model, target = branching(), Looking(LOOKS[look], conv), 2
+    game = GNNGame(model, data, index=target, removal=removal, **NODE, **RAW)
+    with torch.no_grad():
+        whole = model(data.x, data.edge_index)[target]
+        for node in set(range(data.num_nodes)) - set(game.nodes.tolist()):
+            kept = torch.arange(data.num_nodes) != node
+            part = removed(data, kept) if removal == "remove" else split(data, kept)
+            at = target - int(removal == "remove" and node < target)
+            assert (model(part.x, part.edge_index)[at] - whole).abs().max() < 1e-6
+    if look == "degree":
+        assert game.nodes.tolist() == [0, 1, 2, 3, 4]
+    elif look != "largest degree" and (removal == "remove" or look != "number of nodes"):
+        assert game.n == data.num_nodes
+
+
+@pytest.mark.parametrize("layer", [GCNConv, SAGEConv, GATConv, TAGConv])
+def test_layers_of_pyg_are_played_by_their_receptive_field(layer: Any) -> None:
+    """Degrees of its outermost nodes, which a GCN looks at, are no reason to play."""
+    torch.manual_seed(0)
+    hops = 2 * (3 if layer is TAGConv else 1)
+    model = pyg.Sequential(
+        "x, edge_index",
+        [(layer(FEATURES, 4), "x, edge_index -> x"), (layer(4, 3), "x, edge_index -> x")],
+    ).double()
+    data = branching()
+    for communication in (None, CommunicationGraph(17, [(0, 1)])):  # with a part cut out, without
+        game = GNNGame(model, data, index=1, communication=communication, **NODE)
+        nodes, *_ = k_hop_subgraph(1, hops, data.edge_index, num_nodes=17)
+        assert game.nodes.tolist() == nodes.tolist()
+
+
+def test_an_own_layer_that_scales_by_degrees_is_played_one_hop_further() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = GCNConv(FEATURES, CLASSES, normalize=False)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return self.conv(x / degrees(x, edge_index).clamp(min=1).sqrt(), edge_index)
+
+    game = GNNGame(Scaled().double(), branching(), index=2, **NODE)
+    assert game.nodes.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_edges_far_away_play_where_they_are_counted() -> None:
+    data, model = branching(), Looking(LOOKS["number of edges"])
+    game = GNNGame(model, data, index=2, players="edges", **NODE)
+    assert game.n == data.edge_index.shape[1] // 2
+
+
+def test_given_hops_are_not_checked() -> None:
     data = chain(12)
-    game = GNNGame(lambda x, edge_index: x[:, :3] + len(x), data, index=4, **NODE, **RAW)
+    options: dict[str, Any] = {"index": 4, "num_hops": 1, **NODE, **RAW}
+    game = GNNGame(lambda x, edge_index: x[:, :3] + len(x), data, **options)
     assert game.nodes.tolist() == [3, 4, 5]
     assert game.data.num_nodes == 12
     with pytest.warns(UserWarning, match="mixes"):
@@ -472,6 +585,30 @@ def test_a_node_of_a_large_graph_costs_its_surroundings() -> None:
     assert found.node_mask[found.players].all()
     assert found.exact
     assert found.evaluations == 5 * 6 // 2
+
+
+@pytest.mark.parametrize("num_hops", [None, 1])
+def test_a_removal_of_ones_own_is_given_the_whole_graph(num_hops: int | None) -> None:
+    data, seen = chain(12), set()
+    data.x = torch.arange(12.0)[:, None] * torch.ones(1, FEATURES)
+    torch.manual_seed(0)
+    model = SAGEConv(FEATURES, CLASSES)
+
+    def mean_filling(given: Data, kept: Tensor) -> Data:
+        seen.add(given.num_nodes)
+        return averaged(given, kept)
+
+    options: dict[str, Any] = {"index": 1, "num_hops": num_hops, **NODE, **RAW}
+    game = GNNGame(model, data, removal=mean_filling, **options)
+    assert game.nodes.tolist() == [0, 1, 2]
+    worths = game(np.array([[False, True, True], [True, True, False]]))
+    for worth, absent in zip(worths, (0, 2), strict=True):
+        x = data.x.clone()
+        x[absent] = 5.5
+        with torch.no_grad():
+            expected = model(x, data.edge_index)[1]
+        np.testing.assert_allclose(worth, expected, atol=1e-5)
+    assert seen == {12}
 
 
 # -- links -----------------------------------------------------------------------------------------

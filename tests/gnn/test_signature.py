@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.nn import GIN, global_add_pool
 
-from gstarx import GNNGame
+from gstarx import GNNGame, explain, explain_many, explain_nodes, models
 from gstarx.gnn.fields import roles_of
 from gstarx.gnn.signature import Signature, model_device
+from gstarx.metrics import evaluate
 from tests.gnn.networks import CLASSES, FEATURES, build
 from tests.gnn.one_by_one import coalitions, graph
 
@@ -34,11 +36,11 @@ def test_arguments_by_name() -> None:
     assert read(lambda x, batch: 0) == (("x", "batch"), ())
     assert read(lambda x: 0) == (("x",), ())
     assert read(lambda z: 0) == (("z",), ())
-    assert read(lambda x, edge_index, *, batch=None, pos, other=None: 0) == (
+    assert read(lambda x, edge_index, *, batch=None, pos, other=False: 0) == (
         ("x", "edge_index"),
         ("batch", "pos"),
     )
-    assert read(lambda x, edge_index, edge_attr, nothing=None: 0) == (
+    assert read(lambda x, edge_index, edge_attr, size=None: 0) == (
         ("x", "edge_index"),
         ("edge_attr",),
     )
@@ -65,6 +67,109 @@ def test_what_a_signature_leaves_open_is_not_guessed() -> None:
         read(lambda x, edge_index, **kwargs: 0, keywords=["angles"])
     with pytest.raises(TypeError, match=r"a list of names \(got 'pos'\); pass \['pos'\]"):
         read(lambda x, edge_index, **kwargs: 0, keywords="pos")
+
+
+class Weighted(nn.Module):
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+    ) -> Tensor:
+        messages = x[edge_index[0], :3]
+        if edge_weight is not None:
+            messages = messages * edge_weight.view(-1, 1)
+        return global_add_pool(x[:, :3].index_add(0, edge_index[1], messages), batch)
+
+
+def test_an_input_that_no_argument_takes_is_warned_of_once() -> None:
+    graphs = [
+        Data(
+            x=torch.randn(3, 4),
+            edge_index=torch.tensor([[0, 1], [1, 0]]),
+            edge_attr=torch.rand(2, width),
+            y=torch.ones(1),
+        )
+        for width in (1, 1, 3)
+    ]
+    model = Weighted()
+    with pytest.warns(UserWarning, match="data has no edge_weight.*edge_attr of the data") as seen:
+        found = explain(model, graphs[0])
+    assert len(seen) == 1
+    explain(model, graphs[1])  # a second warning would be an error
+    explain_many(model, graphs[:2], progress=False)
+    assert "data.edge_weight = data.edge_attr" in str(seen[0].message)
+    assert "keywords=[...]" in str(seen[0].message)
+    assert found.inputs == ("x", "edge_index", "batch")
+    with pytest.warns(UserWarning, match="no edge_weight"):
+        evaluate(Weighted(), graphs[0], [0])
+    # a choice, a name that fits, and several columns that are no weight
+    assert explain(Weighted(), graphs[0], keywords=[]).inputs == ("x", "edge_index", "batch")
+    explain(Weighted(), graphs[2])
+    graphs[0].edge_weight = graphs[0].edge_attr
+    assert explain(Weighted(), graphs[0]).inputs == ("x", "edge_index", "edge_weight", "batch")
+
+
+def test_which_fields_an_argument_may_be_meant_for() -> None:
+    bare = Data(x=DATA.x, edge_index=DATA.edge_index, y=torch.ones(1), train_mask=torch.ones(7) > 0)
+    edges = bare.clone().update({"edge_type": torch.zeros(9, dtype=torch.long), "e_id": DATA.z[:1]})
+    rows = bare.clone().update({"edge_attr": DATA.edge_attr, "edge_label": torch.ones(9)})
+    whole = bare.clone().update({"descriptors": torch.ones(1, 20), "pos": DATA.pos, "seed": 3})
+    weight: Any = lambda x, edge_index, edge_weight=None: 0  # noqa: E731
+    features: Any = lambda x, edge_index, edge_features=None: 0  # noqa: E731
+    anything: Any = lambda x, edge_index, context=None: 0  # noqa: E731
+    option: Any = lambda x, edge_index, dropout=0.5, return_attention_weights=None: 0  # noqa: E731
+    warned = {
+        (name, at)
+        for name, model in (("weight", weight), ("features", features), ("anything", anything))
+        for at, data in enumerate((bare, edges, rows, whole))
+        if _warns(functools.partial(model), data)
+    }
+    assert warned == {
+        *(("weight", 1), ("features", 1), ("features", 2)),
+        ("anything", 3),
+    }
+    assert not any(_warns(option, data) for data in (bare, edges, rows, whole))
+
+
+def _warns(model: Any, data: Data) -> bool:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        Signature.of(model, data)
+    return bool(seen)
+
+
+def test_inputs_are_recorded_by_whoever_explains() -> None:
+    def weighted(x: Tensor, edge_index: Tensor, *, edge_weight: Tensor) -> Tensor:
+        return x[:, :3].index_add(0, edge_index[1], x[edge_index[0], :3] * edge_weight[:, None])
+
+    passed = ("x", "edge_index", "edge_weight")
+    assert explain(weighted, DATA, task_level="node", index=1, num_hops=1).inputs == passed
+    options: dict[str, Any] = {"num_hops": 1, "progress": False}
+    assert [one.inputs for one in explain_nodes(weighted, DATA, [1, 2], **options)] == [passed] * 2
+    whole = explain(lambda data: global_add_pool(data.x[:, :3], data.batch), DATA)
+    assert {"x", "pos", "edge_attr", "edge_index", "batch"} <= set(whole.inputs)
+
+
+def test_edge_fields_of_relations_that_no_argument_takes_are_warned_of() -> None:
+    data = HeteroData()
+    data["a"].x, data["b"].x = torch.randn(2, 3), torch.randn(3, 3)
+    data["a", "to", "b"].edge_index = torch.tensor([[0, 1], [2, 0]])
+    data["a", "to", "b"].edge_attr = torch.ones(2, 1)
+
+    def model(x_dict: Any, edge_index_dict: Any, edge_weight_dict: Any = None) -> Tensor:
+        return x_dict["b"].sum(dim=0, keepdim=True)
+
+    with pytest.warns(UserWarning, match="no edge_weight_dict.*edge_attr of the data"):
+        found = explain(model, data)
+    assert found.inputs == ("x", "edge_index")
+
+
+def test_the_networks_of_the_package_do_not_warn() -> None:
+    bonds = Data(x=DATA.x, edge_index=DATA.edge_index, edge_attr=torch.eye(9, 5))
+    for network in (models.GCN, models.GIN, models.GAT):
+        assert not _warns(network(FEATURES, 8, CLASSES), bonds)
 
 
 def test_one_data_object() -> None:

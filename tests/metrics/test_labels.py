@@ -52,7 +52,7 @@ def test_as_pyg_counts(seed: int, inside: list[bool]) -> None:
     """PyG multiplies features by the mask, which is filling with zeros."""
     torch.manual_seed(seed)
     model, data = GCN(FEATURES, 8, CLASSES).eval(), graph("messy")
-    del data.edge_weight
+    del data.edge_weight, data.bond_length_of_edge
     explainer = Explainer(
         model,
         DummyExplainer(),

@@ -146,7 +146,7 @@ def test_of_equals_the_smallest_set_is_taken() -> None:
 def test_around_a_node() -> None:
     torch.manual_seed(0)
     model, data = GCN(FEATURES, 8, 3, num_layers=1, readout=None), graph("ring")
-    del data.edge_weight
+    del data.edge_weight, data.bond_length_of_edge
     task: dict[str, Any] = {"task_level": "node", "index": 3, "num_hops": 1}
     found = best_selection(model, data, 2, exact_size=True, **task)
     assert set(found.nodes.tolist()) <= {2, 3, 4}

@@ -110,6 +110,8 @@ def _record(explanation: Explanation) -> dict[str, Any]:
         dict(zip(parts, player, strict=True)) if parts else {"node": player}
         for player in edges or fields["players"]
     ]
+    for player, column in zip(players, fields.get("player_columns", ()), strict=False):
+        player["column"] = column  # which of several edges between two nodes
     scores = zip(fields["scores"], fields["std_errors"], strict=True)
     kept = ("value", "payoff", "exact", "estimator", "evaluations", "baseline", "worth")
     return {

@@ -335,8 +335,11 @@ def _node_table(nodes: list[dict[str, Any]]) -> Table:
 def _player_name(explanation: Explanation, player: int, labels: list[str]) -> str:
     if explanation.player_edges is None:
         return str(explanation.name_of(player))
-    a, b = explanation.player_edges[player].tolist()
-    return f"{labels[a]} {a} - {labels[b]} {b}"
+    from gstarx.gnn import parallel_mark
+
+    edges = explanation.player_edges.numpy()
+    a, b = edges[player].tolist()
+    return f"{labels[a]} {a} - {labels[b]} {b}{parallel_mark(edges, player)}"
 
 
 def _player_table(players: list[dict[str, Any]]) -> Table:

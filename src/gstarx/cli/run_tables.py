@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gstarx.cli.console import as_csv, as_json, out, table
+from gstarx.gnn import parallel_mark
 from gstarx.metrics import METRICS
 
 #: The metrics that printed tables show.
@@ -116,7 +117,9 @@ def _lines(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _player_lines(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A line for every player of a node; an edge is written as its two ends."""
-    players = [f"{a}>{b}" for a, b in row["player_edges"] or ()] or row["players"]
+    edges = np.array(row["player_edges"] or (), dtype=np.int64).reshape(-1, 2)
+    players = [f"{a}>{b}{parallel_mark(edges, at)}" for at, (a, b) in enumerate(edges.tolist())]
+    players = players or row["players"]
     scores = row["player_scores"]
     errors = row["player_std_errors"] or [None] * len(scores)
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,6 +31,7 @@ from gstarx.drawing.svg import (
     text_width,
     tip,
 )
+from gstarx.gnn import parallel_mark
 
 #: Colors of groups that color-blind readers can distinguish (Okabe and Ito), in pale and in full.
 _PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8000", "#5f5f5f")
@@ -226,8 +228,10 @@ def named_edges(
     >>> named_edges([[0, 1]], ["C0", "N1"])
     ['C0-N1']
     """
-    between = "-" if symmetric else " to "
-    return [f"{names[a]}{between}{names[b]}" for a, b in ends]
+    between, edges = "-" if symmetric else " to ", np.asarray(ends).reshape(-1, 2)
+    return [
+        f"{names[a]}{between}{names[b]}{parallel_mark(edges, at)}" for at, (a, b) in enumerate(ends)
+    ]
 
 
 def named_groups(
@@ -296,15 +300,18 @@ def _edges(
         for a, b in pairs
         if tuple(sorted((a, b))) not in played
     ]
-    both = {tuple(pair) for pair in ends.tolist()}
+    beside = Counter(tuple(sorted(pair)) for pair in ends.tolist())
+    lanes: Counter[tuple[int, int]] = Counter()
     order = np.argsort(np.abs(painted.scores), kind="stable")
     for player in order.tolist():
         a, b = ends[player].tolist()
         places = layout.places
-        if (b, a) in both:  # two directions lie beside each other
+        if beside[min(a, b), max(a, b)] > 1:  # directions lie beside each other
             along = places[b] - places[a]
             aside = np.array([-along[1], along[0]]) / max(float(np.linalg.norm(along)), 1e-9)
-            places = places + aside * wide * 0.55
+            # those of one direction too, and alone they stay in the middle between both
+            places = places + aside * wide * (0.55 + 1.1 * lanes[a, b])
+            lanes[a, b] += 1
         start, end = places[a], places[b]
         inset = layout.shorter * (end - start)
         places = np.stack([start + inset, end - inset])

@@ -24,7 +24,7 @@ from gstarx.explainers.attribution import (
     score_fields,
     scores_by_unit,
 )
-from gstarx.gnn import ModelTask, PlayerSet, hetero_of, model_arguments
+from gstarx.gnn import ModelTask, PlayerSet, hetero_of, model_arguments, model_inputs, parallel_mark
 from gstarx.graphs import CommunicationGraph
 from gstarx.metrics import above_noise, largest_gap, select_best, selection_size
 from gstarx.players import Nodes
@@ -44,7 +44,7 @@ _PER_NODE = frozenset({"node_mask", "node_scores"})
 _PER_EXPLANATION = frozenset(
     {"worth", "component_worth", "baseline", "prediction", "target", "index", "explained"}
     | {"sets", "rewards", "player_edges", "player_names", "groups", "group_remainder"}
-    | {"unit_players", "player_spec", "fixed"}
+    | {"unit_players", "player_spec", "fixed", "inputs"}
 )
 
 
@@ -97,6 +97,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
     sharing
         For methods that evaluate a game: whether coalitions shared embeddings and how many, or why
         not, a :class:`gstarx.gnn.Sharing`.
+    inputs
+        The fields of the graph that the model was passed, in this order, a tuple of names.
     fixed
         For methods that evaluate a game: fields of the whole graph that the model takes, such as
         descriptors of a molecule, which are the same in every coalition.
@@ -161,6 +163,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             made.index = torch.tensor([task.index])
         for key, value in attribution.details.items():
             made[key] = value
+        made.inputs = model_inputs(model, data, task.keywords)
         made._add_inputs(data, model_arguments(model, data, task.keywords))
         if edge_mask and made.get("edge_mask") is None and made.get("edge_scores") is None:
             made.score_edges()
@@ -230,6 +233,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
     groups = property(lambda self: self._store.get("groups"))
     group_remainder = property(lambda self: self._store.get("group_remainder"))
     sharing = property(lambda self: self._store.get("sharing"))
+    inputs = property(lambda self: self._store.get("inputs"))
     worth = property(lambda self: self._store.get("worth"))
     component_worth = property(lambda self: self._store.get("component_worth"))
     baseline = property(lambda self: self._store.get("baseline"))
@@ -360,7 +364,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         """The graph for networkx, with the scores of nodes and, if there are any, of edges.
 
         Nodes also have the name of their group, if players are groups. If edges are players whose
-        directions differ, it is a directed graph.
+        directions differ, it is a directed graph; with parallel edges, one of several edges.
         """
         return export.to_networkx(self)
 
@@ -476,8 +480,9 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
     def name_of(self, player: int) -> str:
         """What a player is called: a node's number, the two ends of an edge, or a name."""
         if self.player_edges is not None:
-            a, b = self.player_edges[int(player)].tolist()
-            return f"{a}-{b}" if self.symmetric else f"{a} to {b}"
+            edges = self.player_edges.numpy()
+            (a, b), mark = edges[int(player)].tolist(), parallel_mark(edges, int(player))
+            return f"{a}-{b}{mark}" if self.symmetric else f"{a} to {b}{mark}"
         graph = hetero_of(self)
         if graph is not None:
             return graph.name(int(player))

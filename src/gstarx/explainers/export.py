@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gstarx._internal.optional import require
@@ -25,7 +26,7 @@ _FIELDS = (
     *("player_kind", "player_names", "player_edges", "groups", "group_remainder"),
     *("explained", "prediction", "index", "worth", "component_worth", "baseline"),
     *("baseline_source", "value", "two_sided", "payoff", "exact", "estimator", "evaluations"),
-    *("seconds", "check", "sharing"),
+    *("seconds", "check", "sharing", "inputs"),
 )
 
 
@@ -36,6 +37,9 @@ def to_dict(explanation: Explanation) -> dict[str, Any]:
     typed = {} if graph is None else _typed(explanation, graph, plain)
     if explanation.get("fixed"):
         plain["fixed"] = list(explanation.fixed)
+    columns = columns_of_parallel(explanation)
+    if columns is not None:
+        plain["player_columns"] = columns.tolist()
     return {**plain, "player_kind": explanation.player_kind, **typed}
 
 
@@ -89,8 +93,9 @@ def to_frame(explanation: Explanation) -> pd.DataFrame:
 def _player_columns(explanation: Explanation) -> dict[str, Any]:
     """What the players are, as columns of a table."""
     if explanation.player_edges is not None:
-        ends = explanation.player_edges.numpy()
-        return {"source": ends[:, 0], "target": ends[:, 1]}
+        ends, columns = explanation.player_edges.numpy(), columns_of_parallel(explanation)
+        apart = {} if columns is None else {"column": columns}
+        return {"source": ends[:, 0], "target": ends[:, 1], **apart}
     if explanation.player_kind == "groups":
         return {
             "group": list(explanation.player_names),
@@ -105,6 +110,20 @@ def _player_columns(explanation: Explanation) -> dict[str, Any]:
     return {"node": explanation.players.numpy()}
 
 
+def columns_of_parallel(explanation: Explanation) -> NDArray[np.int64] | None:
+    """The column of ``edge_index`` of every player, if some players have the same two ends.
+
+    ``None`` if all of them differ, or if the graph is not known.
+    """
+    ends = explanation.player_edges
+    if ends is None or len(ends.unique(dim=0)) == len(ends):
+        return None
+    owner = explanation.unit_players.numpy()
+    columns = np.full(len(ends), -1)
+    columns[owner[owner >= 0]] = np.flatnonzero(owner >= 0)
+    return columns if len(owner) else None
+
+
 def to_networkx(explanation: Explanation) -> nx.Graph:
     """The graph for networkx, with the scores of nodes and, if there are any, of edges."""
     networkx = require("networkx", extra="drawing")
@@ -113,6 +132,8 @@ def to_networkx(explanation: Explanation) -> nx.Graph:
         return _typed_networkx(networkx, explanation, typed)
     directed = explanation.player_edges is not None and not explanation.symmetric
     graph = networkx.DiGraph() if directed else networkx.Graph()
+    if columns_of_parallel(explanation) is not None:
+        graph = networkx.MultiDiGraph()
     scores, errors = explanation.node_scores, {}
     if explanation.player_kind == "nodes":
         errors = dict(

@@ -56,8 +56,8 @@ class HeteroExplanation(PyGHeteroExplanation):  # type: ignore[misc]
         class explained, as a tensor, as in PyG.
     explained
         The classes or outputs that were explained, a list of integers.
-    method, value, two_sided, payoff, exact, estimator, evaluations, seconds, sharing, fixed, worth,
-    component_worth, baseline, baseline_source, sets
+    method, value, two_sided, payoff, exact, estimator, evaluations, seconds, sharing, inputs,
+    fixed, worth, component_worth, baseline, baseline_source, sets
         As in :class:`gstarx.Explanation`.
     view
         The same explanation of the homogeneous view of the graph, in which the nodes of all types
@@ -119,6 +119,7 @@ class HeteroExplanation(PyGHeteroExplanation):  # type: ignore[misc]
     method = property(lambda self: self.view.method)
     seconds = property(lambda self: self.view.seconds)
     explained = property(lambda self: self.view.explained)
+    inputs = property(lambda self: self.view.get("inputs"))
     fixed = property(lambda self: self.view.get("fixed"))
     value = property(lambda self: self.view.get("value"))
     two_sided = property(lambda self: self.view.get("two_sided"))

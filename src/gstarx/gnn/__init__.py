@@ -20,6 +20,7 @@ from gstarx.gnn.model_state import restored
 from gstarx.gnn.model_state import untouched as untouched
 from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.model_task import model_arguments as model_arguments
+from gstarx.gnn.model_task import model_inputs as model_inputs
 from gstarx.gnn.multi_graph import ManyGraphs as ManyGraphs
 from gstarx.gnn.multi_graph import outputs_and_sharing as outputs_and_sharing
 from gstarx.gnn.payoff import Contrast
@@ -31,6 +32,8 @@ from gstarx.gnn.payoff import class_scores as class_scores
 from gstarx.gnn.payoff import looks_like_probabilities as looks_like_probabilities
 from gstarx.gnn.payoff import outputs_matrix as outputs_matrix
 from gstarx.gnn.player_sets import PlayerSet as PlayerSet
+from gstarx.gnn.player_sets import edge_players as edge_players
+from gstarx.gnn.player_sets import parallel_mark as parallel_mark
 from gstarx.gnn.player_sets import player_set as player_set
 from gstarx.gnn.players import check_data as check_data
 from gstarx.gnn.removal import RemovalLike as RemovalLike

@@ -80,8 +80,8 @@ class GNNGame:
         such as ``"brics"``, or a function of the graph; ``"edges"``; ``"features"``, the columns of
         ``x``, or ``"edge_features"``.
     directed
-        For edges: whether the two directions of an edge are separate players. By default they are
-        one player.
+        For edges: whether every column of ``edge_index`` is a separate player. By default, all
+        columns between two nodes, both directions and parallel edges, are one player.
     rest
         For groups: whether nodes in no group are separate ``"players"`` or always ``"present"``.
     feature_groups
@@ -119,8 +119,10 @@ class GNNGame:
         default the one with as many nodes as the model's output has rows, if there is only one.
     num_hops
         For node and edge tasks: nodes within this many hops of the target are players. By default
-        the number of times the model propagates messages, which is verified by changing the
-        features of all other nodes. Nodes that are not players are always present.
+        the number of times the model propagates messages, which is verified by changing and by
+        removing the other nodes: where the output depends on them, they play. Only degrees that
+        PyG's normalized layers look at are no reason to play. A number that is given is not
+        verified. Nodes that are not players are always present.
     computation_graph
         For node tasks: ``"exact"``, where all players together give the prediction on the whole
         graph, or ``"gnnshap"``, the game of Akkas and Azad (GNNShap, WWW 2024) on only the edges

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, HeteroData
 
 from gstarx.gnn.hetero import DISTURBED, ZERO, HeteroGraph
-from gstarx.gnn.parameters import Model, match_arguments
+from gstarx.gnn.parameters import Model, is_annotation, match_arguments, warn_of_left_out
 from gstarx.gnn.watched_edges import watch_relations
 
 #: Known of every batch, whatever the data carries.
@@ -61,7 +61,29 @@ class HeteroCall:
         if matched is None:
             return cls(graph, True)
         by_name = tuple((name, _field(name)) for name in matched.keywords)
-        return cls(graph, False, matched.positional, by_name)
+        call = cls(graph, False, matched.positional, by_name)
+        if matched.left_out:
+            warn_of_left_out(model, matched.left_out, call._unused())
+        return call
+
+    def _unused(self) -> dict[str, str]:
+        """Fields of edges and of the graph that the model is not passed, and what they have."""
+        rows = {
+            key: "weight" if value.shape[1:].numel() == 1 else "edge"
+            for relation in self.graph.edge_types
+            for key, value in self.graph.data[relation].items()
+            if key in self.graph.edge_fields
+        }
+        whole = {
+            key: "graph"
+            for key, value in self.graph.data._global_store.items()
+            if isinstance(value, Tensor) and value.is_floating_point()
+        }
+        return {
+            key: kind
+            for key, kind in (rows | whole).items()
+            if key not in self.fields and not is_annotation(key)
+        }
 
     @property
     def takes_batch(self) -> bool:
@@ -72,6 +94,11 @@ class HeteroCall:
     def fields(self) -> tuple[str, ...]:
         """The fields that the model takes."""
         return (*self.positional, *(field for _, field in self.keywords))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the fields that the model is passed, in this order."""
+        return tuple(known_fields(self.graph)) if self.takes_data else self.fields
 
     @property
     def fixed(self) -> list[str]:

@@ -147,15 +147,23 @@ def check_computation_graph(name: Any, task_level: str) -> str:
     return str(name)
 
 
-def local_kind(kind: Any, communication: Any, gnnshap: bool) -> bool:
-    """Whether players are nodes or edges, which can be found from a part of the graph alone."""
+def local_kind(kind: Any, communication: Any, removal: Any, gnnshap: bool) -> bool:
+    """Whether a part of the graph is enough to find the players and to take them away.
+
+    It is for nodes and edges. A removal of the user's own may look at the whole graph.
+    """
     local = communication is None and isinstance(kind, Nodes | Edges)
     if gnnshap and not local:
         what = type(kind).__name__.lower() if communication is None else "communication=..."
         raise ValueError(
             f"computation_graph='gnnshap' is for players='nodes' and players='edges' (got {what})"
         )
-    return local
+    if gnnshap and callable(removal):
+        raise ValueError(
+            "computation_graph='gnnshap' leaves only a part of the graph, and a removal of your "
+            "own is given the whole graph: choose one of them"
+        )
+    return local and not callable(removal)
 
 
 def local_part(

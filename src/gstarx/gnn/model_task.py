@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gstarx.gnn.model_state import restored
-from gstarx.gnn.payoff import TargetLike, check_task, outputs_matrix
+from gstarx.gnn.payoff import TargetLike, check_outputs, check_task, outputs_matrix
 from gstarx.gnn.players import check_index, check_level
 from gstarx.gnn.signature import Model, Signature, call_model, model_device
 
@@ -62,7 +62,9 @@ class ModelTask:
 
     def output(self, model: Model, data: Data) -> Tensor:
         """The model's output for the whole graph: one row, or one for every node or pair."""
-        return outputs_matrix(self.raw_output(model, data), self.rows(data)).detach()
+        outputs = outputs_matrix(self.raw_output(model, data), self.rows(data)).detach()
+        check_outputs(outputs, self.mode, self.return_type)
+        return outputs
 
     def raw_output(self, model: Model, data: Data) -> Any:
         """What the model returns for the whole graph."""
@@ -90,6 +92,11 @@ class ModelTask:
         if self.mode == "binary_classification":
             return (output > (0.5 if self.return_type == "probs" else 0.0)).long().view(-1)
         return output.argmax(dim=-1)
+
+
+def model_inputs(model: Model, data: Data, keywords: Sequence[str] | None) -> tuple[str, ...]:
+    """Names of the fields that the model is passed, in this order."""
+    return Signature.of(model, data, keywords).inputs
 
 
 def model_arguments(model: Model, data: Data, keywords: Sequence[str] | None) -> list[str]:

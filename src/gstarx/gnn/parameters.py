@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
+from weakref import WeakSet
 
 import torch
 from torch_geometric.data import Batch, Data, HeteroData
@@ -16,6 +19,16 @@ _DATA_NAMES = frozenset({"data", "batch", "graph", "g", "inputs"})
 #: Where wrappers that pass everything on keep the model: ``torch.compile``, ``DataParallel`` and
 #: its relatives, Lightning's Fabric.
 _WRAPPED = ("_orig_mod", "module", "_original_module", "_forward_module")
+#: Arguments that are known of every batch, or belong to nodes.
+_NO_FIELDS = frozenset({"batch", "batch_size", "ptr", "size", "x", "pos", "z"})
+#: How the names of arguments begin that say how to compute, or that belong to nodes.
+_OPTIONS = ("num_", "return_", "node_")
+#: Words in the names of arguments that belong to edges.
+_OF_EDGES = frozenset({"edge", "edges", "weight", "weights", "attr", "bond", "bonds", "relation"})
+#: Words in the names of fields that are not inputs.
+_ANNOTATIONS = frozenset({"y", "label", "target", "truth", "mask", "split", "fold", "id"})
+#: Models that were warned of.
+_warned: WeakSet[Any] = WeakSet()
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -31,11 +44,14 @@ class Arguments:
         Names of the arguments that go in by keyword.
     optional
         Those of them that the model can do without, because they have a default.
+    left_out
+        Arguments that are not passed and stay ``None``.
     """
 
     positional: tuple[str, ...]
     keywords: tuple[str, ...]
     optional: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
 
 def match_arguments(
@@ -94,7 +110,59 @@ def match_arguments(
         passed = chosen + [n for n in offered if field(n) in always and n not in chosen]
     defaults = {p.name for p in (*named, *others) if p.default is not p.empty}
     optional = tuple(name for name in passed if name in defaults)
-    return Arguments(tuple(positional), tuple(passed), optional)
+    # whoever names what to pass has decided
+    left = [p.name for p in others if p.default is None and p.name not in passed]
+    left_out = tuple(left) if chosen is None else ()
+    return Arguments(tuple(positional), tuple(passed), optional, left_out)
+
+
+def warn_of_left_out(model: Model, arguments: Sequence[str], unused: Mapping[str, str]) -> None:
+    """Warn, once for every model, of arguments that stay ``None`` and fields they may be meant for.
+
+    ``unused`` says of fields that no argument took what they have: a ``"weight"``, one number, or
+    an ``"edge"`` row for every edge, or something for the ``"graph"``.
+    """
+    fitting = {
+        name: [field for field, kind in unused.items() if kind in _taken_by(name)]
+        for name in arguments
+    }
+    names = [name for name, fields in fitting.items() if fields]
+    if not names:
+        return
+    with suppress(TypeError):  # of what cannot be remembered, the warning comes again
+        owner = getattr(model, "__self__", model)
+        if owner in _warned:
+            return
+        _warned.add(owner)
+    fields = list(dict.fromkeys(field for name in names for field in fitting[name]))
+    warnings.warn(
+        f"the data has no {' and '.join(names)}, so the model is called without, and "
+        f"{' and '.join(fields)} of the data is passed to no argument. If it is an input of the "
+        f"model, give it the name of the argument (data.{names[0]} = data.{fields[0]}); if it is "
+        "not, name the inputs besides x, edge_index and batch with keywords=[...]",
+        stacklevel=3,
+    )
+
+
+def is_annotation(field: str) -> bool:
+    """Whether a field is a label, a ground truth, a split or a number, by its name, and no input.
+
+    >>> [is_annotation(name) for name in ("y", "edge_label", "train_mask", "edge_attr")]
+    [True, True, True, False]
+    """
+    return not _ANNOTATIONS.isdisjoint(field.split("_"))
+
+
+def _taken_by(argument: str) -> tuple[str, ...]:
+    """Which kinds of fields an argument may be meant for, by its name."""
+    name = argument.removesuffix("_dict")
+    if name in _NO_FIELDS or name.startswith(_OPTIONS) or name.endswith("mask"):
+        return ()
+    words = name.split("_")
+    if not _OF_EDGES.isdisjoint(words):
+        # several columns are no weight
+        return ("weight",) if {"weight", "weights"} & set(words) else ("weight", "edge")
+    return ("graph",)
 
 
 def _checked_keywords(

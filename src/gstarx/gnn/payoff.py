@@ -96,11 +96,42 @@ def _first_key(outputs: Any) -> str:
     return repr(next(iter(outputs), "logits")) if isinstance(outputs, Mapping) else "0"
 
 
+def check_outputs(outputs: Tensor, mode: str, return_type: str) -> None:
+    """Raise unless outputs are the probabilities or log-probabilities that they are declared to be.
+
+    Rows that are not numbers are left to whoever needs numbers.
+
+    >>> check_outputs(torch.tensor([[0.25, 0.75]]), "multiclass_classification", "probs")
+    """
+    if mode == "regression" or return_type == "raw":
+        return
+    rows = outputs.detach()[~outputs.isnan().any(dim=1)]
+    if not rows.numel():
+        return
+    shares = rows.exp() if return_type == "log_probs" else rows
+    wrong = torch.maximum(-shares.amin(dim=1), shares.amax(dim=1) - 1)
+    exclusive = mode == "multiclass_classification" and rows.shape[1] > 1
+    if exclusive:
+        wrong = torch.maximum(wrong, (shares.sum(dim=1) - 1).abs())
+    if float(wrong.max()) <= max(1e-4, float(torch.finfo(rows.dtype).eps) ** 0.5):
+        return
+    worst = rows[int(wrong.argmax())].tolist()
+    shown = ", ".join(f"{value:.4g}" for value in worst[:8]) + ", ..." * (len(worst) > 8)
+    kind = "log-probabilities" if return_type == "log_probs" else "probabilities"
+    together = ", which sum to 1 over the classes" if exclusive else ""
+    raise ValueError(
+        f"return_type={return_type!r} says that the model returns {kind}{together}, and it does "
+        f"not (got {shown}): pass return_type='raw' for logits, or let the model return {kind}"
+    )
+
+
 def class_scores(outputs: Tensor, mode: str, return_type: str, kind: str) -> Tensor:
     """Probabilities, log-probabilities or raw scores, a column per class (or label, or target).
 
-    A single binary output becomes two columns, one for each class.
+    A single binary output becomes two columns, one for each class. Outputs that are not what
+    ``return_type`` says are an error.
     """
+    check_outputs(outputs, mode, return_type)
     if mode == "regression":
         return outputs
     single = mode == "binary_classification" and outputs.shape[1] == 1
@@ -242,6 +273,7 @@ def resolve_payoff(
     if not isinstance(payoff, str | Contrast) and not callable(payoff):
         raise TypeError(f"payoff must be a name, a Contrast or a callable (got {payoff!r})")
     if callable(payoff) and not isinstance(payoff, Contrast):
+        check_outputs(full_output, mode, return_type)
         return Payoff("callable", mode, return_type, (0,), function=payoff)
     if isinstance(payoff, str) and payoff not in PAYOFFS:
         valid = ", ".join(map(repr, PAYOFFS))

@@ -126,7 +126,7 @@ class PlayerSet:
     def _name(self, player: int) -> str:
         if self.edges is not None:
             a, b = self.edges[player].tolist()
-            return f"{a}-{b}"
+            return f"{a}-{b}{parallel_mark(self.edges, player)}"
         return self.names[player] if self.names else str(self.ids[player])
 
     def spread(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -246,16 +246,48 @@ def _of_groups(groups: Groups, count: int, links: NDArray[np.int64]) -> PlayerSe
 
 
 def _of_edges(spec: Edges, links: NDArray[np.int64], one_way: bool) -> PlayerSet:
-    ends = links if spec.directed else np.sort(links, axis=1)
     joining = links[:, 0] != links[:, 1]
     if not joining.any():
         raise ValueError("the graph has no edges between nodes: there are no players")
     if not spec.directed and not one_way:
         _require_both_directions(links[joining])
-    edges, place = np.unique(ends[joining], axis=0, return_inverse=True)
-    player_of = np.full(len(links), -1)
-    player_of[joining] = place.reshape(-1)
+    edges, player_of = edge_players(links, directed=spec.directed)
     return PlayerSet("edges", player_of, np.arange(len(edges)), links, spec, (), edges)
+
+
+def edge_players(
+    links: NDArray[np.int64], *, directed: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The two ends of every player (P, 2), ascending, and the player of every link (E, 2).
+
+    All links between two nodes are one player, or if ``directed`` every link is. Self-loops are
+    always there, which is -1.
+
+    >>> edges, player_of = edge_players(np.array([[1, 2], [0, 1], [1, 0], [0, 1]]), directed=True)
+    >>> edges.tolist(), player_of.tolist()
+    ([[0, 1], [0, 1], [1, 0], [1, 2]], [3, 0, 2, 1])
+    """
+    joining = links[:, 0] != links[:, 1]
+    player_of = np.full(len(links), -1)
+    if not directed:
+        ends = np.sort(links[joining], axis=1)
+        edges, place = np.unique(ends, axis=0, return_inverse=True)
+        player_of[joining] = place.reshape(-1)
+        return edges, player_of
+    columns = np.flatnonzero(joining)
+    columns = columns[np.lexsort(links[columns].T[::-1])]
+    player_of[columns] = np.arange(len(columns))
+    return links[columns], player_of
+
+
+def parallel_mark(edges: NDArray[np.int64], player: int) -> str:
+    """What tells a player that is an edge apart from those before it with the same two ends.
+
+    >>> [parallel_mark(np.array([[0, 1], [0, 1], [1, 0]]), player) for player in range(3)]
+    ['', ' (2)', '']
+    """
+    before = int((edges[:player] == edges[player]).all(axis=1).sum())
+    return f" ({before + 1})" if before else ""
 
 
 def _require_both_directions(links: NDArray[np.int64]) -> None:

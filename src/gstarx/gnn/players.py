@@ -17,19 +17,17 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from gstarx.gnn.evaluator import Change, Evaluator
-from gstarx.gnn.fields import Roles
 from gstarx.gnn.hetero import disturbed, hetero_of, view_of
-from gstarx.gnn.k_hop import Propagation, grow_hops, induced, watch_propagation
+from gstarx.gnn.k_hop import Propagation, grow_hops, scales_by_degree, watch_propagation
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.player_sets import PlayerSet
 from gstarx.gnn.self_check import difference, refuse_random, rounding, size_of
 from gstarx.gnn.signature import Model
 from gstarx.graphs import as_size, pack
-from gstarx.players import Features
 
 TASK_LEVELS = ("graph", "node", "edge")
-#: From a part of the graph, the target's places in it, and the player of each of its units.
-_MakeEvaluator = Callable[[Data, NDArray[np.int64], NDArray[np.int64]], Evaluator]
+#: From the player of each unit of the graph, on all of it or (the second) on some of its nodes.
+_MakeEvaluator = Callable[[NDArray[np.int64], NDArray[np.bool_] | None], Evaluator]
 log = logging.getLogger("gstarx")
 
 
@@ -141,15 +139,13 @@ def choose_players(
     model: Model,
     data: Data,
     task_level: str,
-    index: int | Tensor | None,
+    anchors: NDArray[np.int64],
     num_hops: int | None,
-    roles: Roles,
     evaluator: _MakeEvaluator,
     players: PlayerSet,
 ) -> Playing:
-    """All players of a graph, or those around the node or pair that is explained."""
-    anchors = target_nodes(data, task_level, index)
-    on_all = evaluator(data, anchors, players.player_of)
+    """All players of a graph, or those around the node or pair (the anchors) explained."""
+    on_all = evaluator(players.player_of, None)
     if task_level == "graph":
         if num_hops is not None:
             raise ValueError(
@@ -160,7 +156,7 @@ def choose_players(
     if num_hops is not None:
         num_hops = as_size(num_hops, name="num_hops")
     with untouched(model):
-        around = _Surroundings(model, data, roles, evaluator, on_all, anchors, players)
+        around = _Surroundings(model, data, evaluator, on_all, anchors, players)
         return around.playing(num_hops)
 
 
@@ -171,13 +167,12 @@ class _Surroundings:
         self,
         model: Model,
         data: Data,
-        roles: Roles,
         evaluator: _MakeEvaluator,
         on_all: Evaluator,
         anchors: NDArray[np.int64],
         players: PlayerSet,
     ) -> None:
-        self.model, self.data, self.roles, self.anchors = model, data, roles, anchors
+        self.model, self.data, self.anchors = model, data, anchors
         self.evaluator, self.on_all, self.all_players = evaluator, on_all, players
         self.edges = data.edge_index.cpu().numpy()
         self.num_nodes = int(data.num_nodes or 0)
@@ -192,19 +187,14 @@ class _Surroundings:
     def playing(self, num_hops: int | None) -> Playing:
         """Players that can change the output, or within some hops; all others stay as they are."""
         field, players = self._players(num_hops)
-        on_all = self.evaluator(self.data, self.anchors, players.player_of)
+        on_all = self.evaluator(players.player_of, None)
         # the model's output without half of the players, for comparison
         half = pack(np.random.default_rng(0).random((1, len(players))) < 0.5)
         known = [(on_all.everybody, self.prediction.repeat(1, on_all.removal.draws))]
         with suppress(Exception):  # a coalition that the model does not take is met again later
             known.append((half, on_all.outputs(half)))
         for part in self._contexts(field):
-            inside = np.flatnonzero(part)
-            on_part = self.evaluator(
-                induced(self.data, part, self.roles),
-                np.searchsorted(inside, self.anchors),
-                self._units_inside(players, part),
-            )
+            on_part = self.evaluator(players.player_of, part)
             if all(self._same(on_part.outputs(mask), expected) for mask, expected in known):
                 return Playing(on_part, players, self.prediction, self.node_outputs, self.seen)
         return Playing(on_all, players, self.prediction, self.node_outputs, self.seen)
@@ -261,7 +251,7 @@ class _Surroundings:
         """Whether the output stays the same without all other edges, and so without some more."""
         playing, always = players.player_of >= 0, self.all_players.player_of < 0
         half = (np.random.default_rng(0).random(len(players)) < 0.5)[players.player_of] & playing
-        by_edge = self.evaluator(self.data, self.anchors, np.arange(len(playing)))
+        by_edge = self.evaluator(np.arange(len(playing)), None)
         try:
             rows = [
                 by_edge.outputs(pack(kept[None]))
@@ -271,23 +261,19 @@ class _Surroundings:
             return False
         return self._same(rows[0], self.prediction) and self._same(rows[1], rows[2])
 
-    def _units_inside(self, players: PlayerSet, part: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The players of the units of a part of the graph."""
-        if isinstance(players.spec, Features):
-            return players.player_of
-        inside = part if players.of_nodes else part[self.edges].all(axis=0)
-        return np.asarray(players.player_of[inside])
-
     def _contexts(self, start: NDArray[np.bool_]) -> Iterator[NDArray[np.bool_]]:
         """Parts of the graph that may decide the output: the start, and one and two hops more.
 
-        Normalized convolutions look at degrees, which need the edges one hop further out.
+        Normalized convolutions look at degrees, which need the edges one hop further out. A removal
+        of the user's own is always given the whole graph.
         """
+        if self.on_all.removal.function is not None:
+            return iter(())
         grown = grow_hops(self.edges, self.num_nodes, np.flatnonzero(start))
         return (part for part in islice(grown, 3) if not part.all())
 
     def _field(self) -> NDArray[np.bool_]:
-        """Nodes whose features can change the output, found by the number of hops and checked."""
+        """Nodes that can change the output, found by the number of hops and checked."""
         tried = self._within(self.seen.hops, self.seen.flow)
         if self._decides(tried):
             return tried
@@ -303,9 +289,13 @@ class _Surroundings:
         return list(reached)[-1]
 
     def _decides(self, inside: NDArray[np.bool_]) -> bool:
-        """Whether the output stays the same when all features of the nodes outside change."""
+        """Whether the output stays the same whatever becomes of the nodes outside."""
         if inside.all():
             return True
+        return self._features_decide(inside) and self._nodes_decide(inside)
+
+    def _features_decide(self, inside: NDArray[np.bool_]) -> bool:
+        """Whether the output stays the same when all features of the nodes outside change."""
         try:
             changed = self._full_graph(self._disturbing(~inside, noise=True))
         except Exception:
@@ -317,6 +307,41 @@ class _Surroundings:
         again = self._full_graph
         refuse_random(self.model, again, again(), self.prediction, self.scale)
         return False
+
+    def _nodes_decide(self, inside: NDArray[np.bool_]) -> bool:
+        """Whether the output stays the same when nodes outside are taken away.
+
+        All of them, and half of them; and all of them where half of the nodes inside are absent
+        too. Layers of PyG that scale messages by degrees see how many neighbors the outermost nodes
+        inside have: with such a layer, these neighbors are left alone.
+        """
+        if not self.all_players.of_nodes:  # all nodes stay
+            return True
+        if scales_by_degree(self.model):
+            hops = grow_hops(self.edges, self.num_nodes, np.flatnonzero(inside))
+            inside = list(islice(hops, 2))[-1]
+        outside = ~inside & (self.all_players.player_of >= 0)
+        if not outside.any():
+            return True
+        by_node = self.evaluator(np.arange(self.num_nodes), None)
+        drawn = np.random.default_rng(0).random(self.num_nodes) < 0.5
+        if not all(
+            self._same_without(by_node, gone, self.prediction)
+            for gone in (outside, outside & drawn)
+        ):
+            return False
+        fewer = ~outside & drawn & (self.all_players.player_of >= 0)
+        try:
+            expected = by_node.outputs(pack(~fewer[None]))
+        except Exception:  # a coalition that the model does not take is met again later
+            return True
+        return self._same_without(by_node, fewer | outside, expected)
+
+    def _same_without(self, by_node: Evaluator, gone: NDArray[np.bool_], expected: Tensor) -> bool:
+        try:
+            return self._same(by_node.outputs(pack(~gone[None])), expected)
+        except Exception:
+            return False
 
     def _disturbing(self, outside: NDArray[np.bool_], *, noise: bool) -> Change:
         """A change of inputs: other rows, and noise where they are real, for the nodes outside."""

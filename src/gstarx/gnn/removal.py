@@ -28,7 +28,6 @@ from torch_geometric.data import Batch, Data
 from gstarx.gnn.batching import UnionBatch, coalition_sizes, first_without_edges
 from gstarx.gnn.fields import GraphTensors, edges_moved
 from gstarx.gnn.hetero import hetero_of
-from gstarx.gnn.player_sets import reference_rows
 from gstarx.graphs import Masks, pack, unpack
 from gstarx.players import Edges, Features
 
@@ -330,11 +329,16 @@ def resolve_removal(
 
 
 def removal_of(
-    players: Edges | Features, data: Data, tensors: GraphTensors, anchors: NDArray[np.int64]
+    players: Edges | Features,
+    data: Data,
+    tensors: GraphTensors,
+    anchors: NDArray[np.int64],
+    reference: Tensor | None,
 ) -> Removal:
-    """The removal of players that are edges or features."""
+    """The removal of players that are edges, or features with what replaces them."""
     if isinstance(players, Edges):
         kind = TouchedRemoval if players.touched else EdgeRemoval
         return kind("edges", data, tensors, anchors)
-    rows = reference_rows(players, data).to(tensors.device)
+    assert reference is not None
+    rows = reference.to(tensors.device)
     return FeatureRemoval("features", data, tensors, anchors, None, players.field, rows)

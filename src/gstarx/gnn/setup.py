@@ -17,6 +17,7 @@ from gstarx.gnn.baseline import BaselineLike
 from gstarx.gnn.evaluator import Evaluator, default_batch_nodes
 from gstarx.gnn.fields import GraphTensors, Roles, roles_of
 from gstarx.gnn.hetero import HeteroGraph, view_of
+from gstarx.gnn.k_hop import induced
 from gstarx.gnn.local_part import (
     LocalPart,
     WholeGraph,
@@ -26,12 +27,12 @@ from gstarx.gnn.local_part import (
 )
 from gstarx.gnn.model_state import masked_layers
 from gstarx.gnn.model_task import ModelTask
-from gstarx.gnn.player_sets import PlayerSet, player_set
+from gstarx.gnn.player_sets import PlayerSet, player_set, reference_rows
 from gstarx.gnn.players import Playing, choose_players, target_nodes
 from gstarx.gnn.removal import RemovalLike, removal_of, resolve_removal
 from gstarx.gnn.signature import Model, Signature, model_device
 from gstarx.graphs import CommunicationGraph
-from gstarx.players import Edges
+from gstarx.players import Edges, Features
 
 log = logging.getLogger("gstarx")
 
@@ -60,7 +61,7 @@ def set_up(
     roles = roles_of(data)
     gnnshap = check_computation_graph(computation_graph, task.task_level) == "gnnshap"
     part: LocalPart | None = None
-    if task.task_level == "node" and local_kind(kind, communication, gnnshap):
+    if task.task_level == "node" and local_kind(kind, communication, removal, gnnshap):
         keyed = replace(task, keywords=None if keywords is None else list(keywords))
         node = int(target_nodes(data, task.task_level, index)[0])
         whole_graph = whole_graph or WholeGraph.of(model, data, keyed)
@@ -75,16 +76,19 @@ def set_up(
         _refuse_node_options(everyone, removal, baseline)
     if masked_layers(model):
         log.warning("the model carries edge masks of another explainer: they are set aside")
-    evaluators = _Evaluators(model, data, task, roles, removal, everyone, keywords, batch_nodes)
+    anchors = target_nodes(data, task.task_level, index)
+    evaluators = _Evaluators(
+        model, data, task, roles, anchors, removal, everyone, keywords, batch_nodes
+    )
     if gnnshap:
         assert part is not None
         assert whole_graph is not None
         task = replace(task, target=whole_graph.target(task, node))
-        on_part = evaluators(part.data, np.array([part.index]), everyone.player_of)
+        on_part = evaluators(everyone.player_of)
         playing = Playing(on_part, everyone, propagation=whole_graph.propagation)
     else:
         playing = choose_players(
-            model, data, task.task_level, index, num_hops, roles, evaluators, everyone
+            model, data, task.task_level, anchors, num_hops, evaluators, everyone
         )
     if part is not None and whole_graph is not None:
         lifted, outputs = part.lifted(playing.players), whole_graph.node_outputs
@@ -93,7 +97,10 @@ def set_up(
 
 
 class _Evaluators:
-    """Makes evaluators of coalitions on parts of one graph."""
+    """Makes evaluators of coalitions on one graph and on parts of it.
+
+    What absent features are replaced by is that of the whole graph on every part of it.
+    """
 
     def __init__(
         self,
@@ -101,26 +108,40 @@ class _Evaluators:
         data: Data,
         task: ModelTask,
         roles: Roles,
+        anchors: NDArray[np.int64],
         removal: RemovalLike,
         players: PlayerSet,
         keywords: Iterable[str] | None,
         batch_nodes: int | None,
     ) -> None:
-        self.model, self.task, self.roles = model, task, roles
-        self.removal, self.players = removal, players
+        self.model, self.data, self.task, self.roles = model, data, task, roles
+        self.anchors, self.removal, self.players = anchors, removal, players
         self.signature = Signature.of(model, data, keywords)
         self.device = model_device(model, data.edge_index.device)
         self.batch_nodes = _checked_batch_nodes(batch_nodes, model, self.device)
+        spec = players.spec
+        self.reference = reference_rows(spec, data) if isinstance(spec, Features) else None
 
     def __call__(
-        self, part: Data, anchors: NDArray[np.int64], player_of: NDArray[np.int64]
+        self, player_of: NDArray[np.int64], inside: NDArray[np.bool_] | None = None
     ) -> Evaluator:
-        """The evaluator on a part of the graph, with the target's places in it and its players."""
+        """The evaluator on the graph or on some of its nodes, with the player of every unit."""
+        part, anchors, reference = self.data, self.anchors, self.reference
+        if inside is not None:
+            part = induced(self.data, inside, self.roles)
+            anchors = np.searchsorted(np.flatnonzero(inside), self.anchors)
+            rows = inside
+            if self.players.kind in ("edges", "edge_features"):
+                rows = inside[self.data.edge_index.cpu().numpy()].all(axis=0)
+            if reference is None:
+                player_of = player_of[rows]
+            else:
+                reference = reference[:, torch.from_numpy(rows).to(reference.device)]
         tensors = GraphTensors(part, self.device, self.roles)
         if self.players.of_nodes:
             removal = resolve_removal(self.removal, part, tensors, anchors)
         else:
-            removal = removal_of(self.players.spec, part, tensors, anchors)
+            removal = removal_of(self.players.spec, part, tensors, anchors, reference)
         return Evaluator(
             self.model,
             self.signature,

@@ -22,8 +22,8 @@ from torch_geometric.data import Batch, Data
 from gstarx.gnn.fields import FROM_BATCH, Roles, roles_of
 from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.hetero_call import HeteroCall
+from gstarx.gnn.parameters import Arguments, is_annotation, match_arguments, warn_of_left_out
 from gstarx.gnn.parameters import Model as Model
-from gstarx.gnn.parameters import match_arguments
 from gstarx.gnn.shared_rows import GatheredRows, gathered_now
 
 
@@ -75,12 +75,38 @@ class Signature:
         )
         if matched is None:
             return cls(True, roles=tuple(roles_of(data).items()))
+        if matched.left_out:
+            warn_of_left_out(model, matched.left_out, _unused(data, matched))
         return cls(False, matched.positional, matched.keywords, matched.optional)
 
     @property
     def takes_batch(self) -> bool:
         """Whether several graphs can go through the model at once."""
         return self.takes_data or "batch" in (*self.positional, *self.keywords)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the fields that the model is passed, in this order."""
+        if self.hetero is not None:
+            return self.hetero.inputs
+        if self.takes_data:
+            return (*(key for key, _ in self.roles), "edge_index", "batch")
+        return (*self.positional, *self.keywords)
+
+
+def _unused(data: Data, arguments: Arguments) -> dict[str, str]:
+    """Fields of edges and of the graph that a model is not passed, and what they have."""
+    taken = {*arguments.positional, *arguments.keywords, *FROM_BATCH}
+    unused = {}
+    for key, value in data:
+        if key in taken or is_annotation(key) or not isinstance(value, Tensor):
+            continue
+        if value.layout == torch.strided and value.numel() and "index" not in key:
+            if value.dim() and data.is_edge_attr(key):
+                unused[key] = "weight" if value.shape[1:].numel() == 1 else "edge"
+            elif value.is_floating_point() and not (value.dim() and data.is_node_attr(key)):
+                unused[key] = "graph"
+    return unused
 
 
 def _refuse_a_guess(model: Model, data: Data, parameters: tuple[inspect.Parameter, ...]) -> None:

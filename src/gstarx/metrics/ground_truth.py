@@ -59,13 +59,13 @@ def edge_auroc(
     edge_mask
         A score per column of ``edge_index``, (E,), as PyG's explainers return it.
     edge_index
-        The edges, (2, E). Both directions of an edge are averaged and count once, unless
+        The edges, (2, E). All columns between two nodes are averaged and count once, unless
         ``directed``; self-loops do not count.
     truth
         The true edges: a boolean mask (E,), of which either direction is enough; or the true nodes
         as ids, which make an edge between two of them true.
     directed
-        Whether each direction counts on its own.
+        Whether each column counts on its own.
 
     Examples
     --------

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gstarx.gnn import edge_players
 from gstarx.graphs import CommunicationGraph, as_nodes
 
 #: The sparsities of the paper's experiments (section 5.2).
@@ -258,7 +259,7 @@ def edge_player_scores(
     edge_index
         The edges, (2, E). Self-loops are no players.
     directed
-        Whether each direction is a player; by default both are averaged.
+        Whether each column is a player; by default all those between two nodes are averaged.
 
     Returns
     -------
@@ -279,11 +280,10 @@ def edge_player_scores(
             "edge_mask must be one number for each column of edge_index (2, E) "
             f"(got {per_edge.shape} for {ends.shape})"
         )
-    joining = ends[0] != ends[1]
-    pairs = ends[:, joining].T if directed else np.sort(ends[:, joining].T, axis=1)
-    edges, where = np.unique(pairs, axis=0, return_inverse=True)
-    summed = np.bincount(where.reshape(-1), weights=per_edge[joining], minlength=len(edges))
-    counts = np.bincount(where.reshape(-1), minlength=len(edges))
+    edges, player_of = edge_players(ends.T, directed=directed)
+    joining = player_of >= 0
+    summed = np.bincount(player_of[joining], weights=per_edge[joining], minlength=len(edges))
+    counts = np.bincount(player_of[joining], minlength=len(edges))
     return summed / np.maximum(counts, 1), edges
 
 

@@ -129,7 +129,8 @@ class Edges:
     Attributes
     ----------
     directed
-        Whether the two directions of an edge are separate players, rather than one.
+        Whether every column of ``edge_index`` is a player of its own. By default, an edge is all
+        columns between two nodes: both directions, and parallel edges.
     touched
         Whether nodes that no present edge touches are absent, as the position value has it.
     """
