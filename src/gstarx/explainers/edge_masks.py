@@ -37,6 +37,7 @@ from gstarx.gnn import (
     model_device,
     outputs_matrix,
     player_set,
+    require_initialized,
     restored,
     roles_of,
 )
@@ -62,6 +63,7 @@ def isolated(model: Any) -> Any:
     """
     if not isinstance(model, nn.Module):
         return model
+    require_initialized(model)
     layers = [layer for layer in model.modules() if isinstance(layer, MessagePassing)]
     earlier_masks = [vars(layer).get("_edge_mask") for layer in layers]
     # a mask with a gradient history cannot be deep-copied, and is dropped below anyway

@@ -59,6 +59,8 @@ def needed_messages(model: Model, level: NDArray[np.int64]) -> Iterator[None]:
                     layer.register_forward_hook(norms.after, always_call=True),
                 ):
                     stack.callback(handle.remove)
+                # on Ctrl-C a hook is not called
+                stack.callback(norms.after, layer)
         yield
 
 

@@ -244,7 +244,8 @@ def _random_operations(model: Model, run: Callable[[], Any]) -> list[str]:
                 for handle in handles:
                     stack.callback(handle.remove)
         try:
-            with Watch():
+            # in inference mode operations such as dropout are seen under their own names
+            with torch.inference_mode(), Watch():
                 run()
         except Exception:
             operations.clear()

@@ -130,6 +130,19 @@ def gathered_now(value: Any) -> Any:
     return value.gathered if isinstance(value, GatheredRows) else value
 
 
+def own_copy(value: Any) -> Any:
+    """A copy of a model's input that it may write into, in lists and dictionaries as well."""
+    if isinstance(value, GatheredRows):
+        return GatheredRows(value.shared, value.places, value.weights)
+    if isinstance(value, Tensor):
+        return value.clone()
+    if type(value) in (list, tuple):
+        return type(value)(map(own_copy, value))
+    if isinstance(value, dict):
+        return {key: own_copy(inner) for key, inner in value.items()}
+    return value
+
+
 def _by_row(own: GatheredRows, func: Any, args: Any, kwargs: Any) -> Any:
     """An operation whose result in a row depends on nothing but that row."""
     at = next(i for i, a in enumerate(args) if a is own)
