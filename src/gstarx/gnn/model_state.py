@@ -168,7 +168,7 @@ class _Held:
     def __init__(self, module: nn.Module) -> None:
         self._module, self._training = module, module.training
         attributes = vars(module)
-        inner = [value for value in attributes.values() if isinstance(value, _CONTAINERS)]
+        inner: list[Any] = [v for v in attributes.values() if isinstance(v, _CONTAINERS)]
         self._empty = [value for value in inner if not value]
         self._filled = [(value, _items(value)) for value in (attributes, *filter(None, inner))]
         tensors = chain(attributes.values(), module._buffers.values())
