@@ -13,6 +13,7 @@ from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.nn import GCNConv, GINEConv, global_mean_pool
 from torch_geometric.utils import to_undirected
 
+from gstarx.explainers import create
 from gstarx.explainers.edge_masks import (
     Explained,
     Inputs,
@@ -212,6 +213,18 @@ def test_seeded_gives_all_random_state_back() -> None:
                 drawn.append(torch.rand(2).tolist())
                 assert torch.is_grad_enabled()
     assert drawn[0] == drawn[1] == drawn[2] != drawn[3]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("gnnexplainer", {"epochs": 2, "node_mask": True}), ("gradient_x_input", {})],
+)
+def test_a_network_inside_a_function_gets_no_gradients(name: str, options: Any) -> None:
+    model = network("gcn")
+    with unchanged(model):
+        create(name, **options).explain(
+            lambda x, edge_index, batch: model(x, edge_index, batch), graph("path"), seed=0
+        )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import UserList
 from itertools import pairwise
 from typing import Any
 
@@ -93,8 +94,9 @@ class Watching(nn.Module):
     def __init__(self, name: str = "gcn") -> None:
         super().__init__()
         self.net = build(name)
-        self.nodes: list[int] = []
-        self.graphs: list[int] = []
+        # lists would be put back
+        self.nodes: UserList[int] = UserList()
+        self.graphs: UserList[int] = UserList()
 
     def forward(self, x: torch.Tensor, edge_index: torch.Tensor, batch: torch.Tensor) -> Any:
         out = self.net(x, edge_index, batch)
@@ -108,7 +110,7 @@ class Watching(nn.Module):
 def test_a_batch_has_no_more_nodes_than_allowed(batch_nodes: int, removal: str) -> None:
     model, data = Watching(), graph("messy")
     game = GNNGame(model, data, batch_nodes=batch_nodes, removal=removal, check=False)
-    model.nodes, model.graphs = [], []
+    model.nodes, model.graphs = UserList(), UserList()
     rows = np.unique(coalitions(7, at_most=100), axis=0)
     game(rows)
     sizes = rows.sum(axis=1) if removal == "remove" else np.full(len(rows), 7)

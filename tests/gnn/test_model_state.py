@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import copy
+import functools
+import os
 import random
+import signal
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.explain.algorithm.utils import set_masks
-from torch_geometric.nn import GCNConv, MessagePassing, global_mean_pool
+from torch_geometric.nn import GCNConv, MessagePassing, SAGEConv, global_mean_pool
 
-from gstarx import GNNGame, GStarX, expected_output, explain, explain_many
+from gstarx import GNNGame, GStarX, expected_output, explain, explain_many, models
 from gstarx.gnn.model_state import masked_layers, remembered, restored, untouched
-from gstarx.models import GCN
+from gstarx.models import GAT, GCN
 from tests.gnn.networks import CLASSES, FEATURES, GIN
 from tests.gnn.one_by_one import graph
 
@@ -34,23 +44,31 @@ class Fragile(nn.Module):
         self.register_buffer("steps", torch.zeros(3))
         self.register_buffer("nothing", None)
         self.net.classifier.requires_grad_(False)
-        self.calls = 0
-        self.hooked = 0
+        #: Not plain attributes, which are put back.
+        self.counts = SimpleNamespace(calls=0, hooked=0)
         self.error: BaseException | None = None
         self.gin.register_forward_hook(self._count)
 
     def _count(self, *_: Any) -> None:
-        self.hooked += 1
+        self.counts.hooked += 1
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
         assert not any(module.training for module in self.modules())
-        assert torch.is_inference_mode_enabled()
-        self.calls += 1
+        assert not torch.is_grad_enabled()
+        self.counts.calls += 1
         self.steps += 1  # as careless models do
-        if self.error is not None and self.calls > 2:
+        if self.error is not None and self.counts.calls > 2:
             raise self.error
-        noise = torch.rand(1).item() + np.random.random() + random.random()  # noqa: NPY002
-        return self.gin(x, edge_index, batch) + self.net(x, edge_index, batch) + 0 * noise
+        return self.gin(x, edge_index, batch) + self.net(x, edge_index, batch)
+
+
+def contents(value: Any) -> Any:
+    """What is in an attribute that can be changed in place."""
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    if isinstance(value, dict):
+        return {key: id(inner) for key, inner in value.items()}
+    return [*map(id, value)] if isinstance(value, list | set) else None
 
 
 def everything(model: nn.Module) -> dict[str, Any]:
@@ -73,6 +91,10 @@ def everything(model: nn.Module) -> dict[str, Any]:
         ],
         "caches": [
             {key: value for key, value in vars(m).items() if "cached" in key}
+            for m in model.modules()
+        ],
+        "attributes": [
+            {name: (id(value), contents(value)) for name, value in vars(m).items()}
             for m in model.modules()
         ],
         "torch": torch.get_rng_state(),
@@ -136,8 +158,8 @@ def test_nothing_has_changed(use: Callable[[Fragile], None]) -> None:
     model = mixed()
     before = everything(model)
     use(model)
-    assert model.calls > 2
-    assert model.hooked == model.calls
+    assert model.counts.calls > 2
+    assert model.counts.hooked == model.counts.calls
     assert_unchanged(model, before)
 
 
@@ -156,7 +178,7 @@ def test_nothing_has_changed_after_an_error(
 
 def test_an_error_before_the_game_begins_changes_nothing() -> None:
     model = mixed()
-    model.error, model.calls = RuntimeError("broken"), 5
+    model.error, model.counts.calls = RuntimeError("broken"), 5
     before = everything(model)
     with pytest.raises(RuntimeError, match="broken"):
         GNNGame(model, graph("ring"))
@@ -280,14 +302,14 @@ def test_a_model_may_override_eval() -> None:
 
 
 def test_a_plain_function_is_guarded_as_well() -> None:
-    def noisy(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
-        assert torch.is_inference_mode_enabled()
-        return global_mean_pool(x, batch) + torch.rand(1)
+    def plain(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        assert not torch.is_grad_enabled()
+        return global_mean_pool(x, batch)
 
     before = torch.get_rng_state()
-    explain(noisy, graph("ring"), check=False)
+    explain(plain, graph("ring"))
     assert torch.equal(torch.get_rng_state(), before)
-    assert masked_layers(noisy) == 0
+    assert masked_layers(plain) == 0
 
 
 def test_the_explanation_can_be_trained_through() -> None:
@@ -308,18 +330,17 @@ def test_guards_can_be_nested() -> None:
 
 def test_one_block_inside_another_leaves_the_rest_to_the_outer_one() -> None:
     model = Fragile().train()
-    before = torch.get_rng_state()
     with restored(model):
         assert not model.training
-        assert not torch.is_inference_mode_enabled()
+        assert torch.is_grad_enabled()
         with untouched(model):
-            torch.rand(1)
-            assert torch.is_inference_mode_enabled()
+            model.steps += 1
+            assert not torch.is_grad_enabled()
         # still inside: nothing has been given back
         assert not model.training
-        assert not torch.equal(torch.get_rng_state(), before)
+        assert model.steps.tolist() == [1, 1, 1]
     assert model.training
-    assert torch.equal(torch.get_rng_state(), before)
+    assert model.steps.tolist() == [0, 0, 0]
 
 
 def test_another_model_has_a_block_of_its_own() -> None:
@@ -354,3 +375,253 @@ def test_masks_are_seen_while_they_are_set_aside() -> None:
     with restored(model):
         assert masked_layers(model) == 3
     assert masked_layers(model) == 3
+
+
+class Writing(nn.Module):
+    """A model that keeps what it makes on first use, wherever that can be kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = GCN(FEATURES, 8, CLASSES)
+        self.scale = torch.ones(1)
+        self.ratio: Tensor | None = None
+        self.sizes: set[int] = set()
+        self.seen: list[int] = []
+        self.known: dict[Any, Any] = {"first": 1, "second": 2}
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        if self.ratio is None:
+            self.ratio = torch.full((1,), 0.5)
+            self.extra = nn.Identity()
+            self.register_buffer("made", torch.zeros(2))
+            self.net.register_forward_hook(lambda *_: None)
+        self.scale *= 1.0
+        self.scale.add_(1).sub_(1)
+        self.sizes.add(len(x))
+        self.seen.append(len(x))
+        self.known[len(x)] = self.known.pop("first", 1)
+        return self.net(x * self.ratio, edge_index, batch) * self.scale
+
+
+def test_what_a_model_makes_on_first_use_is_taken_away() -> None:
+    torch.manual_seed(0)
+    model = Writing()
+    before = everything(model)
+    explain(model, graph("ring"))
+    assert_unchanged(model, before)
+    assert [*model.known] == ["first", "second"]
+    # and what it makes now, autograd can use
+    model(graph("ring").x, graph("ring").edge_index).sum().backward()
+
+
+@functools.lru_cache
+def positions(count: int) -> Tensor:
+    return torch.linspace(0, 1, count)[:, None]
+
+
+def test_what_is_kept_elsewhere_can_be_trained_with() -> None:
+    class Positioned(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.place, self.net = nn.Linear(1, FEATURES), GCN(FEATURES, 8, CLASSES)
+
+        def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+            at = self.place(positions(FEATURES)).mean(dim=0)
+            return self.net(x + at, edge_index, batch)
+
+    positions.cache_clear()
+    model, data = Positioned(), graph("ring")
+    explain(model, data)
+    expected_output(model, [data])
+    model(data.x, data.edge_index).sum().backward()
+    assert model.place.weight.grad is not None
+
+
+@pytest.mark.parametrize("lazy", [nn.LazyLinear(CLASSES), SAGEConv((-1, -1), CLASSES)])
+@pytest.mark.parametrize("use", [play, explain_one, expect])
+def test_a_model_without_weights_is_refused(lazy: nn.Module, use: Callable[[Any], None]) -> None:
+    class Waiting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = copy.deepcopy(lazy)
+
+        def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+            edges = () if isinstance(self.layer, nn.Linear) else (edge_index,)
+            return global_mean_pool(self.layer(x, *edges), batch)
+
+    model = Waiting()
+    with pytest.raises(ValueError, match=r"not been initialized: 'layer\.\w.*Run the model once"):
+        use(model)  # type: ignore[arg-type]
+    data = graph("ring")
+    model(data.x, data.edge_index, torch.zeros(data.num_nodes, dtype=torch.long))
+    explain(model, data)
+
+
+# -- interrupts ------------------------------------------------------------------------------------
+
+NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    "gcn": lambda: GCN(FEATURES, 8, CLASSES),
+    "gat": lambda: GAT(FEATURES, 8, CLASSES),
+    "gin": lambda: models.GIN(FEATURES, 8, CLASSES),
+    "batch norm": GIN,
+    "cached": Caching,
+    "writing": Writing,
+}
+
+
+def path() -> Data:
+    """Long enough for coalitions to share embeddings."""
+    at = torch.arange(11)
+    ends = torch.stack([at, at + 1])
+    x = torch.randn(12, FEATURES, generator=torch.Generator().manual_seed(0))
+    return Data(x=x, edge_index=torch.cat([ends, ends.flip(0)], dim=1))
+
+
+def test_an_interrupt_inside_a_layer_leaves_no_edges_in_it() -> None:
+    model = GCN(FEATURES, 8, CLASSES)
+    layer, interrupts = model.convs[0], []
+
+    def interrupt(*_: Any) -> None:
+        if layer._cached_edge_index is not None:
+            interrupts.append(1)
+            raise KeyboardInterrupt
+
+    handle = layer.lin.register_forward_pre_hook(interrupt)
+    before = everything(model)
+    with pytest.raises(KeyboardInterrupt):
+        explain(model, path(), value="shapley", share=True)
+    assert interrupts
+    assert_unchanged(model, before)
+    handle.remove()
+
+
+def interrupted(model: nn.Module, after: float, **options: Any) -> bool:
+    """Whether an explanation was interrupted, by a signal after so many seconds."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    earlier = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, after)
+        explain(model, path(), **options)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        signal.signal(signal.SIGALRM, earlier)
+    return False
+
+
+def hits(name: str, count: int) -> int:
+    """How many of some interrupts at random times hit; after each, everything is as it was."""
+    data, hit = path(), 0
+    options: dict[str, Any] = {"value": "shapley"}
+    if name == "cached":
+        options |= {"task_level": "node", "index": 2}
+    times = random.Random(name)
+    for number in range(count):
+        torch.manual_seed(number)
+        model = NETWORKS[name]().train(number % 2 == 0)
+        if number == 0:
+            explain(model, data, **options)
+            begin = time.perf_counter()
+            explain(model, data, **options)
+            longest = time.perf_counter() - begin
+        expected = copy.deepcopy(model).eval()(data.x, data.edge_index)
+        before = everything(model)
+        hit += interrupted(model, times.uniform(1e-4, longest), **options)
+        assert_unchanged(model, before)
+        assert torch.equal(copy.deepcopy(model).eval()(data.x, data.edge_index), expected)
+    return hit
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are those of POSIX")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", NETWORKS)
+def test_interrupts_at_random_times_change_nothing(name: str) -> None:
+    assert hits(name, 10) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are those of POSIX")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", NETWORKS)
+def test_many_interrupts_at_random_times_change_nothing(name: str) -> None:
+    hit = hits(name, 100)
+    print(f"{hit} of 100 interrupts hit")
+    assert hit > 50
+
+
+# -- threads and processes -------------------------------------------------------------------------
+
+
+def test_other_threads_draw_no_number_twice() -> None:
+    model, data, done = GCN(FEATURES, 8, CLASSES), graph("ring"), threading.Event()
+
+    def explaining() -> None:
+        while not done.is_set():
+            explain(model, data)
+
+    thread = threading.Thread(target=explaining)
+    thread.start()
+    drawn: list[tuple[float, ...]] = []
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        drawn.append((torch.rand(1).item(), np.random.random(), random.random()))  # noqa: NPY002
+        time.sleep(0)
+    done.set()
+    thread.join()
+    doubles = [row[1:] for row in drawn]
+    assert len(set(doubles)) == len(drawn)
+    # single precision repeats by chance, but not three in a row
+    singles = [row[0] for row in drawn]
+    triples = set(zip(singles, singles[1:], singles[2:], strict=False))
+    assert len(triples) == len(drawn) - 2
+
+
+FORK = """
+import os, signal, threading, time, torch
+from gstarx import explain
+from tests.gnn.networks import CLASSES, FEATURES
+from tests.gnn.one_by_one import graph
+from gstarx.models import GAT, GCN
+
+torch.set_num_threads(1)
+model, data, done = GCN(FEATURES, 8, CLASSES).train(), graph("ring"), threading.Event()
+expected = explain(model, data).scores
+
+def explaining():
+    while not done.is_set():
+        explain(model, data)
+
+thread = threading.Thread(target=explaining)
+thread.start()
+for number in range(20):
+    time.sleep(0.003 * number)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        right = model.training and not any(m._forward_hooks for m in model.modules())
+        right &= torch.equal(explain(model, data).scores, expected)
+        os._exit(0 if right else 3)
+    status = os.waitpid(child, 0)[1]
+    if status:
+        break
+done.set()
+thread.join()
+print("child", number, "ended with", status)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are those of POSIX")
+def test_a_fork_beside_an_explanation_can_explain() -> None:
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORK],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert found.stdout == "child 19 ended with 0\n", found.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import UserList
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ class Watching(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.net = build("gcn")
-        self.shown: list[tuple[int, int]] = []
+        self.shown: UserList[tuple[int, int]] = UserList()  # a list would be put back
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         out = self.net(x, edge_index, batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import UserList
 from collections.abc import Callable
 from typing import Any
 
@@ -562,7 +563,7 @@ class Counting(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.net = GCN(FEATURES, 8, CLASSES, num_layers=2, readout=None)
-        self.nodes: list[int] = []
+        self.nodes: UserList[int] = UserList()  # a list would be put back
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         self.nodes.append(len(x))

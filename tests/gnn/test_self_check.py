@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections import UserList
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ class Mixing(nn.Module):
         super().__init__()
         self.conv, self.norm = GCNConv(FEATURES, 8), GraphNorm(8)
         self.head = nn.Linear(8, CLASSES)
-        self.shown: list[int] = []
+        self.shown: UserList[int] = UserList()  # a list would be put back
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
         hidden = self.norm(self.conv(x, edge_index)).relu()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import UserList
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class Counting(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.net = build("gcn")
-        self.graphs: list[int] = []
+        self.graphs: UserList[int] = UserList()  # a list would be put back
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         out = self.net(x, edge_index, batch)

@@ -374,8 +374,7 @@ def _vectors(encoder: WordEncoder, words: Sequence[Sequence[str]], progress: boo
                         "the encoder must give finite numbers that half precision can hold "
                         f"(it gave others in sentence {number})"
                     )
-                with torch.inference_mode(mode=False):  # or autograd would reject the features
-                    vectors[number] = part.clone()
+                vectors[number] = part.clone()
             bar.update(len(batch))
     return [vectors[number] for number in range(len(words))]
 

@@ -35,8 +35,10 @@ from gstarx.gnn import (
     choose_columns,
     class_scores,
     model_device,
+    networks_of,
     outputs_matrix,
     player_set,
+    require_initialized,
     restored,
     roles_of,
 )
@@ -48,10 +50,38 @@ REDUCTIONS = ("max", "mean", "sum")
 
 @contextmanager
 def seeded(model: Any, seed: Seed) -> Iterator[None]:
-    """Seed torch inside the block, with gradients enabled, and restore all random state after."""
+    """Seed torch inside the block, with gradients enabled, and restore its random state after.
+
+    Torch has one source of random numbers for all threads, from which PyG draws. What other threads
+    draw from it meanwhile depends on this seed, and the numbers from before the block are continued
+    after it. Parameters get no gradients, not even those of a network inside a function.
+    """
+    learned = [p for own in networks_of(model) for p in own.parameters() if p.requires_grad]
+    device = model_device(model, torch.device("cpu"))
+    elsewhere = None if device.type == "cpu" else torch.get_device_module(device)
+    on_device = elsewhere and elsewhere.get_rng_state(device)
+    on_cpu = torch.get_rng_state()
+
+    def put_back() -> None:
+        torch.set_rng_state(on_cpu)
+        if elsewhere is not None:
+            elsewhere.set_rng_state(on_device, device)
+        for parameter in learned:
+            parameter.requires_grad_()
+
     with restored(model), torch.inference_mode(False), torch.enable_grad():
-        torch.manual_seed(int(np.random.default_rng(seed).integers(2**63)))
-        yield
+        try:
+            for parameter in learned:
+                parameter.requires_grad_(False)
+            torch.manual_seed(int(np.random.default_rng(seed).integers(2**63)))
+            yield
+        finally:
+            # Ctrl-C may arrive in here as well, so what it interrupts is done again
+            try:
+                put_back()
+            except BaseException:
+                put_back()
+                raise
 
 
 def isolated(model: Any) -> Any:
@@ -62,6 +92,7 @@ def isolated(model: Any) -> Any:
     """
     if not isinstance(model, nn.Module):
         return model
+    require_initialized(model)
     layers = [layer for layer in model.modules() if isinstance(layer, MessagePassing)]
     earlier_masks = [vars(layer).get("_edge_mask") for layer in layers]
     # a mask with a gradient history cannot be deep-copied, and is dropped below anyway

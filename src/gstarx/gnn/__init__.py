@@ -46,5 +46,7 @@ from gstarx.gnn.signature import Model as Model
 from gstarx.gnn.signature import Signature as Signature
 from gstarx.gnn.signature import call_model as call_model
 from gstarx.gnn.signature import model_device as model_device
+from gstarx.gnn.signature import networks_of as networks_of
+from gstarx.gnn.signature import require_initialized as require_initialized
 
 __all__ = ["Contrast", "GNNGame", "ModelTask", "Sharing", "expected_output", "restored"]

@@ -165,9 +165,7 @@ def _typed_output(model: Model, graph: Any, keywords: Sequence[str] | None) -> T
     fields["batch"] = torch.zeros(count, dtype=torch.long, device=device)
     fields |= {"batch_size": 1, "num_nodes": count}
     with untouched(model):
-        output = outputs_matrix(call_model(model, signature, fields), 1)
-    # cloned outside inference mode, so that it is a tensor like any other
-    return output.clone()
+        return outputs_matrix(call_model(model, signature, fields), 1)
 
 
 def _plain_outputs(
@@ -181,8 +179,7 @@ def _plain_outputs(
                 apart = _mixes(model, batch, keywords)
         graphs = batch.to_data_list() if apart and batch.num_graphs > 1 else [batch]
         outputs = [_outputs(model, batched([g]) if apart else g, keywords) for g in graphs]
-        # cloned outside inference mode, so that it is a tensor like any other
-        yield torch.cat(outputs).clone()
+        yield torch.cat(outputs)
 
 
 def _outputs(model: Model, batch: Batch, keywords: Sequence[str] | None) -> Tensor:

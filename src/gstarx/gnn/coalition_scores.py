@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -262,7 +261,6 @@ class CoalitionScores:
             return self._evaluator.outputs(mask)
 
         self.check.comparisons += 1
-        torch.rand(1)  # the guard gave random numbers back that the first output may have used
         refuse_random(self._evaluator.model, again, known, again(), size_of(known))
 
     def _start_over(self, top: int) -> None:

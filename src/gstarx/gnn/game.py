@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
@@ -337,8 +336,7 @@ class GNNGame:
         """The output for the whole graph as the model returns it: a row, or one for every node."""
         if self._node_outputs is None:
             return self.prediction[None]
-        with torch.inference_mode(False):
-            return self._node_outputs.clone()
+        return self._node_outputs.clone()
 
     @property
     def payoff(self) -> Payoff:
@@ -439,9 +437,7 @@ class GNNGame:
             payoff = with_baseline(
                 payoff, self._baseline, full_output, self._evaluator, self.players
             )
-            with torch.inference_mode(False):
-                # so that it is a tensor like any other
-                self._settled = full_output[0].clone(), replace(payoff, draws=draws)
+            self._settled = full_output[0].clone(), replace(payoff, draws=draws)
         return self._settled
 
     def _warn_of_probabilities(self, full_output: Tensor) -> None:

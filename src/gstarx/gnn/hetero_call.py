@@ -19,6 +19,7 @@ from torch_geometric.data import Batch, HeteroData
 
 from gstarx.gnn.hetero import DISTURBED, ZERO, HeteroGraph
 from gstarx.gnn.parameters import Model, is_annotation, match_arguments, warn_of_left_out
+from gstarx.gnn.shared_rows import own_copy
 from gstarx.gnn.watched_edges import watch_relations
 
 #: Known of every batch, whatever the data carries.
@@ -142,7 +143,7 @@ class HeteroCall:
     def _called(self, model: Model, union: TypedUnion, *, watched: bool = False) -> Any:
         if self.takes_data:
             return model(union.as_batch())
-        made = {field: union.field(field) for field in self.fields}
+        made = {field: own_copy(union.field(field)) for field in self.fields}
         if watched:
             made = watch_relations(made)
         positional = [made[field] for field in self.positional]
@@ -278,16 +279,16 @@ class TypedUnion:
         batch = Batch(_base_cls=HeteroData)
         tables = self.graph.on(self.device)
         for key in self.graph.data._global_store.keys():  # noqa: SIM118
-            batch[key] = self.field(key)
+            batch[key] = own_copy(self.field(key))
         for t in self.graph.node_types:
             for name, table in tables.node[t].items():
                 batch[t][name] = self._rows(t, name, table)
             sizes = torch.bincount(self.owner[t], minlength=self.count)
-            batch[t].batch = self.owner[t]
+            batch[t].batch = own_copy(self.owner[t])
             batch[t].ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
             batch[t].num_nodes = len(self.nodes[t])
         for relation in self.graph.edge_types:
-            batch[relation].edge_index = self.ends[relation]
+            batch[relation].edge_index = own_copy(self.ends[relation])
             for name, table in tables.edge[relation].items():
                 batch[relation][name] = table.index_select(0, self.edges[relation])
         batch._num_graphs = self.count

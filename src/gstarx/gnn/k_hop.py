@@ -10,27 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
 from gstarx.gnn.fields import Roles, edges_moved
 from gstarx.gnn.known_layers import declares_rounds
 from gstarx.gnn.signature import Model, submodules
-
-#: Layers of PyG that scale a message by the degrees of both its ends.
-_SCALING = (
-    pyg.GCNConv, pyg.GCN2Conv, pyg.SGConv, pyg.SSGConv, pyg.TAGConv, pyg.APPNP, pyg.ARMAConv,
-    pyg.LGConv, pyg.FAConv, pyg.MixHopConv, pyg.PDNConv, pyg.EGConv, pyg.ChebConv, pyg.DNAConv,
-)  # fmt: skip
-
-
-def scales_by_degree(model: Model) -> bool:
-    """Whether a layer looks at the degrees of the nodes that messages come from."""
-    return any(
-        isinstance(layer, _SCALING) and getattr(layer, "normalize", True)
-        for layer in submodules(model)
-    )
 
 
 class Propagation:

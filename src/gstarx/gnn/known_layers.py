@@ -67,7 +67,11 @@ def is_known(layer: Any) -> bool:
 
 def scales_by_degree(model: Model) -> bool:
     """Whether a layer of PyG looks at the degree of the node that a message comes from."""
-    return any(isinstance(layer, tuple(_SCALING_CLASSES)) for layer in submodules(model))
+    scaling = (*_SCALING_CLASSES, pyg.ChebConv)
+    return any(
+        isinstance(layer, scaling) and getattr(layer, "normalize", True)
+        for layer in submodules(model)
+    )
 
 
 def ordered_aggregation(model: Model) -> str:

@@ -62,6 +62,8 @@ def needed_messages(model: Model, level: NDArray[np.int64], calls: int) -> Itera
                     layer.register_forward_hook(norms.after, always_call=True),
                 ):
                     stack.callback(handle.remove)
+                # on Ctrl-C a hook is not called
+                stack.callback(norms.after, layer)
         yield
     if rounds.call != calls:
         raise NotShareable(

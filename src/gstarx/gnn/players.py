@@ -18,7 +18,8 @@ from torch_geometric.data import Data, HeteroData
 
 from gstarx.gnn.evaluator import Change, Evaluator
 from gstarx.gnn.hetero import disturbed, hetero_of, view_of
-from gstarx.gnn.k_hop import Propagation, grow_hops, scales_by_degree, watch_propagation
+from gstarx.gnn.k_hop import Propagation, grow_hops, watch_propagation
+from gstarx.gnn.known_layers import scales_by_degree
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.player_sets import PlayerSet
 from gstarx.gnn.self_check import difference, refuse_random, rounding, size_of

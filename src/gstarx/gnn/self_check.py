@@ -206,8 +206,7 @@ def doubled(model: Model) -> Iterator[None]:
     networks = networks_of(model)
     if not networks:
         raise TypeError(f"only a network has a precision (got {type(model).__name__})")
-    with torch.inference_mode(False):
-        copies = [copy.deepcopy(network).double() for network in networks]
+    copies = [copy.deepcopy(network).double() for network in networks]
     kept = [network.__dict__ for network in networks]
     try:
         for network, made in zip(networks, copies, strict=True):
@@ -303,7 +302,8 @@ def _random_operations(model: Model, run: Callable[[], Any]) -> list[str]:
                 for handle in handles:
                     stack.callback(handle.remove)
         try:
-            with Watch():
+            # in inference mode operations such as dropout are seen under their own names
+            with torch.inference_mode(), Watch():
                 run()
         except Exception:
             operations.clear()

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gstarx.gnn.watched_edges import WatchedEdges
 from gstarx.graphs import compiled
 
 _ATEN = torch.ops.aten
@@ -128,6 +129,21 @@ class GatheredRows(Tensor):
 def gathered_now(value: Any) -> Any:
     """Rows as an ordinary tensor; anything else as it is."""
     return value.gathered if isinstance(value, GatheredRows) else value
+
+
+def own_copy(value: Any) -> Any:
+    """A copy of a model's input that it may write into, in lists and dictionaries as well."""
+    if isinstance(value, WatchedEdges):
+        return value  # made for one pass
+    if isinstance(value, GatheredRows):
+        return GatheredRows(value.shared, value.places, value.weights)
+    if isinstance(value, Tensor):
+        return value.clone()
+    if type(value) in (list, tuple):
+        return type(value)(map(own_copy, value))
+    if isinstance(value, dict):
+        return {key: own_copy(inner) for key, inner in value.items()}
+    return value
 
 
 def _by_row(own: GatheredRows, func: Any, args: Any, kwargs: Any) -> Any:

@@ -246,7 +246,7 @@ class SharedPasses:
             first += glance.coalitions
 
     def _require_local(self, block: Block) -> Tensor:
-        """Outputs of a block; raise unless a change of states shows only where messages carry it."""
+        """Outputs of a block; raise unless changes show only where messages carry them."""
         evaluator, rules = self._evaluator, self._rules
         assert rules is not None
         assert self.propagation is not None

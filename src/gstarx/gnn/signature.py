@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 from torch_geometric.data import Batch, Data
 
 from gstarx.gnn.fields import FROM_BATCH, Roles, roles_of
@@ -24,7 +25,7 @@ from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.hetero_call import HeteroCall
 from gstarx.gnn.parameters import Arguments, is_annotation, match_arguments, warn_of_left_out
 from gstarx.gnn.parameters import Model as Model
-from gstarx.gnn.shared_rows import GatheredRows, gathered_now
+from gstarx.gnn.shared_rows import GatheredRows, gathered_now, own_copy
 
 
 @dataclass(frozen=True)
@@ -143,9 +144,10 @@ def call_model(
     """Call the model with fields by name.
 
     ``ptr`` says where the graphs of a batch begin. Where it is given, nodes belong to more than
-    one graph, and a batch cannot be taken apart. A model that fails on rows that are gathered late,
-    as it may where it leaves torch, is called again with ordinary tensors. Every call of the model
-    is inside an ``around()`` of its own.
+    one graph, and a batch cannot be taken apart. The model gets a copy of every field, which it may
+    write into: fields may be the user's own tensors, or be needed for other passes. A model that
+    fails on rows that are gathered late, as it may where it leaves torch, is called again with
+    ordinary tensors. Every call of the model is inside an ``around()`` of its own.
     """
     late = [value for value in fields.values() if isinstance(value, GatheredRows)]
     try:
@@ -166,18 +168,26 @@ def _called(model: Model, signature: Signature, fields: dict[str, Any], ptr: Ten
     if signature.hetero is not None:
         return signature.hetero(model, fields, watched=ptr is not None)
     apart = ptr is None
-    if signature.takes_data or "ptr" in (*signature.positional, *signature.keywords):
+    names = (*signature.positional, *signature.keywords)
+    if signature.takes_data or "ptr" in names:
         if ptr is None:
             sizes = torch.bincount(fields["batch"], minlength=fields["batch_size"])
             ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
         fields = {**fields, "ptr": ptr}
+    # where ptr is given, it and batch have no content that could be copied
+    shown = () if apart else ("batch", "ptr")
+    given = {
+        key: value if key in shown else own_copy(value)
+        for key, value in fields.items()
+        if signature.takes_data or key in names
+    }
     if signature.takes_data:
-        return model(_as_batch(fields, dict(signature.roles) if apart else None))
-    missing = [name for name in signature.positional if name not in fields]
+        return model(_as_batch(given, dict(signature.roles) if apart else None))
+    missing = [name for name in signature.positional if name not in given]
     if missing:
         raise ValueError(f"the model takes {missing[0]!r}, which the data does not have")
-    positional = [fields[name] for name in signature.positional]
-    return model(*positional, **{n: fields[n] for n in signature.keywords if n in fields})
+    positional = [given[name] for name in signature.positional]
+    return model(*positional, **{n: given[n] for n in signature.keywords if n in given})
 
 
 def _as_batch(fields: dict[str, Any], roles: Roles | None) -> Batch:
@@ -263,8 +273,24 @@ def submodules(model: Model) -> list[torch.nn.Module]:
     return list({id(m): m for network in networks for m in network.modules()}.values())
 
 
+def require_initialized(model: Model) -> None:
+    """Raise if a layer waits for its first input to know the shape of its weights.
+
+    An explanation would fill them with random numbers, and with the width that it happens to see.
+    """
+    for network in networks_of(model):
+        for name, tensor in chain(network.named_parameters(), network.named_buffers()):
+            if is_lazy(tensor):
+                raise ValueError(
+                    f"the model has not been initialized: {name!r} gets its shape and numbers from "
+                    "the first graph that the model sees. Run the model once, and load its trained "
+                    "weights, before it is explained"
+                )
+
+
 def model_device(model: Model, fallback: torch.device) -> torch.device:
     """Device of the model's first parameter or buffer, or the fallback if it has none."""
+    require_initialized(model)
     networks = networks_of(model)
     tensors = (chain(network.parameters(), network.buffers()) for network in networks)
     tensor = next(chain.from_iterable(tensors), None)
