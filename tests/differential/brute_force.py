@@ -52,7 +52,7 @@ class Game:
     options: dict[str, Any]
     players: Sequence[Collection[int]] = ()
     links: Collection[tuple[int, int]] = ()
-    seen: dict[int, Numbers] = field(default_factory=dict)
+    known: dict[frozenset[int], Numbers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.level = self.options.get("task_level", "graph")
@@ -178,7 +178,11 @@ class Game:
 
     def payoffs(self, units: set[int]) -> Numbers:
         """Payoffs of the explained columns, the mean over draws."""
-        return np.mean([self._payoff(row) for row in self.outputs(units)], axis=0)
+        present = frozenset(units)
+        if present not in self.known:
+            rows = [self._payoff(row) for row in self.outputs(units)]
+            self.known[present] = np.mean(rows, axis=0)
+        return self.known[present]
 
     def _payoff(self, row: Tensor) -> Numbers:
         payoff = self.options.get("payoff", "auto")
@@ -243,27 +247,60 @@ class Game:
 
     def worth(self, mask: int) -> Numbers:
         """The worth of a coalition of players, a bit for each; nobody is worth nothing."""
-        if mask not in self.seen:
-            inside = [units for at, units in enumerate(self.players) if mask >> at & 1]
-            payoff = self.payoffs(self.fixed.union(*inside)) if inside else self.baseline
-            self.seen[mask] = payoff - self.baseline
-        return self.seen[mask]
+        return self._worth_of(mask, self.players)
+
+    def _worth_of(self, mask: int, players: Sequence[Collection[int]]) -> Numbers:
+        inside = {unit for at in values.members(mask) for unit in players[at]}
+        if not inside:
+            return np.zeros_like(self.baseline)
+        return self.payoffs(self.fixed | inside) - self.baseline
+
+    def component_worth(self) -> Numbers:
+        """The worths of the components, all together."""
+        near = values.neighbors(len(self.players), self.links)
+        worth, left = self._played(self.worth), 2 ** len(self.players) - 1
+        total = np.zeros_like(self.baseline)
+        while left:
+            first = values.component(left, near)
+            total, left = total + worth(first), left ^ first
+        return total
 
     # --- scores ---------------------------------------------------------------------------------
 
     def scores(self) -> Numbers:
         """The score of every player, (P, targets)."""
+        beyond = self.touching and not self.anchors
+        return self._scores_of(self._beyond_alone if beyond else self.worth)
+
+    def _scores_of(self, worth: values.Worth) -> Numbers:
         value, n = self.options.get("value", "hn"), len(self.players)
         if value == "shapley":
-            return values.shapley(self.worth, n)
+            return values.shapley(worth, n)
         if value == "banzhaf":
-            return values.banzhaf(self.worth, n, self.options.get("presence", 0.5))
-        worth = self.worth
-        if value == "position" and not self.anchors:
-            worth = self._beyond_alone
-        if self.options.get("two_sided"):
-            worth = values.two_sided(worth, n)
-        return (values.hn if value == "hn" else values.myerson)(worth, n, self.links)
+            return values.banzhaf(worth, n, self.options.get("presence", 0.5))
+        compute = values.hn if value == "hn" else values.myerson
+        return compute(self._played(worth), n, self.links)
+
+    def _played(self, worth: values.Worth) -> values.Worth:
+        two_sided = self.options.get("two_sided", False)
+        return values.two_sided(worth, len(self.players)) if two_sided else worth
+
+    def inside_groups(self) -> tuple[Numbers, Numbers]:
+        """What every node gets of the score of its group, and what is left of every group.
+
+        A group's nodes share the score that it has if only some of its nodes are there.
+        """
+        nodes = np.zeros((self.data.num_nodes, len(self.baseline)))
+        left = np.zeros((len(self.players), len(self.baseline)))
+        for at, group in enumerate(self.players):
+            inside, shown = list(group), []
+            for mask in range(2 ** len(inside)):
+                players = list(self.players)
+                players[at] = [inside[k] for k in values.members(mask)]
+                shown.append(self._scores_of(lambda m, p=tuple(players): self._worth_of(m, p))[at])
+            left[at] = shown[0]
+            nodes[inside] = values.shapley(lambda m, s=tuple(shown): s[m] - s[0], len(inside))
+        return nodes, left
 
     @cached_property
     def singles(self) -> Numbers:

@@ -144,14 +144,16 @@ def _index_add_back(h: Tensor, g: Inputs) -> Tensor:
 
 
 def _sparse(h: Tensor, g: Inputs) -> Tensor:
-    shape = (len(h), len(h))
-    ones = h.new_ones(g.edge_index.shape[1])
-    return torch.sparse.mm(torch.sparse_coo_tensor(g.edge_index.flip(0), ones, shape), h)
+    return torch.sparse.mm(_matrix(h, g, h.new_ones(g.edge_index.shape[1])), h)
 
 
 def _sparse_weighted(h: Tensor, g: Inputs) -> Tensor:
-    matrix = torch.sparse_coo_tensor(g.edge_index.flip(0), g.edge_weight, (len(h), len(h)))
-    return torch.sparse.mm(matrix, h)
+    return torch.sparse.mm(_matrix(h, g, g.edge_weight), h)
+
+
+def _matrix(h: Tensor, g: Inputs, weights: Tensor) -> Tensor:
+    shape = (len(h), len(h))
+    return torch.sparse_coo_tensor(g.edge_index.flip(0), weights, shape, check_invariants=False)
 
 
 def _dense(h: Tensor, g: Inputs) -> Tensor:

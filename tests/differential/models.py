@@ -277,6 +277,7 @@ def draw_model(
         "readout": name,
         "form": form.__name__,
         "writes": written,
+        "function": form is WithBatch and rng.random() < 0.25,
         "normalized": any(
             step in {**layers.NORMALIZED, **layers.CACHED} for step, _ in drawn.steps
         ),

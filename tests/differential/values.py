@@ -96,13 +96,12 @@ def hn(worth: Worth, n: int, links: Links) -> Numbers:
     for _ in range(40):
         squared = step @ step
         change, step = np.abs(squared - step).max(initial=0.0), squared
-        if change < 1e-13:
+        if change < 1e-10:  # squared once more it would be 1e-20
             break
     else:
         raise ArithmeticError("the associated games do not converge")
-    worths = np.array([worth(mask) for mask in connected]).reshape(len(connected), -1)
-    limit = step @ worths
-    return limit[[place[1 << i] for i in range(n)]].reshape(n, *worth(0).shape)
+    worths = np.array([worth(mask) for mask in connected]).reshape(len(connected), len(worth(0)))
+    return np.asarray((step @ worths)[[place[1 << i] for i in range(n)]])
 
 
 def two_sided(worth: Worth, n: int) -> Worth:
@@ -111,7 +110,7 @@ def two_sided(worth: Worth, n: int) -> Worth:
 
     def both(mask: int) -> Numbers:
         if not mask:
-            return np.zeros_like(worth(0))
+            return worth(0)
         lost = worth(everybody) - (worth(everybody ^ mask) if mask != everybody else 0.0)
         return (worth(mask) + lost) / 2
 
