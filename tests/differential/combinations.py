@@ -101,7 +101,9 @@ def _draw(rng: Random) -> Combination:
     if rng.random() < 0.15:
         options["batch_nodes"] = rng.choice((1, 7, 7, 20, 20))
     returned = options.get("return_type", "raw")
-    network, described = draw_model(rng, level, columns=columns, mode=mode, returned=returned)
+    network, described = draw_model(
+        rng, level, large=bool(large), columns=columns, mode=mode, returned=returned
+    )
     return Combination(data, network, described, options)
 
 
@@ -112,7 +114,7 @@ def _many_nodes(rng: Random, options: dict[str, Any], level: str) -> int:
         return 0
     if options["value"] in ("hn", "myerson"):
         return rng.choice((10, 11, 12, 13)) if chance < 0.2 else 0
-    return 9 if level == "graph" and chance < 0.03 else 0
+    return 9 if level == "graph" and chance < 0.05 else 0
 
 
 def _value_and_players(rng: Random) -> dict[str, Any]:

@@ -32,11 +32,11 @@ def draw_graph(rng: Random, *, both_ways: bool, large: int = 0) -> Data:
     if edges and rng.random() < 0.25:  # parallel edges
         for a, b in rng.sample(edges, min(len(edges), rng.choice((1, 2)))):
             edges += [(a, b), (b, a)] if both_ways else [(a, b)]
-    if rng.random() < 0.35:
+    if rng.random() < (0.5 if large else 0.35):
         edges += [(node, node) for node in rng.sample(range(n), rng.randint(1, min(n, 3)))]
     if rng.random() < 0.5:
         rng.shuffle(edges)
-    return _with_fields(rng, n, edges)
+    return _with_fields(rng, n, edges, alike=rng.random() < (0.6 if large else 0.4))
 
 
 def _shape(rng: Random, n: int, large: int) -> Pairs:
@@ -46,7 +46,7 @@ def _shape(rng: Random, n: int, large: int) -> Pairs:
     path = list(pairwise(order))
     ring = [*path, (order[-1], order[0])] if n > 2 else path
     if large:
-        chords = [*ring, *rng.sample(list(combinations(range(n), 2)), 2)]
+        chords = [*ring, *zip(order[:2], order[2:4], strict=True)]  # two triangles
         few = [pairs for pairs in (tree, chords) if _connected_sets(n, pairs) <= MOST_SETS]
         return rng.choice([path, ring, path[: n - 2], *few, *few])
     kind = rng.random()
@@ -76,9 +76,9 @@ def _directions(rng: Random, a: int, b: int, both_ways: bool) -> Pairs:
     return [(a, b) if rng.random() < 0.5 else (b, a)]
 
 
-def _with_fields(rng: Random, n: int, edges: Pairs) -> Data:
+def _with_fields(rng: Random, n: int, edges: Pairs, *, alike: bool) -> Data:
     draw = generator(rng)
-    if rng.random() < 0.4:  # nodes that look alike
+    if alike:
         x = torch.eye(FEATURES, dtype=torch.float64)[torch.randint(FEATURES, (n,), generator=draw)]
     else:
         x = torch.randn(n, FEATURES, generator=draw, dtype=torch.float64)

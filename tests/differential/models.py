@@ -28,6 +28,8 @@ FAMILIES = {
     "cached": 3,
     "in place": 4,
 }
+#: The same for large graphs, where most coalitions are not compared when embeddings are shared.
+FAMILIES_OF_LARGE = {"plain": 40, "by hand": 20, "reader": 30, "guard": 5, "mixing": 5}
 
 
 class Network(nn.Module):
@@ -163,11 +165,12 @@ class OfPairsWithAll(Network):
 class Drawn:
     """The steps of a model while they are drawn, with their names and the fields they take."""
 
-    def __init__(self, rng: Random, level: str) -> None:
+    def __init__(self, rng: Random, level: str, large: bool) -> None:
         self.rng, self.level, self.width = rng, level, rng.choice((4, 6, 8))
         self.steps: list[tuple[str, nn.Module]] = []
         self.takes: set[str] = set()
-        chosen = rng.choices(list(FAMILIES), list(FAMILIES.values()), k=2)
+        families = FAMILIES_OF_LARGE if large else FAMILIES
+        chosen = rng.choices(list(families), list(families.values()), k=2)
         self.families = {chosen[0], *(chosen[1:] if rng.random() < 0.15 else ())}
         if level != "graph":
             self.families = {family for family in self.families if family != "readout"} or {"plain"}
@@ -251,12 +254,12 @@ class Drawn:
 
 
 def draw_model(
-    rng: Random, level: str, *, columns: int, mode: str, returned: str
+    rng: Random, level: str, *, large: bool, columns: int, mode: str, returned: str
 ) -> tuple[Network, dict[str, Any]]:
     """A network in double precision with random weights, and what it consists of."""
     with torch.random.fork_rng():
         torch.manual_seed(rng.randrange(2**31))
-        drawn = Drawn(rng, level)
+        drawn = Drawn(rng, level, large)
         name, last, wide = drawn.last()
         form = drawn.form()
         network = form([step for _, step in drawn.steps], last, drawn.width)
