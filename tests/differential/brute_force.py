@@ -180,11 +180,12 @@ class Game:
         """Payoffs of the explained columns, the mean over draws."""
         present = frozenset(units)
         if present not in self.known:
-            rows = [self._payoff(row) for row in self.outputs(units)]
+            rows = [self.payoff_of(row) for row in self.outputs(units)]
             self.known[present] = np.mean(rows, axis=0)
         return self.known[present]
 
-    def _payoff(self, row: Tensor) -> Numbers:
+    def payoff_of(self, row: Tensor) -> Numbers:
+        """Payoffs of the explained columns of one row of output."""
         payoff = self.options.get("payoff", "auto")
         if callable(payoff):
             return payoff(row[None]).reshape(-1).numpy()
@@ -197,7 +198,7 @@ class Game:
     @cached_property
     def baseline(self) -> Numbers:
         """What is taken off, for every target."""
-        return np.broadcast_to(self._taken_off(), self._payoff(self.everything).shape)
+        return np.broadcast_to(self._taken_off(), self.payoff_of(self.everything).shape)
 
     def _taken_off(self) -> Numbers:
         given, payoff = self.options.get("baseline"), self.options.get("payoff", "auto")
@@ -243,7 +244,7 @@ class Game:
             return self.payoffs(set(nodes) | self.fixed)
         loops = [e for e, (a, b) in enumerate(self.ends) if a == b and a in nodes]
         with torch.no_grad():
-            return self._payoff(self._row(self._part(nodes, loops)))
+            return self.payoff_of(self._row(self._part(nodes, loops)))
 
     def worth(self, mask: int) -> Numbers:
         """The worth of a coalition of players, a bit for each; nobody is worth nothing."""

@@ -340,7 +340,7 @@ def _compare(made: Outcome, explanation: Any) -> None:
     game.links = linked(game, None if communication is None else communication.edges.tolist())
     made.theirs = game.scores()
     made.ours = explanation.scores.numpy().reshape(len(explanation.scores), len(game.baseline))
-    worths = np.array(list(game.known.values())) - game.baseline
+    worths = np.array([*game.known.values(), game.payoff_of(game.everything)]) - game.baseline
     spread = np.ptp(worths, axis=0).clip(min=1e-9)
     # what double precision leaves of numbers of this size is no difference
     rounding = 1e-12 * float(np.abs(worths).max() + np.abs(game.baseline).max())
