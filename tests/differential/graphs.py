@@ -66,8 +66,7 @@ def _shape(rng: Random, n: int, large: int) -> Pairs:
 
 
 def _connected_sets(n: int, pairs: Pairs) -> int:
-    near = values.neighbors(n, pairs)
-    return sum(values.component(mask, near) == mask for mask in range(1, 2**n))
+    return len(values.connected(values.neighbors(n, pairs), MOST_SETS))
 
 
 def _directions(rng: Random, a: int, b: int, both_ways: bool) -> Pairs:

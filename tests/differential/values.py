@@ -40,6 +40,23 @@ def component(mask: int, near: list[int]) -> int:
     return reached
 
 
+def boundary(mask: int, near: list[int]) -> list[int]:
+    """The neighbors of a coalition that are not in it."""
+    around = 0
+    for player in members(mask):
+        around |= near[player]
+    return members(around & ~mask)
+
+
+def connected(near: list[int], at_most: float = float("inf")) -> list[int]:
+    """All connected coalitions, or more than ``at_most`` of them: each one and a neighbor."""
+    front = found = {1 << i for i in range(len(near))}
+    while front and len(found) <= at_most:
+        front = {mask | 1 << j for mask in front for j in boundary(mask, near)}
+        found = found | front
+    return sorted(found)
+
+
 def shapley(worth: Worth, n: int) -> Numbers:
     """The Shapley value: marginal contributions, weighted by the size of the coalition."""
     weight = [factorial(size) * factorial(n - size - 1) / factorial(n) for size in range(n)]
@@ -82,14 +99,10 @@ def hn(worth: Worth, n: int, links: Links) -> Numbers:
     squared until nothing changes.
     """
     near = neighbors(n, links)
-    connected = [mask for mask in range(1, 2**n) if component(mask, near) == mask]
-    place = {mask: row for row, mask in enumerate(connected)}
-    step, tau = np.eye(len(connected)), 1.0 / max(n, 1)
+    place = {mask: row for row, mask in enumerate(connected(near))}
+    step, tau = np.eye(len(place)), 1.0 / max(n, 1)
     for mask, row in place.items():
-        around = 0
-        for player in members(mask):
-            around |= near[player]
-        for j in members(around & ~mask):
+        for j in boundary(mask, near):
             step[row, place[mask | 1 << j]] += tau
             step[row, row] -= tau
             step[row, place[1 << j]] -= tau
@@ -100,7 +113,7 @@ def hn(worth: Worth, n: int, links: Links) -> Numbers:
             break
     else:
         raise ArithmeticError("the associated games do not converge")
-    worths = np.array([worth(mask) for mask in connected]).reshape(len(connected), len(worth(0)))
+    worths = np.array([worth(mask) for mask in place]).reshape(len(place), len(worth(0)))
     return np.asarray((step @ worths)[[place[1 << i] for i in range(n)]])
 
 
