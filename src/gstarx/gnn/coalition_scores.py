@@ -30,7 +30,7 @@ from gstarx.gnn.self_check import (
 from gstarx.gnn.sharing import SharedPasses, ShareLike
 from gstarx.gnn.sharing_order import sharing_order
 from gstarx.gnn.watched_edges import NotShareable
-from gstarx.graphs import Masks, compiled, pack, same_mask, slot_of, unpack, words_for
+from gstarx.graphs import Masks, compiled, same_mask, slot_of, unpack, words_for
 
 log = logging.getLogger("gstarx")
 #: Coalitions of so many edges at most are put in an order in which they share more.
@@ -188,7 +188,7 @@ class CoalitionScores:
 
     def _compare_one_player(self, everybody: Masks) -> None:
         """Compare a single player with itself alone, whether or not it will be asked for."""
-        pair = np.concatenate([everybody, pack(np.eye(1, self._n, dtype=np.bool_))])
+        pair = np.concatenate([everybody, self._evaluator.one_player])
         try:
             outputs = self._outputs(pair)
         except Exception as error:  # it is met again where it is asked for

@@ -95,6 +95,15 @@ class Evaluator:
         """The coalition of all players, packed (1, words)."""
         return pack(np.ones((1, self.num_players), dtype=np.bool_))
 
+    @property
+    def one_player(self) -> Masks:
+        """A single player, packed (1, words): the target, if that is one."""
+        alone = 0
+        anchors = self.removal.anchors
+        if len(anchors) and self.removal.num_units == self.removal.tensors.num_nodes:
+            alone = max(alone, int(self.player_of[anchors[0]]))
+        return pack(np.arange(self.num_players)[None] == alone)
+
     def batches(self, masks: Masks) -> Iterator[slice]:
         """Consecutive coalitions with at most ``batch_nodes`` nodes together, at least one each."""
         sizes = np.concatenate(
@@ -173,23 +182,35 @@ class Ends:
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
-        self._fewest, self._most = evaluator.num_players + 1, -1
-        self._without_edges = False
+        self._extremes: dict[str, int] = {}
 
     def fresh(self, masks: Masks) -> list[int]:
-        """Rows of packed coalitions that are more extreme than all before."""
-        if not len(masks):
-            return []
-        sizes = coalition_sizes(masks, np.zeros_like(masks[:1]))
-        fewest, most = int(sizes.min()), int(sizes.max())
-        rows = [int(sizes.argmin())] if fewest < self._fewest else []
-        rows += [int(sizes.argmax())] if most > self._most else []
-        self._fewest, self._most = min(self._fewest, fewest), max(self._most, most)
-        for start in range(0, len(masks) * (not self._without_edges), _BLOCK):
-            units = self._evaluator.units_of(masks[start : start + _BLOCK])
-            row = self._evaluator.removal.without_edges(units)
-            if row >= 0:
-                self._without_edges = True
-                rows.append(start + row)
-                break
-        return list(dict.fromkeys(rows))
+        """Rows of packed coalitions that are more extreme than all before, each once.
+
+        In number of players, in number of nodes, and in having no edges.
+        """
+        rows: dict[int, None] = {}
+        for first in range(0, len(masks), _BLOCK):
+            part = masks[first : first + _BLOCK]
+            units = self._evaluator.units_of(part)
+            removal = self._evaluator.removal
+            players, nodes = coalition_sizes(part, np.zeros_like(part[:1])), removal.sizes(units)
+            found = [self._record("fewest players", -players), self._record("fewest nodes", -nodes)]
+            found.append(self._record("most nodes", nodes))
+            if "no edges" not in self._extremes:
+                found.append(self._first("no edges", removal.without_edges(units)))
+            rows |= {first + row: None for row in found if row >= 0}
+        return list(rows)
+
+    def _record(self, kind: str, sizes: NDArray[np.int64]) -> int:
+        """The row of the largest size, if it is larger than all before; otherwise -1."""
+        row = int(sizes.argmax())
+        if sizes[row] <= self._extremes.get(kind, sizes[row] - 1):
+            return -1
+        self._extremes[kind] = int(sizes[row])
+        return row
+
+    def _first(self, kind: str, row: int) -> int:
+        if row >= 0:
+            self._extremes[kind] = 0
+        return row

@@ -194,7 +194,8 @@ def _ends(graphs: ManyGraphs, parts: list[Coalitions]) -> NDArray[np.int64]:
     ends = smallest_and_largest(np.concatenate([part.sum(axis=1) for part in parts]))
     first = 0
     for begin, end, part in zip(graphs.first_edge, graphs.first_edge[1:], parts, strict=False):
-        linked = part[:, graphs.edge_index[:, begin:end]].all(axis=1).any(axis=1)
+        ends_inside = np.asarray(part[:, graphs.edge_index[:, begin:end]])
+        linked = np.asarray(ends_inside.all(axis=1)).any(axis=1)
         if not linked.all():
             ends.append(first + int(linked.argmin()))
             break

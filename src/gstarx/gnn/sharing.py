@@ -231,8 +231,7 @@ class SharedPasses:
         In front are those that a model may treat in a way of its own: everybody, a single player
         and the extremes. They share with the others, and are compared with themselves alone.
         """
-        everybody = self._evaluator.everybody
-        one = pack(np.eye(1, self._evaluator.num_players, dtype=np.bool_))
+        everybody, one = self._evaluator.everybody, self._evaluator.one_player
         extremes = np.concatenate([everybody, one, masks[self._ends.fresh(masks)]])
         spread = np.linspace(0, len(masks) - 1, min(_GLANCED, len(masks))).astype(np.int64)
         rows, first = np.concatenate([extremes, masks[np.unique(spread)]]), 0
