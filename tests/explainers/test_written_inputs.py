@@ -127,7 +127,7 @@ RAW: dict[str, Any] = {"payoff": "raw", "target": 0}
 
 
 @pytest.mark.parametrize("features", [FEATURES, WIDE])
-@pytest.mark.parametrize("options", [*GAMES, *OF_GRAPHS], ids=str)
+@pytest.mark.parametrize("options", [*GAMES, *OF_GRAPHS])
 @pytest.mark.parametrize("kind", [Graph, WithData])
 def test_games_of_graphs(kind: type[Net], options: dict[str, Any], features: int) -> None:
     if options.get("players") == "features" and features == WIDE:
@@ -136,7 +136,7 @@ def test_games_of_graphs(kind: type[Net], options: dict[str, Any], features: int
 
 
 @pytest.mark.parametrize("features", [FEATURES, WIDE])
-@pytest.mark.parametrize("options", GAMES, ids=str)
+@pytest.mark.parametrize("options", GAMES)
 def test_games_of_nodes(options: dict[str, Any], features: int) -> None:
     if options.get("players") == "features" and features == WIDE:
         options = {**options, "feature_groups": {"many": range(4, WIDE)}}
