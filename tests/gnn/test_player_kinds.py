@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GATConv, GCNConv, GINEConv, global_mean_pool
+from torch_geometric.nn import GATConv, GCNConv, GINEConv, GraphNorm, global_mean_pool
 
 from gstarx import CommunicationGraph, GNNGame, explain
 from gstarx.explainers import create
+from gstarx.gnn.player_sets import reference_rows
 from gstarx.metrics import edge_player_scores, evaluate
 from gstarx.players import Edges, Features, Groups
 from gstarx.values import shapley_value
@@ -31,6 +33,7 @@ from tests.gnn.by_definition import (
     with_nodes,
 )
 from tests.gnn.one_by_one import coalitions
+from tests.values.definitions import shapley_by_orders
 
 VALUES = ("hn", "myerson", "shapley", "banzhaf")
 UNDIRECTED = sorted((min(e), max(e)) for e in SQUARE)
@@ -510,3 +513,50 @@ def test_parallel_edges_are_one_undirected_player() -> None:
     assert game(without)[0] + game.payoff.baseline[0] == pytest.approx(alone, abs=1e-9)
     position = explain(model, data, value="position", players="edges", target=1)
     assert position.scores.shape == (5,)
+
+
+class MixesRows(nn.Module):
+    """A norm over all rows that it is given, or no ``batch`` at all."""
+
+    def __init__(self, *, batched: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv, self.norm, self.head = GCNConv(4, 8), GraphNorm(8), nn.Linear(8, 3)
+        self.batched = batched
+        self.double().eval()
+
+    def run(self, x: Tensor, edge_index: Tensor, batch: Tensor | None) -> Tensor:
+        hidden = self.conv(x, edge_index)
+        hidden = self.norm(hidden).relu() if self.batched else hidden.relu()
+        return self.head(global_mean_pool(hidden, batch))
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_draws_of_a_reference_are_evaluated_one_at_a_time(batched: bool) -> None:
+    network, data = MixesRows(batched=batched), small_graph()
+    rows = torch.randn(4, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64) * 3
+
+    def with_batch(x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        return network.run(x, edge_index, batch)
+
+    def without(x: Tensor, edge_index: Tensor) -> Tensor:
+        return network.run(x, edge_index, None)
+
+    options: dict[str, Any] = {"players": "features", "reference": rows, "payoff": "raw"}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the model mixes")
+        found = explain(
+            with_batch if batched else without, data, value="shapley", target=1, **options
+        )
+    drawn = reference_rows(Features(reference=rows), data)
+
+    def worth(inside: Any) -> float:
+        kept = torch.from_numpy(np.asarray(inside))
+        with torch.no_grad():
+            graphs = [torch.where(kept, data.x, draw) for draw in drawn]
+            outputs = [network.run(x, data.edge_index, None)[0, 1] for x in graphs]
+        return float(sum(outputs)) / len(outputs)
+
+    table = np.array([worth([code >> i & 1 == 1 for i in range(4)]) for code in range(16)])
+    expected = shapley_by_orders(table - table[0], 4)
+    np.testing.assert_allclose(found.scores.numpy(), expected, atol=1e-9)
