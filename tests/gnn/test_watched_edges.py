@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import sys
@@ -17,7 +18,7 @@ from torch_geometric import utils
 from torch_geometric.nn import MessagePassing, conv
 
 from gstarx.gnn.known_layers import _KNOWN_CLASSES, _SCALING_CLASSES, is_known
-from gstarx.gnn.watched_edges import UsesEdges, WatchedEdges, watch
+from gstarx.gnn.watched_edges import UsesEdges, WatchedEdges, nothing_forgiven, watch
 
 Fields = dict[str, Any]
 NODES = 4
@@ -127,12 +128,21 @@ def test_everything_else_is_not(name: str) -> None:
         FORBIDDEN[name](watched())
 
 
-@pytest.mark.parametrize("out", ["numpy", "tolist", "__array__"])
+@pytest.mark.parametrize("out", ["numpy", "tolist", "__array__", "item", "data_ptr"])
 def test_nothing_leaves_torch(out: str) -> None:
-    with torch.no_grad(), pytest.raises(RuntimeError):
+    with torch.no_grad(), pytest.raises(UsesEdges, match=out):
         getattr(watched()["edge_index"], out)()
-    with torch.no_grad(), pytest.raises(RuntimeError):
+    with torch.no_grad(), pytest.raises(UsesEdges):
         np.asarray(watched()["edge_attr"])
+
+
+def test_nothing_is_forgiven() -> None:
+    with pytest.raises(UsesEdges, match="number of edges"), nothing_forgiven():  # noqa: PT012
+        with contextlib.suppress(Exception):
+            watched()["edge_index"].numel()
+        torch.ones(3)
+    with nothing_forgiven():
+        assert watched()["edge_index"].size(0) == 2
 
 
 def test_layers_that_are_known() -> None:

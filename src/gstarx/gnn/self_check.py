@@ -124,6 +124,8 @@ class Scale:
         allowed = _OF_SPREAD.get(a.dtype, 1e-5) * self.spread + _OF_SIZE.get(a.dtype, 0) * self.size
         if bool((gap <= allowed).all()):
             return True
+        if not a.is_floating_point():
+            return False
         doubtful = gap.max() <= _DOUBTFUL * rounding(a.dtype) * self.size.max()
         return None if doubtful and a.dtype != torch.float64 else False
 

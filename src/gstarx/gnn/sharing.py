@@ -32,7 +32,7 @@ from gstarx.gnn.removal import TouchedRemoval
 from gstarx.gnn.self_check import Scale, SelfCheck, difference, doubled, doubled_fields
 from gstarx.gnn.signature import call_model, submodules
 from gstarx.gnn.states import ALL_BITS, Block, StateRules, StateTable
-from gstarx.gnn.watched_edges import NotShareable, watch
+from gstarx.gnn.watched_edges import NotShareable, nothing_forgiven, watch
 from gstarx.graphs import Masks, pack
 
 #: Valid values of ``share``.
@@ -231,8 +231,10 @@ class SharedPasses:
         In front are those that a model may treat in a way of its own: everybody, a single player
         and the extremes. They share with the others, and are compared with themselves alone.
         """
-        everybody, one = self._evaluator.everybody, self._evaluator.one_player
-        extremes = np.concatenate([everybody, one, masks[self._ends.fresh(masks)]])
+        # several graphs at once are never there all together
+        everybody = self._evaluator.everybody[: 0 if full_output is None else 1]
+        ends = masks[self._ends.fresh(masks)]
+        extremes = np.concatenate([everybody, self._evaluator.one_player, ends])
         spread = np.linspace(0, len(masks) - 1, min(_GLANCED, len(masks))).astype(np.int64)
         rows, first = np.concatenate([extremes, masks[np.unique(spread)]]), 0
         while first < len(extremes):
@@ -240,7 +242,7 @@ class SharedPasses:
             glance = self._block(rows[first:], self._new_table(len(rows)))
             outputs = self._run(glance) if first else self._require_local(glance)
             for at in range(first, min(first + glance.coalitions, len(extremes))):
-                known = full_output if at == 0 else None
+                known = full_output if at < len(everybody) else None
                 self._require_same(rows[at : at + 1], outputs[[at - first]], known)
             first += glance.coalitions
 
@@ -473,7 +475,11 @@ class SharedPasses:
         assert self._rules is not None
         level = self._rules.level[block.nodes]
         around = partial(needed_messages, evaluator.model, level, self.propagation.total)
-        with rows_for_aggregations(evaluator.model), read_by_messages(evaluator.model):
+        with (
+            rows_for_aggregations(evaluator.model),
+            read_by_messages(evaluator.model),
+            nothing_forgiven(),
+        ):
             output = call_model(evaluator.model, evaluator.signature, fields, ptr, around)
         if evaluator.task_level == "node":
             output = outputs_matrix(output, len(block.nodes))[places[0]]

@@ -16,6 +16,8 @@ All other uses raise :class:`UsesEdges`, asking how many edges there are include
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, cast
 
 import torch
@@ -24,8 +26,31 @@ from torch import Tensor
 _ATEN = torch.ops.aten
 
 
+#: Reasons against sharing that were raised in this pass, whoever caught them.
+_raised: ContextVar[list[NotShareable] | None] = ContextVar("raised", default=None)
+
+
 class NotShareable(RuntimeError):
     """Why the nodes of coalitions cannot share their embeddings, in words for the user."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        raised = _raised.get()
+        if raised is not None:
+            raised.append(self)
+
+
+@contextmanager
+def nothing_forgiven() -> Iterator[None]:
+    """Raise at the end what was raised against sharing in this block, even if a model caught it."""
+    raised: list[NotShareable] = []
+    token = _raised.set(raised)
+    try:
+        yield
+    finally:
+        _raised.reset(token)
+    if raised:
+        raise raised[0]
 
 
 class UsesEdges(NotShareable):
@@ -96,6 +121,8 @@ class WatchedEdges(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Sizes without the number of edges; anything else goes on to the operation itself."""
+        if func in _LEAVING:
+            raise UsesEdges(func.__name__)
         if func in _SIZES:
             return _size(cast("WatchedEdges", args[0]), func, *args[1:], **(kwargs or {}))
         with torch._C.DisableTorchFunctionSubclass():
@@ -179,6 +206,13 @@ def _size(own: WatchedEdges, func: Any, dim: int | None = None) -> Any:
 
 
 _SIZES = (Tensor.shape.__get__, Tensor.size, Tensor.numel, Tensor.nelement, Tensor.__len__)  # type: ignore[attr-defined]
+
+
+#: Ways out of torch.
+_LEAVING = (
+    Tensor.numpy, Tensor.tolist, Tensor.item, Tensor.__array__, Tensor.__dlpack__, Tensor.data_ptr,
+    Tensor.storage, Tensor.untyped_storage,
+)  # fmt: skip
 
 
 def _same_edges(args: Any) -> WatchedEdges | None:
