@@ -27,6 +27,7 @@ from torch_geometric.nn import GCNConv, MessagePassing, SAGEConv, global_mean_po
 
 from gstarx import GNNGame, GStarX, expected_output, explain, explain_many, models
 from gstarx.gnn.model_state import masked_layers, remembered, restored, untouched
+from gstarx.gnn.self_check import doubled
 from gstarx.models import GAT, GCN
 from tests.gnn.networks import CLASSES, FEATURES, GIN
 from tests.gnn.one_by_one import graph
@@ -625,3 +626,25 @@ def test_a_fork_beside_an_explanation_can_explain() -> None:
         timeout=120,
     )
     assert found.stdout == "child 19 ended with 0\n", found.stderr
+
+
+def test_an_interrupt_in_double_precision() -> None:
+    class Interrupted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            raise KeyboardInterrupt
+
+    model = Interrupted()
+    attributes, weight = vars(model), model.layer.weight
+    with pytest.raises(KeyboardInterrupt), restored(model), doubled(model):
+        assert model.layer.weight.dtype == torch.float64
+        model(torch.ones(1, 2))
+    assert vars(model) is attributes
+    assert model.layer.weight is weight
+    with restored(model):
+        # as if the interrupt had come while the copy was put back
+        object.__setattr__(model, "__dict__", copy.deepcopy(model).double().__dict__)
+    assert vars(model) is attributes

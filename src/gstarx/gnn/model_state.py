@@ -167,7 +167,7 @@ class _Held:
 
     def __init__(self, module: nn.Module) -> None:
         self._module, self._training = module, module.training
-        attributes = vars(module)
+        self._attributes = attributes = vars(module)
         inner: list[Any] = [v for v in attributes.values() if isinstance(v, _CONTAINERS)]
         self._empty = [value for value in inner if not value]
         self._filled = [(value, _items(value)) for value in (attributes, *filter(None, inner))]
@@ -176,6 +176,8 @@ class _Held:
 
     def put_back(self) -> None:
         """Give the layer back what it held, and take away what it did not."""
+        if vars(self._module) is not self._attributes:  # it was a copy in double precision
+            object.__setattr__(self._module, "__dict__", self._attributes)
         for value, items in self._filled:
             if not _same(_items(value), items):
                 _refill(value, items)
