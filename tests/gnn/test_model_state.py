@@ -639,7 +639,7 @@ def test_an_interrupt_in_double_precision() -> None:
 
     model = Interrupted()
     attributes, weight = vars(model), model.layer.weight
-    with pytest.raises(KeyboardInterrupt), restored(model), doubled(model):
+    with pytest.raises(KeyboardInterrupt), restored(model), doubled(model):  # noqa: PT012
         assert model.layer.weight.dtype == torch.float64
         model(torch.ones(1, 2))
     assert vars(model) is attributes

@@ -17,6 +17,7 @@ from gstarx import GNNGame, explain, explain_many, explain_nodes, models
 from gstarx.gnn.fields import roles_of
 from gstarx.gnn.signature import Signature, model_device
 from gstarx.metrics import evaluate
+from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES, build
 from tests.gnn.one_by_one import coalitions, graph
 
@@ -104,9 +105,11 @@ def test_an_input_that_no_argument_takes_is_warned_of_once() -> None:
     assert found.inputs == ("x", "edge_index", "batch")
     with pytest.warns(UserWarning, match="no edge_weight"):
         evaluate(Weighted(), graphs[0], [0])
-    # a choice, a name that fits, and several columns that are no weight
+    # a choice, a network that knows what weights are, and a name that fits
     assert explain(Weighted(), graphs[0], keywords=[]).inputs == ("x", "edge_index", "batch")
-    explain(Weighted(), graphs[2])
+    with pytest.warns(UserWarning, match="no edge_weight"):
+        assert explain(Weighted(), graphs[2], keywords=None).exact
+    explain(GCN(4, 8, 3), graphs[2])
     graphs[0].edge_weight = graphs[0].edge_attr
     assert explain(Weighted(), graphs[0]).inputs == ("x", "edge_index", "edge_weight", "batch")
 
@@ -127,7 +130,7 @@ def test_which_fields_an_argument_may_be_meant_for() -> None:
         if _warns(functools.partial(model), data)
     }
     assert warned == {
-        *(("weight", 1), ("features", 1), ("features", 2)),
+        *(("weight", 1), ("weight", 2), ("features", 1), ("features", 2)),
         ("anything", 3),
     }
     assert not any(_warns(option, data) for data in (bare, edges, rows, whole))

@@ -122,8 +122,10 @@ def warn_of_left_out(model: Model, arguments: Sequence[str], unused: Mapping[str
     ``unused`` says of fields that no argument took what they have: a ``"weight"``, one number, or
     an ``"edge"`` row for every edge, or something for the ``"graph"``.
     """
+    # the weights of our own networks are one number for every edge
+    ours = type(model).__module__.startswith("gstarx.")
     fitting = {
-        name: [field for field, kind in unused.items() if kind in _taken_by(name)]
+        name: [field for field, kind in unused.items() if kind in _taken_by(name, ours=ours)]
         for name in arguments
     }
     names = [name for name, fields in fitting.items() if fields]
@@ -153,15 +155,14 @@ def is_annotation(field: str) -> bool:
     return not _ANNOTATIONS.isdisjoint(field.split("_"))
 
 
-def _taken_by(argument: str) -> tuple[str, ...]:
+def _taken_by(argument: str, *, ours: bool) -> tuple[str, ...]:
     """Which kinds of fields an argument may be meant for, by its name."""
     name = argument.removesuffix("_dict")
     if name in _NO_FIELDS or name.startswith(_OPTIONS) or name.endswith("mask"):
         return ()
     words = name.split("_")
     if not _OF_EDGES.isdisjoint(words):
-        # several columns are no weight
-        return ("weight",) if {"weight", "weights"} & set(words) else ("weight", "edge")
+        return ("weight",) if ours and "weight" in words else ("weight", "edge")
     return ("graph",)
 
 
