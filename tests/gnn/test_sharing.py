@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -370,6 +371,31 @@ class Pointers(nn.Module):
         return found + 0.1 * data.ptr.diff()[:, None]
 
 
+class Caught(Layers):
+    """What is refused is caught, and something else is done instead."""
+
+    def __init__(self, use: Any) -> None:
+        super().__init__(pyg.GCNConv(8, 8))
+        self.use = use
+
+    def between(self, hidden: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        with suppress(Exception):
+            self.use(edge_index, batch)
+        return hidden
+
+
+class PassedEnds(pyg.MessagePassing):  # type: ignore[misc]
+    """Messages that are given the ends of all edges under another name."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        found: Tensor = self.propagate(edge_index, x=x, ends=[edge_index[0]])
+        return found
+
+    def message(self, x_j: Tensor, ends: list[Tensor]) -> Tensor:
+        # so many edges leave no node: only the refusal shows
+        return x_j * (1 + (torch.bincount(ends[0]) > 10**6)[ends[0]])[:, None]
+
+
 MORE = "depends on more than the messages"
 READS = "reads edges outside of its message passing"
 BATCH = "uses batch for more than a readout"
@@ -395,6 +421,11 @@ FALLING_BACK: dict[str, tuple[Any, str]] = {
     ),
     "padding": (Padded, BATCH),
     "ptr": (Pointers, BATCH),
+    "a caught look at edges": (lambda: Caught(lambda edges, _: edges.size(1)), READS),
+    "edges as a list, caught": (lambda: Caught(lambda edges, _: edges.tolist()), READS),
+    "a caught use of batch": (lambda: Caught(lambda _, batch: batch + 1), BATCH),
+    "batch as a list, caught": (lambda: Caught(lambda _, batch: batch.tolist()), BATCH),
+    "ends as an argument of messages": (lambda: Layers(PassedEnds()), READS),
 }
 
 

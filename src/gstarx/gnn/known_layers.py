@@ -16,7 +16,7 @@ from torch_geometric.nn import aggr
 from torch_geometric.nn.aggr.fused import FusedAggregation
 
 from gstarx.gnn.signature import Model, submodules
-from gstarx.gnn.watched_edges import UsesEdges, bare
+from gstarx.gnn.watched_edges import UsesEdges, bare, holds_ends
 
 #: Layers in which every call of ``propagate`` brings a node what its neighbors have, and nothing
 #: from farther away. Before that they may add or remove self-loops, count the edges that arrive at
@@ -62,7 +62,11 @@ _UNORDERED_CLASSES = _classes(_UNORDERED, aggr) | {FusedAggregation}
 
 def is_known(layer: Any) -> bool:
     """Whether a layer does nothing with edges but what is written here, in its whole forward."""
-    return type(layer) in _KNOWN_CLASSES and not _METHODS & vars(layer).keys()
+    if type(layer) not in _KNOWN_CLASSES or _METHODS & vars(layer).keys():
+        return False
+    # other layers may take the second row for the targets whatever the flow, as GATConv does where
+    # it gives self-loops the mean of the attributes
+    return type(layer) in _SCALING_CLASSES or layer.flow == "source_to_target"
 
 
 def scales_by_degree(model: Model) -> bool:
@@ -119,4 +123,7 @@ def _propagate(layer: Any, inputs: Any) -> Any:
     sources = _SOURCES.intersection(asked)
     if sources:
         raise UsesEdges(f"messages of {type(layer).__name__} ask for {', '.join(sorted(sources))}")
+    _, *others = inputs
+    if holds_ends(others):
+        raise UsesEdges(f"messages of {type(layer).__name__} are passed the ends of edges")
     return bare(inputs)

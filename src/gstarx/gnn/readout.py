@@ -123,6 +123,17 @@ class StandIn(Tensor):
         return f"StandIn(shape={tuple(self.shape)})"
 
     @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """The operation itself; what torch refuses, such as ``tolist``, is refused for good."""
+        try:
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+        except NotShareable:
+            raise
+        except Exception as error:
+            raise UsesBatch(error) from error
+
+    @classmethod
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:

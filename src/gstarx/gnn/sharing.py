@@ -32,7 +32,7 @@ from gstarx.gnn.removal import TouchedRemoval
 from gstarx.gnn.self_check import Scale, SelfCheck, difference, doubled, doubled_fields
 from gstarx.gnn.signature import call_model, submodules
 from gstarx.gnn.states import ALL_BITS, Block, StateRules, StateTable
-from gstarx.gnn.watched_edges import NotShareable, nothing_forgiven, watch
+from gstarx.gnn.watched_edges import NotShareable, refusals_stand, watch
 from gstarx.graphs import Masks, pack
 
 #: Valid values of ``share``.
@@ -475,11 +475,8 @@ class SharedPasses:
         assert self._rules is not None
         level = self._rules.level[block.nodes]
         around = partial(needed_messages, evaluator.model, level, self.propagation.total)
-        with (
-            rows_for_aggregations(evaluator.model),
-            read_by_messages(evaluator.model),
-            nothing_forgiven(),
-        ):
+        model = evaluator.model
+        with refusals_stand(), rows_for_aggregations(model), read_by_messages(model):
             output = call_model(evaluator.model, evaluator.signature, fields, ptr, around)
         if evaluator.task_level == "node":
             output = outputs_matrix(output, len(block.nodes))[places[0]]

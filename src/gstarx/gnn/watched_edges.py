@@ -26,31 +26,34 @@ from torch import Tensor
 _ATEN = torch.ops.aten
 
 
-#: Reasons against sharing that were raised in this pass, whoever caught them.
-_raised: ContextVar[list[NotShareable] | None] = ContextVar("raised", default=None)
+#: What was refused inside :func:`refusals_stand`.
+_refused: ContextVar[list[NotShareable] | None] = ContextVar("refused", default=None)
 
 
 class NotShareable(RuntimeError):
     """Why the nodes of coalitions cannot share their embeddings, in words for the user."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        raised = _raised.get()
-        if raised is not None:
-            raised.append(self)
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        refused = _refused.get()
+        if refused is not None:
+            refused.append(self)
 
 
 @contextmanager
-def nothing_forgiven() -> Iterator[None]:
-    """Raise at the end what was raised against sharing in this block, even if a model caught it."""
-    raised: list[NotShareable] = []
-    token = _raised.set(raised)
+def refusals_stand() -> Iterator[None]:
+    """Raise the first refusal of this block at its end if it was caught inside.
+
+    A model that catches it goes on in another way than with ordinary tensors.
+    """
+    refused: list[NotShareable] = []
+    token = _refused.set(refused)
     try:
         yield
     finally:
-        _raised.reset(token)
-    if raised:
-        raise raised[0]
+        _refused.reset(token)
+    if refused:
+        raise refused[0]
 
 
 class UsesEdges(NotShareable):
@@ -121,12 +124,17 @@ class WatchedEdges(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Sizes without the number of edges; anything else goes on to the operation itself."""
-        if func in _LEAVING:
-            raise UsesEdges(func.__name__)
         if func in _SIZES:
             return _size(cast("WatchedEdges", args[0]), func, *args[1:], **(kwargs or {}))
-        with torch._C.DisableTorchFunctionSubclass():
-            return func(*args, **(kwargs or {}))
+        if func in _COUNTS or (func in _SHAPED_LIKE and not isinstance(args[0], WatchedEdges)):
+            raise UsesEdges("the number of edges")
+        try:
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+        except NotShareable:
+            raise
+        except Exception as error:  # refused by torch itself, as numpy() is
+            raise UsesEdges(error) from error
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
@@ -175,12 +183,33 @@ def bare(value: Any) -> Any:
     return value
 
 
+def holds_ends(value: Any) -> bool:
+    """Whether there are ends of edges among watched tensors, in lists and dictionaries as well."""
+    if isinstance(value, dict):
+        return any(map(holds_ends, value.values()))
+    if type(value) in (tuple, list):
+        return any(map(holds_ends, value))
+    return isinstance(value, WatchedEdges) and not value.is_field
+
+
 def _hidden_axis(own: WatchedEdges) -> int:
     """The dimension whose size is the number of edges."""
     return 1 if own.end is None else 0
 
 
-class _Shape(tuple[int, ...]):
+class _Count:
+    """The number of edges in a shape, for those that read it without asking for an item."""
+
+    def _refuse(self, *_: Any) -> Any:
+        raise UsesEdges("the number of edges")
+
+    __index__ = __eq__ = __hash__ = _refuse
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+class _Shape(tuple[Any, ...]):
     """The shape of a watched tensor, which does not say how many edges there are."""
 
     hidden = 0
@@ -191,7 +220,7 @@ class _Shape(tuple[int, ...]):
             raise UsesEdges("the number of edges")
         return super().__getitem__(at)
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[Any]:
         raise UsesEdges("the number of edges")
 
 
@@ -200,19 +229,21 @@ def _size(own: WatchedEdges, func: Any, dim: int | None = None) -> Any:
         raise UsesEdges("the number of edges")
     if func is Tensor.__len__:
         return 2
-    shape = _Shape(own.plain.shape)
-    shape.hidden = _hidden_axis(own)
+    hidden = _hidden_axis(own)
+    shape = _Shape(_Count() if at == hidden else n for at, n in enumerate(own.plain.shape))
+    shape.hidden = hidden
     return shape if dim is None else shape[dim]
 
 
 _SIZES = (Tensor.shape.__get__, Tensor.size, Tensor.numel, Tensor.nelement, Tensor.__len__)  # type: ignore[attr-defined]
 
-
-#: Ways out of torch.
-_LEAVING = (
-    Tensor.numpy, Tensor.tolist, Tensor.item, Tensor.__array__, Tensor.__dlpack__, Tensor.data_ptr,
+#: What says in other ways how many edges there are.
+_COUNTS = (
+    torch.numel, torch._shape_as_tensor, Tensor.stride, Tensor.nbytes.__get__,  # type: ignore[attr-defined]
     Tensor.storage, Tensor.untyped_storage,
 )  # fmt: skip
+#: What gives another tensor the shape of this one.
+_SHAPED_LIKE = (Tensor.expand_as, Tensor.view_as, Tensor.reshape_as)
 
 
 def _same_edges(args: Any) -> WatchedEdges | None:
