@@ -58,6 +58,7 @@ def test_what_no_message_tells_of_stays_the_same(
     before = colors(own, own.nodes, rounds, counted=counted)
     after = colors(plan.block, plan.features, rounds, counted=counted)
     assert sorted(plan.place.tolist()) == list(range(states))
+    assert len(plan.block.nodes) == len(plan.features) == states + 1
     for state in np.flatnonzero(plan.unchanged).tolist():
         assert before[state] == after[plan.place[state]]
         assert not plan.noisy[plan.place[state]]
@@ -80,6 +81,9 @@ def test_nodes_are_replaced_by_those_of_their_type() -> None:
     plan = Disturbance.of(own, 1, like, rng, counted=False)
     assert plan is not None
     np.testing.assert_array_equal(like[plan.features], like[plan.block.nodes])
+    assert plan.depends_on_count([(40, 8), (40, 40)], [(41, 8), (41, 41)])
+    assert plan.depends_on_count([(40, 48)], [(41, 49)])
+    assert not plan.depends_on_count([(40, 8), (2, 40, 40)], [(41, 8), (2, 41, 40)])
     # edges keep their fields where there are several types
     kept = {edge: tuple(ends) for edge, ends in zip(own.edges, own.ends.T.tolist(), strict=True)}
     back = np.argsort(plan.place)

@@ -575,10 +575,24 @@ class Positioned(nn.Module):
         return self.conv(x, edge_index) + 1e-3 * torch.arange(len(x))[:, None].sin()
 
 
+class Identified(nn.Module):
+    """Messages of one-hot vectors write down who is next to whom, and so who is in a triangle."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.sums = pyg.SAGEConv(8, 8), pyg.SimpleConv()
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        near = self.sums(torch.eye(len(x), dtype=x.dtype), edge_index)
+        return self.conv(x, edge_index) + ((near @ near) * near).sum(dim=1, keepdim=True)
+
+
 @pytest.mark.parametrize("double", [False, True])
 @pytest.mark.parametrize(
     ("make", "shares"),
     [
+        (Identified, False),
+        (lambda: pyg.ARMAConv(8, 8, num_stacks=2), True),
         (lambda: Declared(2), True),
         (lambda: Declared(1), False),
         (lambda: Leaking(0.0), True),

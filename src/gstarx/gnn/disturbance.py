@@ -25,7 +25,7 @@ _LEAST_UNCHANGED = 0.25
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A block with its states and edges in another order, some of them changed.
+    """A block with its states and edges in another order, some of them changed, and one more state.
 
     Attributes
     ----------
@@ -36,9 +36,9 @@ class Disturbance:
     unchanged
         Which states of that block no message can tell of a change, (S,).
     features
-        Node of the graph whose fields every state gets, (S,).
+        Node of the graph whose fields every state gets, (S + 1,).
     noisy
-        States whose real features get noise on top, (S,).
+        States whose real features get noise on top, (S + 1,).
     """
 
     block: Block
@@ -75,9 +75,9 @@ class Disturbance:
         if told.all():
             return None
         features = np.where(changed, _others_alike(block.nodes, like, random), block.nodes)
-        order = random.permutation(states)
-        place = np.empty(states, dtype=np.int64)
-        place[order] = np.arange(states)
+        # one state more, alone and of no coalition: nothing may depend on their number
+        order = np.append(random.permutation(states), 0)
+        place = np.argsort(order[:-1])
         # of the edges to some states, half are gone and half have the fields of others
         at_deaf = deaf[block.ends[1]]
         kept = np.flatnonzero(~at_deaf | (random.random(len(at_deaf)) < 0.5))
@@ -93,6 +93,21 @@ class Disturbance:
             asked=place[block.asked],
         )
         return cls(moved, place, ~told, features[order], changed[order])
+
+    def depends_on_count(self, before: list[tuple[int, ...]], after: list[tuple[int, ...]]) -> bool:
+        """Whether tensors passed to layers have as many columns as there are states, or so.
+
+        That is how a model can write down who is next to whom, by messages of one-hot vectors.
+        """
+        states = len(self.place)
+        for one, two in zip(before, after, strict=False):
+            if states in one and states + 1 in two:
+                rest, other = list(one), list(two)
+                rest.remove(states)
+                other.remove(states + 1)
+                if rest != other:
+                    return True
+        return False
 
     def noise(self, fields: dict[str, Any], names: list[str]) -> dict[str, Any]:
         """Fields of nodes with noise where they are real numbers and the state has changed."""

@@ -92,8 +92,17 @@ def declares_rounds(layer: Any) -> bool:
 
 
 @contextmanager
-def read_by_messages(model: Model) -> Iterator[None]:
-    """Let the layers of a model read watched edges inside this block, and nothing else of it."""
+def read_by_messages(model: Model, shapes: list[tuple[int, ...]]) -> Iterator[None]:
+    """Let the layers of a model read watched edges inside this block, and nothing else of it.
+
+    The shapes of all tensors that are passed to ``propagate`` are added to ``shapes``.
+    """
+
+    def note(layer: Any, inputs: Any) -> None:
+        for value in inputs[2].values():
+            parts = value if isinstance(value, tuple | list) else (value,)
+            shapes.extend(tuple(part.shape) for part in parts if isinstance(part, Tensor))
+
     with ExitStack() as stack:
         for layer in submodules(model):
             handles: list[Any] = []
@@ -102,6 +111,8 @@ def read_by_messages(model: Model) -> Iterator[None]:
                 handles.append(layer.register_forward_hook(_leave))
             elif isinstance(layer, pyg.MessagePassing):
                 handles.append(layer.register_propagate_forward_pre_hook(_propagate))
+            if isinstance(layer, pyg.MessagePassing):
+                handles.append(layer.register_propagate_forward_pre_hook(note))
             for handle in handles:
                 stack.callback(handle.remove)
         yield

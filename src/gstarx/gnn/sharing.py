@@ -10,7 +10,7 @@ says what, and the ordinary path has to compute all numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -256,14 +256,15 @@ class SharedPasses:
         if graph is not None:
             like = graph.type_of[evaluator.removal.data.node_id.cpu().numpy()]
         read: list[Tensor] = []
-        outputs = self._run(block, read=read)
+        shapes: list[tuple[int, ...]] = []
+        outputs = self._run(block, read=read, shapes=shapes)
         self._scale = Scale.of(outputs)
         plan = Disturbance.of(
             block, self.propagation.calls, like, self._random, counted=rules.counted
         )
         if plan is None:
             return outputs
-        same = self._notices_nothing(block, plan, outputs, read)
+        same = self._notices_nothing(block, plan, outputs, read, shapes)
         if same is None:
             try:
                 with doubled(evaluator.model):
@@ -287,31 +288,37 @@ class SharedPasses:
         plan: Disturbance,
         outputs: Tensor,
         before: list[Tensor],
+        shapes: Sequence[tuple[int, ...]] = (),
         *,
         double: bool = False,
     ) -> bool | None:
         """Whether embeddings stay the same where nothing changed; ``None`` in doubt.
 
-        ``outputs`` are those of the block itself, and ``before`` what its readout was given.
+        ``outputs`` are those of the block itself, ``before`` what its readout was given, and
+        ``shapes`` those of what its layers were given.
         """
         after: list[Tensor] = []
+        new: list[tuple[int, ...]] = []
         try:
-            changed = self._run(plan.block, plan, double=double, read=after)
+            changed = self._run(plan.block, plan, double=double, read=after, shapes=new)
         except NotShareable:
             raise
         except Exception:  # features that noise makes invalid, such as logarithms of something
             after.clear()
             quiet = replace(plan, noisy=np.zeros_like(plan.noisy))
-            changed = self._run(plan.block, quiet, double=double, read=after)
+            new.clear()
+            changed = self._run(plan.block, quiet, double=double, read=after, shapes=new)
+        if plan.depends_on_count(shapes, new):
+            return False
         if self._evaluator.task_level != "graph":
             asked = torch.from_numpy(plan.unchanged[block.asked].all(axis=1))
             return Scale.of(outputs).same(outputs[asked], changed[asked])
-        if [a.shape for a in before] != [b.shape for b in after]:
+        if [a.shape[1:] for a in before] != [b.shape[1:] for b in after]:
             return False
         place, rows = torch.from_numpy(plan.place), torch.from_numpy(plan.unchanged)
         answers = []
         for a, b in zip(before, after, strict=True):
-            one, two = a.reshape(len(a), -1), b[place.to(b.device)].reshape(len(b), -1)
+            one, two = a.reshape(len(a), -1), b[place.to(b.device)].reshape(len(a), -1)
             answers.append(Scale.of(one).same(one[rows.to(one.device)], two[rows.to(two.device)]))
         return False if False in answers else None if None in answers else True
 
@@ -439,17 +446,18 @@ class SharedPasses:
         *,
         double: bool = False,
         read: list[Tensor] | None = None,
+        shapes: list[tuple[int, ...]] | None = None,
     ) -> Tensor:
         """Outputs of the coalitions of a block, from one pass over its states.
 
-        ``plan`` says that it is disturbed; what the readout is given is added to ``read``.
+        ``plan`` says that it is disturbed; what the readout is given is added to ``read``, and the
+        shapes of what ``propagate`` is given to ``shapes``.
         """
         evaluator, removal = self._evaluator, self._evaluator.removal
         assert self.propagation is not None
-        # a copy, as torch takes no array that is read backward
-        ends = (
-            block.ends[::-1].copy() if self.propagation.flow == "target_to_source" else block.ends
-        )
+        ends = block.ends
+        if self.propagation.flow == "target_to_source":
+            ends = ends[::-1].copy()  # torch takes no array that is read backward
         fields = removal.tensors.chosen(
             block.nodes if plan is None else plan.features,
             block.edges,
@@ -475,9 +483,9 @@ class SharedPasses:
         assert self._rules is not None
         level = self._rules.level[block.nodes]
         around = partial(needed_messages, evaluator.model, level, self.propagation.total)
-        model = evaluator.model
-        with refusals_stand(), rows_for_aggregations(model), read_by_messages(model):
-            output = call_model(evaluator.model, evaluator.signature, fields, ptr, around)
+        model, shapes = evaluator.model, [] if shapes is None else shapes
+        with refusals_stand(), rows_for_aggregations(model), read_by_messages(model, shapes):
+            output = call_model(model, evaluator.signature, fields, ptr, around)
         if evaluator.task_level == "node":
             output = outputs_matrix(output, len(block.nodes))[places[0]]
         if isinstance(output, StandIn):
