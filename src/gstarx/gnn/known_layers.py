@@ -64,6 +64,8 @@ def is_known(layer: Any) -> bool:
     """Whether a layer does nothing with edges but what is written here, in its whole forward."""
     if type(layer) not in _KNOWN_CLASSES or _METHODS & vars(layer).keys():
         return False
+    if layer._propagate_forward_pre_hooks or layer._propagate_forward_hooks:
+        return False  # somebody's own function sees the edges
     # other layers may take the second row for the targets whatever the flow, as GATConv does where
     # it gives self-loops the mean of the attributes
     return type(layer) in _SCALING_CLASSES or layer.flow == "source_to_target"
