@@ -102,7 +102,7 @@ def test_an_error_keeps_the_batches_before_it() -> None:
         return global_mean_pool(x[:, :3], batch)
 
     game = GNNGame(model, graph("ring"), payoff="raw", target=0, batch_nodes=3)
-    rows = np.concatenate([np.eye(6, dtype=bool), ~np.eye(6, dtype=bool)])
+    rows = np.concatenate([np.eye(6, dtype=bool), ~np.eye(6, dtype=bool), np.ones((1, 6), bool)])
     for _ in range(2):
         with pytest.raises(RuntimeError, match="five"):
             game(rows)

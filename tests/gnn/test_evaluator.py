@@ -40,11 +40,16 @@ def as_option(removal: str) -> Any:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_batched_is_one_by_one(name: str, shape: str, removal: str) -> None:
     model, data = build(name), graph(shape)
+    # a norm of nodes that are nearly alike makes rounding errors of single precision large
+    if isinstance(model, nn.Module):
+        model = model.double()
+        data = data.apply(lambda t: t.double() if t.is_floating_point() else t)
     rows = coalitions(data.num_nodes, at_most=10)
     game = GNNGame(model, data, removal=as_option(removal), batch_nodes=64, **RAW)
     alone = outputs(name, model, data, rows, removal=removal)
     assert alone.std() > 1e-3  # it is a model that sees something
-    np.testing.assert_allclose(game(rows), alone, atol=1e-6, rtol=1e-6)
+    atol = 1e-9 if isinstance(model, nn.Module) else 1e-6
+    np.testing.assert_allclose(game(rows), alone, atol=atol, rtol=atol)
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -740,7 +740,7 @@ def test_an_interrupt_keeps_what_was_evaluated() -> None:
 
         def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
             Interrupted.calls += 1  # not of the model, which is put back
-            if Interrupted.calls == 60:
+            if Interrupted.calls == 40:
                 raise KeyboardInterrupt
             return super().forward(x, edge_index, batch)
 

@@ -30,7 +30,8 @@ def by_definition(
     heard: dict[int, list[tuple[int, int]]] = {v: [] for v in nodes}
     for number, (u, v) in enumerate(edges.T.tolist()):
         if inside[u] and inside[v]:
-            heard[v].append((u, int(edge_kind[number])))
+            # a self-loop is another kind of edge
+            heard[v].append((u, 2 * int(edge_kind[number]) + (u == v)))
     state: dict[int, Any] = {v: (int(node_kind[v]),) for v in nodes}
     if counted:
         state = {v: (state[v], tuple(sorted(kind for _, kind in heard[v]))) for v in nodes}

@@ -72,8 +72,8 @@ def test_parts_of_all_graphs_go_through_the_model_at_once() -> None:
     parts[0] = np.concatenate([parts[0], np.zeros((1, 6), bool)])
     found = part_probabilities(model, graphs, parts, [None] * 3, PartTask())
     # three graphs and two parts of each; a part of nobody is not asked for
-    # and the largest of them alone, the others once more without it
-    assert model.graphs == [9, 1, 8]
+    # and the largest and the smallest of them alone, the others once more without them
+    assert model.graphs == [9, 1, 1, 7]
     assert not found[0].parts[2].any()
     assert found[0].parts.shape == (3, CLASSES)
 

@@ -189,28 +189,24 @@ class Ends:
 
         In number of players, in number of nodes, and in having no edges.
         """
-        rows: dict[int, None] = {}
+        removal, rows = self._evaluator.removal, dict[str, int]()
         for first in range(0, len(masks), _BLOCK):
             part = masks[first : first + _BLOCK]
             units = self._evaluator.units_of(part)
-            removal = self._evaluator.removal
             players, nodes = coalition_sizes(part, np.zeros_like(part[:1])), removal.sizes(units)
-            found = [self._record("fewest players", -players), self._record("fewest nodes", -nodes)]
-            found.append(self._record("most nodes", nodes))
+            kinds = {"fewest players": -players, "fewest nodes": -nodes, "most nodes": nodes}
+            for kind, sizes in kinds.items():
+                row = int(sizes.argmax())
+                if sizes[row] > self._extremes.get(kind, sizes[row] - 1):
+                    self._extremes[kind] = int(sizes[row])
+                    rows[kind] = first + row
             if "no edges" not in self._extremes:
-                found.append(self._first("no edges", removal.without_edges(units)))
-            rows |= {first + row: None for row in found if row >= 0}
-        return list(rows)
-
-    def _record(self, kind: str, sizes: NDArray[np.int64]) -> int:
-        """The row of the largest size, if it is larger than all before; otherwise -1."""
-        row = int(sizes.argmax())
-        if sizes[row] <= self._extremes.get(kind, sizes[row] - 1):
-            return -1
-        self._extremes[kind] = int(sizes[row])
-        return row
-
-    def _first(self, kind: str, row: int) -> int:
-        if row >= 0:
-            self._extremes[kind] = 0
-        return row
+                row = removal.without_edges(units)
+                if row >= 0:
+                    self._extremes["no edges"], rows["no edges"] = 0, first + row
+        small = [row for kind, row in rows.items() if kind.startswith("fewest")]
+        if "no edges" in rows and small:
+            # the smallest may serve for both
+            alone = removal.without_edges(self._evaluator.units_of(masks[small]))
+            rows["no edges"] = rows["no edges"] if alone < 0 else small[alone]
+        return list(dict.fromkeys(rows.values()))

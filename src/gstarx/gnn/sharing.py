@@ -58,7 +58,7 @@ _MOST_NODES = 4096
 #: there are few coalitions in all, every one of them does.
 _COMPARED, _FEW = 32, 128
 #: A model that cannot share shows it at once, in so many coalitions from everywhere.
-_GLANCED = 64
+_GLANCED = 24
 #: Random coalitions that show whether sharing is possible.
 _TRIED = 1024
 #: Players that are some of the nodes only: coalitions turned into nodes at once.
@@ -235,6 +235,7 @@ class SharedPasses:
         everybody = self._evaluator.everybody[: 0 if full_output is None else 1]
         ends = masks[self._ends.fresh(masks)]
         extremes = np.concatenate([everybody, self._evaluator.one_player, ends])
+        extremes = extremes[np.sort(np.unique(extremes, axis=0, return_index=True)[1])]
         spread = np.linspace(0, len(masks) - 1, min(_GLANCED, len(masks))).astype(np.int64)
         rows, first = np.concatenate([extremes, masks[np.unique(spread)]]), 0
         while first < len(extremes):

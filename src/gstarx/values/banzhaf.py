@@ -129,9 +129,10 @@ def banzhaf_value_sampled(
     check_presence(presence)
     if n < 63 and 2**n - 1 <= budget:
         return banzhaf_value(v, n, presence=presence, max_coalitions=budget)
-    paired = presence == 0.5
+    # besides the grand coalition, a pair is two more
+    paired = presence == 0.5 and budget > 2
     draws = max(1, (budget - 1) // 2 if paired else budget - 1)
-    drawn = _draw(draws, n, presence, np.random.default_rng(seed))
+    drawn = _draw(draws, n, presence, np.random.default_rng(seed), paired=paired)
     seen = evaluate_once(v, [drawn, without(drawn, n) if paired else drawn[:0], everybody(n)], n)
     if paired:
         rows = Membership.of(drawn, n, center=0.5, scale=2.0)
@@ -170,12 +171,14 @@ def check_presence(presence: Any) -> None:
         raise ValueError(f"presence must lie between 0 and 1, both excluded (got {presence!r})")
 
 
-def _draw(draws: int, n: int, presence: float, generator: np.random.Generator) -> Masks:
+def _draw(
+    draws: int, n: int, presence: float, generator: np.random.Generator, *, paired: bool
+) -> Masks:
     """Packed coalitions in which every player is present with the same probability.
 
     Pairs are drawn without replacement if there are few players.
     """
-    if presence == 0.5 and n <= _FEW_PLAYERS:
+    if paired and n <= _FEW_PLAYERS:
         # of each pair the coalition without the last player
         drawn = generator.choice(2 ** (n - 1), draws, replace=False)
         return drawn.astype(np.uint64)[:, None]
