@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from torch import nn
 
-from gstarx.gnn.disturbance import Disturbance
+from gstarx.gnn.disturbance import Disturbance, is_due
 from gstarx.gnn.states import Block
 
 
@@ -89,3 +90,10 @@ def test_nodes_are_replaced_by_those_of_their_type() -> None:
     back = np.argsort(plan.place)
     for edge, (source, target) in zip(plan.block.edges, plan.block.ends.T, strict=True):
         assert kept[edge] == (back[source], back[target])
+
+
+def test_models_are_disturbed_again_and_again() -> None:
+    model = nn.Sequential(nn.Linear(2, 2))
+    assert [is_due(model) for _ in range(9)] == [True, True, False, True, *[False] * 3, True, False]
+    model[0] = nn.Linear(2, 2)  # another model, as far as is known
+    assert is_due(model)

@@ -7,8 +7,10 @@ over all nodes, or a look at the order of nodes or edges shows in the others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -16,11 +18,28 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gstarx.gnn.shared_rows import gathered_now
+from gstarx.gnn.signature import Model, submodules
 from gstarx.gnn.states import Block
 
 #: Shares of the states that change: fewer, if hardly any would stay as they are.
 _SHARES = (0.125, 0.03, 0.0)
 _LEAST_UNCHANGED = 0.25
+
+
+#: The layers of models that were disturbed, and how often that could have been done.
+_asked: WeakKeyDictionary[Any, tuple[tuple[int, ...], int]] = WeakKeyDictionary()
+
+
+def is_due(model: Model) -> bool:
+    """Whether a model is to be disturbed: the first time with these layers, the 2nd, 4th, 8th..."""
+    layers = tuple(map(id, submodules(model)))
+    try:
+        known, count = _asked.get(model, (layers, 0))
+        count = count + 1 if known == layers else 1
+        _asked[model] = layers, count
+    except TypeError:  # of what cannot be remembered nothing is known
+        return True
+    return not count & (count - 1)
 
 
 @dataclass(frozen=True)
@@ -94,7 +113,9 @@ class Disturbance:
         )
         return cls(moved, place, ~told, features[order], changed[order])
 
-    def depends_on_count(self, before: list[tuple[int, ...]], after: list[tuple[int, ...]]) -> bool:
+    def depends_on_count(
+        self, before: Sequence[tuple[int, ...]], after: Sequence[tuple[int, ...]]
+    ) -> bool:
         """Whether tensors passed to layers have as many columns as there are states, or so.
 
         That is how a model can write down who is next to whom, by messages of one-hot vectors.

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gstarx.gnn.disturbance import Disturbance
+from gstarx.gnn.disturbance import Disturbance, is_due
 from gstarx.gnn.evaluator import Ends, Evaluator
 from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.k_hop import Propagation, grow_hops, watch_propagation
@@ -260,6 +260,8 @@ class SharedPasses:
         shapes: list[tuple[int, ...]] = []
         outputs = self._run(block, read=read, shapes=shapes)
         self._scale = Scale.of(outputs)
+        if not is_due(evaluator.model):
+            return outputs
         plan = Disturbance.of(
             block, self.propagation.calls, like, self._random, counted=rules.counted
         )
