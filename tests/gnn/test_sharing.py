@@ -502,6 +502,61 @@ def test_where_it_is_not_worth_it() -> None:
     assert_same(shared, plain, 1e-6)
 
 
+class InTriangles(nn.Module):
+    """Nodes in triangles get an embedding of their own, which few coalitions show."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        sizes = (5, 16, 16, 16)
+        self.layers = nn.ModuleList(map(pyg.SAGEConv, sizes[:-1], sizes[1:]))
+        self.extra, self.head = nn.Parameter(torch.randn(16)), nn.Linear(16, 2)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        near = x.new_zeros(len(x), len(x))
+        near[edge_index[0], edge_index[1]] = 1
+        inside = (((near @ near) * near).sum(1) > 0)[:, None]
+        for layer in self.layers:
+            x = layer(x, edge_index).relu()
+        return self.head(global_add_pool(x + 2 * inside * self.extra, batch))
+
+
+class OneRoundMore(nn.Module):
+    """Layers, and one round of messages by hand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        sizes = (3, 16, 16, 16)
+        self.layers = nn.ModuleList(map(pyg.SAGEConv, sizes[:-1], sizes[1:]))
+        self.head = nn.Linear(16, 2)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, edge_index).relu()
+        heard = torch.zeros_like(x).index_add(0, edge_index[1], x[edge_index[0]])
+        return self.head(global_mean_pool(x + heard, batch))
+
+
+@pytest.mark.parametrize("value", ["shapley", "banzhaf"])
+def test_what_edges_say_besides_messages_is_not_shared(value: str) -> None:
+    ends = torch.tensor(
+        [[1, 2, 3, 4, 5, 6, 7, 8, 9, 7, 7, 5], [0, 1, 0, 0, 1, 2, 3, 3, 0, 2, 8, 9]]
+    )
+    path = torch.stack([torch.arange(12), torch.arange(1, 13)])
+    for seed in range(3):
+        torch.manual_seed(seed)
+        kinds = torch.eye(3)[torch.randint(3, (13,))]
+        for model, x, edges in (
+            (InTriangles(), torch.randn(10, 5), ends),
+            (OneRoundMore(), kinds, path),
+        ):
+            data = Data(x=x, edge_index=torch.cat([edges, edges.flip(0)], dim=1))
+            found = explain(model, data, value=value, target=1)
+            plain = explain(model, data, value=value, target=1, share=False)
+            assert READS in found.sharing.reason
+            largest = float(plain.scores.abs().max())
+            torch.testing.assert_close(found.scores, plain.scores, rtol=0, atol=1e-5 * largest)
+
+
 class Loops(nn.Module):
     """Two convolutions, which add the self-loops that are missing."""
 
