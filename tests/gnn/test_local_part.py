@@ -19,6 +19,7 @@ from gstarx import GNNGame, explain, explain_nodes
 from gstarx.datasets import load
 from gstarx.explainers import FailedExplanation, graph_generator
 from gstarx.gnn import local_part
+from gstarx.gnn.model_task import ModelTask
 from gstarx.values import shapley_value, shapley_value_sampled
 from tests.shared import DATA
 
@@ -233,12 +234,24 @@ def test_many_nodes_are_explained_as_one_by_one() -> None:
     assert explain_nodes(model, data, []) == []
 
 
-def test_the_model_runs_on_the_whole_graph_once() -> None:
+def test_the_model_runs_on_the_whole_graph_once_and_without_a_node() -> None:
     model, data = built("sage"), graph(nodes=300, links=320)
     sizes: list[int] = []
     model.register_forward_pre_hook(lambda _, inputs: sizes.append(len(inputs[0])))
     explain_nodes(model, data, [3, 5, 8], value="shapley", budget=100, share=False, batch_nodes=60)
-    assert sum(size == 300 for size in sizes) == 1
+    assert sum(size == 300 for size in sizes) == 2
+
+
+def test_models_that_treat_small_graphs_differently_get_the_whole_graph() -> None:
+    conv, data = built("sage"), graph(nodes=60, links=70)
+
+    def guarded(x: Tensor, edge_index: Tensor) -> Tensor:
+        found = conv(x, edge_index)
+        return found if len(x) > 20 else 0 * found
+
+    task = ModelTask(task_level="node")
+    assert local_part.WholeGraph.of(conv, data, task).divisible
+    assert not local_part.WholeGraph.of(guarded, data, task).divisible
 
 
 def test_bad_nodes_are_refused_and_recorded() -> None:

@@ -575,9 +575,10 @@ def test_a_node_of_a_large_graph_costs_its_surroundings() -> None:
     torch.manual_seed(0)
     model = Counting()
     found = explain(model, data, index=index, batch_nodes=100, **NODE)
-    # the prediction itself; everything else is found out on the part around the node
-    assert sum(nodes > 9_000 for nodes in model.nodes) == 1
-    assert max(model.nodes[3:]) <= 100
+    # the prediction itself, and that of a node without edges; everything else is found out on the
+    # part around the node
+    assert sum(nodes > 9_000 for nodes in model.nodes) == 2
+    assert max(model.nodes[4:]) <= 100
     assert found.players.tolist() == list(range(6_998, 7_003))
     assert found.node_mask.shape == (10_000, 1)
     outside = torch.ones(10_000, dtype=torch.bool)

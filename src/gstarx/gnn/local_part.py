@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx.gnn.fields import Roles
+from gstarx.gnn.fields import Roles, roles_of
+from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.k_hop import Propagation, watch_propagation
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.model_task import ModelTask
@@ -75,19 +76,24 @@ class WholeGraph:
         How messages went.
     incoming
         Who sends messages to whom.
+    divisible
+        Whether the model treats a small graph as it treats a part of a large one.
     """
 
     node_outputs: Tensor
     propagation: Propagation
     incoming: Incoming
+    divisible: bool = True
 
     @classmethod
     def of(cls, model: Model, data: Data, task: ModelTask) -> WholeGraph:
-        """Run the model once on the whole graph."""
-        with untouched(model), watch_propagation(model) as seen:
-            outputs = task.output(model, data)
+        """Run the model on the whole graph, and once more to see whether parts are like it."""
+        with untouched(model):
+            with watch_propagation(model) as seen:
+                outputs = task.output(model, data)
+            divisible = hetero_of(data) is not None or _small_is_alike(model, data, task)
         edges, count = data.edge_index.cpu().numpy(), int(data.num_nodes or 0)
-        return cls(outputs, seen, Incoming(edges, count, seen.flow))
+        return cls(outputs, seen, Incoming(edges, count, seen.flow), divisible)
 
     def target(self, task: ModelTask, node: int) -> Any:
         """The requested target, or the class that is predicted for a node."""
@@ -213,7 +219,9 @@ def surroundings(
     degrees. None if that does not do, or is the whole graph.
     """
     seen = whole_graph.propagation
-    if seen.flow == "both" or {"ids", "edge_ids"} & set(roles.values()):
+    if seen.flow == "both" or not whole_graph.divisible:
+        return None
+    if {"ids", "edge_ids"} & set(roles.values()):
         return None
     nodes = whole_graph.incoming.within(node, max(hops, seen.hops) + 1)
     if len(nodes) >= whole_graph.incoming.num_nodes:
@@ -229,6 +237,21 @@ def surroundings(
         return None
     close = difference(on_part, expected) <= rounding(expected.dtype) * size_of(expected)
     return part if close else None
+
+
+def _small_is_alike(model: Model, data: Data, task: ModelTask) -> bool:
+    """Whether a node without edges has the same output in the whole graph and by itself."""
+    roles = roles_of(data)
+    if {"ids", "edge_ids"} & set(roles.values()):
+        return False
+    count = int(data.num_nodes or 0)
+    apart = (data.edge_index != 0).all(dim=0).nonzero()[:, 0].cpu().numpy()
+    try:
+        inside = task.output(model, _cut(data, roles, np.arange(count), apart, 0).data)[[0]]
+        alone = task.output(model, _cut(data, roles, np.arange(1), apart[:0], 0).data)
+    except Exception:
+        return False
+    return difference(inside, alone) <= rounding(inside.dtype) * size_of(inside)
 
 
 def _cut(

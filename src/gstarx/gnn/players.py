@@ -189,11 +189,12 @@ class _Surroundings:
         """Players that can change the output, or within some hops; all others stay as they are."""
         field, players = self._players(num_hops)
         on_all = self.evaluator(players.player_of, None)
-        # the model's output without half of the players, for comparison
+        # the model's output without half of the players, and with one of them, for comparison
         half = pack(np.random.default_rng(0).random((1, len(players))) < 0.5)
         known = [(on_all.everybody, self.prediction.repeat(1, on_all.removal.draws))]
-        with suppress(Exception):  # a coalition that the model does not take is met again later
-            known.append((half, on_all.outputs(half)))
+        for mask in (half, on_all.one_player) if len(players) else ():
+            with suppress(Exception):  # what the model does not take is met again later
+                known.append((mask, on_all.outputs(mask)))
         for part in self._contexts(field):
             on_part = self.evaluator(players.player_of, part)
             if all(self._same(on_part.outputs(mask), expected) for mask, expected in known):
