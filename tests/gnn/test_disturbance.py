@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import nn
 
-from gstarx.gnn.disturbance import Disturbance, is_due
+from gstarx.gnn.disturbance import Disturbance, is_due, suspect
 from gstarx.gnn.states import Block
 
 
@@ -97,3 +97,5 @@ def test_models_are_disturbed_again_and_again() -> None:
     assert [is_due(model) for _ in range(9)] == [True, True, False, True, *[False] * 3, True, False]
     model[0] = nn.Linear(2, 2)  # another model, as far as is known
     assert is_due(model)
+    suspect(model)
+    assert all(is_due(model) for _ in range(9))

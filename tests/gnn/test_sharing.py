@@ -660,10 +660,11 @@ def test_changes_far_away_are_noticed(make: Any, shares: bool, double: bool) -> 
     if double:
         model, data = model.double(), graph(dtype=torch.float64)
     del data.edge_attr, data.edge_weight
-    game = GNNGame(model, data, **RAW, check=False)
-    game(np.random.default_rng(0).random((600, 13)) < 0.6)
-    assert game.sharing.used == shares, game.sharing
-    assert shares or MORE in game.sharing.reason
+    for _ in range(5):  # not in every one of them a model is disturbed
+        game = GNNGame(model, data, **RAW, check=False)
+        game(np.random.default_rng(0).random((600, 13)) < 0.6)
+        assert game.sharing.used == shares, game.sharing
+        assert shares or MORE in game.sharing.reason
 
 
 class Deepening(Layers):

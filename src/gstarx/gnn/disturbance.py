@@ -8,6 +8,7 @@ over all nodes, or a look at the order of nodes or edges shows in the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,20 +27,31 @@ _SHARES = (0.125, 0.03, 0.0)
 _LEAST_UNCHANGED = 0.25
 
 
-#: The layers of models that were disturbed, and how often that could have been done.
+#: The layers of models, and how often they could have been disturbed; 0 if they noticed too much.
 _asked: WeakKeyDictionary[Any, tuple[tuple[int, ...], int]] = WeakKeyDictionary()
 
 
 def is_due(model: Model) -> bool:
-    """Whether a model is to be disturbed: the first time with these layers, the 2nd, 4th, 8th..."""
+    """Whether a model is to be disturbed: the first time with these layers, the 2nd, 4th, 8th...
+
+    Always, if it was suspected once.
+    """
     layers = tuple(map(id, submodules(model)))
     try:
-        known, count = _asked.get(model, (layers, 0))
+        known, count = _asked.get(model, ((), 0))
+        if known == layers and count == 0:
+            return True
         count = count + 1 if known == layers else 1
         _asked[model] = layers, count
     except TypeError:  # of what cannot be remembered nothing is known
         return True
     return not count & (count - 1)
+
+
+def suspect(model: Model) -> None:
+    """Remember that a model noticed a change that no message told it of."""
+    with suppress(TypeError):
+        _asked[model] = tuple(map(id, submodules(model))), 0
 
 
 @dataclass(frozen=True)

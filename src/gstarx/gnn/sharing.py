@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gstarx.gnn.disturbance import Disturbance, is_due
+from gstarx.gnn.disturbance import Disturbance, is_due, suspect
 from gstarx.gnn.evaluator import Ends, Evaluator
 from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.k_hop import Propagation, grow_hops, watch_propagation
@@ -279,6 +279,7 @@ class SharedPasses:
             except Exception:  # a function, or a model that fixes its precision
                 same = False
         if not same:
+            suspect(evaluator.model)
             raise NotShareable(
                 "the embedding of a node depends on more than the messages that reach it: it "
                 "changes with nodes or edges that are farther away"
