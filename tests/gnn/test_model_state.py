@@ -26,6 +26,7 @@ from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.nn import GCNConv, MessagePassing, SAGEConv, global_mean_pool
 
 from gstarx import GNNGame, GStarX, expected_output, explain, explain_many, models
+from gstarx.gnn import model_state
 from gstarx.gnn.model_state import masked_layers, remembered, restored, untouched
 from gstarx.gnn.self_check import doubled
 from gstarx.models import GAT, GCN
@@ -557,6 +558,16 @@ def test_many_interrupts_at_random_times_change_nothing(name: str) -> None:
 # -- threads and processes -------------------------------------------------------------------------
 
 
+def test_an_interrupt_keeps_no_other_thread_waiting() -> None:
+    model, data = GCN(FEATURES, 8, CLASSES), graph("ring")
+    with restored(model):
+        model_state._ended.acquire()  # an interrupt came right after the lock was taken
+    thread = threading.Thread(target=explain, args=(model, data))
+    thread.start()
+    thread.join(timeout=60)
+    assert not thread.is_alive()
+
+
 def test_other_threads_draw_no_number_twice() -> None:
     model, data, done = GCN(FEATURES, 8, CLASSES), graph("ring"), threading.Event()
 
@@ -572,7 +583,8 @@ def test_other_threads_draw_no_number_twice() -> None:
         drawn.append((torch.rand(1).item(), np.random.random(), random.random()))  # noqa: NPY002
         time.sleep(0)
     done.set()
-    thread.join()
+    thread.join(timeout=60)
+    assert not thread.is_alive()
     doubles = [row[1:] for row in drawn]
     assert len(set(doubles)) == len(drawn)
     # single precision repeats by chance, but not three in a row

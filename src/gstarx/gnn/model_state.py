@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from functools import cache, wraps
 from itertools import chain
 from operator import is_
-from threading import Condition, get_ident
+from threading import Condition, RLock, get_ident
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -30,7 +30,8 @@ _inside: ContextVar[Mapping[int, dict[Any, Any]]] = ContextVar(
 )
 #: What all threads use at the moment, and a condition to wait for the end of one of these uses.
 _uses: list[_Use] = []
-_ended = Condition()
+_lock = RLock()
+_ended = Condition(_lock)
 
 
 @contextmanager
@@ -75,6 +76,14 @@ def restored(model: Model) -> Iterator[None]:
         except BaseException:
             use.end(before, gradients)
             raise
+        finally:
+            _let_go()
+
+
+def _let_go() -> None:
+    """Release the lock that an interrupt may have left with this thread, so that no other waits."""
+    while _lock._is_owned():  # type: ignore[attr-defined]
+        _lock.release()
 
 
 def remembered(function: Callable[..., _Found]) -> Callable[..., _Found]:
@@ -148,8 +157,9 @@ class _Use:
 
 def _alone_after_fork() -> None:
     """End the uses of all other threads: they do not go on in the child of a fork."""
-    global _ended
-    _ended = Condition()
+    global _ended, _lock
+    _lock = RLock()
+    _ended = Condition(_lock)
     for use in [use for use in _uses if use._thread != get_ident()]:
         use.put_back()
         _uses.remove(use)
