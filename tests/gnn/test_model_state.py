@@ -627,6 +627,7 @@ print("child", number, "ended with", status)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are those of POSIX")
 def test_a_fork_beside_an_explanation_can_explain() -> None:
     found = subprocess.run(
