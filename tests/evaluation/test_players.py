@@ -15,14 +15,14 @@ from gstarx.models import pretrained
 
 @pytest.mark.parametrize("players", ["edges", "brics", "features"])
 def test_selections_of_players_are_judged_as_players(players: str) -> None:
-    model, _ = pretrained("nitro")
-    data = load("nitro")[0]
+    model, data = pretrained("nitro")[0].double(), load("nitro")[0].clone()
+    data.x = data.x.double()  # passes of different sizes round differently
     pipeline = Pipeline(model, seed=0)
     explanation = pipeline.explain(create("gstarx", players=players), data, 0)
     evaluated = pipeline.evaluate(data, explanation, sparsities=[0.5, 0.8])["top"]
     for chosen, found in zip(evaluated.selections, evaluated.metrics, strict=True):
         expected = metrics.evaluate(model, data, chosen, players=explanation.player_spec)
-        assert found.fidelity == pytest.approx(expected.fidelity, abs=1e-7)
+        assert found.fidelity == pytest.approx(expected.fidelity, abs=1e-9)
         assert found.sparsity == pytest.approx(1 - len(chosen) / len(explanation.players))
     record = recorded(explanation)
     assert (record["scores"] is None) == (players != "brics")
@@ -45,7 +45,7 @@ def test_masks_of_edges_are_judged_on_edges() -> None:
     assert (of_edges.method, of_edges.target_class) == (of_nodes.method, of_nodes.target_class)
     evaluated = pipeline.evaluate(data, of_edges, sparsities=[0.8])["top"]
     expected = metrics.evaluate(model, data, evaluated.selections[0], players="edges")
-    assert evaluated.metrics[0].fidelity == pytest.approx(expected.fidelity, abs=1e-7)
+    assert evaluated.metrics[0].fidelity == pytest.approx(expected.fidelity, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["gnnexplainer", "pgexplainer"])
@@ -63,7 +63,7 @@ def test_selections_without_an_explanation_are_of_the_players_of_the_pipeline(pl
     data = load("nitro")[0]
     ((found,),) = Pipeline(model, players=players).evaluate_selections([data], [[[0]]])
     expected = metrics.evaluate(model, data, [0], players=players)
-    assert found.fidelity == pytest.approx(expected.fidelity, abs=1e-7)
+    assert found.fidelity == pytest.approx(expected.fidelity, abs=1e-9)
 
 
 @pytest.mark.parametrize("players", ["edges", "brics", "features"])
