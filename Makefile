@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
-EXTRAS := molecules,drawing,text,gradients,web,chemprop,shapiq,notebooks,test,docs,dev
+EXTRAS := molecules,drawing,excel,text,gradients,web,chemprop,shapiq,notebooks,test,docs,dev
 
 .DEFAULT_GOAL := help
 .PHONY: help browser demo test check bench reproduce soak docs lock clean

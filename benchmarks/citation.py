@@ -3,7 +3,7 @@
 The game and the metrics are those of GNNShap (Akkas and Azad, WWW 2024) and DistShap (2025): the
 directed edges that carry messages to a node are the players, `computation_graph="gnnshap"`. Needs
 the graphs, weights and `published.csv` in the directory `citation` of GSTARX_DATA. By default Cora
-and CiteSeer; `CITATION=coauthor_cs,coauthor_physics,workers,growth,million` names others,
+and CiteSeer; `CITATION=coauthor_cs,coauthor_physics,workers,growth,million,memory` names others,
 `CITATION_NODES` limits nodes, `CITATION_METHODS` names methods (`HN`, which takes seconds for a
 node, is left out by default), and results are kept as they grow in the directory `CITATION_ROWS`,
 such as `benchmarks/results/citation`, where those of the page are.
@@ -81,8 +81,8 @@ def main() -> None:
     warnings.simplefilter("ignore", PrecisionWarning)
     published = _published(folder / "published.csv")
     for name in os.environ.get("CITATION", "cora,citeseer").split(","):
-        if name in ("million", "growth"):
-            {"million": _million, "growth": _growth}[name]()
+        if name in ("million", "growth", "memory"):
+            {"million": _million, "growth": _growth, "memory": _memory}[name]()
         elif name == "workers":
             _workers(folder)
         else:
@@ -189,6 +189,24 @@ def _million(nodes: int = 1_000_000, edges: int = 10_000_000) -> None:
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
         f"peak memory {after:.2f} GB, {before:.2f} GB of it before; {whole.incoming.count:,} edges"
+    )
+
+
+def _memory(nodes: int = 200_000, explained: int = 3_000) -> None:
+    """What many explanations of nodes with few players add to the memory of the process."""
+    model, data, _ = _made(nodes, 10)
+    ends = torch.from_numpy(np.random.default_rng(0).integers(nodes, size=(2, nodes)))
+    data.edge_index = torch.cat([ends, ends.flip(0)], dim=1)
+    options: dict[str, Any] = {"value": "shapley", "budget": 300, "seed": 0, "progress": False}
+    explain_nodes(model, data, [0], **options)  # is compiled, and has run on the whole graph
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.process_time()
+    made = explain_nodes(model, data, range(explained), **options)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    players = np.mean([len(one.players) for one in made])
+    print(
+        f"\n{explained:,} nodes of {nodes:,} with {players:.1f} players: peak memory grew by "
+        f"{(after - before) / 2**10:.0f} MB, {time.process_time() - start:.0f} s"
     )
 
 

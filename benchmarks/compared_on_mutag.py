@@ -27,7 +27,7 @@ _PAPER = {
     {"GStarX": "gstarx_published"}.get(name, name.lower()): figure
     for name, figure in zip(_TABLE["methods"], _TABLE["mutag"], strict=True)
 }
-_WITH_BASELINE = ("gstarx", "gstarx_published", "myerson", "shapley", "leave_one_out")
+_WITH_BASELINE = ("hn", "gstarx_published", "myerson", "shapley", "leave_one_out")
 
 
 def main() -> None:

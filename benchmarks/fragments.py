@@ -21,7 +21,6 @@ import torch
 
 from benchmarks.players import add_row, interval, loaded, rows_of
 from gstarx import explain, metrics
-from gstarx.explainers import GStarX
 from gstarx.players import brics
 
 ROWS = Path(__file__).parent / "results" / "fragments.csv"
@@ -51,7 +50,7 @@ _DRAWS = 10
 def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    values = os.environ.get("GSTARX_VALUES", "recommended shapley hn").split()
+    values = os.environ.get("GSTARX_VALUES", "default shapley hn").split()
     for value in values:
         for name in ("bbbp", "bace"):
             _measure(name, value)
@@ -60,10 +59,9 @@ def main() -> None:
 
 def _explained(model: Any, data: Any, value: str, seed: int, **options: Any) -> tuple[Any, float]:
     start = time.process_time()
-    if value == "recommended":
-        found = GStarX.recommended(**options).explain(model, data, seed=seed)
-    else:
-        found = explain(model, data, value=value, seed=seed, **options)
+    named = {"default": {}, "hn": {"value": "hn", "baseline": "uniform"}}
+    chosen = named.get(value, {"value": value})
+    found = explain(model, data, seed=seed, **chosen, **options)
     return found, time.process_time() - start
 
 

@@ -34,7 +34,7 @@ _CONFIG = {"mode": "multiclass_classification", "task_level": "node", "return_ty
 _METHODS: dict[str, dict[str, Any]] = {
     "HN": {"value": "hn"},
     "Myerson": {"value": "myerson"},
-    "recommended (Myerson, singletons)": {"value": "myerson", "baseline": "singletons"},
+    "Myerson, singletons": {"value": "myerson", "baseline": "singletons"},
     "Shapley": {"value": "shapley"},
     "Banzhaf": {"value": "banzhaf"},
 }

@@ -60,7 +60,7 @@ def main() -> None:
     result = train(network, dataset, settings=settings, progress=True)
     print("R2 by split:", {part: round(own["r2"], 3) for part, own in result.metrics.items()})
     graphs = dataset.split("test")[:100]
-    for method in ("gstarx_recommended", "gstarx", "shapley", "banzhaf"):
+    for method in ("gstarx", "hn", "shapley", "banzhaf"):
         explainer = create(method, budget=3_000)
         explanations = [
             explainer.explain(result.model, graph, mode="regression", seed=0) for graph in graphs

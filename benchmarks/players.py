@@ -184,6 +184,8 @@ def methods(name: str, train: Callable[[], Any], **task: Any) -> dict[str, _Meth
     def means(value: str) -> _Method:
         def mask(data: Any, seed: int, **where: Any) -> tuple[Any, Any]:
             options = {"value": value, "edge_mask": True, "budget": _BUDGET, "seed": seed}
+            if task.get("task_level", "graph") == "graph":
+                options["baseline"] = "uniform"
             explanation = explain(model, data, **options, **task, **where)
             return explanation, explanation.edge_mask
 
@@ -329,7 +331,8 @@ def cost() -> None:
         row: list[float] = []
         for players in ("nodes", "edges"):
             start = time.process_time()
-            explained = explain(model, data, players=players, estimator="exact", budget=10**8)
+            options = {"value": "hn", "estimator": "exact", "budget": 10**8}
+            explained = explain(model, data, players=players, **options)
             row += [explained.evaluations, time.process_time() - start]
         spent.append(row)
         print("cost", *counted[-1], *(f"{number:.4g}" for number in row), flush=True)

@@ -25,7 +25,7 @@ from gstarx.models import load_published_checkpoint, pretrained
 _GRAPHS = 4
 #: One budget for both versions, for the explainers that have one.
 _BUDGET = 20_000
-_BUDGETED = ("gstarx", "myerson", "shapley", "banzhaf")
+_BUDGETED = ("gstarx", "hn", "myerson", "shapley", "banzhaf")
 _QUICK: dict[str, dict[str, Any]] = {
     "gnnexplainer": {"epochs": 50},
     "orphicx": {"epochs": 3},

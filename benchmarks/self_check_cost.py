@@ -34,7 +34,7 @@ def main() -> None:
 
     def exactly(check: bool) -> None:
         for data in small:
-            explain(model, data, baseline=baseline, budget=_MOST, check=check)
+            explain(model, data, value="hn", baseline=baseline, budget=_MOST, check=check)
 
     def singly(check: bool) -> None:
         for data in graphs:

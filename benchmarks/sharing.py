@@ -91,7 +91,7 @@ def _exact(title: str, model: Any, name: str) -> None:
 
         shared, plain = _turns(run, 2)
         plain *= max(1.0, len(rows) / _SAMPLED)
-        whole = _seconds(lambda data=data: explain(model, data, budget=2_000_000))
+        whole = _seconds(lambda data=data: explain(model, data, value="hn", budget=2_000_000))
         ratios.append(plain / shared)
         happened = games["auto"].sharing
         lines.append(
@@ -245,7 +245,7 @@ def _never_slower(model: Any) -> None:
 
         def run(share: Any, data: Data = data, rows: Any = rows) -> None:
             if rows is None:
-                explain(model, data, share=share)
+                explain(model, data, value="hn", share=share)
             else:
                 GNNGame(model, data, share=share)(rows)
 
@@ -272,9 +272,9 @@ def _growth(model: Any) -> None:
         # the test split has no small ones
         (data,) = _molecules("bace", low, 2 * low, 1, "train" if power < 4 else "test")
         if power < 7:
-            explain(model, data, estimator="exact", budget=2 * low)
+            explain(model, data, value="hn", estimator="exact", budget=2 * low)
         start = time.process_time()
-        found = explain(model, data, estimator="exact", budget=2 * low)
+        found = explain(model, data, value="hn", estimator="exact", budget=2 * low)
         seconds = time.process_time() - start
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         count = found.evaluations

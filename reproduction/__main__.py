@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reproduction import RESULTS, checked, claims, figures, headroom, remedies, training
+from reproduction.defaults import defaults
 from reproduction.explaining import explain_all
 from reproduction.grids import Grid
 from reproduction.methods import STAGES
@@ -82,7 +83,7 @@ def measure(only: Sequence[str] = (), *, results: Path, pictures: Path) -> None:
     def entropy() -> Grid:
         return entropies({name: SetupResults(setup, results) for name, setup in SETUPS.items()})
 
-    grids = (*claims.CLAIMS, headroom.differences, headroom.pairs, entropy)
+    grids = (*claims.CLAIMS, headroom.differences, headroom.pairs, entropy, defaults)
     makers = {make.__name__: make for make in (*figures.FIGURES, *grids)}
     for chosen in checked("figure or claim", only, makers):
         print(f"{chosen} ...", file=sys.stderr, flush=True)

@@ -25,6 +25,7 @@ def cost_of_subsets() -> Grid:
     model, graphs, baseline = _task("mutag-gcn")
     rows: list[tuple[Cell, ...]] = []
     options: dict[str, Any] = {
+        "value": "hn",
         "estimator": "subgraphs",
         "inner": "iterated",
         "baseline": baseline,
@@ -103,7 +104,7 @@ def zero_weight() -> Grid:
 def fits() -> Grid:
     """Why some values lead: how well scores predict v(S) - v(rest) for random halves S."""
     rows: list[tuple[Cell, ...]] = []
-    names = {"gstarx": "HN", "myerson": "Myerson", "shapley": "Shapley", "banzhaf": "Banzhaf"}
+    names = {"hn": "HN", "myerson": "Myerson", "shapley": "Shapley", "banzhaf": "Banzhaf"}
     for setup in SETUPS:
         try:
             model, graphs, baseline = _task(setup)

@@ -117,7 +117,7 @@ def molecule() -> Figure:
     explanations: dict[str, Any] = {}
     for label, name, options in (
         ("GStarX, as published", "gstarx_published", {"baseline": baseline}),
-        ("HN", "gstarx", {"baseline": baseline, "budget": 1_000_000}),
+        ("HN", "hn", {"baseline": baseline, "budget": 1_000_000}),
         ("Shapley", "shapley", {"baseline": baseline}),
         ("SubgraphX", "subgraphx", {}),
         ("GNNExplainer", "gnnexplainer", {}),

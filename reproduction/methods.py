@@ -69,7 +69,7 @@ def _value(name: str, value: str, role: str = "ours", **options: Any) -> Method:
 def _subsets(name: str, role: str = "ablation", *, slow: bool = False, **options: Any) -> Method:
     """Algorithm 3 with exact values inside subsets, unless options say otherwise."""
     splits = _BOTH if role == "ours" else ("test",)
-    chosen = {"estimator": "subgraphs", **options}
+    chosen = {"value": "hn", "estimator": "subgraphs", **options}
     return Method(name, "gstarx", chosen, role, slow=slow, splits=splits)
 
 
@@ -108,7 +108,7 @@ def _remedy(name: str, value: str, **options: Any) -> Method:
     return Method(name, "gstarx", chosen, "ours", "singletons", splits=_BOTH)
 
 
-#: ``GStarX.recommended`` with a budget, HN likewise, and both sides of the game; all other
+#: The default of GStarX with a budget, HN likewise, and both sides of the game; all other
 #: variants are in :mod:`reproduction.remedies`.
 REMEDIES = (
     _remedy("Myerson, singletons", "myerson"),
@@ -143,7 +143,7 @@ ORPHICX = (
     ),
 )
 REFINED = (
-    Method("HN, refined", "refined", {"of": "gstarx", "options": {"budget": BUDGET}}, "refined"),
+    Method("HN, refined", "refined", {"of": "hn", "options": {"budget": BUDGET}}, "refined"),
     Method(
         "Banzhaf, refined",
         "refined",
@@ -182,8 +182,8 @@ ABLATION = (
     _subsets("HN, 300 subsets", num_samples=300),
     _subsets("Myerson, subsets of 10", value="myerson"),
     _subsets("Shapley, subsets of 10", value="shapley", slow=True),
-    Method("HN, f0 = 0", "gstarx", {"budget": BUDGET}, baseline=(0.0,)),
-    Method("HN, f0 of test", "gstarx", {"budget": BUDGET}, baseline="test"),
+    Method("HN, f0 = 0", "gstarx", {"value": "hn", "budget": BUDGET}, baseline=(0.0,)),
+    Method("HN, f0 of test", "gstarx", {"value": "hn", "budget": BUDGET}, baseline="test"),
     Method("Shapley, f0 = 0", "gstarx", {"value": "shapley", "budget": BUDGET}, baseline=(0.0,)),
     _value("Banzhaf, presence 0.3", "banzhaf", "ablation", presence=0.3),
     *(

@@ -179,7 +179,7 @@ def measure_all(
     for name in only or (*SETUPS, *BUNDLED):
         print(f"{name} ...", file=sys.stderr, flush=True)
         try:
-            model, chosen = _task(name)
+            model, chosen = load_network_and_graphs(name)
         except (Missing, ImportError, OSError) as error:
             print(f"{name}: {error}", file=sys.stderr)
             continue
@@ -258,7 +258,7 @@ def _verdicts(
     return verdicts
 
 
-def _task(name: str) -> tuple[Any, dict[str, list[Data]]]:
+def load_network_and_graphs(name: str) -> tuple[Any, dict[str, list[Data]]]:
     """A network, and graphs of the splits; if a truth is planted, those that have it."""
     if name in SETUPS:
         setup, graphs = SETUPS[name], SETUPS[name].data()

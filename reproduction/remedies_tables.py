@@ -17,7 +17,7 @@ from reproduction.setups import SETUPS
 
 Numbers = NDArray[np.float64]
 _COMPARED = ("Shapley", "Banzhaf", "Shapley of logits", "Banzhaf of logits", "random")
-_RECOMMENDED = variant("Myerson", two_sided=False, rule="singletons")
+_DEFAULT = variant("Myerson", two_sided=False, rule="singletons")
 #: The main variants: neither remedy, each alone, and both.
 _MAIN = tuple(
     variant(value, two_sided=two_sided, rule=rule)
@@ -71,11 +71,11 @@ def tables(folder: Path, results: Mapping[str, SetupResults]) -> list[Grid]:
 
 
 def against(folder: Path, other: str) -> str:
-    """Where the recommended setting is ahead of another value beyond doubt, and where not."""
+    """Where the default is ahead of another value beyond doubt, and where not."""
     judged = Judged(folder)
     return _sides(
         {
-            name: (judged.tested(name, _RECOMMENDED), judged.tested(name, other))
+            name: (judged.tested(name, _DEFAULT), judged.tested(name, other))
             for name in judged.networks
         }
     )
@@ -108,7 +108,7 @@ def found(folder: Path, network: str, method: str) -> str:
 
 
 def rank_on_validation(folder: Path) -> str:
-    """The rank of the recommended setting among all variants, by validation H-fidelity.
+    """The rank of the default among all variants, by validation H-fidelity.
 
     Means over the networks of the paper, each variant at its best sparsity.
     """
@@ -120,10 +120,10 @@ def rank_on_validation(folder: Path) -> str:
         method: np.mean([_on_validation(judged, name, method) for name in setups])
         for method in VARIANTS
     }
-    better = sum(mean > means[_RECOMMENDED] for mean in means.values())
+    better = sum(mean > means[_DEFAULT] for mean in means.values())
     best = max(means, key=lambda method: means[method])
     return (
-        f"number {better + 1} of {len(means)} ({means[_RECOMMENDED]:.4f}; the first is *{best}* "
+        f"number {better + 1} of {len(means)} ({means[_DEFAULT]:.4f}; the first is *{best}* "
         f"with {means[best]:.4f})"
     )
 
@@ -174,9 +174,9 @@ def _ablation(judged: Judged) -> Grid:
 
 
 def _paired(judged: Judged, results: Mapping[str, SetupResults]) -> Grid:
-    """The recommended setting, and the variant chosen on validation, against others."""
+    """The default, and the variant chosen on validation, against others."""
     rows: list[tuple[Cell, ...]] = []
-    for label in ("recommended", "chosen variant"):
+    for label in ("default", "chosen variant"):
         own = {name: _choice(judged, name, label) for name in judged.networks}
         rows.append((f"{label}", *own.values()))
         for other in (_MAIN[0], "Banzhaf", "Shapley", "GraphSVX", "SubgraphX"):
@@ -191,15 +191,15 @@ def _paired(judged: Judged, results: Mapping[str, SetupResults]) -> Grid:
 
 
 def whole_splits(results: Mapping[str, SetupResults]) -> Grid:
-    """The recommended setting against others on whole test splits, from the rows of Table 1.
+    """The default against others on whole test splits, from the rows of Table 1.
 
     Rule and sparsity of every method are chosen on validation graphs. Slow methods explain less.
     """
-    own = {name: stored.choose([_RECOMMENDED]) for name, stored in results.items()}
+    own = {name: stored.choose([_DEFAULT]) for name, stored in results.items()}
     done = {name: choice for name, choice in own.items() if choice is not None}
     rows: list[tuple[Cell, ...]] = [
         ("graphs", *(len(choice.test) for choice in done.values())),
-        ("recommended", *(choice.mean for choice in done.values())),
+        ("default", *(choice.mean for choice in done.values())),
     ]
     for other in (*_WHOLE, "HN", "as published", "Banzhaf", "Shapley", "GraphSVX", "SubgraphX"):
         gains = (_whole_gain(results[name], other) for name in done)
@@ -209,7 +209,7 @@ def whole_splits(results: Mapping[str, SetupResults]) -> Grid:
 
 
 def ahead_on(results: Mapping[str, SetupResults], other: str) -> str:
-    """On how many whole test splits the recommended setting is significantly ahead."""
+    """On how many whole test splits the default is significantly ahead."""
     gains = [_whole_gain(stored, other) for stored in results.values()]
     measured = [gain for gain in gains if gain is not None]
     return f"{sum(gain.low > 0 for gain in measured)} of {len(measured)}"
@@ -217,13 +217,13 @@ def ahead_on(results: Mapping[str, SetupResults], other: str) -> str:
 
 def _whole_gain(stored: SetupResults, other: str) -> Difference | None:
     few = METHODS[other].slow
-    own, against = (stored.choose([name], few=few) for name in (_RECOMMENDED, other))
+    own, against = (stored.choose([name], few=few) for name in (_DEFAULT, other))
     return None if own is None or against is None else stored.compare(own, against)
 
 
 def _choice(judged: Judged, network: str, label: str) -> str:
-    if label == "recommended":
-        return _RECOMMENDED
+    if label == "default":
+        return _DEFAULT
 
     return max(VARIANTS, key=lambda method: _on_validation(judged, network, method))
 

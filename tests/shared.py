@@ -13,6 +13,12 @@ from torch_geometric.data import Data
 from gstarx.datasets import GraphDataset, load
 from gstarx.models import GCN, load_published_checkpoint
 
+#: For tests of untrained networks, whose outputs are all about equal, and of graphs of one node.
+UNTRAINED = [
+    pytest.mark.filterwarnings("ignore:.*the outputs for all evaluated parts of the graph are"),
+    pytest.mark.filterwarnings("ignore:there is only one player"),
+]
+
 SHARED = Path(__file__).parent.parent.parent / "shared"
 CHECKPOINTS = SHARED / "checkpoints"
 DATA = SHARED / "data"

@@ -20,7 +20,7 @@ def test_the_demo_explains_two_networks_and_prints_the_path_last(
     printed = capsys.readouterr().out
     assert printed.splitlines()[-1] == str(page)
     for name in (
-        "GStarX, recommended",
+        "GStarX",
         "GStarX, Banzhaf value",
         "SubgraphX",
         "GraphSVX",

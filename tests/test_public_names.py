@@ -175,6 +175,7 @@ PUBLIC = {
         "explain_many",
         "explain_nodes",
         "graph_generator",
+        "iter_explanations",
         "names",
         "options_of",
     },

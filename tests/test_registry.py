@@ -38,7 +38,7 @@ def test_players_are_what_the_constructor_takes(spec: registry.ExplainerSpec) ->
     assert spec.players[0] == "nodes"
 
 
-@pytest.mark.parametrize("name", ["gstarx_recommended", "gstarx", "myerson"])
+@pytest.mark.parametrize("name", ["gstarx", "hn", "myerson"])
 def test_values_with_two_sides_offer_both(name: str) -> None:
     offered = {option.name: option.type for option in registry.EXPLAINERS[name].options}
     assert offered["two_sided"] == "boolean"

@@ -11,6 +11,9 @@ import torch
 from gstarx.explainers import Attribution, NodeExplainer, create, names, registry
 from gstarx.models import GAT
 from gstarx.testing import ExplainerCheckError, check_explainer
+from tests.shared import UNTRAINED
+
+pytestmark = UNTRAINED
 
 #: So that all of them take seconds, not minutes.
 QUICK: dict[str, dict[str, Any]] = {

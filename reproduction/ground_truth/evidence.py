@@ -1,4 +1,4 @@
-"""What the truths say for and against the recommended setting, paired over graphs."""
+"""What the truths say for and against the default, paired over graphs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reproduction.ground_truth import TASKS
 from reproduction.ground_truth.methods import METHODS
 from reproduction.ground_truth.outcomes import Outcome
 
-RECOMMENDED = "Myerson, singletons"
+DEFAULT = "Myerson, singletons"
 _COMPARED = ("HN", "Myerson", "HN, singletons", "Shapley", "Banzhaf", "leave one out", "GraphSVX")
 #: Settings of the values that respect the graph.
 RESPECTING = tuple(name for name in METHODS if name.startswith(("HN", "Myerson")))
@@ -33,26 +33,26 @@ def difference(own: Outcome, other: Outcome) -> Difference:
 
 
 def paired_table(outcomes: Outcomes) -> Grid:
-    """The recommended setting minus other values, in thousandths; bold excludes zero."""
+    """The default minus other values, in thousandths; bold excludes zero."""
     rows: list[tuple[Cell, ...]] = []
     for setup, own in outcomes.items():
-        if RECOMMENDED not in own:
+        if DEFAULT not in own:
             continue
         cells: list[Cell] = []
         for name in _COMPARED:
-            gain = difference(own[RECOMMENDED], own[name]) if name in own else None
+            gain = difference(own[DEFAULT], own[name]) if name in own else None
             cells.append(None if gain is None else thousandths(gain))
-        rows.append((setup, len(own[RECOMMENDED].graphs), *cells))
+        rows.append((setup, len(own[DEFAULT].graphs), *cells))
     header = ("network", "graphs", *(f"minus {name}" for name in _COMPARED))
     return Grid("truth_paired", header, tuple(rows))
 
 
 def verdict(outcomes: Outcomes, other: str) -> str:
-    """Where the recommended setting is ahead of another method beyond doubt, and where not."""
+    """Where the default is ahead of another method beyond doubt, and where not."""
     places: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
     for setup, own in outcomes.items():
-        if RECOMMENDED in own and other in own:
-            gain = difference(own[RECOMMENDED], own[other])
+        if DEFAULT in own and other in own:
+            gain = difference(own[DEFAULT], own[other])
             side = "ahead" if gain.low > 0 else "behind" if gain.high < 0 else "level"
             places[side].append(setup)
     parts = [f"{side} on {_counted(names)}" for side, names in places.items() if names]
@@ -60,12 +60,12 @@ def verdict(outcomes: Outcomes, other: str) -> str:
 
 
 def best_of_respecting(outcomes: Outcomes) -> str:
-    """How often the recommended setting agrees best with the truth, of HN and Myerson settings."""
+    """How often the default agrees best with the truth, of HN and Myerson settings."""
     counts: dict[bool, list[bool]] = {True: [], False: []}
     for setup, own in outcomes.items():
         means = {name: own[name].mean for name in RESPECTING if name in own}
-        if RECOMMENDED in means:
-            leads = means[RECOMMENDED] == max(means.values())
+        if DEFAULT in means:
+            leads = means[DEFAULT] == max(means.values())
             counts[setup.startswith("crippen")].append(leads)
     return (
         f"{sum(counts[False])} of {len(counts[False])} classifiers and "
@@ -92,11 +92,10 @@ def published_table(
         best = max(quick, key=lambda name: quick[name].mean)
         top = medians[block, technique]
         cells = [
-            _against(name, quick[name], top) if name in quick else None
-            for name in (best, RECOMMENDED)
+            _against(name, quick[name], top) if name in quick else None for name in (best, DEFAULT)
         ]
         rows.append((task, f"{top:.3f} ({technique}, {block})", *cells))
-    header = ("task", "best published median", "best here", "recommended setting")
+    header = ("task", "best published median", "best here", "default")
     return Grid("truth_published", header, tuple(rows))
 
 

@@ -60,7 +60,7 @@ def explain_tasks(
     for setup in checked("setup", setups, every):
         for method in methods:
             if available(method) and applies(method, setup):
-                _explain(setup, method, folder, workers, whole)
+                explain_setup(setup, method, folder, workers, whole)
 
 
 def applies(method: Method, setup: str) -> bool:
@@ -126,7 +126,10 @@ def _mean_output(setup: str) -> tuple[float, ...]:
     return tuple(round(float(one), 6) for one in outputs)
 
 
-def _explain(setup: str, method: Method, folder: Path, workers: int | None, whole: bool) -> None:
+def explain_setup(
+    setup: str, method: Method, folder: Path, workers: int | None, whole: bool = False
+) -> None:
+    """Explain the graphs of a setup that have no row of the method yet, and store their rows."""
     from gstarx import runs
 
     task = setup.split("-")[0]

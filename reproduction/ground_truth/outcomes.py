@@ -64,13 +64,14 @@ def read_outcomes(folder: Path = FOLDER) -> dict[str, dict[str, Outcome]]:
             common = set.intersection(*quick)
             outcomes[setup] = {}
             for name, own in explained.items():
-                outcome = _outcome([own[at] for at in sorted(own) if at in common])
+                outcome = outcome_of([own[at] for at in sorted(own) if at in common])
                 if outcome is not None:
                     outcomes[setup][name] = outcome
     return outcomes
 
 
-def _outcome(rows: Sequence[Mapping[str, Any]]) -> Outcome | None:
+def outcome_of(rows: Sequence[Mapping[str, Any]]) -> Outcome | None:
+    """What rows of a method say; None where no agreement is defined."""
     defined = [
         row for row in rows if row["agreement"] is not None and np.isfinite(row["agreement"])
     ]

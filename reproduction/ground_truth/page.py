@@ -12,10 +12,11 @@ import numpy as np
 
 from gstarx._internal.files import write_atomically
 from gstarx.metrics import rank_correlation
+from reproduction.defaults import summary
 from reproduction.grids import Cell, Grid
 from reproduction.ground_truth import FOLDER, NETWORKS, TASKS
 from reproduction.ground_truth.evidence import (
-    RECOMMENDED,
+    DEFAULT,
     RESPECTING,
     best_of_respecting,
     paired_table,
@@ -95,7 +96,7 @@ def task_table(
 
 
 def _label(method: str) -> str:
-    return f"{method} (recommended)" if method == RECOMMENDED else method
+    return f"{method} (default)" if method == DEFAULT else method
 
 
 def _size(outcomes: Mapping[str, Outcome]) -> int:
@@ -209,7 +210,7 @@ def write_ground_truth(folder: Path = FOLDER, *, to: Path, data: Path | None = N
     outcomes, published = read_outcomes(folder), read_published(data)
     grids = [networks_table(outcomes, folder), costs_table(outcomes), agreement_table(outcomes)]
     grids += [paired_table(outcomes), published_table(outcomes, published)]
-    shown = ("HN", RECOMMENDED, "Shapley", "CAM")
+    shown = ("HN", DEFAULT, "Shapley", "CAM")
     grids.append(right_and_wrong_table(outcomes, folder, shown))
     words = {grid.name: grid.markdown().strip() for grid in grids}
     tables = {task: task_table(task, outcomes, published) for task in TASKS}
@@ -232,6 +233,10 @@ def write_ground_truth(folder: Path = FOLDER, *, to: Path, data: Path | None = N
     words["rows"] = f"{sum(len(outcome.graphs) for outcome in totals):,}"
     words["failed"] = str(sum(outcome.failed for outcome in totals))
     words["plot"] = _plot(outcomes, to.parent / "figures" / "fidelity-and-truth.svg")
+    measured = Grid.read(folder.parent, "defaults")
+    words["defaults"] = (
+        "Not measured yet." if measured is None else summary(measured).markdown().strip()
+    )
     template = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
     write_atomically(to, Template(template).substitute(words).encode())
     return to
@@ -254,7 +259,7 @@ def _plot(outcomes: Mapping[str, Mapping[str, Outcome]], path: Path) -> str:
                     continue
                 color, mark = colors[METHODS[name].role], marks[network]
                 place = (outcome.best_fidelity, outcome.mean)
-                edge = "black" if name == RECOMMENDED else color
+                edge = "black" if name == DEFAULT else color
                 axis.plot(*place, mark, color=color, mec=edge, markersize=4, alpha=0.8)
         axis.set_title(task)
         axis.set_xlabel("H-fidelity")
@@ -263,7 +268,7 @@ def _plot(outcomes: Mapping[str, Mapping[str, Outcome]], path: Path) -> str:
     handles += [Line2D([], [], ls="", marker=marks[n], color="black") for n in NETWORKS]
     handles.append(Line2D([], [], ls="", marker="o", color=colors["ours"], mec="black"))
     labels = ["values of games", "compared", "controls", *(TITLES[n] for n in NETWORKS)]
-    figure.legend(handles, [*labels, "recommended"], fontsize=7, loc="outside right center")
+    figure.legend(handles, [*labels, "default"], fontsize=7, loc="outside right center")
     path.parent.mkdir(parents=True, exist_ok=True)
     with rc_context({"svg.hashsalt": "gstarx"}):
         figure.savefig(path, metadata={"Date": None})

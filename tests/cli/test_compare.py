@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import stdev
 
 import pytest
 
@@ -30,6 +31,20 @@ def test_explainers_are_compared_by_the_means_of_their_graphs() -> None:
         assert row["metrics"]["harmonic_fidelity"] == pytest.approx(sum(each) / 2)
     alone = found("explain", "nitro", "2")
     assert content["explainers"][0]["graphs"][1]["nodes"] == alone["nodes"]
+
+
+def test_means_over_several_graphs_come_with_intervals() -> None:
+    command = ("compare", "nitro", "0", "2", "5", "-e", "leave_one_out,random")
+    for row in found(*command)["explainers"]:
+        for name in ("fidelity", "inverse_fidelity", "harmonic_fidelity"):
+            each = [record["metrics"][name] for record in row["graphs"]]
+            assert row["std_errors"][name] == pytest.approx(stdev(each) / 3**0.5)
+    (line,) = (text for text in gstarx(*command).stdout.splitlines() if text.startswith("random"))
+    errors = row["std_errors"]
+    shown = [f"{row['metrics'][name]:.3f} ± {2 * errors[name]:.3f}" for name in errors]
+    assert all(text in line for text in shown)
+    (alone,) = found("compare", "nitro", "0", "-e", "random")["explainers"]
+    assert alone["std_errors"] is None
 
 
 def test_the_table_has_a_line_for_each() -> None:
@@ -70,7 +85,7 @@ def test_no_explainer_at_all(command: str) -> None:
     for nothing in (",", "", " , "):
         said = refused(command, "nitro", "--split", "test", "-e", nothing, code=2)
         assert "name at least one explainer" in said
-        assert "gstarx_recommended" in said
+        assert "gstarx" in said
 
 
 def test_explainers_are_drawn_side_by_side() -> None:

@@ -198,6 +198,48 @@ def test_salts_are_warned_of() -> None:
     assert "parts" not in gstarx("train", "mine.csv", *short, "--salts", "largest").stderr
 
 
+def test_weights_remember_that_they_were_trained_on_the_largest_parts() -> None:
+    write_molecules(bad=False)
+    how = ("--label", "nitro", "--epochs", "1", "--salts")
+    gstarx("train", "mine.csv", *how, "largest", "--output", "largest.safetensors")
+    gstarx("train", "mine.csv", *how, "keep", "--output", "all.safetensors")
+    Path("salt.csv").write_text("smiles,name\n[Na+].CC(=O)[O-],salt\n")
+    inputs = (("--smiles", "[Na+].CC(=O)[O-]"), ("--file", "salt.csv"))
+    for asked in inputs:
+        explain = ("explain", *asked, "-e", "leave_one_out", "--weights")
+        assert len(found(*explain, "largest.safetensors")["nodes"]) == 4
+        assert len(found(*explain, "largest.safetensors", "--salts", "keep")["nodes"]) == 5
+        assert len(found(*explain, "all.safetensors")["nodes"]) == 5
+
+
+def test_every_target_has_a_picture_of_its_own_and_says_yes_or_no() -> None:
+    lines = [
+        f"C{'O' * (at % 2)}C{'N' * (at % 3 == 0)}C,{at % 2},{int(at % 3 == 0)}" for at in range(24)
+    ]
+    Path("two.csv").write_text("\n".join(["smiles,has O,has N", *lines]) + "\n")
+    train = (
+        "train",
+        "two.csv",
+        "--label",
+        "has O,has N",
+        "--epochs",
+        "1",
+        "--output",
+        "two.safetensors",
+    )
+    gstarx(*train)
+    explain = ("explain", "--smiles", "COCN", "--weights", "two.safetensors", "--target", "all")
+    said = " ".join(gstarx(*explain, "--draw", "two.svg").stdout.split())
+    drawn = sorted(path.name for path in Path().glob("two*.svg"))
+    assert drawn == ["two-0-COCN-0_has_O.svg", "two-0-COCN-1_has_N.svg"]
+    for name, record in zip(("has O", "has N"), found(*explain), strict=True):
+        share = record["prediction"]["probabilities"][record["target"]]
+        answer = "yes" if share > 0.5 else "no"
+        words = f"{answer}, probability {max(share, 1 - share):.3f}"
+        assert f"Predicted: {name}: {words}" in said
+        assert f"{name}: predicted {words}" in Path(drawn[record["target"]]).read_text()
+
+
 FACTORY = """
 import torch
 from torch_geometric.data import Data
@@ -265,7 +307,7 @@ def test_bad_input_is_said_in_a_line() -> None:
     assert "is for tables" in refused("train", "nitro", "--label", "a", code=2)
     assert "are a classification of 2" in refused("train", "nitro", "--task", "regression", code=2)
     assert "is a directory" in refused("train", "--file", ".")
-    Path("mine.xlsx").touch()
-    assert "graphs are read from" in refused("train", "mine.xlsx")
+    Path("mine.docx").touch()
+    assert "graphs are read from" in refused("train", "mine.docx")
     assert "must end in .safetensors" in refused("train", "nitro", "--output", "a.pt", code=2)
     assert "nowhere.csv" in refused("train", "nowhere.csv")

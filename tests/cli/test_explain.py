@@ -181,19 +181,24 @@ def test_the_published_configuration_asks_for_its_baseline() -> None:
     assert record["estimator"] == "subgraphs"
 
 
-def test_the_recommended_configuration_is_one_word_and_its_parts_are_options() -> None:
-    recommended = found("explain", "nitro", "0", "-e", "gstarx_recommended")
+def test_the_parts_of_the_default_are_options() -> None:
+    default = found("explain", "nitro", "0")
+    named = found("explain", "nitro", "0", "-e", "gstarx")
     written_out = found("explain", "nitro", "0", "-e", "myerson", "--baseline", "singletons")
-    assert recommended["nodes"] == written_out["nodes"]
-    plain = found("explain", "nitro", "0", "-e", "myerson")
+    assert default["nodes"] == named["nodes"] == written_out["nodes"]
+    hn = found("explain", "nitro", "0", "-e", "hn")
+    assert hn["nodes"] == found("explain", "nitro", "0", "-o", "value=hn")["nodes"]
+    assert hn["nodes"] != default["nodes"]
+    assert hn["baseline"] == default["baseline"]
+    plain = found("explain", "nitro", "0", "-e", "myerson", "--baseline", "uniform")
     assert plain["nodes"] != written_out["nodes"]
     # what worth and scores are relative to
     assert plain["baseline"] == 0.5
     assert plain["worth"] + plain["baseline"] == pytest.approx(
-        recommended["worth"] + recommended["baseline"], abs=1e-6
+        default["worth"] + default["baseline"], abs=1e-6
     )
     both = found("explain", "nitro", "0", "-o", "two_sided=true", "--baseline", "singletons")
-    assert both["evaluations"] > recommended["evaluations"]
+    assert both["evaluations"] > default["evaluations"]
 
 
 def test_results_are_written_too() -> None:
@@ -325,7 +330,7 @@ def test_one_thread_does_the_work_and_all_are_there_afterwards() -> None:
         (["nitro", "0", "--sparsity", "1"], "sparsity must lie in [0, 1)", 2),
         (["nitro", "0", "--seed", "-1"], "--seed", 2),
         (["nitro", "0", "--output", "found.txt"], "found.txt must end in .json", 2),
-        (["nitro", "0", "--draw", "a.gif"], "a.gif must end in .svg or .png", 2),
+        (["nitro", "0", "--draw", "a.gif"], "a.gif must end in .svg or .png or .pdf", 2),
         (["nitro", "0", "--output", "file/a.json"], "cannot write file/a.json", 1),
         (["nitro", "0", "--draw", "folder.svg"], "it is a directory", 1),
         (["mutag", "0"], "no network for 'mutag' ships with the package", 1),
@@ -408,7 +413,27 @@ def test_a_baseline_is_given_once(command: str) -> None:
     assert "--option baseline=singletons and --baseline test exclude each other: keep one" in said
 
 
+def test_an_explainer_may_have_a_baseline_of_its_own() -> None:
+    """That of the paper's method does not change what it is compared with."""
+    alone = found("compare", "nitro", "0", "-e", "gstarx,random", "--json")
+    both = ("compare", "nitro", "0", "-e", "gstarx,gstarx_published,random", "--json")
+    beside = found(*both, "-o", "gstarx_published.baseline=test")
+    instead = found(*both, "--baseline", "test", "-o", "gstarx.baseline=singletons")
+    first, *others = (
+        [node["score"] for node in made["explainers"][0]["graphs"][0]["nodes"]]
+        for made in (alone, beside, instead)
+    )
+    assert others == [first, first]
+    said = refused(*both, code=2)
+    assert "gstarx_published needs a baseline: -o gstarx_published.baseline=test" in said
+
+
 def test_the_baseline_of_the_command_overrides_that_of_the_settings() -> None:
     settings = {"gstarx": {"baseline": "singletons", "budget": 9}}
     assert parse_options([], ["gstarx"], settings, baseline="test") == {"gstarx": {"budget": 9}}
     assert parse_options([], ["gstarx"], settings) == settings
+
+
+def test_of_few_atoms_one_is_selected() -> None:
+    record = found("explain", "--smiles", "CCO", "--model", "nitro", "-e", "leave_one_out")
+    assert sum(node["selected"] for node in record["nodes"]) == 1

@@ -145,7 +145,7 @@ def looks_around(explorer: Any, journey: Journey) -> None:
     explorer.answered()
     head = page.locator(".head").inner_text()
     assert any(name in head for name in journey.explained or ("0", "1"))
-    assert explorer.card("gstarx_recommended").locator(".node").count() == 9
+    assert explorer.card("gstarx").locator(".node").count() == 9
     page.locator("#tab-browse").click()
     page.locator(".rows").get_by_text("molecule 3").first.wait_for()
     page.locator("#tab-summary").click()

@@ -30,6 +30,10 @@ def _own_table(monkeypatch: pytest.MonkeyPatch) -> None:
     write_own_table(Path("molecules.csv"))
 
 
+#: A network that ships with the package.
+NITRO = ("--model", "nitro")
+
+
 def commands(text: str) -> list[list[str]]:
     blocks = re.findall(r"^```bash\n(.*?)^```", text, re.M | re.S)
     return [shlex.split(line)[1:] for block in blocks for line in block.splitlines()]
@@ -72,7 +76,7 @@ def test_the_commands_on_the_page_run() -> None:
 
 
 def test_strict_says_that_rows_were_skipped_and_does_the_rest() -> None:
-    arguments = ("explain", "--file", "molecules.csv", "--limit", "5", "-e", "single_node")
+    arguments = ("explain", "--file", "molecules.csv", *NITRO, "--limit", "5", "-e", "single_node")
     records = json.loads(gstarx(*arguments, "--strict", "--json", code=3).stdout)
     assert [record.get("error") for record in records] == ["skipped: unclosed ring", *[None] * 4]
     assert records[0]["line"] == 5
@@ -83,17 +87,17 @@ def test_a_million_rows_are_not_read_for_ten() -> None:
     with open("long.csv", "w") as file:
         file.write("smiles,label\n" + "CCO,1\n" * 10**6)
     start = time.process_time()
-    records = found("explain", "--file", "long.csv", "--limit", "10", "-e", "single_node")
+    records = found("explain", "--file", "long.csv", *NITRO, "--limit", "10", "-e", "single_node")
     taken = time.process_time() - start
     assert len(records) == 10
     Path("short.csv").write_text("smiles,label\n" + "CCO,1\n" * 10)
     start = time.process_time()
-    found("explain", "--file", "short.csv", "--head", "10", "-e", "single_node")
+    found("explain", "--file", "short.csv", *NITRO, "--head", "10", "-e", "single_node")
     assert taken < 3 * (time.process_time() - start) + 1
 
 
 def test_a_sample_depends_on_the_seed() -> None:
-    common = ("explain", "--file", "molecules.csv", "--sample", "4", "-e", "random")
+    common = ("explain", "--file", "molecules.csv", *NITRO, "--sample", "4", "-e", "random")
 
     def names(seed: int) -> list[str]:
         return [record["graph"] for record in found(*common, "--seed", seed)]
@@ -105,7 +109,8 @@ def test_a_sample_depends_on_the_seed() -> None:
 
 def test_labels_that_the_network_does_not_know_cost_no_row() -> None:
     Path("some.csv").write_text("smiles,label\nCCO,1\nCC,perhaps\nCCC,\nCCCC,0\n")
-    records = found("explain", "--file", "some.csv", "-e", "single_node")
+    with pytest.warns(UserWarning, match="in label of 1 of 4 rows .such as 'perhaps'"):
+        records = found("explain", "--file", "some.csv", *NITRO, "-e", "single_node")
     assert [record["label"] for record in records] == [1, None, None, 0]
 
 
@@ -118,20 +123,23 @@ def test_classes_are_numbered_as_the_network_numbers_them() -> None:
     gstarx("train", "three.csv", "--epochs", "1", "--output", "three.safetensors")
     Path("rest.csv").write_text("smiles,label\nCCN,b\nCCCl,c\nCCC,d\n")
     arguments = ("--file", "rest.csv", "--weights", "three.safetensors", "-e", "single_node")
-    records = found("explain", *arguments)
+    with pytest.warns(UserWarning, match="1 of 3 rows .such as 'd'; its classes: a, b, c"):
+        records = found("explain", *arguments)
     assert [record["label"] for record in records] == [1, 2, None]
     assert records[0]["prediction"]["name"] in ("a", "b", "c")
 
 
+@pytest.mark.filterwarnings("ignore:.*the outputs for all evaluated parts of the graph are")
 def test_salts() -> None:
     Path("salts.csv").write_text("smiles,name\nCC(=O)[O-].[NH4+],salt\nCCO,ethanol\n")
-    arguments = ("explain", "--file", "salts.csv", "-e", "leave_one_out")
+    arguments = ("explain", "--file", "salts.csv", *NITRO, "-e", "leave_one_out")
     done = gstarx(*arguments)
     assert "1 molecule has several parts (salts or mixtures), such as 'salt'" in done.stderr
     assert gstarx(*arguments, "--salts", "keep").stderr == ""
     kept = found(*arguments, "--salts", "largest")
     assert kept[0]["smiles"] == "CC(=O)[O-]"
-    hn = gstarx("explain", "--file", "salts.csv", "--limit", "1").stdout
+    how = ("-e", "hn", "--baseline", "uniform")
+    hn = gstarx("explain", "--file", "salts.csv", *NITRO, "--limit", "1", *how).stdout
     assert "the scores sum to" in " ".join(hn.split())
 
 
@@ -147,7 +155,7 @@ def test_salts() -> None:
 def test_a_table_that_cannot_be_used(content: str, message: str) -> None:
     Path("bad.csv").write_text(content)
     for command in ("explain", "compare", "evaluate", "report", "summarize"):
-        assert message in refused(command, "--file", "bad.csv")
+        assert message in refused(command, "--file", "bad.csv", *NITRO)
 
 
 def test_weights_for_other_features() -> None:
@@ -194,7 +202,7 @@ def test_a_table_that_is_named_like_a_dataset_of_the_package() -> None:
     content = found("evaluate", *limit, "--weights", "n.safetensors", "--workers", "1")
     assert content["runs"][0]["explained"] == 3
     # without labels too: the shipped network of that name knows no column 'toxic'
-    found("evaluate", *limit, "--no-references", "--workers", "1", "--store", "unlabeled")
+    found("evaluate", *limit, *NITRO, "--no-references", "--workers", "1", "--store", "unlabeled")
 
 
 def test_the_weights_remember_the_column_of_their_labels() -> None:
@@ -215,14 +223,23 @@ def test_the_weights_remember_the_column_of_their_labels() -> None:
 
 def test_rdkit_prints_nothing_by_itself(capfd: pytest.CaptureFixture[str]) -> None:
     Path("proton.csv").write_text("smiles,name\n[H+].CCO,proton\nCCO,ethanol\n")
-    found("explain", "--file", "proton.csv", "-e", "single_node", code=0)
+    found("explain", "--file", "proton.csv", *NITRO, "-e", "single_node", code=0)
     assert "not removing hydrogen" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".parquet"])
 def test_results_for_other_programs(suffix: str) -> None:
     path = Path(f"scores{suffix}")
-    arguments = ("explain", "--file", "molecules.csv", "--limit", "4", "-e", "leave_one_out")
+    arguments = (
+        "explain",
+        "--file",
+        "molecules.csv",
+        *NITRO,
+        "--limit",
+        "4",
+        "-e",
+        "leave_one_out",
+    )
     records = found(*arguments, "--output", path)
     if suffix == ".json":
         assert json.loads(path.read_text()) == records
@@ -270,7 +287,16 @@ def test_names_that_are_formulas_or_control_a_terminal() -> None:
 def test_an_sdf_has_scores_as_properties_of_atoms() -> None:
     from rdkit import Chem
 
-    arguments = ("explain", "--file", "molecules.csv", "--limit", "4", "-e", "leave_one_out")
+    arguments = (
+        "explain",
+        "--file",
+        "molecules.csv",
+        *NITRO,
+        "--limit",
+        "4",
+        "-e",
+        "leave_one_out",
+    )
     records = [r for r in found(*arguments, "--output", "scores.sdf") if "error" not in r]
     molecules = list(Chem.SDMolSupplier("scores.sdf"))
     assert [molecule.GetProp("_Name") for molecule in molecules] == [r["graph"] for r in records]
@@ -283,12 +309,46 @@ def test_an_sdf_has_scores_as_properties_of_atoms() -> None:
         assert len(colors) == molecule.GetNumAtoms()
         assert all(re.fullmatch("#[0-9a-f]{6}", color) for color in colors)
     # what was written is read again, with its names
-    again = found("explain", "--file", "scores.sdf", "-e", "single_node")
+    again = found("explain", "--file", "scores.sdf", *NITRO, "-e", "single_node")
     assert [record["graph"] for record in again] == [record["graph"] for record in records]
 
 
 @pytest.mark.parametrize("command", ["explain", "evaluate", "report", "summarize", "train"])
 def test_a_directory_and_a_missing_file_are_no_tables(command: str) -> None:
     Path("folder.csv").mkdir()
-    assert "folder.csv is a directory" in refused(command, "--file", "folder.csv")
-    assert "no table of molecules at missing.csv" in refused(command, "--file", "missing.csv")
+    network = () if command == "train" else NITRO
+    said = refused(command, "--file", "folder.csv", *network)
+    assert "folder.csv is a directory" in said
+    said = refused(command, "--file", "missing.csv", *network)
+    assert "no table of molecules at missing.csv" in said
+
+
+@pytest.mark.parametrize("command", ["explain", "compare", "evaluate", "report", "summarize"])
+def test_a_table_is_not_explained_with_a_network_that_nobody_chose(command: str) -> None:
+    said = refused(command, "--file", "molecules.csv", code=2)
+    assert "choose the network that explains --file: --weights" in said
+    assert "--model module:factory" in said
+
+
+def test_a_report_of_all_targets_is_a_page_for_each() -> None:
+    weights = ("--weights", "own.safetensors")
+    columns = ("--label", "oxygen,chlorine")
+    gstarx("train", "molecules.csv", *columns, "--epochs", "1", "--output", weights[1])
+    few = ("--file", "molecules.csv", "--limit", "3", "-e", "single_node")
+    pages = found("report", *few, *weights, "--target", "all", "--output", "mine.html")
+    assert [page["report"] for page in pages] == ["mine-0-oxygen.html", "mine-1-chlorine.html"]
+    assert not Path("mine.html").exists()
+    for name, page in zip(("oxygen", "chlorine"), pages, strict=True):
+        assert name in Path(page["report"]).read_text(encoding="utf-8")
+    assert "choose one with --target" in refused("report", *few, *weights, code=2)
+
+
+def test_a_table_in_latin_1_is_read_with_a_word() -> None:
+    Path("latin.csv").write_bytes("name,smiles\nCaféine,CCO\nÄthan,CC\n".encode("latin-1"))
+    arguments = ("explain", "--file", "latin.csv", *NITRO, "-e", "single_node")
+    with pytest.warns(UserWarning, match="latin.csv line 2 is not in UTF-8.*read as cp1252"):
+        records = found(*arguments)
+    assert [record["graph"] for record in records] == ["Caféine", "Äthan"]
+    named = found(*arguments, "--encoding", "latin-1")
+    assert [record["graph"] for record in named] == ["Caféine", "Äthan"]
+    assert "encoding must be one that Python knows" in refused(*arguments, "--encoding", "klingon")

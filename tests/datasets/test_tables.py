@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import math
+import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gstarx.datasets import from_table, present_columns
-from gstarx.datasets.tables import TableRow, UnreadableRow, open_table, selected_rows
+from gstarx.datasets import from_table, load_source, present_columns
+from gstarx.datasets.tables import TableError, TableRow, UnreadableRow, open_table, selected_rows
+from gstarx.registry import DatasetSource
 
 Chem = pytest.importorskip("rdkit.Chem", reason="needs the molecules extra")
 
@@ -186,3 +190,173 @@ def test_a_column_says_the_split(tmp_path: Path) -> None:
     path.write_text("smiles,label,part\nC,1,test\nCC,0,later\n")
     with pytest.raises(ValueError, match=r"must be train, val or test \(got 'later'\)"):
         from_table(path, split="part")
+
+
+def test_usual_words_are_one_class_however_they_are_written(tmp_path: Path) -> None:
+    table = tmp_path / "words.csv"
+    table.write_text(
+        "smiles,active\n"
+        + "".join(
+            f"CC{'C' * at},{word}\n"
+            for at, word in enumerate(["yes", "no", "Yes", "NO", "YES ", "no"])
+        )
+    )
+    data = from_table(table, label="active")
+    assert data.class_names == ("no", "yes")
+    assert [int(graph.y) for graph in data] == [1, 0, 1, 0, 1, 0]
+    # of other words the case may matter
+    table.write_text("smiles,metal\nCC,Co\nCCC,CO\n")
+    with pytest.warns(UserWarning, match=r"'metal' .* differ only in case \('CO' and 'Co'\)"):
+        assert from_table(table, label="metal").class_names == ("CO", "Co")
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative"),
+    [("Ja", "Nein"), ("Wahr", "FALSCH"), ("oui", "Non"), ("Sí", "no"), ("Aktiv", "inaktiv")],
+)
+def test_usual_words_of_other_languages_are_one_class(
+    positive: str, negative: str, tmp_path: Path
+) -> None:
+    table = tmp_path / "worte.csv"
+    forms = [form(word) for form in (str, str.lower, str.upper) for word in (positive, negative)]
+    rows = [f"C{'C' * at};{word}" for at, word in enumerate(forms)]
+    table.write_text("\n".join(["smiles;Aktiv", *rows]), encoding="utf-8")
+    data = from_table(table, label="Aktiv")
+    assert set(data.class_names) == {positive.lower(), negative.lower()}
+    assert [data.class_names[int(graph.y)] for graph in data] == [word.lower() for word in forms]
+
+
+def known(table: Path, classes: tuple[str, ...], **more: Any) -> list[int | float | None]:
+    """The labels that a network with these classes finds in a table."""
+    source = DatasetSource(file=str(table), class_names=classes, split="none", **more)
+    return [None if graph.get("y") is None else graph.y.item() for graph in load_source(source)]
+
+
+def test_classes_of_a_network_are_found_however_they_are_written(tmp_path: Path) -> None:
+    table = tmp_path / "later.csv"
+    words = ["NEIN", "nein", "Ja", "JA", ""]
+    rows = [f"C{'C' * at};{word}" for at, word in enumerate(words)]
+    table.write_text("\n".join(["smiles;Aktiv", *rows]))
+    for classes in (("Ja", "Nein"), ("ja", "nein")):
+        assert known(table, classes, label="Aktiv") == [1, 1, 0, 0, None]
+    # a column that nobody named and that holds no class is about something else
+    table.write_text("smiles;target\nC;kinase\nCC;GPCR\n")
+    assert known(table, ("ja", "nein")) == [None, None]
+    with pytest.warns(UserWarning, match="in target of 2 of 2 rows"):
+        assert known(table, ("ja", "nein"), label="target") == [None, None]
+    table.write_text("\n".join(["smiles;Aktiv", *rows]))
+    # a network that told words apart by their case still does
+    with pytest.warns(UserWarning, match=r"in Aktiv of 2 of 5 rows \(such as 'NEIN'; its classes"):
+        assert known(table, ("JA", "Ja", "Nein", "ja", "NeIn"), label="Aktiv") == [
+            *(None, None, 1, 0, None)
+        ]
+    table.write_text("\n".join(["smiles;Aktiv", *rows, "CO;toxisch", "CN;unklar"]))
+    with pytest.warns(UserWarning, match="2 of 7 rows .*'toxisch'; its classes: ja, nein"):
+        assert known(table, ("ja", "nein"), label="Aktiv")[-2:] == [None, None]
+
+
+def test_decimal_commas_are_numbers_unless_commas_separate_cells(tmp_path: Path) -> None:
+    table = tmp_path / "werte.csv"
+    table.write_text("smiles;pKi (Messung)\nC;6,32\nCC;7\nCCC;\nCCCC;-0,5\n")
+    said = r"in pKi \(Messung\) are read as decimal commas \('6,32' as 6.32\)"
+    with pytest.warns(UserWarning, match=said) as warned:
+        data = from_table(table, label="pKi (Messung)")
+    assert len(warned) == 1
+    assert (data.task, data.target_names) == ("regression", ("pKi (Messung)",))
+    assert [float(graph.y) for graph in data] == pytest.approx([6.32, 7, -0.5])
+    with pytest.warns(UserWarning, match=said):
+        labels = known(table, (), label="pKi (Messung)", task="regression")
+    assert labels == pytest.approx([6.32, 7, None, -0.5])
+    # beside a number with a point, and in cells that commas separate, they may be thousands
+    table.write_text("smiles;y\nC;1,234\nCC;2.5\n")
+    assert [row.line for row in from_table(table, task="regression").unreadable] == [2]
+    table.write_text('smiles,y\nC,"1,234"\nCC,2\n')
+    assert [row.line for row in from_table(table, task="regression").unreadable] == [2]
+
+
+def test_nearly_as_many_classes_as_rows_are_an_error(tmp_path: Path) -> None:
+    table = tmp_path / "werte.csv"
+    rows = [f'C{"C" * at},"{at},5",x' for at in range(40)]
+    table.write_text("\n".join(["smiles,pKi,note", *rows]))
+    said = "'pKi' has 40 different values in 40 rows, .*--task regression.*decimal commas.*smiles, "
+    with pytest.raises(ValueError, match=said):
+        from_table(table, label="pKi")
+
+
+def test_a_class_of_one_row_among_many_is_warned_of(tmp_path: Path) -> None:
+    table = tmp_path / "words.csv"
+    rows = [f"C{'C' * (at % 7)},{('yes', 'no')[at % 2]}" for at in range(30)]
+    table.write_text("\n".join(["smiles,active", *rows, "CO,maybe"]) + "\n")
+    with pytest.warns(UserWarning, match="'active' has 3 classes, some .*'maybe' 1; .* one 15"):
+        assert from_table(table, label="active").class_names == ("maybe", "no", "yes")
+    # two classes may be of any size
+    table.write_text("\n".join(["smiles,active", *rows[::2], "CO,no"]) + "\n")
+    assert from_table(table, label="active").class_names == ("no", "yes")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1", "cp1252"])
+@pytest.mark.parametrize("suffix", [".csv", ".smi", ".sdf"])
+def test_texts_are_read_in_their_encoding(tmp_path: Path, encoding: str, suffix: str) -> None:
+    names = ["Caféine", "Äthanol rein"] if encoding == "latin-1" else ["Caféine", "Äthanol – rein"]
+    block = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO")).partition("\n")[2]
+    texts = {
+        ".csv": "name;smiles;label\n" + "".join(f"{name};CCO;1\n" for name in names),
+        ".smi": "".join(f"CCO {name}\n" for name in names),
+        ".sdf": "".join(f"{name}\n{block}$$$$\n" for name in names),
+    }
+    path = tmp_path / f"own{suffix}"
+    path.write_bytes(texts[suffix].encode(encoding))
+    for named in (None, encoding):
+        guessed = named is None and encoding in ("latin-1", "cp1252")
+        said = pytest.warns(UserWarning, match="is read as cp1252") if guessed else nullcontext()
+        with said:
+            table = open_table(path, encoding=named)
+            assert [row.cells["name"] for row in table.rows] == names  # type: ignore[union-attr]
+
+
+def test_bytes_that_windows_does_not_have_are_latin_1(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_bytes(b"name,smiles\n\x81\xe9,C\n")
+    with pytest.warns(UserWarning, match=r"line 2 .* byte 0x81\): the file is read as latin-1"):
+        (row,) = open_table(path).rows
+    assert row.cells["name"] == "\x81é"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("wrong", ["latin-15½", "hex", "rot13"])
+def test_an_encoding_must_be_one_of_text(tmp_path: Path, wrong: str) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("smiles\nC\n")
+    with pytest.raises(TableError, match=r"such as 'latin-1', 'cp1252' or 'utf-16' \(got"):
+        open_table(path, encoding=wrong)
+    path.write_bytes(b"smiles\nC\xe9\n")
+    with pytest.raises(TableError, match="is not a text in ascii"):
+        list(open_table(path, encoding="ascii").rows)
+
+
+def test_a_workbook_is_a_table(tmp_path: Path) -> None:
+    excel = pytest.importorskip("openpyxl")
+    book = excel.Workbook()
+    sheet = book.active
+    for row in ([], ["ID", "SMILES", "active"], ["Caféine", "CN", 1.0], [], [7, "CCO", 0]):
+        sheet.append(row)
+    book.create_sheet("other").append(["x"])
+    path = tmp_path / "own.xlsx"
+    book.save(path)
+    dataset = from_table(path)
+    assert [(graph.name, graph.smiles, int(graph.y)) for graph in dataset] == [
+        ("Caféine", "CN", 1),
+        ("7", "CCO", 0),
+    ]
+    assert dataset.class_names == ("0", "1")
+    path.write_bytes(b"no workbook")
+    with pytest.raises(TableError, match="is no readable Excel workbook"):
+        open_table(path)
+
+
+def test_a_workbook_without_its_extra_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    (tmp_path / "own.xlsx").write_bytes(b"")
+    with pytest.raises(ImportError, match=r"needs openpyxl: pip install 'gstarx\[excel\]'"):
+        open_table(tmp_path / "own.xlsx")

@@ -207,11 +207,16 @@ class Game:
         apart = self.kind in ("nodes", "edges") and (self.kind == "nodes" or self.touching)
         if not apart or (self.touching and self.anchors) or (given is None and self._keeps_some):
             return self.payoffs(set(self.fixed))
+        if given is None and not self.anchors:
+            follows = self.options.get("value", "myerson") in ("hn", "myerson")
+            if self.options.get("mode") == "regression" or (follows and self.kind == "nodes"):
+                given = "singletons"
         if isinstance(given, str):
             singles = (
                 self.players if self.kind == "nodes" else [{i} for i in range(self.data.num_nodes)]
             )
-            return np.mean([self._alone(units) for units in singles], axis=0)
+            alone = [self._alone(units) for units in singles]
+            return np.mean(alone, axis=0) if alone else np.zeros(1)
         if given is not None:
             return self._given(given)
         if not self.anchors:
@@ -274,7 +279,7 @@ class Game:
         return self._scores_of(self._beyond_alone if beyond else self.worth)
 
     def _scores_of(self, worth: values.Worth) -> Numbers:
-        value, n = self.options.get("value", "hn"), len(self.players)
+        value, n = self.options.get("value", "myerson"), len(self.players)
         if value == "shapley":
             return values.shapley(worth, n)
         if value == "banzhaf":
@@ -385,9 +390,13 @@ def linked(game: Game, communication: Any = None) -> set[tuple[int, int]]:
     count = len(game.players)
     if game.kind in ("features", "edge_features"):
         return {(i, j) for i in range(count) for j in range(i)}
+    # the model brings the ends of a link together; the position value has its own definition
+    pair = game.anchors if game.level == "edge" and not game.touching else []
     if game.kind == "edges":
         ends = [{node for e in units for node in game.ends[e]} for units in game.players]
+        ends = [nodes | (set(pair) if nodes & set(pair) else set()) for nodes in ends]
         return {(i, j) for i in range(count) for j in range(i) if ends[i] & ends[j]}
     owner = {node: at for at, nodes in enumerate(game.players) for node in nodes}
-    pairs = {(owner.get(a, -1), owner.get(b, -1)) for a, b in game.ends}
+    joined = [*game.ends, tuple(pair)] if pair else game.ends
+    pairs = {(owner.get(a, -1), owner.get(b, -1)) for a, b in joined}
     return {(i, j) for i, j in pairs if i != j and min(i, j) >= 0}

@@ -282,12 +282,18 @@ def outcome(number: int) -> Outcome:
 
 
 def _fails_by_itself(combination: Combination) -> bool:
-    """Whether the model fails on single players or on the whole graph, evaluated alone."""
+    """Whether the model fails on what is always needed of the graph, evaluated alone."""
     game = Game(combination.network.alone, combination.data, combination.options)
     game.players = _expected_players(game)
     try:
         for at in range(len(game.players)):
             game.worth(1 << at)
+        if combination.options.get("value") == "position":
+            _ = game.singles
+        if not isinstance(combination.options.get("players", ""), str):
+            # scores inside of groups need nodes by themselves
+            for node in (node for group in game.players for node in group):
+                game.payoffs(game.fixed | {node})
         return not np.isfinite(game.worth(2 ** len(game.players) - 1)).all()
     except Exception:
         return True

@@ -45,6 +45,13 @@ def test_what_is_worse_than_random_is_pointed_out() -> None:
     assert warning not in texts(equal)
 
 
+def test_a_regression_is_not_condemned() -> None:
+    bad = {"bad": Faithfulness.of(1.0, 0.99, 1.0, 0.5)}
+    picture = compare("CO", {"bad": [1, 0]}, metrics=bad, random=0.99, mode="regression")
+    assert "do not use this" not in picture.svg
+    assert "below random, which is no verdict on a regression" in texts(picture)
+
+
 def test_a_model_gives_the_random_selections() -> None:
     model, _ = pretrained("nitro")
     graph = load("nitro")[0]

@@ -150,7 +150,7 @@ def test_no_mark_has_a_color_of_scores() -> None:
         (
             [[0.0, 3.0]],
             {"mode": "multilabel", "target": 1, "target_names": ("liver", "heart")},
-            "heart: probability 0.953",
+            "heart: predicted yes, probability 0.953",
         ),
         ([[-0.51234]], {"mode": "regression"}, "value: predicted −0.5123"),
         ([[1.0, 7.0]], {"mode": "regression", "target": 1}, "output 1: predicted 7"),

@@ -10,6 +10,9 @@ import pytest
 from gstarx import explain
 from gstarx.drawing import compare, draw
 from tests.gnn.hetero_networks import OnGraphs, OnPapers, seeded, small, typed_graph
+from tests.shared import UNTRAINED
+
+pytestmark = UNTRAINED
 
 
 def test_every_type_has_a_shape_and_a_place_in_the_legend() -> None:

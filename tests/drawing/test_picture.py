@@ -55,7 +55,7 @@ def test_the_suffix_says_what_is_written(picture: Picture, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["a.jpg", "a", "svg", "a.svg.txt"])
 def test_an_unknown_suffix_is_refused(picture: Picture, tmp_path: Path, name: str) -> None:
-    with pytest.raises(ValueError, match=rf"must end in '.svg' or '.png' \(got '{name}'\)"):
+    with pytest.raises(ValueError, match=rf"must end in '.svg', '.png' or '.pdf' \(got '{name}'\)"):
         picture.save(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 

@@ -38,8 +38,8 @@ def parsed(picture: Any) -> ElementTree.Element:
 def test_edges_have_the_color_of_their_score_and_say_it(kind: str) -> None:
     model, data = subject(kind)
     explanation = explain(model, data, players="edges")
-    picture = explanation.draw()
     limit = float(explanation.scores.abs().max())
+    picture = draw(data, explanation, limit=limit)
     tag = "path" if kind == "sentence" else "line"
     strokes = [line.get("stroke") for line in parsed(picture).iter(f"{SVG}{tag}")]
     for score in explanation.scores.tolist():

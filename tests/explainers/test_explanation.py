@@ -21,6 +21,9 @@ from gstarx.gnn import GNNGame
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES
 from tests.gnn.one_by_one import graph
+from tests.shared import UNTRAINED
+
+pytestmark = UNTRAINED
 
 GRAPH_TASK = {
     "mode": "multiclass_classification",
@@ -77,7 +80,8 @@ def test_scores_are_never_rounded() -> None:
     data.x = data.x.double()
     game = GNNGame(model, data)
     exact = hn_value(game, game.graph).values
-    for found in (explain(model, data), create("gstarx").explain(model, data)):
+    how = {"value": "hn", "baseline": "uniform"}
+    for found in (explain(model, data, **how), create("gstarx", **how).explain(model, data)):
         assert found.scores.dtype == torch.float64
         np.testing.assert_array_equal(found.scores.numpy(), exact)
         assert found.node_mask.dtype == torch.float32
@@ -175,8 +179,8 @@ def test_as_a_dictionary(name: str) -> None:
     assert said["inputs"] == list(found.inputs)
     assert "fixed" not in said
     if name == "gstarx":
-        assert (said["value"], said["two_sided"]) == ("hn", False)
-        assert said["baseline_source"] == "uniform"
+        assert (said["value"], said["two_sided"]) == ("myerson", False)
+        assert said["baseline_source"] == "singletons"
 
 
 def test_as_a_table() -> None:

@@ -15,6 +15,9 @@ from gstarx.models import GCN
 from gstarx.values import shapley_value
 from tests.gnn.networks import CLASSES, FEATURES
 from tests.gnn.one_by_one import graph
+from tests.shared import UNTRAINED
+
+pytestmark = UNTRAINED
 
 
 @given(st.integers(1, 9), st.integers(0, 1000))

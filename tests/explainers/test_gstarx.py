@@ -17,6 +17,9 @@ from gstarx import Contrast, GNNGame, GStarX, explain, hn_value, myerson_value, 
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES, GINE, ByKeyword
 from tests.gnn.one_by_one import graph
+from tests.shared import UNTRAINED
+
+pytestmark = UNTRAINED
 
 GRAPH = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
 
@@ -135,7 +138,8 @@ def test_a_target_for_every_node() -> None:
 def test_what_comes_with_the_scores() -> None:
     torch.manual_seed(0)
     data, model = graph("messy"), GCN(FEATURES, 8, CLASSES)
-    found = explainer(model, GRAPH)(data.x, data.edge_index)
+    how = {"value": "hn", "baseline": "uniform"}
+    found = explainer(model, GRAPH, **how)(data.x, data.edge_index)
     connected = GNNGame(model, Data(x=data.x, edge_index=data.edge_index)).graph
     count = connected.count_connected_coalitions()
     assert found.exact is True
@@ -251,7 +255,7 @@ def test_the_subgraph_where_numbers_coincide(target: Any) -> None:
     """As many targets as nodes: what belongs to the game is not taken for nodes' own."""
     torch.manual_seed(0)
     data = Data(x=torch.randn(2, FEATURES), edge_index=torch.tensor([[0, 1], [1, 0]]))
-    found = explain(GCN(FEATURES, 8, 2), data, target=target)
+    found = explain(GCN(FEATURES, 8, 2), data, target=target, baseline="uniform")
     kept = found.for_target(0).get_explanation_subgraph()
     assert kept.num_nodes == int((found.scores[:, 0] > 0).sum())
     assert kept.explained == [0]
@@ -312,23 +316,6 @@ def test_several_targets_are_refused() -> None:
     assert found.explained == [2]
 
 
-def test_several_graphs_in_a_batch_are_refused() -> None:
-    data = graph("ring")
-    with pytest.raises(ValueError, match="use explain_many"):
-        explainer(GCN(FEATURES, 8, CLASSES), GRAPH)(
-            data.x, data.edge_index, batch=torch.tensor([0, 0, 0, 1, 1, 1])
-        )
-
-
-@pytest.mark.parametrize("level", ["node", "edge"])
-def test_node_and_edge_tasks_need_to_know_which(level: str) -> None:
-    data = graph("ring")
-    model = Any1(level, "multiclass_classification", "raw")
-    extra = {"edge_label_index": torch.tensor([[0], [1]])} if level == "edge" else {}
-    with pytest.raises(ValueError, match=r"needs index=|one target at a time"):
-        explainer(model, {**GRAPH, "task_level": level})(data.x, data.edge_index, **extra)
-
-
 def test_a_link_needs_to_be_named() -> None:
     data = graph("ring")
     model = Any1("edge", "multiclass_classification", "raw")
@@ -368,7 +355,7 @@ def test_scores_are_the_value_of_the_game(value: str) -> None:
         expected = shapley_value(game, game.n).values
     else:
         expected = {"hn": hn_value, "myerson": myerson_value}[value](game, game.graph).values
-    found = explain(model, data, target="all", value=value)
+    found = explain(model, data, target="all", value=value, baseline="uniform")
     np.testing.assert_allclose(found.scores.numpy(), expected, atol=1e-12)
 
 
@@ -386,7 +373,9 @@ def test_a_fallback_reaches_the_game() -> None:
     data = graph("ring")
     with pytest.raises(RuntimeError, match="too small"):
         explainer(Fussy(), GRAPH)(data.x, data.edge_index)
-    found = explainer(Fussy(), GRAPH, fallback=0.25)(data.x, data.edge_index)
+    with pytest.raises(ValueError, match="fails on each of 6 single nodes"):
+        explainer(Fussy(), GRAPH, fallback=0.25)(data.x, data.edge_index)
+    found = explainer(Fussy(), GRAPH, fallback=0.25, baseline=0.3)(data.x, data.edge_index)
     assert found.node_mask.isfinite().all()
 
 
@@ -413,7 +402,7 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
     data, model = graph("wide"), GCN(FEATURES, 8, CLASSES)
 
     def scores(seed: int) -> Tensor:
-        algorithm = explainer(model, GRAPH, budget=150, seed=seed)
+        algorithm = explainer(model, GRAPH, value="hn", budget=150, seed=seed)
         first = algorithm(data.x, data.edge_index)
         assert first.estimator == "growth"
         assert not first.exact

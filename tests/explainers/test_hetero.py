@@ -33,6 +33,9 @@ from gstarx.metrics import (
 from gstarx.metrics import sparsity as left_out
 from gstarx.players import Nodes
 from tests.gnn.hetero_networks import OnGraphs, OnPapers, part_of, seeded, small, typed_graph
+from tests.shared import UNTRAINED
+
+pytestmark = UNTRAINED
 
 CONFIG = {"mode": "multiclass_classification", "return_type": "raw"}
 
@@ -52,7 +55,7 @@ def wider() -> HeteroData:
 
 def test_an_explanation_is_one_of_pyg_with_what_ours_have() -> None:
     data, model = small(), seeded(OnGraphs)
-    made = explain(model, data, value="myerson", seed=0)
+    made = explain(model, data, value="myerson", baseline="uniform", seed=0)
     assert isinstance(made, HeteroExplanation)
     assert isinstance(made, PyGHeteroExplanation)
     assert made.validate()
@@ -163,20 +166,13 @@ def test_options_of_values_apply(options: dict[str, Any]) -> None:
         assert made.baseline == [pytest.approx(np.mean(singles), abs=1e-12)]
 
 
-def test_recommended_settings_take_types() -> None:
+def test_what_is_always_present_is_the_default_baseline() -> None:
     data, model = small(), seeded(OnGraphs)
-    explainer = GStarX.recommended(player_types=["author"], relations=["writes"])
-    made = explainer.explain(model, data)
+    made = GStarX(player_types=["author"], relations=["writes"]).explain(model, data)
     assert made.players == [("author", 0), ("author", 1), ("author", 2)]
-    same = explain(
-        model,
-        data,
-        value="myerson",
-        baseline="singletons",
-        player_types=["author"],
-        relations=["writes"],
-    )
-    assert torch.equal(made.scores, same.scores)
+    assert made.baseline_source == "no player present"
+    others = [node for node in explain(model, data).players if node[0] != "author"]
+    assert made.baseline == [pytest.approx(worth(model, data, others, made.target_class))]
 
 
 def test_nodes_are_explained_with_the_row_of_their_type() -> None:
@@ -306,7 +302,7 @@ def test_the_best_selection_beats_all_others() -> None:
     refined = refine(model, data, chosen)
     assert refined.after.harmonic_fidelity >= refined.before.harmonic_fidelity
     before, again = asdict(refined.before), asdict(evaluate(model, data, chosen))
-    assert before == pytest.approx(again, abs=1e-6)
+    assert before == pytest.approx(again, abs=1e-12)
 
 
 def test_metrics_of_a_node_and_of_some_types() -> None:

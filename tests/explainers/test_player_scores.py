@@ -27,6 +27,9 @@ from tests.gnn.by_definition import (
     with_nodes,
 )
 from tests.gnn.test_player_kinds import Network
+from tests.shared import UNTRAINED
+
+pytestmark = UNTRAINED
 
 UNDIRECTED = sorted((min(e), max(e)) for e in SQUARE)
 SETS = [[0, 1, 2], [3], [4]]
@@ -48,7 +51,7 @@ def score_when_only(model: Any, data: Data, group: int, shown: list[int], value:
 @pytest.mark.parametrize("value", ["hn", "myerson", "shapley", "banzhaf"])
 def test_nodes_share_the_score_of_their_group_by_all_orders(value: str) -> None:
     model, data = Network(), small_graph()
-    explained = explain(model, data, players=SETS, value=value, target=1)
+    explained = explain(model, data, players=SETS, value=value, target=1, baseline="uniform")
     expected = np.zeros(5)
     for group, nodes in enumerate(SETS):
         for order in permutations(nodes):

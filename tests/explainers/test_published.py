@@ -219,8 +219,9 @@ def test_both_worths_of_a_disconnected_molecule() -> None:
         x=torch.cat([one.x, two.x]),
         edge_index=torch.cat([one.edge_index, two.edge_index + one.num_nodes], dim=1),
     )
-    found = explain(model, both, target=1, budget=100_000)
-    parts = [explain(model, data, target=1, budget=100_000) for data in (one, two)]
+    how = {"value": "hn", "baseline": "uniform", "target": 1, "budget": 100_000}
+    found = explain(model, both, **how)
+    parts = [explain(model, data, **how) for data in (one, two)]
     n = one.num_nodes
     for part, scores in zip(parts, (found.node_mask[:n], found.node_mask[n:]), strict=True):
         assert scores.sum().item() == pytest.approx(part.worth.item(), abs=1e-5)

@@ -19,6 +19,9 @@ from gstarx.models import GAT, GCN, GIN
 from tests.gnn.networks import CLASSES, FEATURES
 from tests.gnn.one_by_one import graph
 from tests.gnn.test_model_state import assert_unchanged, everything
+from tests.shared import UNTRAINED
+
+pytestmark = UNTRAINED
 
 #: Little work, so that all of them are tried on all networks.
 QUICK: dict[str, dict[str, Any]] = {

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gstarx import GNNGame, GStarX, explain, explain_many
-from gstarx.explainers import ValueSettings, create, graph_generator
+from gstarx.explainers import ValueSettings, graph_generator
 from gstarx.games import TableGame, self_dual
 from gstarx.graphs import Coalitions, CommunicationGraph, TooManyCoalitions
 from gstarx.models import GCN
@@ -27,7 +27,7 @@ from gstarx.values import (
     shapley_value,
 )
 from tests.explainers.small import FEATURES, graph, network
-from tests.shared import mutag, mutag_gcn
+from tests.shared import UNTRAINED, mutag, mutag_gcn
 from tests.strategies import REAL, graph_games
 from tests.values.definitions import (
     associated_matrix,
@@ -38,6 +38,8 @@ from tests.values.definitions import (
     shapley_by_orders,
     squared_until_settled,
 )
+
+pytestmark = UNTRAINED
 
 Numbers = NDArray[np.float64]
 VALUES: dict[str, Any] = {
@@ -300,7 +302,7 @@ def test_two_sided_is_refused_where_it_has_no_meaning() -> None:
     with pytest.raises(ValueError, match=r"self-dual, they see both sides .*got value='shapley'"):
         ValueSettings(value="shapley", two_sided=True)
     with pytest.raises(ValueError, match=r"estimator='subgraphs'; valid are 'auto'.*'growth'"):
-        ValueSettings(estimator="subgraphs", two_sided=True)
+        ValueSettings(value="hn", estimator="subgraphs", two_sided=True)
     game = pair_game(path(12), seed=0)
     with pytest.raises(ValueError, match=r"budget must be at least 23 for 12 nodes .*got 22"):
         ValueSettings(two_sided=True, budget=22).allocate(game, path(12), seed=0)
@@ -311,7 +313,9 @@ def test_two_sided_is_refused_where_it_has_no_meaning() -> None:
 
 
 def test_an_unknown_rule_for_the_baseline_is_refused_with_the_valid_ones() -> None:
-    with pytest.raises(ValueError, match=r"one per class, or 'singletons' \(got 'singleton'\)"):
+    with pytest.raises(
+        ValueError, match=r"one per class, 'singletons' or 'uniform' \(got 'singleton'\)"
+    ):
         GStarX(baseline="singleton")
     with pytest.raises(ValueError, match=r"got 'mean'"):
         GNNGame(network("gcn"), graph("path"), baseline="mean")
@@ -319,7 +323,7 @@ def test_an_unknown_rule_for_the_baseline_is_refused_with_the_valid_ones() -> No
 
 @pytest.mark.parametrize("wrong", [["singletons"], [[0.5], [0.5, 0.5]], {"a": 1}, object])
 def test_a_baseline_that_is_no_number_is_refused(wrong: Any) -> None:
-    message = r"baseline must be a number, one per class, or 'singletons' \(got "
+    message = r"baseline must be a number, one per class, 'singletons' or 'uniform' \(got "
     with pytest.raises(TypeError, match=message):
         GStarX(baseline=wrong)
     with pytest.raises(TypeError, match=message):
@@ -370,7 +374,7 @@ def test_a_large_coalition_on_which_the_model_fails_is_named_by_who_is_missing()
 @pytest.mark.parametrize("quietly", [False, True])
 def test_a_fallback_is_the_worth_of_coalitions_on_which_the_model_fails(quietly: bool) -> None:
     data, model = graph("path"), Picky(1, quietly=quietly)
-    one = explain(model, data, two_sided=True, fallback=0.125, baseline="singletons")
+    one = explain(model, data, value="hn", two_sided=True, fallback=0.125, baseline="singletons")
     c, column = one.baseline[0], one.target_class
     fails = [0, 2, 3, 4]
 
@@ -408,23 +412,6 @@ def test_single_nodes_on_which_the_model_fails_do_not_count_for_the_baseline() -
     with pytest.raises(RuntimeError) as raised:
         explain(Picky(2, connected=False), data, baseline="singletons")
     assert "raised on coalition {0}" in " ".join(raised.value.__notes__)
-
-
-# the recommended configuration
-
-
-def test_the_recommended_configuration_by_class_and_by_name() -> None:
-    model, data = network("gcn"), graph("path")
-    one = GStarX.recommended().explain(model, data, seed=0)
-    named = create("gstarx_recommended", dataset="mutag").explain(model, data, seed=0)
-    np.testing.assert_array_equal(one.scores, named.scores)
-    assert one.baseline_source == "singletons"
-    assert one.value == GStarX.recommended().settings.value
-    assert GStarX.recommended(baseline=0.5).explain(model, data).baseline == [0.5]
-    of_edges = GStarX.recommended(players="edges").explain(model, data)
-    assert of_edges.baseline_source == "no player present"
-    position = GStarX.recommended(value="position", players="edges").explain(model, data)
-    assert position.baseline_source == "uniform"
 
 
 # the examples of the paper

@@ -203,8 +203,9 @@ def test_an_unknown_option_of_explain() -> None:
 @pytest.mark.parametrize("estimator", ["auto", "exact"])
 @pytest.mark.parametrize("value", ["hn", "myerson", "shapley"])
 def test_a_budget_that_is_too_small(value: str, estimator: str) -> None:
+    how = {"value": value, "baseline": "uniform", "estimator": estimator}
     with pytest.raises(ValueError, match=r"budget") as caught:
-        explain(MODEL, graph("ring"), value=value, estimator=estimator, budget=5)
+        explain(MODEL, graph("ring"), **how, budget=5)
     message = str(caught.value)
     if estimator == "auto":
         assert message.startswith("budget must be at least the number of nodes, 6")

@@ -39,6 +39,9 @@ from tests.gnn.hetero_networks import (
     transformed,
     typed_graph,
 )
+from tests.shared import UNTRAINED
+
+pytestmark = UNTRAINED
 
 VALUES = ("hn", "myerson", "shapley", "banzhaf")
 Node = tuple[str, int]
@@ -108,7 +111,7 @@ def probability(output: Tensor, target: int) -> float:
 @given(data=typed_graphs())
 def test_values_of_graphs_agree_with_their_definition(value: str, data: HeteroData) -> None:
     model = seeded(OnGraphs)
-    explanation = GStarX(value=value).explain(model, data)
+    explanation = GStarX(value=value, baseline="uniform").explain(model, data)
     every, target = nodes_of(data), explanation.target_class
     whole = on_part(model, data, every)
     assert target == int(whole.argmax())
@@ -270,7 +273,7 @@ def test_the_relations_of_homogeneous_data_are_kept_with_their_edges() -> None:
     draw = torch.Generator().manual_seed(0)
     x = torch.randn(4, 3, generator=draw, dtype=torch.float64)
     data = Data(x=x, edge_index=edges, edge_type=kinds)
-    explanation = GStarX(value="myerson").explain(model, data)
+    explanation = GStarX(value="myerson", baseline="uniform").explain(model, data)
 
     def worth(inside: list[int]) -> float:
         part = data.subgraph(torch.tensor(inside))
@@ -307,9 +310,8 @@ def test_types_that_do_not_play_are_always_there() -> None:
 @pytest.mark.parametrize("relations", [[WRITES], ["writes"], [APPEARS, "writes"]])
 def test_communication_runs_along_the_relations_that_are_named(relations: list[Any]) -> None:
     data, model = small(), seeded(OnGraphs)
-    explanation = GStarX(value="myerson", players=Nodes(relations=tuple(relations))).explain(
-        model, data
-    )
+    how = {"value": "myerson", "baseline": "uniform"}
+    explanation = GStarX(**how, players=Nodes(relations=tuple(relations))).explain(model, data)
     every, target = nodes_of(data), explanation.target_class
     named = [WRITES] if len(relations) == 1 else [WRITES, APPEARS]
 

@@ -235,11 +235,11 @@ def test_many_nodes_are_explained_as_one_by_one() -> None:
 
 
 def test_the_model_runs_on_the_whole_graph_once_and_without_a_node() -> None:
-    model, data = built("sage"), graph(nodes=300, links=320)
+    model, data = built("sage"), graph(nodes=600, links=640)
     sizes: list[int] = []
     model.register_forward_pre_hook(lambda _, inputs: sizes.append(len(inputs[0])))
     explain_nodes(model, data, [3, 5, 8], value="shapley", budget=100, share=False, batch_nodes=60)
-    assert sum(size == 300 for size in sizes) == 2
+    assert sum(size == 600 for size in sizes) == 2
 
 
 def test_models_that_treat_small_graphs_differently_get_the_whole_graph() -> None:
@@ -294,6 +294,42 @@ def test_a_node_that_nobody_sends_to_and_loops_of_the_data() -> None:
     node = int(data.edge_index[1, 0])
     game = GNNGame(model, looped, **EDGES, index=node, computation_graph="gnnshap")
     assert (game.players.edges[:, 0] != game.players.edges[:, 1]).all()
+
+
+def bush(fans: tuple[int, ...]) -> Data:
+    """A tree: every node has as many children as its level says, and one more tree beside it."""
+    ends, first, last = [], 0, 1
+    for fan in fans:
+        for parent in range(first, last):
+            children = range(last + (parent - first) * fan, last + (parent - first + 1) * fan)
+            ends += [(parent, child) for child in children]
+        first, last = last, last + (last - first) * fan
+    both = torch.tensor([*ends, (last, last + 1)]).T
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(last + 2, 5, generator=draw)
+    return Data(x=x, edge_index=torch.cat([both, both.flip(0)], dim=1))
+
+
+@pytest.mark.parametrize("name", ["gcn", "mixed"])
+def test_a_large_part_around_a_node_shares_embeddings(name: str) -> None:
+    # degrees reach into the last level, which no message comes from
+    model, data = built(name), bush((12, 6, 60))
+    assert data.num_nodes > 4096
+    states = []
+    for hops, players in ((None, 85), (1, 13)):
+        game = GNNGame(model, data, **NODE, index=0, num_hops=hops, share=True)
+        assert game.n == players
+        asked = rows(players, 100)
+        plain = GNNGame(model, data, **NODE, index=0, num_hops=hops, share=False)
+        np.testing.assert_allclose(game(asked), plain(asked), atol=1e-6)
+        assert game.sharing.used
+        assert game.sharing.nodes > 100 * 4320
+        states.append(game.sharing.states)
+    assert states[0] < 100 * 85
+    # with fewer players there are fewer states, though all nodes are always there
+    assert states[1] < states[0] / 2
+    automatic = explain(model, data, **NODE, index=0, value="shapley", budget=500, seed=0)
+    assert automatic.sharing.used
 
 
 def test_fewer_hops_than_layers() -> None:

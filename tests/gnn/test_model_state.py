@@ -511,6 +511,8 @@ def interrupted(model: nn.Module, after: float, **options: Any) -> bool:
     except KeyboardInterrupt:
         return True
     finally:
+        # whatever else is raised, no signal may come when nobody expects it
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, earlier)
     return False
 
@@ -518,7 +520,7 @@ def interrupted(model: nn.Module, after: float, **options: Any) -> bool:
 def hits(name: str, count: int) -> int:
     """How many of some interrupts at random times hit; after each, everything is as it was."""
     data, hit = path(), 0
-    options: dict[str, Any] = {"value": "shapley"}
+    options: dict[str, Any] = {"value": "shapley", "baseline": "singletons"}
     if name == "cached":
         options |= {"task_level": "node", "index": 2}
     times = random.Random(name)
@@ -527,9 +529,11 @@ def hits(name: str, count: int) -> int:
         model = NETWORKS[name]().train(number % 2 == 0)
         if number == 0:
             explain(model, data, **options)
-            begin = time.perf_counter()
-            explain(model, data, **options)
-            longest = time.perf_counter() - begin
+            begins = []
+            for _ in range(4):
+                begins.append(time.perf_counter())
+                explain(model, data, **options)
+            longest = float(np.diff(begins).min())  # other processes may get in between
         expected = copy.deepcopy(model).eval()(data.x, data.edge_index)
         before = everything(model)
         hit += interrupted(model, times.uniform(1e-4, longest), **options)
@@ -598,7 +602,7 @@ import os, signal, threading, time, torch
 from gstarx import explain
 from tests.gnn.networks import CLASSES, FEATURES
 from tests.gnn.one_by_one import graph
-from gstarx.models import GAT, GCN
+from gstarx.models import GCN
 
 torch.set_num_threads(1)
 model, data, done = GCN(FEATURES, 8, CLASSES).train(), graph("ring"), threading.Event()
@@ -661,3 +665,56 @@ def test_an_interrupt_in_double_precision() -> None:
         # as if the interrupt had come while the copy was put back
         object.__setattr__(model, "__dict__", copy.deepcopy(model).double().__dict__)
     assert vars(model) is attributes
+
+
+class Normalizing(nn.Module):
+    """Counts what it sees in training mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = GCNConv(FEATURES, CLASSES), nn.BatchNorm1d(CLASSES)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.norm(self.conv(x, edge_index))
+
+
+HELD: dict[str, nn.Module] = {}
+
+
+@functools.cache
+def held() -> nn.Module:
+    """Known to nobody before it is asked for."""
+    return Normalizing()
+
+
+def test_a_network_in_a_dictionary_is_found() -> None:
+    HELD["first"] = Normalizing()
+    before = copy.deepcopy(HELD["first"].state_dict())
+
+    def hidden(x: Tensor, edge_index: Tensor) -> Tensor:
+        return HELD["first"](x, edge_index)
+
+    def shown(x: Tensor, edge_index: Tensor) -> Tensor:
+        return network(x, edge_index)
+
+    network, data = HELD["first"], graph("ring")
+    found, known = (explain(model, data, task_level="node", index=1) for model in (hidden, shown))
+    assert torch.equal(found.scores, known.scores)
+    assert found.players.tolist() == known.players.tolist()
+    assert network.training
+    for name, value in network.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+def test_a_network_that_cannot_be_found_is_refused_and_left_alone() -> None:
+    before = copy.deepcopy(held().state_dict())
+
+    def hidden(x: Tensor, edge_index: Tensor) -> Tensor:
+        return nn.ReLU()(held()(x, edge_index))
+
+    with pytest.raises(ValueError, match=r"runs a network \(Normalizing\) that cannot be found"):
+        explain(hidden, graph("ring"), task_level="node", index=1)
+    for name, value in held().state_dict().items():
+        assert torch.equal(value, before[name])
+    torch.nn.Linear(2, 2)(torch.ones(1, 2))  # no hook is left
+    assert not torch.nn.modules.module._global_forward_pre_hooks

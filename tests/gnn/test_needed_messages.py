@@ -163,13 +163,17 @@ def test_wide_features_of_both_precisions(double: bool) -> None:
 
 def messages(model: nn.Module, data: Data, **options: Any) -> Counter[int]:
     """How many messages every layer passes for 600 coalitions."""
-    seen: Counter[int] = Counter()
+    # counted afterwards: a hook that asks for a number would be code that looks at several rows
+    seen: list[tuple[int, Tensor]] = []
     for at, layer in enumerate(model.layers):
         layer.register_message_forward_hook(
-            lambda module, inputs, output, at=at: seen.update({at: len(output)})
+            lambda module, inputs, output, at=at: seen.append((at, output))
         )
     worths(model, data, **options)
-    return seen
+    counts: Counter[int] = Counter()
+    for at, output in seen:
+        counts[at] += len(output)
+    return counts
 
 
 @pytest.mark.parametrize("layer", [pyg.GCNConv, pyg.SAGEConv, pyg.GATConv])
@@ -183,8 +187,7 @@ def test_the_last_layer_passes_messages_to_the_target_node_only(
     monkeypatch.setattr(needed_messages, "_LEAST_SAVED", 2.0)
     torch.manual_seed(0)
     everything = messages(Stacked(layer).eval(), graph(), share=True, players="edges")
-    # in the first layer only those to nodes that no message leaves are left out
-    assert everything[0] == everything[1] >= seen[0] > 0.95 * everything[0]
+    assert everything[0] == everything[1] == seen[0]
 
 
 def test_layers_are_left_as_they_were() -> None:

@@ -33,7 +33,10 @@ from tests.gnn.by_definition import (
     with_nodes,
 )
 from tests.gnn.one_by_one import coalitions
+from tests.shared import UNTRAINED
 from tests.values.definitions import shapley_by_orders
+
+pytestmark = UNTRAINED
 
 VALUES = ("hn", "myerson", "shapley", "banzhaf")
 UNDIRECTED = sorted((min(e), max(e)) for e in SQUARE)
@@ -135,7 +138,9 @@ def test_edges_around_a_node_by_all_subsets_of_all_edges(kind: str, value: str) 
 def test_groups_by_all_subsets_of_them(rest: str, value: str) -> None:
     model, data = Network(), small_graph()
     sets = [[0, 1], [3]]
-    explained = explain(model, data, players=sets, rest=rest, value=value, target=1)
+    baseline = "uniform" if rest == "players" else None
+    how: dict[str, Any] = {"value": value, "baseline": baseline, "target": 1}
+    explained = explain(model, data, players=sets, rest=rest, **how)
     groups = [*sets, [2], [4]] if rest == "players" else sets
     always = [] if rest == "players" else [2, 4]
 
@@ -214,6 +219,7 @@ def test_groups_of_columns_are_there_together_and_may_have_a_structure() -> None
         feature_groups={"ends": [0, 3]},
         communication=path,
         target=1,
+        value="hn",
     )
     columns = [[0, 3], [1], [2]]
 

@@ -500,8 +500,10 @@ def test_directed_edges_are_the_models_and_the_game_has_none() -> None:
         assert first.node_mask.abs().max() < 1e-6
 
 
-def test_a_field_keeps_its_meaning_in_a_part_of_the_graph() -> None:
+def test_a_field_keeps_its_meaning_in_a_part_of_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     """What belongs to nodes is decided on the whole graph: a part's sizes may coincide."""
+    # its own code reads edges, and small graphs would be left whole
+    monkeypatch.setattr("gstarx.gnn.own_code._SMALL", 0)
 
     class Scaled(nn.Module):
         def __init__(self) -> None:
@@ -683,3 +685,68 @@ def test_shapes_in_these_tests_are_what_they_say() -> None:
     n, edges = EDGES["as many nodes as edges"]
     assert n == len(edges)
     assert node_graph("messy").gains.shape == (3,)
+
+
+class Centered(nn.Module):
+    """Looks at the mean of all nodes, so that no part of a graph is enough for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = SAGEConv(FEATURES, CLASSES)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        h = self.conv(x, edge_index).tanh()
+        return h - pyg.global_mean_pool(h, batch)[batch]
+
+
+@pytest.mark.parametrize("index", [3, 4, 5])
+def test_edges_that_bring_their_nodes_leave_the_target_where_it_is(index: int) -> None:
+    """Node 2 has no edge, and takes no part."""
+    torch.manual_seed(1)
+    model = Centered().eval()
+    ends = torch.tensor([[0, 1, 3, 4, 5, 4], [1, 0, 4, 3, 4, 5]])
+    data = Data(x=torch.randn(6, FEATURES), edge_index=ends)
+    options: dict[str, Any] = {"players": "edges", "value": "position", "payoff": "raw"}
+    made = explain(model, data, task_level="node", index=index, **options)
+    there = [0, 1, 3, 4, 5]
+    part = data.subgraph(torch.tensor(there))
+    with torch.no_grad():
+        whole = model(data.x, data.edge_index, torch.zeros(6, dtype=torch.long))
+        alone = model(part.x, part.edge_index, torch.zeros(5, dtype=torch.long))
+    expected = alone[there.index(index)]
+    assert made.explained == [int(expected.argmax())]
+    assert float(made.worth) + made.baseline[0] == pytest.approx(float(expected.max()), abs=1e-6)
+    assert torch.allclose(made.prediction, whole, atol=1e-6)
+
+
+@pytest.mark.parametrize("players", ["nodes", "edges"])
+@pytest.mark.parametrize("value", ["myerson", "hn"])
+def test_the_ends_of_a_distant_link_communicate(players: str, value: str) -> None:
+    """What is around one matters only together with what is around the other."""
+
+    class Product(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = SAGEConv(1, 1, aggr="sum")
+            for weight in self.conv.parameters():
+                nn.init.ones_(weight)
+
+        def forward(self, x: Tensor, edge_index: Tensor, edge_label_index: Tensor) -> Tensor:
+            first, second = self.conv(x, edge_index).view(-1)[edge_label_index]
+            return first * second
+
+    at = torch.arange(9)
+    ends = torch.cat([torch.stack([at, at + 1]), torch.stack([at + 1, at])], dim=1)
+    data = Data(x=torch.ones(10, 1), edge_index=ends, edge_label_index=torch.tensor([[0], [9]]))
+    made = explain(
+        Product(),
+        data,
+        task_level="edge",
+        index=0,
+        mode="regression",
+        value=value,
+        players=players,
+    )
+    assert float(made.worth) > 1
+    assert float(made.scores.sum()) == pytest.approx(float(made.worth))
+    assert float(made.scores.min()) > 0

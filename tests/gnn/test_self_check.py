@@ -169,10 +169,12 @@ def test_rounding_that_changes_outputs_by_much_counts_as_mixing() -> None:
 
 
 def test_rounding_of_what_has_no_precision_of_its_own_counts_as_mixing() -> None:
-    hidden = [Cancelling()]  # where nobody finds it
-    game = GNNGame(
-        lambda x, edge_index, batch: hidden[0](x, edge_index, batch), graph("ring"), **RAW
-    )
+    def without_network(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        out = global_mean_pool(x[:, :3], batch)
+        large = 8000.0 if len(out) % 2 else 500.0
+        return (out + large) - large
+
+    game = GNNGame(without_network, graph("ring"), **RAW)
     with pytest.warns(UserWarning, match="mixes"):
         game(coalitions(6))
 

@@ -536,6 +536,7 @@ class OneRoundMore(nn.Module):
         return self.head(global_mean_pool(x + heard, batch))
 
 
+@pytest.mark.filterwarnings("ignore:the outputs for all evaluated parts of the graph")
 @pytest.mark.parametrize("value", ["shapley", "banzhaf"])
 def test_what_edges_say_besides_messages_is_not_shared(value: str) -> None:
     ends = torch.tensor(
@@ -832,6 +833,7 @@ def test_explanations_say_what_was_shared() -> None:
         explain(model, data, share="sometimes")  # type: ignore[arg-type]
 
 
+@pytest.mark.filterwarnings("ignore:the outputs for all evaluated parts of the graph")
 def test_a_share_of_the_methods_that_play_the_game() -> None:
     model, data = built(GCN(FEATURES, 8, CLASSES)), graph()
     for name, options in (

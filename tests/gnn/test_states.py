@@ -137,6 +137,41 @@ def test_nodes_further_from_what_is_asked_need_fewer_rounds(
     assert len(numbers) == len(set(numbers.values())) == len(block.nodes)
 
 
+@given(questions(), st.integers(0, 3), st.booleans(), st.sampled_from([1, 8192]))
+def test_nodes_too_far_away_are_one_state(
+    question: tuple[Any, ...], rounds: int, counted: bool, patience: int
+) -> None:
+    edges, kinds, bonds, rows = question
+    n = len(kinds)
+    level, reached = np.full(n, -1, dtype=np.int64), np.arange(n) == 0
+    for _ in range(rounds + 1):
+        level += reached
+        reached[edges[0, reached[edges[1]]]] = True
+    rules = StateRules.of(edges, kinds, bonds, level, counted=counted)
+    colored = kinds * n + proper_coloring(edges, n)
+    table = StateTable(rules, 1000, 1000)
+    table.patience = patience
+    ((some, block),) = blocks(table, rows)
+    assert (level[block.nodes] < 0).sum() == rows[:, level < 0].any()
+    everything = np.ones(len(block.nodes), dtype=np.bool_)
+    there = by_definition(
+        block.ends,
+        colored[block.nodes],
+        bonds[block.edges],
+        everything,
+        level[block.nodes],
+        counted=counted,
+    )
+    for c, row in enumerate(some):
+        states = by_definition(edges, colored, bonds, row, level, counted=counted)
+        members = block.members[block.begins[c] : block.begins[c + 1]]
+        for v, number in zip(np.flatnonzero(row).tolist(), members.tolist(), strict=True):
+            assert level[block.nodes[number]] == level[v]
+            if level[v] >= 0:
+                # rounds of messages over the block end in the same states
+                assert repr(there[number]) == repr(states[v])
+
+
 @given(questions())
 def test_neighbors_have_different_colors(question: tuple[Any, ...]) -> None:
     edges, kinds, _, _ = question

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 import types
 from pathlib import Path
@@ -16,11 +17,15 @@ from torch_geometric.data import Batch
 
 from gstarx import Explanation, GNNGame, expected_output, explain, explain_many
 from tests.cli.commands import found, gstarx, refused
+from tests.shared import UNTRAINED
 
 pytest.importorskip("chemprop")
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning:lightning"
-)
+pytestmark = [
+    *UNTRAINED,
+    pytest.mark.filterwarnings(
+        "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning:lightning"
+    ),
+]
 
 from chemprop.models import save_model  # noqa: E402
 
@@ -129,9 +134,8 @@ def test_scores_are_in_the_units_of_the_training_data() -> None:
     explanation = explain(
         chemprop.wrap(mpnn), chemprop.graph(PARACETAMOL), mode="regression", value="myerson"
     )
-    assert float(explanation.scores.sum()) == pytest.approx(
-        float(predicted(mpnn, PARACETAMOL)), abs=1e-4
-    )
+    total = float(explanation.scores.sum()) + explanation.baseline[0]
+    assert total == pytest.approx(float(predicted(mpnn, PARACETAMOL)), abs=1e-4)
 
 
 def test_extra_descriptors_stay_as_they_are_and_the_explanation_says_so() -> None:
@@ -280,7 +284,8 @@ def test_a_molecule_with_hydrogens_has_them_as_nodes() -> None:
     with torch.no_grad():
         expected = float(mpnn(BatchMolGraph([SimpleMoleculeMolGraphFeaturizer()(molecule)])))
     assert float(explanation.prediction) == pytest.approx(expected, abs=1e-5)
-    assert float(explanation.scores.sum()) == pytest.approx(expected, abs=1e-4)
+    total = float(explanation.scores.sum()) + explanation.baseline[0]
+    assert total == pytest.approx(expected, abs=1e-4)
     assert "smiles" not in chemprop.graph(make_mol("[H]C", keep_h=True))
     assert chemprop.graph(make_mol("CC=O")).smiles == "CC=O"
 
@@ -416,6 +421,30 @@ def test_names_of_targets_beside_a_checkpoint_are_read(
     assert chemprop.load(tmp_path / "last.ckpt").target_names == ()
 
 
+def test_the_split_beside_a_model_is_used(
+    files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "out" / "model_0" / "best.pt"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(files["regression"].read_bytes())
+    (tmp_path / "table.csv").write_text("id,smiles\na,CCO\nb,CCN\nc,CCC\nd,CCCC\n")
+    (tmp_path / "other.csv").write_text("id,smiles\nd,CCCC\nnew,CCCO\nc,CCC\nb,CCN\n")
+    arguments = ("explain", "--file", "other.csv", "--weights", path, "--split", "test")
+    assert "unknown" in refused(*arguments)
+    (tmp_path / "out" / "config.toml").write_text(
+        "smiles-columns = [smiles]\ndata-path = [table.csv]\n"
+    )
+    splits = tmp_path / "out" / "splits.json"
+    splits.write_text('[{"train": [3, 0], "val": [], "test": [1, 2]}]')
+    assert [record["graph"] for record in found(*arguments)] == ["c", "b"]
+    # the table was written after the split: its rows may be others
+    os.utime(splits, (0, 0))
+    assert chemprop.load(path).split is None
+    splits.write_text('[{"train": [3, 9], "val": [], "test": []}]')
+    assert chemprop.load(path).split is None
+
+
 class _Surprise:
     def __reduce__(self) -> Any:
         return (print, ("run while loading",))
@@ -538,10 +567,10 @@ def test_a_constant_is_not_explained_without_a_word() -> None:
     mpnn.predictor.output_transform = layers.UnscaleTransform([121.0], [0.05])
     options: dict[str, Any] = {"mode": "regression", "value": "myerson"}
     model, graph = chemprop.wrap(mpnn.eval()), chemprop.graph(PARACETAMOL)
-    with pytest.warns(UserWarning, match="no baseline was given"):
-        constant = explain(model, graph, **options)
+    with pytest.warns(UserWarning, match="about equal and far from the baseline"):
+        constant = explain(model, graph, baseline=0.0, **options)
     assert constant.scores.abs().max() > 20
-    assert explain(model, graph, baseline="singletons", **options).scores.abs().max() < 1
+    assert explain(model, graph, **options).scores.abs().max() < 1
 
 
 @pytest.mark.parametrize(
@@ -598,6 +627,23 @@ def test_the_command_explains_a_chemprop_model(files: dict[str, Path]) -> None:
     assert np.allclose(scores, ours.scores.numpy(), atol=1e-9)
     assert "oxygens" in gstarx(*command, files["regression"]).stdout
     assert found(*command, files["binary"])["exact"]
+
+
+def test_a_target_means_the_same_in_python_and_the_command(files: dict[str, Path]) -> None:
+    model, graph = chemprop.load(files["binary"]), chemprop.graph(PARACETAMOL)
+    outputs = model(graph.x, graph.edge_index, graph.edge_attr).detach().sigmoid()
+    command = ("explain", "--smiles", PARACETAMOL, "--weights", files["binary"], "--target")
+    names = {"0": "not has oxygen", "1": "has oxygen"}
+    for number, name in names.items():
+        ours = explain(model, graph, mode=model.mode, target=int(number), seed=0)
+        for said in (number, name):
+            record = found(*command, said)
+            scores = [node["score"] for node in record["nodes"]]
+            assert np.allclose(scores, ours.scores.numpy(), atol=1e-9)
+            assert (record["target"], record["target_name"]) == (int(number), name)
+            assert record["prediction"]["probabilities"][1] == pytest.approx(float(outputs))
+    positive = float(outputs) > 0.5
+    assert record["prediction"]["name"] == names[str(int(positive))]
 
 
 def test_a_table_goes_through_a_run(files: dict[str, Path], tmp_path: Path) -> None:

@@ -292,11 +292,10 @@ def test_models_that_return_probabilities(return_type: str) -> None:
 
 
 def test_probabilities_taken_for_logits_are_noticed() -> None:
+    model = build("gcn")
     with pytest.warns(UserWarning, match="look like probabilities.*return_type='probs'"):
         evaluate(
-            lambda x, edge_index, batch: build("gcn")(x, edge_index, batch).softmax(1),
-            graph("ring"),
-            [0],
+            lambda x, edge_index, batch: model(x, edge_index, batch).softmax(1), graph("ring"), [0]
         )
 
 

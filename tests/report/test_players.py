@@ -10,6 +10,9 @@ from gstarx.datasets import load
 from gstarx.explainers import create
 from gstarx.models import pretrained
 from gstarx.report import build_report, report_page
+from tests.shared import UNTRAINED
+
+pytestmark = UNTRAINED
 
 
 @pytest.mark.parametrize(

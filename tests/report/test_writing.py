@@ -252,6 +252,18 @@ def test_worse_than_random_is_reported() -> None:
     assert "worse than a random" not in report_page(data)
 
 
+def test_a_regression_below_random_is_not_condemned() -> None:
+    data = report_data()
+    rows = (row("bad", [0.0] * 4), *data.rows[1:])
+    graphs = [
+        replace(graph, random=0.9, value=1.0, metrics={"second & co": graph.metrics["second & co"]})
+        for graph in data.graphs
+    ]
+    text = report_page(replace(data, rows=rows, graphs=tuple(graphs), task="regression"))
+    assert "do not use this" not in text
+    assert text.count("below random, which is no verdict on a regression") == 1 + 4
+
+
 def test_the_gap_is_blank_where_random_and_best_do_not_differ() -> None:
     data = report_data()
     first, second, random, _ = data.rows
@@ -298,7 +310,7 @@ def test_values_of_a_regression_take_the_place_of_classes() -> None:
 def test_labels_of_several_tasks_are_yes_or_no() -> None:
     data = replace(report_data(), task="multilabel", explained="liver", class_names=())
     page = Page(report_page(data))
-    assert "liver, probability 0.600" in page.texts
+    assert "liver: yes, probability 0.600" in page.texts
     assert "label: yes" in page.texts
     assert "liver" in page.texts
 

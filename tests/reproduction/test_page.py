@@ -58,7 +58,7 @@ def test_the_readme_shows_rows_of_table_1() -> None:
     for line in lines[2:]:
         name, *cells = [cell.strip().replace("**", "") for cell in line.strip("|").split("|")]
         names = {
-            "GStarX, recommended": "Myerson, singletons",
+            "GStarX, default": "Myerson, singletons",
             "GStarX, as published": "as published",
             "HN, training mean as baseline": "HN",
         }

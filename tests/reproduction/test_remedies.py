@@ -15,6 +15,9 @@ from reproduction.remedies import RULES, VARIANTS, scores_of_variants
 from reproduction.results import SetupResults
 from reproduction.setups import SETUPS
 from tests.explainers.small import graph, network
+from tests.shared import UNTRAINED
+
+pytestmark = UNTRAINED
 
 
 @pytest.mark.parametrize("name", ["path", "components"])
@@ -64,7 +67,9 @@ def test_judging_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(remedies, "_judge", judge)
     monkeypatch.setattr(
-        remedies, "_task", lambda name: (None, {"val": [graph("path")] * 2, "test": [None] * 15})
+        remedies,
+        "load_network_and_graphs",
+        lambda name: (None, {"val": [graph("path")] * 2, "test": [None] * 15}),
     )
     remedies.measure_all(["nitro"], results=tmp_path, graphs=(1, 0))
     assert remedies_tables.Judged(tmp_path).networks == ()  # nothing is tested yet
@@ -93,7 +98,7 @@ def test_whole_splits_are_paired_at_the_sparsity_that_validation_chose() -> None
     table = remedies_tables.whole_splits({"bbbp-gcn": stored})
     cells = {row[0]: row[1] for row in table.rows}
     assert cells["graphs"] == len(gain) == 205
-    assert cells["recommended"] == pytest.approx(tested[0].mean())
+    assert cells["default"] == pytest.approx(tested[0].mean())
     assert str(cells["… minus HN"]).startswith(f"**{1_000 * gain.mean():+.0f}**")
     assert remedies_tables.ahead_on({"bbbp-gcn": stored}, "HN") == "1 of 1"
     assert remedies_tables.ahead_on({"bbbp-gcn": stored}, "Banzhaf") == "0 of 1"

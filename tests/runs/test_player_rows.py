@@ -16,6 +16,9 @@ from gstarx.explainers import create, graph_generator
 from gstarx.models import load_model
 from gstarx.runs import ExplainerSpec, RunSpec, explanation_of, read, run
 from tests.cli.commands import gstarx
+from tests.shared import UNTRAINED
+
+pytestmark = UNTRAINED
 
 CASES: dict[str, dict[str, Any]] = {
     "edges": {"players": "edges"},

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from gstarx.runs import (
     retry_failed,
     run,
 )
+from gstarx.values import PrecisionWarning
 from tests.runs.same_rows import assert_same_rows, lasting
 
 Make = Callable[..., RunSpec]
@@ -190,6 +192,17 @@ def test_graphs_outside_the_split(spec: Make, tmp_path: Path) -> None:
         finish(spec(split="test", graphs=(outside,)), tmp_path)
     with pytest.raises(ValueError, match=r"0\.\.499 \(got 500\)"):
         finish(spec(graphs=(500,)), tmp_path)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_one_warning_about_precision(spec: Make, tmp_path: Path, workers: int) -> None:
+    made = spec({"name": "gstarx", "options": {"budget": 40, "value": "shapley"}}, seed=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        report = run(made, tmp_path / "store", workers=workers, progress=False)
+    assert not report.failed
+    (warning,) = [each for each in caught if each.category is PrecisionWarning]
+    assert re.match(rf"\d+ of {report.graphs} graphs have imprecise scores", str(warning.message))
 
 
 def test_a_model_that_classifies_nodes_is_refused(spec: Make, tmp_path: Path) -> None:

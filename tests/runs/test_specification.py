@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from gstarx.runs import RunSpec, read_spec, run, write_spec
+from gstarx.runs import DatasetSpec, RunSpec, read_spec, run, write_spec
 
 Make = Callable[..., RunSpec]
 
@@ -33,6 +33,13 @@ def test_a_file_preserves_a_specification(spec: Make, tmp_path: Path, suffix: st
     )
     write_spec(expected, tmp_path / f"run{suffix}")
     assert read_spec(tmp_path / f"run{suffix}") == expected
+
+
+def test_functions_of_graphs_and_of_a_model_have_the_same_key() -> None:
+    by_key = DatasetSpec.model_validate({"factory": "tests.shared:graphs"})
+    assert by_key == DatasetSpec(graphs="tests.shared:graphs")
+    with pytest.raises(ValidationError, match="factory and graphs name the same function"):
+        DatasetSpec.model_validate({"factory": "a:b", "graphs": "a:b"})
 
 
 @given(st.dictionaries(st.text(), VALUES, max_size=4))

@@ -134,7 +134,7 @@ def test_a_molecule_is_explained(explorer: Explorer) -> None:
     explorer.answered()
     titles = page.locator(".card h3").all_inner_texts()
     assert titles == [
-        "GStarX, recommended",
+        "GStarX",
         "Banzhaf value",
         "GraphSVX",
         "Best found",
@@ -144,12 +144,12 @@ def test_a_molecule_is_explained(explorer: Explorer) -> None:
     assert page.locator(".head strong").inner_text() == "aromatic nitro group"
     shares = page.locator(".classes .value").all_inner_texts()
     assert sum(float(share.removesuffix(" %")) for share in shares) == pytest.approx(100, abs=0.2)
-    methods = ("gstarx_recommended", "banzhaf", "graphsvx")
+    methods = ("gstarx", "banzhaf", "graphsvx")
     for name in (*methods, "best"):
         assert 0 <= float(explorer.figure(name)) <= 1
         assert explorer.card(name).locator(".node").count() == 9
-    assert explorer.card("gstarx_recommended").locator(".badges").inner_text() == "exact"
-    assert "evaluations" in explorer.card("gstarx_recommended").locator(".foot").inner_text()
+    assert explorer.card("gstarx").locator(".badges").inner_text() == "exact"
+    assert "evaluations" in explorer.card("gstarx").locator(".foot").inner_text()
     best = float(explorer.figure("best"))
     assert all(float(explorer.figure(name)) <= best for name in methods)
     assert explorer.link()["smiles"] == [SMILES]
@@ -165,7 +165,7 @@ def test_a_graph_of_a_dataset_is_found_and_explained(explorer: Explorer) -> None
     chosen = page.locator("#graph-list").get_by_role("radio")
     page.get_by_text("1–1 of 1").wait_for()
     chosen.check()
-    for name in ("Banzhaf value", "GStarX, recommended"):
+    for name in ("Banzhaf value", "GStarX"):
         page.get_by_role("checkbox", name=name, exact=True).uncheck()
     page.get_by_text("Class, seed, best selection").click()
     page.get_by_label("Search for the best selection").uncheck()
@@ -245,12 +245,12 @@ def test_bonds_get_scores_and_can_be_selected(explorer: Explorer) -> None:
     page.get_by_role("button", name="Explain", exact=True).click()
     explorer.answered()
     assert explorer.link()["players"] == ["edges"]
-    card = explorer.card("gstarx_recommended")
+    card = explorer.card("gstarx")
     assert card.locator(".player").count() == 9
     assert "keeps 2 of 9 bonds" in page.locator(".kept").first.inner_text()
     assert card.locator(".bars li").first.inner_text().split()[0] in ("C5-N6", "N6-O7", "N6-O8")
     assert page.locator(".card h3").all_inner_texts() == [
-        "GStarX, recommended",
+        "GStarX",
         "Banzhaf value",
         "Best found",
         "Your selection",
@@ -335,25 +335,25 @@ def test_errors_are_shown_next_to_their_field(explorer: Explorer) -> None:
     field.fill("")
     field.press("Enter")
     assert "SMILES" in page.locator("#input-error").inner_text()
-    for name in ("GStarX, recommended", "Banzhaf value", "GraphSVX"):
+    for name in ("GStarX", "Banzhaf value", "GraphSVX"):
         page.get_by_role("checkbox", name=name, exact=True).uncheck()
     field.fill(SMILES)
     field.press("Enter")
     assert page.locator("#input-error").is_hidden()
     assert page.locator("#explainers-error").inner_text() == "Choose at least one explainer."
-    page.get_by_role("checkbox", name="GStarX, recommended", exact=True).check()
-    page.get_by_label("About GStarX, recommended and its options", exact=True).click()
-    page.locator("#option-gstarx_recommended-budget").fill("1")
+    page.get_by_role("checkbox", name="GStarX", exact=True).check()
+    page.get_by_label("About GStarX and its options", exact=True).click()
+    page.locator("#option-gstarx-budget").fill("1")
     field.press("Enter")
-    problem = page.locator("[data-explainer=gstarx_recommended] .error")
+    problem = page.locator("[data-explainer=gstarx] .error")
     problem.wait_for()
     assert "budget" in problem.inner_text()
     explorer.expected_refusals = 2
-    page.locator("#option-gstarx_recommended-budget").fill("500")
+    page.locator("#option-gstarx-budget").fill("500")
     field.press("Enter")
     explorer.answered()
     assert problem.is_hidden()
-    assert explorer.link()["gstarx_recommended.budget"] == ["500"]
+    assert explorer.link()["gstarx.budget"] == ["500"]
 
 
 def test_a_long_message_is_not_hidden_by_the_button(explorer: Explorer) -> None:
@@ -496,7 +496,7 @@ def test_the_sparsity_is_not_changed_by_a_small_molecule(
     explorer: Explorer,
 ) -> None:
     page = explorer.asked("#ask?model=nitro&smiles=C&explainer=gstarx&own=0")
-    assert page.locator("output.kept").inner_text() == "keeps 0 of 1 atom"
+    assert page.locator("output.kept").inner_text() == "keeps 1 of 1 atom"
     assert "1 evaluation " in explorer.card("gstarx").locator(".foot").inner_text()
     explorer.figure("own")
     page.wait_for_timeout(300)
@@ -687,7 +687,7 @@ def test_the_keyboard_is_enough(explorer: Explorer) -> None:
             reached.append(page.locator(":focus").evaluate(card))
         if reached and reached[-1] == "own":
             break
-    assert reached == ["gstarx_recommended", "banzhaf", "graphsvx", "best", "own"]
+    assert reached == ["gstarx", "banzhaf", "graphsvx", "best", "own"]
     page.keyboard.press("Space")
     first = explorer.selected()
     assert len(first) == 1

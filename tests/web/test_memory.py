@@ -90,6 +90,7 @@ def test_wide_models_need_more() -> None:
         check_memory(wide, ring(10), [{"name": "random", "options": {}}], Limits(memory=GB))
 
 
+@pytest.mark.filterwarnings("ignore:the outputs for all evaluated parts of the graph")
 @pytest.mark.parametrize(
     ("name", "options"),
     [

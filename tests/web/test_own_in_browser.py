@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
+from gstarx.drawing.picture import TIE_DASHES
 from gstarx.web import Limits, ServedRun, Settings
 from tests.browser import started_browser
 from tests.web import made_answers, odd_models
@@ -80,7 +81,7 @@ def test_an_own_network_from_a_typed_molecule_to_a_selection(explorer: Explorer)
     assert len({(round(box["x"]), round(box["width"])) for box in tracks}) == 1
     explorer.atom("own", 2).click()
     assert explorer.figure("own").startswith("0.")
-    card = explorer.card("gstarx_recommended")
+    card = explorer.card("gstarx")
     card.locator(".groups summary").click()
     assert "carboxylic acid" in card.locator(".group-table").inner_text()
     assert "sum of the scores" in card.locator(".groups").inner_text()
@@ -204,16 +205,26 @@ def test_ties_and_doubtful_scores_are_shown(explorer: Explorer) -> None:
     ranks, words, tied, whole, nothing, unsure = page.evaluate(code)
     assert ranks == [1, 2, 2, 4]
     assert words == ", tied with 1 other"
-    assert tied == {"kept": 1, "all": 2}
+    assert tied == {"kept": 1, "nodes": [1, 2]}
     assert whole is nothing is None
     # 0.5 is 2.5 standard errors from 0, 0.2 is 1.8, and -0.1 is 2
     assert unsure == [1]
     # in benzene all atoms are alike
     page = explorer.asked("#ask?model=classes&smiles=c1ccccc1&explainer=leave_one_out")
-    assert "A tie at the cut: 1 of 6 atoms" in explorer.card("leave_one_out").inner_text()
+    assert "A tie at the cut (dashed): 1 of 6 atoms" in explorer.card("leave_one_out").inner_text()
+    # a dashed outline means what it means in the pictures of Python
+    ties = page.locator("[data-card=leave_one_out] .tie:not([stroke=none])")
+    assert ties.count() == 6
+    assert ties.nth(0).get_attribute("stroke-dasharray") == TIE_DASHES
 
 
-def test_a_dashed_outline_means_that_a_score_may_be_zero(explorer: Explorer) -> None:
+def test_few_atoms_keep_one(explorer: Explorer) -> None:
+    page = explorer.asked("#ask?model=classes&smiles=CCO&explainer=leave_one_out")
+    assert "keeps 1 of 3 atoms" in page.locator("output.kept").inner_text()
+    assert "–" not in page.locator("[data-card=leave_one_out] dl").first.inner_text()
+
+
+def test_hatching_means_that_a_score_may_be_zero(explorer: Explorer) -> None:
     # 0.5 and -0.25, with standard errors of 0.1 and 0.2
     made_answers.answer_everything(explorer.page, groups=False)
     page = explorer.open()
@@ -223,7 +234,8 @@ def test_a_dashed_outline_means_that_a_score_may_be_zero(explorer: Explorer) -> 
     outlines = page.locator("[data-card=made] .doubt")
     strokes = [outlines.nth(node).get_attribute("stroke") for node in (0, 1)]
     assert (strokes[0], strokes[1] == "none") == ("none", False)
-    assert outlines.nth(1).get_attribute("stroke-dasharray")
+    assert outlines.nth(1).get_attribute("stroke-dasharray") is None
+    assert outlines.nth(1).get_attribute("d").startswith("M")
     note = page.locator("[data-card=made] .note").inner_text()
     assert "The scores of 1 node may be 0" in note
 

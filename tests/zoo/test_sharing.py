@@ -27,6 +27,7 @@ ORDER = "depends on the order of nodes"
 SINGLY = "one graph at a time"
 FAILS = "fails without whole graphs"
 COMPILED = "compiled for whole graphs"
+SCRIPT = "is TorchScript, which cannot be watched"
 #: What the game says, and what the page makes of it.
 REASONS = {
     "uses batch for more than a readout": BATCH,
@@ -36,6 +37,7 @@ REASONS = {
     "does not take batch, or normalizes": SINGLY,
     "fails on shared nodes": FAILS,
     "is compiled by torch.compile": COMPILED,
+    "is TorchScript": SCRIPT,
 }
 
 

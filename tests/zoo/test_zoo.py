@@ -100,7 +100,7 @@ def test_the_zoo(name: str) -> None:
     for value in VALUES:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            found = explain(model, data, value=value, **case.options)
+            found = explain(model, data, value=value, baseline="uniform", **case.options)
         mixes = [w for w in said if "mixes the graphs" in str(w.message)]
         assert found.exact
         assert found.explained == [target]

@@ -38,6 +38,40 @@ def as_flag(value: Any, *, name: str) -> bool:
     return bool(value)
 
 
+def as_seed(seed: Any) -> Any:
+    """A seed: an integer of at least zero, a generator, or none; raises for anything else.
+
+    >>> as_seed(7)
+    7
+    >>> as_seed("a")
+    Traceback (most recent call last):
+    ...
+    TypeError: seed must be an integer, a numpy.random.Generator or None (got 'a')
+    """
+    if seed is None or isinstance(seed, np.random.Generator):
+        return seed
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise TypeError(f"seed must be an integer, a numpy.random.Generator or None (got {seed!r})")
+    if seed < 0:
+        raise ValueError(f"seed must be at least 0 (got {seed})")
+    return seed
+
+
+def given_options(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+    """The arguments of a call that are not the defaults, as they are written.
+
+    >>> def call(self, a=1, *, b="x"):
+    ...     pass
+    >>> given_options(call, None, 1, b="y")
+    "b='y'"
+    """
+    signature = inspect.signature(function)
+    given = list(signature.bind(*args, **kwargs).arguments.items())[1:]
+    defaults = {name: repr(one.default) for name, one in signature.parameters.items()}
+    shown = [(name, repr(value)) for name, value in given if repr(value) != defaults[name]]
+    return ", ".join(f"{name}={text if len(text) <= 60 else '...'}" for name, text in shown)
+
+
 @cache
 def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)

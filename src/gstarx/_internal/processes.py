@@ -39,6 +39,10 @@ def worker_environment() -> dict[str, str]:
     return {**os.environ, **threads, "PYTHONPATH": path}
 
 
+class WorkerDied(RuntimeError):
+    """A process ended before it had a result."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a call returned, or the error it raised, and the warnings on the way."""
@@ -54,6 +58,14 @@ class Outcome:
         if self.error is not None:
             raise self.error
         return self.result
+
+
+def outcome_of(call: Callable[[], Any]) -> Outcome:
+    """What a call returns or raises, as far as it survives being sent to another process."""
+    try:
+        return Outcome(call())
+    except Exception as error:
+        return Outcome(error=_sendable(error))
 
 
 def can_fork() -> bool:
@@ -133,7 +145,7 @@ class _Worker:
         except (EOFError, OSError):
             self.stop()
             cause = cause_of_death(self.process.exitcode)
-            return Outcome(error=RuntimeError(f"the worker process died, {cause}"))
+            return Outcome(error=WorkerDied(f"the worker process died, {cause}"))
 
     def stop(self) -> None:
         self.process.kill()
@@ -147,9 +159,12 @@ def _serve(
     """Call the function in a new process; an interrupt is for the parent, which ends this one."""
     import torch
 
+    from gstarx._internal.progress import hide_bars
+
     parents.close()  # so that the death of the parent closes it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
+    hide_bars()
     with suppress(EOFError, OSError):
         while True:
             connection.send_bytes(_call(function, items[connection.recv()]))

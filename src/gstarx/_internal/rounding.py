@@ -34,6 +34,19 @@ def probability(value: float) -> str:
     return decimal(value, 3)
 
 
+def yes_or_no(value: float) -> str:
+    """What the probability of a label says, and how probable that is.
+
+    >>> yes_or_no(0.299), yes_or_no(0.98765)
+    ('no, probability 0.701', 'yes, probability 0.988')
+    """
+    return (
+        f"yes, probability {probability(value)}"
+        if value > 0.5
+        else (f"no, probability {probability(1 - value)}")
+    )
+
+
 def output(value: float) -> str:
     """What a regression model predicts, in a unit of its own: four digits.
 

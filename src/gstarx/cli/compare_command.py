@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import stdev
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -41,8 +43,11 @@ from gstarx.cli.subjects import Subject
 if TYPE_CHECKING:
     from gstarx.cli.records import Record, Recorder
     from gstarx.explainers import NodeExplainer
+    from gstarx.metrics import Faithfulness
     from gstarx.report import ReportData
 
+#: Metrics that the table shows.
+_SHOWN = ("fidelity", "inverse_fidelity", "harmonic_fidelity")
 EXAMPLES = examples(
     "gstarx compare nitro 15 -e gstarx,subgraphx,gnnexplainer --draw side-by-side.svg",
     "gstarx compare nitro --split test --limit 10 -e gstarx -e random --json",
@@ -54,7 +59,7 @@ EXAMPLES = examples(
 def compare(
     ctx: typer.Context,
     inputs: InputSelection,
-    explainer: Explainers = ["gstarx_recommended", "gstarx", "subgraphx", "random"],  # noqa: B006
+    explainer: Explainers = ["gstarx", "banzhaf", "subgraphx", "random"],  # noqa: B006
     option: Options = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
@@ -66,14 +71,14 @@ def compare(
 ) -> None:
     """Compare explainers on the same graphs by the same metrics.
 
-    The table shows means over the graphs. For a whole dataset, use [b]gstarx evaluate[/b], which
-    runs on all cores and keeps its results.
+    The table shows means over the graphs, plus or minus two standard errors. For a whole dataset,
+    use [b]gstarx evaluate[/b], which runs on all cores and keeps its results.
     """
     from gstarx.cli.methods import create_explainers, parse_options
     from gstarx.cli.records import Recorder
 
     writable(output, ".json")
-    writable(draw, ".svg", ".png")
+    writable(draw, ".svg", ".png", ".pdf")
     known = getattr(ctx.obj, "explainers", {})
     options = parse_options(option or (), explainer, known, share, players, baseline)
     inputs.check()  # before torch is loaded, which takes seconds
@@ -136,6 +141,7 @@ def _content(
             {
                 "explainer": name,
                 "metrics": asdict(average(r.metrics for r in of_explainer if r.metrics)),
+                "std_errors": _std_errors([r.metrics for r in of_explainer if r.metrics]),
                 "evaluations": sum(counted) / len(counted) if counted else None,
                 "cpu_seconds": sum(record.explanation.seconds for record in of_explainer)
                 / len(of_explainer),
@@ -150,6 +156,22 @@ def _content(
         "seed": recorder.inputs.seed,
         "explainers": rows,
     }
+
+
+def _std_errors(results: Sequence[Faithfulness]) -> dict[str, float] | None:
+    """Standard errors of the means over graphs whose metrics are defined, of at least two."""
+    defined = [asdict(result) for result in results if result.undefined < 1]
+    if len(defined) < 2:
+        return None
+    root = math.sqrt(len(defined))
+    return {name: stdev(result[name] for result in defined) / root for name in _SHOWN}
+
+
+def _shown(row: Mapping[str, Any], name: str) -> str:
+    """A mean, and two standard errors on either side if they are known."""
+    if row["std_errors"] is None:
+        return f"{row['metrics'][name]:.4f}"
+    return f"{row['metrics'][name]:.3f} ± {2 * row['std_errors'][name]:.3f}"
 
 
 def _show(content: Mapping[str, Any]) -> None:
@@ -168,9 +190,7 @@ def _show(content: Mapping[str, Any]) -> None:
         counted = row["evaluations"]
         shown.add_row(
             row["explainer"],
-            f"{metrics['fidelity']:.4f}",
-            f"{metrics['inverse_fidelity']:.4f}",
-            f"{metrics['harmonic_fidelity']:.4f}",
+            *(_shown(row, name) for name in _SHOWN),
             f"{metrics['sparsity']:.3f}",
             "" if counted is None else f"{counted:,.0f}",
             f"{row['cpu_seconds']:.2f}",

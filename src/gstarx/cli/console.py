@@ -15,7 +15,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import IO, Any
 
@@ -134,6 +134,8 @@ def show_progress() -> bool:
 @contextmanager
 def progress(description: str, total: int) -> Iterator[Any]:
     """A progress bar on stderr; yields a function to call after every step."""
+    from gstarx._internal.progress import no_bars
+
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -143,7 +145,10 @@ def progress(description: str, total: int) -> Iterator[Any]:
         transient=True,
         disable=not show_progress() or total < 2,
     )
-    with bar:
+    with ExitStack() as stack:
+        if not bar.disable:
+            stack.enter_context(no_bars())  # two bars would write over each other
+        stack.enter_context(bar)
         task = bar.add_task(description, total=total)
         yield lambda: bar.advance(task)
 

@@ -15,10 +15,9 @@ from gstarx.cli.options import AsJson, Seed, examples
 
 EXAMPLES = examples("gstarx demo", "gstarx demo --output somewhere/report.html")
 
-#: GStarX with the Myerson value, which is recommended, and with the value that suits fidelity best,
-#: and two other methods.
+#: GStarX by default, with the value that suits fidelity best, and two other methods.
 _EXPLAINERS = {
-    "gstarx_recommended": "GStarX, recommended",
+    "gstarx": "GStarX",
     "banzhaf": "GStarX, Banzhaf value",
     "subgraphx": "SubgraphX",
     "graphsvx": "GraphSVX",
@@ -71,7 +70,7 @@ def demo(
             count = min(shown.graphs, limit or shown.graphs)
             inputs = InputSelection(dataset=shown.dataset, split="test", limit=count, seed=seed)
             options: OptionsOf = {name: {} for name in _EXPLAINERS}
-            explainers = create_explainers(inputs, options, baseline=None)
+            explainers = create_explainers(inputs, options, baseline="singletons")
             methods = {_EXPLAINERS[name]: explainer for name, explainer in explainers.items()}
             report_data = collect_report(inputs, methods, title=shown.title)
             pages[shown.tab] = report_page(report_data)

@@ -25,6 +25,7 @@ from gstarx.cli.options import (
     Workers,
     examples,
 )
+from gstarx.cli.subjects import Subject
 from gstarx.registry import DatasetSource
 
 if TYPE_CHECKING:
@@ -78,9 +79,10 @@ def evaluate(
     failed = 0
     with only_json(as_json) as stream:
         references &= nodes is None
-        specs = list(_specifications(inputs, options, baseline, nodes, references=references))
+        subjects = inputs.subjects(of_nodes=nodes is not None)
+        specs = _specifications(inputs, subjects, options, baseline, nodes, references=references)
         results = []
-        for spec, is_reference in specs:
+        for spec, is_reference in list(specs):
             report = _run(spec, inputs, store, engine=engine, workers=workers)
             failed += report.failed
             results.append({**_result(spec, report, store), "reference": is_reference})
@@ -93,11 +95,14 @@ def evaluate(
             "store": str(store),
             "seed": inputs.seed,
             "skipped": len(inputs.skipped),
+            "sides": inputs.sides(subjects),
             "runs": [result for result in results if not result["reference"]],
             "references": [result for result in results if result["reference"]],
         }
         print_json(content, stream)
     else:
+        if nodes is None:
+            out().print(f"training graphs: {inputs.sides_in_words(subjects)}", soft_wrap=True)
         out().print(f"stored in {store}", style="dim", soft_wrap=True)
     if failed:
         failed_what = "graphs" if nodes is None else "nodes"
@@ -120,6 +125,7 @@ def _with_default_split(inputs: InputSelection) -> InputSelection:
 
 def _specifications(
     inputs: InputSelection,
+    subjects: list[Subject],
     options: Mapping[str, Mapping[str, Any]],
     baseline: str | None,
     nodes: str | None,
@@ -129,16 +135,17 @@ def _specifications(
     """A run for every explainer and target, and whether it is a reference."""
     from gstarx.runs import RunSpec
 
-    subjects = inputs.subjects(of_nodes=nodes is not None)
     listed = None if nodes is None else tuple(nodes_of_one_graph(subjects, nodes))
     network, source = inputs.network, inputs.source
     assert source is not None
     from_factory = inputs.model is not None and ":" in inputs.model
     weights = inputs.weights if from_factory else network.path
-    is_subset = any((inputs.positions, inputs.sample and inputs.dataset, inputs.limit))
+    is_sampled = inputs.sample and inputs.cuts_after_reading
+    is_subset = any((inputs.positions, is_sampled, inputs.limit))
     methods = {**options, **({"random": {}, "best_found": {}} if references else {})}
     for target in inputs.targets(subjects):
-        for name, explainer_options in methods.items():
+        for name, given in methods.items():
+            explainer_options = {key: value for key, value in given.items() if key != "baseline"}
             spec = RunSpec(
                 dataset=_dataset_fields(source),
                 model={
@@ -154,7 +161,7 @@ def _specifications(
                 if is_subset or listed is not None
                 else None,
                 nodes=listed,
-                baseline=baseline,
+                baseline=given.get("baseline", baseline),
                 target=target,
                 seed=inputs.seed,
             )

@@ -41,7 +41,7 @@ from gstarx.cli.options import (
     Sparsity,
     examples,
 )
-from gstarx.cli.subjects import Subject
+from gstarx.cli.subjects import Subject, as_slug
 
 if TYPE_CHECKING:
     from gstarx.cli.records import Record
@@ -64,10 +64,13 @@ _NODE_COLUMNS = (
 class Printer:
     """Prints explanations as they finish: one as an object, several as a list."""
 
-    def __init__(self, stream: IO[str] | None, *, draw: Path | None, several: bool) -> None:
+    def __init__(
+        self, stream: IO[str] | None, *, draw: Path | None, several: bool, targets: int = 1
+    ) -> None:
         self.stream = stream
         self.draw = draw
         self.several = several
+        self.targets = targets
         self.printed: list[dict[str, Any]] = []
 
     def add(self, content: dict[str, Any], record: Record | None = None) -> None:
@@ -81,7 +84,9 @@ class Printer:
                 record.show()
             self.printed.append(content)
         if record is not None and self.draw is not None:
-            _draw(record, picture_path(self.draw, record.subject, several=self.several))
+            target = content if self.targets > 1 else None
+            path = picture_path(self.draw, record.subject, several=self.several, target=target)
+            _draw(record, path)
 
     def close(self) -> None:
         """Close the list, so that it is valid JSON even after an interruption."""
@@ -124,7 +129,7 @@ def explain(
     from gstarx.cli.records import Recorder, skipped_row
 
     writable(output, *SUFFIXES)
-    writable(draw, ".svg", ".png")
+    writable(draw, ".svg", ".png", ".pdf")
     known = getattr(ctx.obj, "explainers", {})
     options = parse_options(option or (), [explainer], known, share, players, baseline)
     inputs.check()  # before torch is loaded, which takes seconds
@@ -157,7 +162,9 @@ def explain(
         targets = inputs.targets(subjects)
         tasks = [(subject, target) for subject in subjects for target in targets]
         several = len(tasks) + len(inputs.skipped) > 1
-        printer = Printer(stream if as_json else None, draw=draw, several=several)
+        printer = Printer(
+            stream if as_json else None, draw=draw, several=several, targets=len(targets)
+        )
         try:
             for row in inputs.skipped:
                 printer.add(skipped_row(row))
@@ -206,14 +213,19 @@ def _explain_all(
     return errors
 
 
-def picture_path(path: Path, subject: Subject, *, several: bool) -> Path:
-    """Where the picture of a graph goes.
+def picture_path(
+    path: Path, subject: Subject, *, several: bool, target: Mapping[str, Any] | None = None
+) -> Path:
+    """Where the picture of a graph goes, with the ``target`` of its record if there are several.
 
     >>> from torch_geometric.data import Data
     >>> picture_path(Path("a.svg"), Subject("nitro 15", Data(), 15, "nitro"), several=True).name
     'a-nitro_15.svg'
     """
-    return path.with_name(f"{path.stem}-{subject.slug}{path.suffix}") if several else path
+    slug = subject.slug
+    if target is not None:  # the number tells apart names that a file cannot
+        slug += f"-{target['target']}" + as_slug(f"_{target['target_name'] or ''}").rstrip("_")
+    return path.with_name(f"{path.stem}-{slug}{path.suffix}") if several else path
 
 
 def _draw(record: Record, path: Path) -> None:

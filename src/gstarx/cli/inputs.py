@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property, wraps
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from gstarx.evaluation import Pipeline
     from gstarx.models import LoadedNetwork
 
-#: Files of molecules, which get the features that the network reads.
-TABLES = (".csv", ".tsv", ".smi", ".sdf", ".parquet")
-
 
 def _as(annotation: Any) -> dict[str, Any]:
     return {"option": annotation}
@@ -55,6 +53,7 @@ class InputSelection:
     smiles_column: str | None = field(default=None, metadata=_as(options.SmilesColumn))
     name_column: str | None = field(default=None, metadata=_as(options.NameColumn))
     label: str | None = field(default=None, metadata=_as(options.LabelColumn))
+    encoding: str | None = field(default=None, metadata=_as(options.Encoding))
     salts: str = field(default="warn", metadata=_as(options.Salts))
     split: str | None = field(default=None, metadata=_as(options.MaybeSplit))
     limit: int | None = field(default=None, metadata=_as(options.Limit))
@@ -86,6 +85,12 @@ class InputSelection:
             raise WrongUse(
                 f"specify graphs of {self.dataset!r}: positions such as 15 44, or --split test"
             )
+        if self.file and self.model is None and self.weights is None:
+            raise WrongUse(
+                "choose the network that explains --file: --weights of your own, such as those of "
+                "'gstarx train', --model module:factory, or --model with a network of the package "
+                f"({', '.join(NETWORKS)})"
+            )
         if self.limit is not None and self.sample is not None:
             raise WrongUse("use --limit or --sample, not both")
         if self.smiles:
@@ -99,7 +104,9 @@ class InputSelection:
 
     @cached_property
     def network(self) -> LoadedNetwork:
-        """The network, by default that of the dataset, ``nitro`` for molecules, ``sst2`` for text.
+        """The network, by default that of the dataset, or one of the package.
+
+        It is ``nitro`` for ``--smiles`` and ``sst2`` for ``--sentence``; files need a choice.
 
         Raises
         ------
@@ -108,7 +115,7 @@ class InputSelection:
         """
         self.check()
         default = self.dataset
-        if self.smiles or any(path.suffix.lower() in TABLES for path in self.file or ()):
+        if self.smiles:
             default = "nitro"
         elif self.sentence:
             default = "sst2"
@@ -139,19 +146,35 @@ class InputSelection:
             label=self.label or self._target_columns,
             task=self.network.task,
             class_names=self.network.class_names,
-            limit=self.limit,
-            sample=self.sample,
+            limit=None if self.cuts_after_reading else self.limit,
+            sample=None if self.cuts_after_reading else self.sample,
             seed=self.seed,
-            salts=self.salts,
+            salts=self._salts,
             features=self._features,
+            split="none",
+            encoding=self.encoding,
         )
+
+    @property
+    def cuts_after_reading(self) -> bool:
+        """Whether ``limit`` and ``sample`` are about the graphs of a split or a named dataset.
+
+        Otherwise the rest of a table is not even read.
+        """
+        return self.dataset is not None or self.split not in (None, "all")
 
     @property
     def _target_columns(self) -> str | None:
         """The columns of the table that the network was trained on, if this table has them."""
         from gstarx.datasets import present_columns
 
-        return present_columns(self.file[0], self.network.label_columns) if self.file else None
+        columns = self.network.label_columns
+        return present_columns(self.file[0], columns, self.encoding) if self.file else None
+
+    @property
+    def _salts(self) -> str:
+        """Which parts of molecules to read: unless it is said, those that training did."""
+        return (self.network.salts or self.salts) if self.salts == "warn" else self.salts
 
     @property
     def _features(self) -> str:
@@ -165,12 +188,35 @@ class InputSelection:
 
     @cached_property
     def loaded(self) -> GraphDataset | None:
-        """The selected dataset, or else the one that the network was trained on, if it has one."""
+        """The selected dataset, or else the one that the network was trained on, if it has one.
+
+        Its split is that of the training where the weights have a record of it.
+        """
         source = self.source
         if source is None and self.network.dataset in DATASETS:
             root = None if self.data is None else str(self.data)
             source = DatasetSource(name=self.network.dataset, root=root)
-        return None if source is None else load_dataset(source)
+        return None if source is None else load_dataset(source).as_recorded(self.network.split)
+
+    def sides(self, subjects: Sequence[Subject]) -> dict[str, int] | None:
+        """How many of the graphs the network was trained, validated and tested on, if known."""
+        loaded, network = self.loaded, self.network
+        known = network.split is not None or (loaded and network.dataset == loaded.name)
+        if self.source is None or loaded is None or not known or not loaded.split_indices:
+            return None
+        side_of = {at: side for side, places in loaded.split_indices.items() for at in places}
+        counts = Counter(side_of.get(subject.position, "other") for subject in subjects)
+        return {side: counts[side] for side in ("train", "val", "test", "other")}
+
+    def sides_in_words(self, subjects: Sequence[Subject]) -> str:
+        """How many of the graphs are training graphs, or that this is not known."""
+        counts = self.sides(subjects)
+        if counts is None:
+            return f"unknown: {self.network.name} has no record of its training graphs"
+        named = {"val": "validation", "test": "test", "other": "in no split of the training"}
+        others = [f"{counts[side]:,} {words}" for side, words in named.items() if counts[side]]
+        rest = f" ({', '.join(others)})" if others else ""
+        return f"{counts['train']:,} of {len(subjects):,}{rest}"
 
     @property
     def skipped(self) -> list[UnreadableRow]:
@@ -222,7 +268,7 @@ class InputSelection:
 
         subjects, problems = [], []
         for at, text in enumerate(self.smiles or ()):
-            smiles = largest_part(text) if self.salts == "largest" else text
+            smiles = largest_part(text) if self._salts == "largest" else text
             graph, reason = graph_or_reason(smiles.strip(), self._features)
             if graph is None:
                 problems.append(UnreadableRow(at + 1, text, reason))
@@ -237,15 +283,16 @@ class InputSelection:
         assert loaded is not None
         size = len(loaded)
         if self.split not in (None, "all"):
-            selected = sorted(loaded.split_indices[str(self.split)])
+            selected = self._of_the_split(loaded, str(self.split))
         elif self.positions:
             selected = [at for text in self.positions for at in positions(text, size)]
         else:
             selected = list(range(size))
-        if self.dataset is not None:
+        if self.cuts_after_reading:
             if self.sample is not None and self.sample < len(selected):
                 selected = sorted(random.Random(self.seed).sample(selected, self.sample))
             selected = selected[: self.limit]
+        if self.dataset is not None:
             return [
                 Subject(f"{self.dataset} {at}", loaded[at], at, self.dataset) for at in selected
             ]
@@ -255,11 +302,27 @@ class InputSelection:
         names = [title_of(loaded[at], loaded.name + number.format(at)) for at in selected]
         return [Subject(name, loaded[at], at) for name, at in zip(names, selected, strict=True)]
 
+    def _of_the_split(self, loaded: GraphDataset, split: str) -> list[int]:
+        """The positions of a split, or a word on why it has none."""
+        if not loaded.split_indices:
+            raise CommandError(
+                f"the {split} split of {loaded.name} is unknown: {self.network.name} has no record "
+                "of the split that it was trained with. Leave out --split, or train it again with "
+                "'gstarx train', which keeps it with the weights"
+            )
+        selected = sorted(loaded.split_indices.get(split, ()))
+        if not selected:
+            raise CommandError(
+                f"none of the {len(loaded)} graphs of {loaded.name} is in the {split} split that "
+                f"{self.network.name} was trained with: leave out --split"
+            )
+        return selected
+
     def _warn(self, subjects: Sequence[Subject]) -> None:
         # of a table, all rows that were read, of which a run may have explained a part
         table = None if self.smiles or self.source is None else self.loaded
         warn_about_skipped(self.skipped, len(subjects if table is None else table))
-        if self.salts == "warn":
+        if self._salts == "warn":
             warn_about_salts(
                 [(subject.name, subject.data) for subject in subjects],
                 "every part gets scores, including counter-ions, and they sum to the worth of the "
@@ -333,8 +396,7 @@ class InputSelection:
         loaded = self.loaded
         if loaded is None or len(loaded) < 2:
             return None
-        graphs = loaded.split("train") if loaded.split_indices.get("train") else list(loaded)
-        return reference_of(self.network.model, graphs)
+        return reference_of(self.network.model, loaded.reference_graphs)
 
     def check_reference(self) -> None:
         """Raise if metrics of a regression are wanted and nothing gives them a scale."""

@@ -49,7 +49,7 @@ def parse_options(
         Of explainers that take it: who plays, such as ``"edges"`` or ``"brics"``.
     baseline
         The ``--baseline`` of the command, which overrides that of the settings file and is not
-        combined with an option of this name.
+        combined with an option of this name for all explainers; one for one of them goes first.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def parse_options(
         if dot and owner not in explainers:
             raise WrongUse(f"--option {text}: {owner!r} is not among {', '.join(explainers)}")
         option = option if dot else name
-        if option == "baseline" and baseline is not None:
+        if option == "baseline" and baseline is not None and not dot:
             raise WrongUse(
                 f"--option {text} and --baseline {baseline} exclude each other: keep one"
             )
@@ -138,20 +138,23 @@ def create_explainers(
     """The explainers by name, configured for the dataset and trained where they need it."""
     from gstarx import explainers
     from gstarx.explainers import options_of, with_settings
-    from gstarx.gnn import SINGLETONS
 
     created = {}
-    mean: Any = baseline
-    if baseline is not None and baseline != SINGLETONS:
-        mean = _mean_output(inputs, baseline)
+    means: dict[str, Any] = {}
+    if "baseline" not in options.get("gstarx_published", {"baseline": None}) and baseline is None:
+        raise WrongUse(
+            "gstarx_published needs a baseline: -o gstarx_published.baseline=test, as in the "
+            "paper's experiments, or --baseline test for all explainers"
+        )
     for name, explainer_options in options.items():
         all_options: dict[str, Any] = dict(explainer_options)
-        if mean is not None and "baseline" in options_of(name):
-            all_options["baseline"] = mean
-        if name == "gstarx_published" and mean is None and "baseline" not in all_options:
-            raise WrongUse(
-                "gstarx_published needs --baseline, in the paper's experiments --baseline test"
-            )
+        if baseline is not None and "baseline" in options_of(name):
+            all_options.setdefault("baseline", baseline)
+        split = all_options.get("baseline")
+        if split in ("train", "val", "test", "all"):
+            if split not in means:
+                means[split] = _mean_output(inputs, split)
+            all_options["baseline"] = means[split]
         dataset = with_settings(inputs.dataset or inputs.network.dataset)
         try:
             explainer = explainers.create(name, dataset=dataset, **all_options)
@@ -168,7 +171,10 @@ def _mean_output(inputs: InputSelection, split: str) -> Any:
 
     if inputs.loaded is None:
         raise CommandError(f"--baseline {split} needs a dataset, and none was given")
-    graphs = list(inputs.loaded) if split == "all" else inputs.loaded.split(split)
+    try:
+        graphs = list(inputs.loaded) if split == "all" else inputs.loaded.split(split)
+    except ValueError as error:
+        raise CommandError(f"--baseline {split}: {error}; use --baseline all") from error
     return expected_output(
         inputs.network.model, graphs, mode=inputs.mode, return_type=inputs.return_type
     )
@@ -179,5 +185,6 @@ def _train(inputs: InputSelection, name: str, explainer: NodeExplainer) -> None:
         raise CommandError(
             f"{name} has to be trained on the graphs of a dataset, and none was given"
         )
-    note(f"training {name} on the {inputs.loaded.name!r} training graphs ...")
-    explainer.fit(inputs.network.model, inputs.loaded.split("train"), seed=inputs.seed)
+    which = "training graphs" if inputs.loaded.split_indices.get("train") else "graphs"
+    note(f"training {name} on the {inputs.loaded.name!r} {which} ...")
+    explainer.fit(inputs.network.model, inputs.loaded.training_graphs, seed=inputs.seed)

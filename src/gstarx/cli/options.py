@@ -114,7 +114,7 @@ Files = Annotated[
     typer.Option(
         "--file",
         help="Your own graphs: PyG Data in .pt, .npz, .safetensors, .json; or a table of "
-        "molecules: .csv, .tsv, .smi, .sdf, .parquet.",
+        "molecules: .csv, .tsv, .smi, .sdf, .parquet, .xlsx.",
         rich_help_panel=_WHICH,
         show_default=False,
     ),
@@ -138,7 +138,7 @@ Limit = Annotated[
         "--limit",
         "--head",
         min=1,
-        help="Only the first graphs of the split, or the first rows of a table.",
+        help="Only the first graphs of the split, or the first rows of a table without --split.",
         rich_help_panel=_WHICH,
         show_default=False,
     ),
@@ -173,6 +173,15 @@ SmilesColumn = Annotated[
         show_default=False,
     ),
 ]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        help="For a table that is a text file: its encoding, such as latin-1; by default detected.",
+        rich_help_panel=_WHICH,
+        show_default=False,
+    ),
+]
 LabelColumn = Annotated[
     str | None,
     typer.Option(
@@ -196,7 +205,8 @@ Salts = Annotated[
     Literal["keep", "largest", "warn"],
     typer.Option(
         "--salts",
-        help="Molecules with several parts: keep all parts, the largest one, or keep all and warn.",
+        help="Molecules with several parts: keep all parts, the largest one, or keep all and warn, "
+        "unless the weights were trained on the largest.",
         rich_help_panel=_WHICH,
     ),
 ]
@@ -267,7 +277,7 @@ Explainer = Annotated[
     typer.Option(
         "--explainer",
         "-e",
-        help="The explainer; gstarx_recommended is a good start.",
+        help="The explainer, such as [b]gstarx[/b] or [b]banzhaf[/b].",
         autocompletion=complete_explainer,
         callback=_explainer,
         rich_help_panel=_WORK,
@@ -316,11 +326,11 @@ Sparsity = Annotated[
     ),
 ]
 Baseline = Annotated[
-    Literal["train", "val", "test", "all", "singletons"] | None,
+    Literal["train", "val", "test", "all", "singletons", "uniform"] | None,
     typer.Option(
         "--baseline",
-        help="Compare predictions with the mean over this part of the dataset, or over single "
-        "nodes of the graph.",
+        help="Compare predictions with the mean over this part of the dataset, over single nodes "
+        "of the graph, which is the default of gstarx, or with equal probabilities of all classes.",
         rich_help_panel=_WORK,
         show_default=False,
     ),
@@ -396,7 +406,7 @@ Draw = Annotated[
     Path | None,
     typer.Option(
         "--draw",
-        help="A picture, .svg or .png. With several graphs their names are added.",
+        help="A picture, .svg, .png or .pdf. With several graphs their names are added.",
         rich_help_panel=_OUT,
         show_default=False,
     ),

@@ -9,6 +9,7 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from gstarx._internal import rounding
 from gstarx._internal.messages import escaped
 from gstarx.cli.console import note, out, table
 from gstarx.cli.inputs import InputSelection
@@ -226,9 +227,9 @@ class Record:
             return text
         if self.inputs.network.task == "multilabel":
             name = self.output_name(target) or f"target {target}"
-            text = f"Predicted: {name}, probability {self.outputs[target]:.3f}"
+            text = f"Predicted: {name}: {rounding.yes_or_no(self.outputs[target])}"
             if label is not None:
-                text += f"; its label is {label:g}"
+                text += f"; its label is {'yes' if label > 0.5 else 'no'}"
             return text
 
         def named(number: int) -> str:
@@ -264,14 +265,18 @@ class Recorder:
 
         A graph of a dataset gets the same random numbers here and in a run with the same seed.
         """
+        from gstarx.metrics import selection_size
+
         pipeline = replace(self.inputs.pipeline(target), players=self.players or "nodes")
         data = subject.data
         explanation = pipeline.explain(explainer, data, subject.position)
         metrics = None
+        # of few nodes, one is selected: an empty selection says nothing
+        size = selection_size(len(explanation.players), self.sparsity, of_nodes=False)
         if pipeline.mode == "regression" and pipeline.reference is None:
-            selected = explanation.select(sparsity=self.sparsity)
+            selected = explanation.select(size=size)
         else:
-            evaluated = pipeline.evaluate(data, explanation, sparsities=[self.sparsity])["top"]
+            evaluated = pipeline.evaluate(data, explanation, sizes=[size])["top"]
             selected, metrics = evaluated.selections[0], evaluated.metrics[0]
         return Record(
             inputs=self.inputs,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "gstarx report nitro --split test --limit 20",
     "gstarx report nitro 15 44 -e gstarx,subgraphx,gnnexplainer --output nitro.html",
-    "gstarx report --file molecules.csv --output mine.html",
+    "gstarx report --file molecules.csv --weights mine.safetensors --output mine.html",
     "gstarx report --store gstarx-runs --limit 50",
 )
 
@@ -65,7 +66,7 @@ def report(
             show_default=False,
         ),
     ] = None,
-    explainer: Explainers = ["gstarx_recommended", "gstarx", "subgraphx", "graphsvx"],  # noqa: B006
+    explainer: Explainers = ["gstarx", "banzhaf", "subgraphx", "graphsvx"],  # noqa: B006
     option: Options = None,
     sparsity: Sparsity = SPARSITY,
     baseline: Baseline = None,
@@ -96,17 +97,46 @@ def report(
             options = parse_options(option or (), explainer, configured, share, players, baseline)
             methods = create_explainers(inputs, options, baseline=baseline)
             playing = players or "nodes"
-        report_data = collect_report(
-            inputs, methods, title=title, sparsity=sparsity, players=playing
-        )
         from gstarx.report import write_report
 
-        write_report(output, report_data)
+        written = []
+        for one in _one_by_one(inputs):
+            path = _page_of(output, one, several=inputs.target == "all")
+            report_data = collect_report(
+                one, methods, title=title, sparsity=sparsity, players=playing
+            )
+            write_report(path, report_data)
+            written.append(summary(report_data, path))
     if as_json:
-        print_json(summary(report_data, output), stream)
+        print_json(written if inputs.target == "all" else written[0], stream)
     else:
-        out().print(f"wrote {output}", soft_wrap=True)
+        for page in written:
+            out().print(f"wrote {page['report']}", soft_wrap=True)
     inputs.finish()
+
+
+def _one_by_one(inputs: InputSelection) -> list[InputSelection]:
+    """The inputs for every target that is asked for: a report is about one."""
+    if inputs.target != "all":
+        return [inputs]
+    single = []
+    for target in inputs.targets(inputs.subjects()):
+        one = replace(inputs, target=str(target))
+        # what was loaded is not loaded again
+        vars(one).update(network=inputs.network, loaded=inputs.loaded)
+        single.append(one)
+    return single
+
+
+def _page_of(output: Path, inputs: InputSelection, *, several: bool) -> Path:
+    """The page of a target: its name is added where there are several."""
+    if not several:
+        return output
+    number = int(inputs.target or 0)
+    names = inputs.output_names
+    name = names[number] if number < len(names) else str(number)
+    plain = re.sub(r"[^\w-]+", "_", name).strip("_")[:40]
+    return output.with_name(f"{output.stem}-{number}-{plain}{output.suffix}")
 
 
 def collect_report(
@@ -186,6 +216,7 @@ def _dataset_facts(inputs: InputSelection, subjects: list[Subject]) -> dict[str,
     about = {name: text for name, text in about.items() if text}
     if inputs.split is not None:
         facts["split"] = inputs.split
+    facts["training graphs"] = inputs.sides_in_words(subjects)
     if loaded.unreadable and inputs.dataset is None:
         facts["rows skipped"] = f"{len(loaded.unreadable):,}"
     return {**about, "graphs": f"{len(loaded):,}", **facts}
@@ -258,7 +289,7 @@ def _inputs_of(
     """The inputs of a run, from its specification."""
     dataset, model = spec["dataset"], spec["model"]
     option_names = {field.name for field in fields(InputSelection)}
-    dataset_options = {} if dataset["name"] else dataset["options"]
+    dataset_options = {} if dataset["name"] else {**dataset["options"], "split": None}
     return replace(
         inputs,
         dataset=dataset["name"],

@@ -17,6 +17,7 @@ from gstarx._internal.optional import require
 from gstarx.cli.console import CommandError, WrongUse, note, show_progress
 from gstarx.cli.options import (
     Data,
+    Encoding,
     GraphsFactory,
     LabelColumn,
     Limit,
@@ -105,6 +106,7 @@ def serve(
     smiles_column: SmilesColumn = None,
     label: LabelColumn = None,
     name_column: NameColumn = None,
+    encoding: Encoding = None,
     salts: Salts = "warn",
     limit: Limit = None,
     sample: Sample = None,
@@ -206,6 +208,7 @@ def serve(
     if run is not None and not (run / "store.json").is_file():
         raise WrongUse(f"there is no store of runs at {run}")
     columns = {"smiles_column": smiles_column, "label": label, "name_column": name_column}
+    columns["encoding"] = encoding
     user_graphs = own_graphs(
         file, graphs, **columns, task=task, salts=salts, limit=limit, sample=sample
     )
@@ -258,7 +261,7 @@ def own_graphs(file: Path | None, graphs: str | None, **options: Any) -> Dataset
         raise WrongUse("use --file or --graphs, not both")
     if options.get("limit") is not None and options.get("sample") is not None:
         raise WrongUse("use --limit or --sample, not both")
-    for name in ("smiles_column", "label", "name_column"):
+    for name in ("smiles_column", "label", "name_column", "encoding"):
         if options.get(name) is not None and file is None:
             raise WrongUse(f"--{name.replace('_', '-')} goes with --file")
     if file is None and graphs is None:

@@ -33,8 +33,13 @@ class Subject:
     @property
     def slug(self) -> str:
         """The name as part of a file name."""
-        plain = re.sub(r"[^\w-]+", "_", self.name).strip("_")[:40]
+        plain = as_slug(self.name).strip("_")[:40]
         return plain if self.dataset else f"{self.position}-{plain}"
+
+
+def as_slug(name: str) -> str:
+    """A name with only what file names may have."""
+    return re.sub(r"[^\w-]+", "_", name)
 
 
 def warn_about_skipped(skipped: Sequence[UnreadableRow], kept: int) -> None:

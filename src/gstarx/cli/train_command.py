@@ -25,6 +25,7 @@ from gstarx.cli.console import (
 from gstarx.cli.options import (
     AsJson,
     Data,
+    Encoding,
     GraphsFactory,
     LabelColumn,
     Limit,
@@ -42,7 +43,7 @@ from gstarx.registry import DATASETS, DatasetSource
 
 if TYPE_CHECKING:
     from gstarx.datasets import GraphDataset
-    from gstarx.models import TrainingResult
+    from gstarx.models import SplitRecord, TrainingResult
 
 EXAMPLES = examples(
     "gstarx train nitro --output nitro.safetensors",
@@ -58,7 +59,7 @@ def train(
         str | None,
         typer.Argument(
             metavar="DATASET|TABLE",
-            help="A dataset, or a table of molecules and their labels: .csv, .tsv, .sdf, .parquet.",
+            help="A dataset, or a table of molecules and labels: .csv, .tsv, .sdf, .parquet, .xlsx",
             autocompletion=complete_dataset,
             show_default=False,
         ),
@@ -95,6 +96,7 @@ def train(
     label: LabelColumn = None,
     smiles_column: SmilesColumn = None,
     name_column: NameColumn = None,
+    encoding: Encoding = None,
     split: Annotated[
         str,
         typer.Option(
@@ -121,6 +123,7 @@ def train(
         label=label,
         smiles_column=smiles_column,
         name_column=name_column,
+        encoding=encoding,
         split=split,
         limit=limit,
         sample=sample,
@@ -169,7 +172,7 @@ def _check(source: DatasetSource) -> None:
     if source.limit is not None and source.sample is not None:
         raise WrongUse("use --limit or --sample, not both")
     if source.file is None:
-        columns = ("smiles_column", "name_column", "label")
+        columns = ("smiles_column", "name_column", "label", "encoding")
         wrong = [name for name in columns if getattr(source, name) is not None]
         if wrong:
             option = f"--{wrong[0].replace('_', '-')}"
@@ -302,8 +305,10 @@ def _stored(
         target_names=dataset.target_names,
         label=source.label if dataset.class_names else None,
         features=features,
+        salts="largest" if table_of_molecules and source.salts == "largest" else None,
         reference=result.reference,
         metrics=result.metrics,
+        split=_split_record(source, dataset),
     )
     return {
         "weights": str(path),
@@ -322,6 +327,19 @@ def _stored(
         "digest": facts.digest,
         "skipped": [asdict(row) for row in dataset.unreadable] if source.name is None else [],
     }
+
+
+def _split_record(source: DatasetSource, dataset: GraphDataset) -> SplitRecord | None:
+    """The split to keep with the weights, unless it is the dataset's own, or one of nodes."""
+    from gstarx.models import SplitRecord
+
+    own = (source.name, "random", None, None)
+    if own == (dataset.name, source.split, source.limit, source.sample):
+        return None
+    by_class = dataset.task in ("classification", "binary")
+    if by_class and any(graph.y.numel() != 1 for graph in dataset):
+        return None
+    return SplitRecord.of(dataset.graphs, dataset.split_indices)
 
 
 def _show(content: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ from gstarx.datasets.planted import CounterfactualCheck, check_counterfactuals, 
 from gstarx.datasets.raw_files import archive as archive
 from gstarx.datasets.sources import from_graphs, load, load_source, names
 from gstarx.datasets.tables import UnreadableRow as UnreadableRow
+from gstarx.datasets.tables import open_table as open_table
 from gstarx.datasets.tables import present_columns as present_columns
 
 __all__ = [

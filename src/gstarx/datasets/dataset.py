@@ -15,6 +15,7 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 from gstarx._internal.optional import require
 from gstarx.datasets.tables import UnreadableRow
 from gstarx.gnn import hetero_of
+from gstarx.models import SplitRecord
 from gstarx.registry import DATASETS, TASKS
 
 _SPLIT_SEED = 2
@@ -237,10 +238,39 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
 
     def split(self, name: str) -> list[Data]:
         """The graphs of one split: ``"train"``, ``"val"`` or ``"test"``."""
+        if not self.split_indices:
+            raise ValueError(
+                f"the split of {self.name!r} is not known: its {name!r} graphs cannot be told apart"
+            )
         if name not in self.split_indices:
             valid = ", ".join(map(repr, self.split_indices))
             raise ValueError(f"split must be one of {valid} (got {name!r})")
         return [self[i] for i in self.split_indices[name]]
+
+    @property
+    def training_graphs(self) -> list[Data]:
+        """The graphs of the training split, or all graphs where there is no such split."""
+        return self.split("train") if self.split_indices.get("train") else list(self)
+
+    @property
+    def reference_graphs(self) -> list[Data]:
+        """Graphs whose outputs scale metrics: the training graphs, or all if those are too few."""
+        training = self.training_graphs
+        return training if len(training) >= min(10, len(self)) else list(self)
+
+    def as_recorded(self, record: SplitRecord | None) -> GraphDataset:
+        """The dataset with the split that a model was trained with, if its record is known.
+
+        A dataset with a split of its own keeps it if the record knows none of its graphs.
+        """
+        if record is None:
+            return self
+        recorded = record.split_indices(self.graphs)
+        own = {side: sorted(self.split_indices.get(side, ())) for side in recorded}
+        unrelated = bool(self.split_indices) and not any(recorded.values())
+        if unrelated or (self.split_indices and own == recorded):
+            return self
+        return self.replace(split_indices=recorded)
 
     def statistics(self) -> Statistics:
         """Number and mean size of the graphs.
@@ -383,9 +413,11 @@ def scaffold_split_indices(smiles: Sequence[str]) -> dict[str, list[int]]:
 
 
 def split_molecules(smiles: Sequence[str], split: str) -> dict[str, list[int]]:
-    """The split of molecules by its name: ``"random"`` (the paper's) or ``"scaffold"``."""
+    """The split of molecules by name: ``"random"`` (the paper's), ``"scaffold"`` or ``"none"``."""
+    if split == "none":
+        return {}
     if split == "random":
         return random_split_indices(len(smiles))
     if split == "scaffold":
         return scaffold_split_indices(smiles)
-    raise ValueError(f"split must be one of 'random', 'scaffold' (got {split!r})")
+    raise ValueError(f"split must be one of 'random', 'scaffold', 'none' (got {split!r})")

@@ -18,7 +18,14 @@ from gstarx.datasets.cache import cached_graphs
 from gstarx.datasets.dataset import GraphDataset, split_molecules
 from gstarx.datasets.labels import Labels, read_known_labels, read_labels
 from gstarx.datasets.molecules import MOLECULE_FEATURES, graph_or_reason, largest_part
-from gstarx.datasets.tables import Columns, TableRow, UnreadableRow, open_table, selected_rows
+from gstarx.datasets.tables import (
+    Columns,
+    Table,
+    TableRow,
+    UnreadableRow,
+    open_table,
+    selected_rows,
+)
 from gstarx.registry import DatasetSource
 
 _LOG = logging.getLogger(__name__)
@@ -36,6 +43,7 @@ def from_table(
     task: str | None = None,
     name: str | None = None,
     delimiter: str | None = None,
+    encoding: str | None = None,
     split: str = "random",
     limit: int | None = None,
     sample: int | None = None,
@@ -53,7 +61,7 @@ def from_table(
     ----------
     path
         A ``.csv`` or ``.tsv`` file with a header line, a ``.smi`` file (a SMILES and perhaps a name
-        in each line), an ``.sdf`` or a ``.parquet`` file.
+        in each line), an ``.sdf``, ``.parquet`` or ``.xlsx`` file.
     smiles, name_column
         The columns of molecules and of their names; by default found by their usual names.
     label
@@ -67,10 +75,12 @@ def from_table(
         Name of the dataset; by default that of the file.
     delimiter
         The separator between the columns of a CSV file; detected by default.
+    encoding
+        The encoding of a text file, such as ``"latin-1"``; detected by default.
     split
         ``"random"``: 80/10/10 by a fixed seed, as in the paper. ``"scaffold"``: 80/10/10 with no
-        Bemis–Murcko scaffold on two sides. Otherwise a column whose cells are ``train``, ``val`` or
-        ``valid``, and ``test``.
+        Bemis–Murcko scaffold on two sides. ``"none"``: no split. Otherwise a column whose cells are
+        ``train``, ``val`` or ``valid``, and ``test``.
     limit
         Read only the first rows and ignore the rest of the file.
     sample
@@ -112,6 +122,7 @@ def from_table(
             seed=seed,
             salts=salts,
             features=features,
+            encoding=encoding,
         ),
         name=name,
         delimiter=delimiter,
@@ -139,8 +150,8 @@ def read_table(
     if source.features not in MOLECULE_FEATURES:
         valid = ", ".join(map(repr, MOLECULE_FEATURES))
         raise ValueError(f"features must be one of {valid} (got {source.features!r})")
-    by_column = source.split not in ("random", "scaffold")
-    table = open_table(path, delimiter=delimiter)
+    by_column = source.split not in ("none", "random", "scaffold")
+    table = open_table(path, delimiter=delimiter, encoding=source.encoding)
     columns = table.columns(
         smiles=source.smiles_column,
         name=source.name_column,
@@ -148,14 +159,19 @@ def read_table(
         split=source.split if by_column else None,
     )
     selection = selected_rows(
-        table, delimiter=delimiter, limit=source.limit, sample=source.sample, seed=source.seed
+        table,
+        delimiter=delimiter,
+        encoding=source.encoding,
+        limit=source.limit,
+        sample=source.sample,
+        seed=source.seed,
     )
     read = list(tqdm(selection, desc="reading", unit="row", disable=not progress))
     if not read:
         raise ValueError(f"{path} holds no molecules")
     rows = [row for row in read if isinstance(row, TableRow)]
     broken = [row for row in read if not isinstance(row, TableRow)]
-    labels = _labels(path, source, columns, rows)
+    labels = _labels(table, source, columns, rows)
     graphs, problems = labeled_graphs(
         name,
         rows,
@@ -188,15 +204,17 @@ def read_table(
 
 
 def _labels(
-    path: Path, source: DatasetSource, columns: Columns, rows: Sequence[TableRow]
+    table: Table, source: DatasetSource, columns: Columns, rows: Sequence[TableRow]
 ) -> Labels | None:
     """The labels of all rows, if the table has a column of them."""
     if not columns.labels or not rows:
         return None
     cells = [[row.cells[column] for column in columns.labels] for row in rows]
     if source.class_names is None:
-        return read_labels(path, columns.labels, cells, source.task)
-    return read_known_labels(columns.labels, cells, source.task, source.class_names)
+        return read_labels(table, columns.labels, cells, source.task)
+    named = source.label is not None
+    known = source.class_names
+    return read_known_labels(table, columns.labels, cells, source.task, known, named=named)
 
 
 def labeled_graphs(

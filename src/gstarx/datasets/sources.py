@@ -121,10 +121,10 @@ def from_graphs(
         ``"classification"``, ``"binary"``, ``"multilabel"`` or ``"regression"``; by default labels
         that are integers are classes, and other numbers are a regression.
     split
-        ``"random"``, or ``"scaffold"`` for graphs with ``smiles``.
+        ``"random"``, ``"scaffold"`` for graphs with ``smiles``, or ``"none"``.
     split_indices
         Positions of the train, val and test graphs; by default what the dataset says
-        (``get_idx_split``), or else the random or scaffold split.
+        (``get_idx_split``), or else what ``split`` says.
     class_names, target_names
         What classes or targets are called.
     limit, sample, seed
@@ -154,7 +154,8 @@ def from_graphs(
         if split == "scaffold" and not by_smiles:
             raise ValueError("split='scaffold' needs graphs with smiles: pass split='random'")
         texts = [str(text) for text in smiles]
-        splits = split_molecules(texts, split) if by_smiles else random_split_indices(len(listed))
+        by_name = by_smiles or split == "none"
+        splits = split_molecules(texts, split) if by_name else random_split_indices(len(listed))
     classes = _num_classes(listed, task, class_names)
     targets = tuple(target_names) or _target_names(listed, task)
     dataset = GraphDataset(

@@ -1,5 +1,6 @@
 """Drawings of explanations: molecules, sentences, graphs, curves and intervals."""
 
+from gstarx.drawing.comparison import NO_VERDICT as NO_VERDICT
 from gstarx.drawing.comparison import WORSE as WORSE
 from gstarx.drawing.comparison import compare
 from gstarx.drawing.dispatch import Scored as Scored
@@ -14,6 +15,10 @@ from gstarx.drawing.groups import GroupScore, aggregate, group_scores
 from gstarx.drawing.interactions import draw_interactions
 from gstarx.drawing.matplotlib_plots import curves_ax, intervals_ax, scores_ax
 from gstarx.drawing.molecule import draw_molecule
+from gstarx.drawing.painted import at_stake_in as at_stake_in
+from gstarx.drawing.painted import color_limit as color_limit
+from gstarx.drawing.painted import faint_words as faint_words
+from gstarx.drawing.painted import is_faint as is_faint
 from gstarx.drawing.picture import MARKS as MARKS
 from gstarx.drawing.picture import Picture
 from gstarx.drawing.picture import card as card

@@ -10,7 +10,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from gstarx._internal import rounding
-from gstarx.drawing.dispatch import Scored, Subject, caption_of, scored
+from gstarx.drawing.dispatch import Scored, Subject, caption_of, explains_value, scored
 from gstarx.drawing.painted import Painted, color_limit
 from gstarx.drawing.picture import MARKS, Picture, Scene, card, color_bar
 from gstarx.drawing.svg import INK, MUTED, WARNING, element, fitted, group, label, moved, number
@@ -21,6 +21,9 @@ SCALES = ("picture", "common")
 _TASK = ("target", "removal", "mode", "return_type", "keywords", "reference")
 #: What is said about an explanation that does worse than no explanation.
 WORSE = "worse than a random selection: do not use this"
+#: The same of a regression, whose metrics count changes toward the mean: scores that raise and
+#: lower a value may be right where their selection does not move it there.
+NO_VERDICT = "below random, which is no verdict on a regression"
 _ROOM = 1180.0
 _GAP = 24.0
 _NAME = 14.0
@@ -111,9 +114,17 @@ def compare(
             if hasattr(result, "node_scores")
         )
         caption = next(captions, None)
-    limit = None if scale == "picture" else color_limit([r.scores for r in drawn.values()], None)
+    limit = None
+    if scale == "common":
+        drawn_limits = (
+            color_limit([result.scores], None, result.at_stake)
+            for result in drawn.values()
+            if result.scores.any()
+        )
+        limit = max(drawn_limits, default=1.0)
     if not isinstance(scale, str):
         limit = color_limit([], scale)
+    regression = str(task.get("mode")) == "regression" or any(map(explains_value, results.values()))
     cells = [
         _Cell(
             name,
@@ -121,7 +132,9 @@ def compare(
             by_name.get(name),
             at_random[name],
             limit is None,
+            subject.noun_of(result.explanation),
             result.explanation,
+            NO_VERDICT if regression else WORSE,
         )
         for name, result in drawn.items()
     ]
@@ -131,8 +144,12 @@ def compare(
         title=title,
         caption=caption,
         alternative=f"{subject.title}: {', '.join(drawn)}",
-        description=" ".join(cell.described(subject) for cell in cells) + subject.remark,
-        legend=color_bar(limit or 1.0, marks=marks, numbers=limit is not None) if legend else None,
+        description=" ".join(cell.described() for cell in cells) + subject.remark,
+        legend=color_bar(
+            limit or 1.0, marks=marks, numbers=limit is not None, regression=regression
+        )
+        if legend
+        else None,
     )
 
 
@@ -196,7 +213,9 @@ class _Cell:
     metrics: Faithfulness | None
     random: float | None
     own_scale: bool
+    noun: str
     explanation: Any = None
+    verdict: str = WORSE
 
     @property
     def worse(self) -> bool:
@@ -208,7 +227,8 @@ class _Cell:
 
     @property
     def notes(self) -> list[str]:
-        return [WORSE] if self.worse else []
+        faint = [f"no {self.noun} stands out"] if self.painted.faint else []
+        return [*faint, *([self.verdict] if self.worse else [])]
 
     def figures(self) -> list[tuple[str, str]]:
         """What is printed below the picture, by name."""
@@ -216,8 +236,8 @@ class _Cell:
         scale = rounding.scale(self.painted.limit)
         return [*figures, *([("scale", scale)] if self.own_scale else [])]
 
-    def described(self, subject: Subject) -> str:
-        text = f"{self.name}: {self.painted.described(subject.noun_of(self.explanation))}"
+    def described(self) -> str:
+        text = f"{self.name}: {self.painted.described(self.noun)}"
         figures = ", ".join(f"{name} {value}" for name, value in self.figures())
         return " ".join([text, *([f"{figures}."] if figures else []), *self.notes])
 
@@ -243,8 +263,7 @@ def _grid(subject: Subject, cells: list[_Cell], columns: int | None) -> Scene:
         fitting = 1 if subject.kind == "sentence" else int((_ROOM + _GAP) // (width + _GAP))
         columns = min(len(cells), max(1, fitting))
     below = 34.0 if any(cell.figures() for cell in cells) else 0.0
-    if any(cell.notes for cell in cells):
-        below += 18.0
+    below += 18.0 * max(len(cell.notes) for cell in cells)
     step = height + _NAME + 10 + below + _GAP
     parts = [
         moved(
@@ -273,8 +292,8 @@ def _drawn(cell: _Cell, scene: Scene, width: float, height: float, best: str | N
         x = middle + _FIGURE * (place - (len(figures) - 1) / 2)
         parts.append(_figure(x, y, metric, value, strong))
     parts += [
-        label(middle, y + 26, note, size=10.5, fill=WARNING, text_anchor="middle")
-        for note in cell.notes
+        label(middle, y + 26 + 18 * at, note, size=10.5, fill=WARNING, text_anchor="middle")
+        for at, note in enumerate(cell.notes)
     ]
     return group(*parts)
 

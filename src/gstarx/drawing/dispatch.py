@@ -15,7 +15,7 @@ from torch_geometric.data import Data, HeteroData
 from gstarx._internal import rounding
 from gstarx.drawing.graph import NodeTypes, graph_name, graph_scene
 from gstarx.drawing.molecule import molecule_name, molecule_scene, unknown_bonds
-from gstarx.drawing.painted import Painted
+from gstarx.drawing.painted import Painted, at_stake_in
 from gstarx.drawing.picture import Picture, Scene, card, color_bar
 from gstarx.drawing.players import painted_players, player_noun, players_scene
 from gstarx.drawing.sentence import as_pairs, sentence_scene
@@ -77,6 +77,9 @@ def draw(
     count = len(subject.names) if nodes is None else int(data.num_nodes)  # type: ignore[union-attr]
     result, by_score = scored(scores, count, sparsity), False
     if hasattr(scores, "node_scores"):
+        if not len(result.selected) and sparsity < 1:  # of few nodes, one is selected
+            explanation: Any = scores
+            result = replace(result, selected=explanation.select(size=1))
         by_score = selected is None
         if caption is None:
             caption = caption_of(scores, class_names=class_names, target_names=target_names)
@@ -96,28 +99,38 @@ def draw(
         alternative=subject.title,
         description=subject.described(painted, result.explanation),
         notes=painted.notes(subject.noun_of(result.explanation)),
-        legend=color_bar(painted.limit, marks=painted.marks) if legend else None,
+        legend=color_bar(painted.limit, marks=painted.marks, regression=explains_value(scores))
+        if legend
+        else None,
     )
+
+
+def explains_value(result: Any) -> bool:
+    """Whether a result explains a regression, so that scores raise and lower a value."""
+    return hasattr(result, "node_scores") and str(result.get("mode")) == "regression"
 
 
 @dataclass(frozen=True)
 class Scored:
     """Scores to draw, the players that follow from them, and standard errors where known.
 
-    Players are nodes, unless an ``explanation`` says what else they are.
+    Players are nodes, unless an ``explanation`` says what else they are. ``at_stake`` is what the
+    scores could explain, where that is known.
     """
 
     scores: NDArray[np.float64]
     selected: NDArray[np.int64]
     std_errors: NDArray[np.float64] | None = None
     explanation: Any = None
+    at_stake: float | None = None
 
     def part(self, nodes: NDArray[np.int64]) -> Scored:
         """The same of some nodes only."""
         chosen = np.zeros(len(self.scores), dtype=np.bool_)
         chosen[self.selected] = True
         errors = None if self.std_errors is None else self.std_errors[nodes]
-        return Scored(self.scores[nodes], np.flatnonzero(chosen[nodes]), errors)
+        selected = np.flatnonzero(chosen[nodes])
+        return Scored(self.scores[nodes], selected, errors, at_stake=self.at_stake)
 
 
 def _viewed(data: HeteroData, scores: Any, selected: Any) -> tuple[Any, Any, Any]:
@@ -146,9 +159,11 @@ def scored(result: Any, count: int, sparsity: float) -> Scored:
     selected = result.select(sparsity=sparsity)
     if getattr(result, "player_kind", "nodes") != "nodes":
         scores = as_scores(result.scores, len(result.players))
-        return Scored(scores, selected, explanation=result)
+        return Scored(scores, selected, explanation=result, at_stake=at_stake_in(result))
     if result.node_scores is not None:
-        return Scored(as_scores(result.node_scores, count), selected, _node_errors(result, count))
+        errors = _node_errors(result, count)
+        scores = as_scores(result.node_scores, count)
+        return Scored(scores, selected, errors, at_stake=at_stake_in(result))
     scores = np.zeros(count)
     scores[selected] = 1.0
     return Scored(scores, selected)
@@ -256,7 +271,12 @@ class Subject:
         """Colors and outlines of a result; by default its selection follows from its scores."""
         if result.explanation is not None:
             return painted_players(
-                result.explanation, self.names, result.selected, limit, by_score=by_score
+                result.explanation,
+                self.names,
+                result.selected,
+                limit,
+                by_score=by_score,
+                at_stake=result.at_stake,
             )
         return Painted.of(
             result.scores,
@@ -265,6 +285,7 @@ class Subject:
             self.names,
             std_errors=result.std_errors,
             by_score=by_score,
+            at_stake=result.at_stake,
         )
 
     def described(self, painted: Painted, explanation: Any = None) -> str:
@@ -339,7 +360,7 @@ def prediction_caption(
         value = float(class_scores(row, mode, return_type, "prob")[0, column])
         if mode == "regression":
             return f"{name}: predicted {rounding.output(value)}"
-        return f"{name}: probability {rounding.probability(value)}"
+        return f"{name}: predicted {rounding.yes_or_no(value)}"
     shares = class_scores(row, mode, return_type, "prob")[0]
     best = int(shares.argmax())
 

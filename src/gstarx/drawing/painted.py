@@ -14,6 +14,12 @@ from gstarx.drawing.svg import score_color, signed
 from gstarx.metrics import above_noise, as_mask, as_scores, largest_gap, ties_at_cut, uncertain
 
 _NAMED = 5
+#: Scores that are all below this share of what could be explained are noise to the reader.
+_STANDS_OUT = 0.05
+#: Of an output without a scale, such as a regression's: the share that counts as a change.
+_LEAST_CHANGE = 0.01
+#: Payoffs that are probabilities, or differences of them.
+_PROBABILITIES = ("norm_prob", "prob", "contrast")
 #: Scores of this share of the largest one are rounding errors.
 _ROUNDING = 1e-12
 
@@ -40,6 +46,8 @@ class Painted:
         How many selected nodes are not outlined because their scores are not above noise.
     gap
         How many nodes lie above the largest gap of the scores, if the selection follows them.
+    at_stake
+        What could be explained, see :func:`at_stake_in`, if that is known.
     """
 
     scores: NDArray[np.float64]
@@ -50,6 +58,7 @@ class Painted:
     uncertain: NDArray[np.bool_]
     unmarked: int = 0
     gap: int | None = None
+    at_stake: float | None = None
 
     @classmethod
     def of(
@@ -61,6 +70,7 @@ class Painted:
         *,
         std_errors: Any = None,
         by_score: bool = False,
+        at_stake: float | None = None,
     ) -> Painted:
         """Validate scores, selection and limit for nodes with these names.
 
@@ -82,12 +92,13 @@ class Painted:
         return cls(
             values,
             mask & ~tied,
-            color_limit([values], limit),
+            color_limit([values], limit, at_stake),
             tuple(map(str, names)),
             tied,
             uncertain(values, std_errors),
             wanted - int(mask.sum()),
             gap,
+            at_stake,
         )
 
     @property
@@ -95,6 +106,16 @@ class Painted:
         """What the legend must explain besides colors."""
         present = {"selected": self.selected, "tie": self.tied, "uncertain": self.uncertain}
         return tuple(name for name, nodes in present.items() if nodes.any())
+
+    @property
+    def largest(self) -> float:
+        """The largest absolute score."""
+        return float(np.abs(self.scores).max(initial=0.0))
+
+    @property
+    def faint(self) -> bool:
+        """Whether no node stands out."""
+        return is_faint(self.largest, self.at_stake)
 
     def color(self, node: int) -> str:
         """The color of a node."""
@@ -124,15 +145,19 @@ class Painted:
         return " ".join([*sentences, *self.notes(noun)])
 
     def notes(self, noun: str = "node") -> list[str]:
-        """What the reader of the outlines must know: what has none, and where scores drop."""
-        notes = []
+        """What the reader must know: whether anything stands out, and what the outlines leave out.
+
+        A cut is suggested where it leaves out at least half of the nodes, and something stands out.
+        """
+        notes = [faint_words(self.largest, self.at_stake, noun)] if self.faint else []
         if self.unmarked:
             notes.append(
                 f"{self.unmarked} more selected {noun}{'s' * (self.unmarked != 1)} without an "
                 "outline: not above noise."
             )
         marked = int(self.selected.sum() + self.tied.sum())
-        if self.gap is not None and self.gap != marked:
+        helpful = self.gap is not None and 0 < 2 * self.gap <= len(self.scores)
+        if helpful and self.gap != marked and not self.faint:
             notes.append(
                 f"Suggested cut, the largest gap of the scores: {self.gap} "
                 f"{noun}{'s' * (self.gap != 1)}."
@@ -150,16 +175,70 @@ def _without_rounding(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.abs(scores) > _ROUNDING * np.abs(scores).max(initial=0.0), scores, 0.0)
 
 
-def color_limit(scores: Sequence[NDArray[np.float64]], limit: float | None) -> float:
+def at_stake_in(explanation: Any) -> float | None:
+    """What the scores of an explanation could explain, at which the colors of faint ones end.
+
+    Of probabilities it is 1, however little of it the players changed. Of a regression, and of
+    other payoffs, it is the worth of everybody, or 1 % of the payoff itself if that is more:
+    a model that returns 5.0001 instead of 5 has nothing to explain. Methods that do not play a game
+    have scores of units of their own, of which nothing is known: ``None``. Stored explanations have
+    it as ``at_stake``.
+    """
+    if explanation.get("at_stake") is not None:
+        return float(explanation.get("at_stake"))
+    worth, payoff = explanation.get("worth"), explanation.get("payoff")
+    if worth is None or payoff is None:
+        return None
+    if payoff in _PROBABILITIES:
+        return 1.0
+    fields = [explanation.get(name) for name in ("component_worth", "baseline")]
+    parts, baseline = (np.zeros(1) if field is None else np.asarray(field) for field in fields)
+    everybody = np.asarray(worth)
+    known = [everybody, parts, _LEAST_CHANGE * (everybody + baseline)]
+    largest = max(float(np.abs(change).max(initial=0.0)) for change in known)
+    return largest if math.isfinite(largest) and largest > 0 else None
+
+
+def is_faint(largest: float, at_stake: float | None) -> bool:
+    """Whether the largest absolute score is so small that nothing stands out.
+
+    >>> is_faint(0.000111, 1.0), is_faint(0.2, 1.0), is_faint(0.000111, None), is_faint(0.0, 1.0)
+    (True, False, False, False)
+    """
+    # without any score there is nothing to be pale, and the description says so
+    return at_stake is not None and 0 < largest < _STANDS_OUT * at_stake
+
+
+def faint_words(largest: float, at_stake: float | None, noun: str) -> str:
+    """What is said where nothing stands out.
+
+    >>> faint_words(0.000111, 1.0, "atom")
+    'No atom stands out: the largest score, 0.000111, is below 5% of what could be explained, 1.'
+    """
+    return (
+        f"No {noun} stands out: the largest score, {largest:.3g}, is below {_STANDS_OUT:.0%} of "
+        f"what could be explained, {at_stake:.3g}."
+    )
+
+
+def color_limit(
+    scores: Sequence[NDArray[np.float64]], limit: float | None, at_stake: float | None = None
+) -> float:
     """The score at which colors saturate: ``limit``, or the largest absolute one; 1 if all are 0.
+
+    Where all are below 5 % of what is ``at_stake``, colors end there, so that noise stays pale.
 
     >>> color_limit([np.array([0.5, -2.0]), np.array([1.0])], None)
     2.0
+    >>> color_limit([np.array([0.0001, 0.0])], None, at_stake=1.0)
+    1.0
     """
     if limit is None:
         largest = max(
             (float(np.abs(of_graph).max(initial=0.0)) for of_graph in scores), default=0.0
         )
+        if at_stake is not None and is_faint(largest, at_stake):
+            return at_stake
         # a subnormal number cannot be divided by
         return largest if largest > 1e-300 else 1.0
     if isinstance(limit, bool) or not isinstance(limit, int | float | np.number):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ from gstarx.drawing.svg import (
     wrapped,
 )
 
-_SUFFIXES = (".svg", ".png")
+_SUFFIXES = (".svg", ".png", ".pdf")
 #: The most pixels of a PNG, four bytes each: more is a mistake in ``scale``.
 _MOST_PIXELS = 1 << 27
 _PADDING = 16.0
@@ -46,7 +47,7 @@ _LINE_WIDTH = 260.0
 TIE_DASHES = "3.5 2.5"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Picture:
     """A picture as SVG, which notebooks display automatically.
 
@@ -61,6 +62,10 @@ class Picture:
 
     svg: str
     title: str = ""
+
+    def __repr__(self) -> str:
+        width, height = self.size
+        return f"Picture({self.title!r}, {width:g} x {height:g})"
 
     @property
     def size(self) -> tuple[float, float]:
@@ -93,16 +98,32 @@ class Picture:
         made: bytes = resvg.svg_to_bytes(svg_string=self.svg, zoom=float(scale), **_fonts())
         return bytes(made)
 
-    def save(self, path: str | os.PathLike[str], *, scale: float = 2.0) -> Path:
+    def pdf(self, scale: float = 4.0) -> bytes:
+        """The picture as a PDF page of its size, which holds it as pixels like :meth:`png`.
+
+        Parameters
+        ----------
+        scale
+            Pixels for each unit of the SVG, which is printed as a point: 4 is 288 per inch.
+        """
+        image = require("PIL.Image", extra="drawing")
+        page = io.BytesIO()
+        with image.open(io.BytesIO(self.png(scale))) as pixels:
+            paper = image.new("RGB", pixels.size, "white")
+            paper.paste(pixels, mask=pixels.getchannel("A") if pixels.mode == "RGBA" else None)
+        paper.save(page, "PDF", resolution=72.0 * scale, title=self.title)
+        return page.getvalue()
+
+    def save(self, path: str | os.PathLike[str], *, scale: float | None = None) -> Path:
         """Write the picture to a file, completely or not at all.
 
         Parameters
         ----------
         path
-            The file; its suffix ``.svg`` or ``.png`` sets the format. Missing directories are
-            created.
+            The file; its suffix ``.svg``, ``.png`` or ``.pdf`` sets the format. Missing directories
+            are created.
         scale
-            Pixels of a PNG for each unit of the SVG.
+            Pixels for each unit of the SVG: by default 2 in a PNG and 4 in a PDF.
 
         Returns
         -------
@@ -111,11 +132,11 @@ class Picture:
         """
         target = Path(path)
         if target.suffix.lower() not in _SUFFIXES:
-            valid = " or ".join(map(repr, _SUFFIXES))
+            valid = ", ".join(map(repr, _SUFFIXES[:-1])) + f" or {_SUFFIXES[-1]!r}"
             raise ValueError(f"the name of a picture must end in {valid} (got {target.name!r})")
-        vector = target.suffix.lower() == ".svg"
-        content = self.svg.encode() if vector else self.png(scale)
-        write_file(target, content)
+        pixels = {} if scale is None else {"scale": scale}
+        make = {".png": self.png, ".pdf": self.pdf}.get(target.suffix.lower())
+        write_file(target, self.svg.encode() if make is None else make(**pixels))
         return target
 
     def _repr_svg_(self) -> str:
@@ -251,7 +272,9 @@ def _document(body: str, width: float, height: float, name: str, description: st
     return Picture(svg, name)
 
 
-def color_bar(limit: float, *, marks: Sequence[str] = (), numbers: bool = True) -> Scene:
+def color_bar(
+    limit: float, *, marks: Sequence[str] = (), numbers: bool = True, regression: bool = False
+) -> Scene:
     """The legend: the meaning and range of colors, and what marks nodes.
 
     Parameters
@@ -262,9 +285,12 @@ def color_bar(limit: float, *, marks: Sequence[str] = (), numbers: bool = True) 
         Which of ``"selected"``, ``"tie"`` and ``"uncertain"`` to explain.
     numbers
         Whether the ends carry numbers, rather than ``max``.
+    regression
+        Whether scores raise and lower a value, rather than being for and against a class.
     """
+    down, up = ("lowers", "raises") if regression else ("against", "for")
     ends = (signed(-limit), signed(limit)) if numbers else ("−max", "+max")
-    margin = max(text_width(end, _SMALL) for end in (*ends, "against", "for")) + 8
+    margin = max(text_width(end, _SMALL) for end in (*ends, down, up)) + 8
     step = _BAR_WIDTH / _BAR_STEPS
     half = _BAR_STEPS // 2
     parts = [
@@ -296,8 +322,8 @@ def color_bar(limit: float, *, marks: Sequence[str] = (), numbers: bool = True) 
         _small(margin - 6, 11, ends[0], text_anchor="end"),
         _small(right + 6, 11, ends[1]),
         _small(margin + _BAR_WIDTH / 2, 25, "0", text_anchor="middle"),
-        _small(margin, 25, "against"),
-        _small(right, 25, "for", text_anchor="end"),
+        _small(margin, 25, down),
+        _small(right, 25, up, text_anchor="end"),
     ]
     width = right + margin
     explained = [_mark(mark) for mark in marks]

@@ -14,7 +14,7 @@ from gstarx.drawing import graph as graphs
 from gstarx.drawing import molecule as molecules
 from gstarx.drawing import sentence as sentences
 from gstarx.drawing.painted import Painted
-from gstarx.drawing.picture import Scene
+from gstarx.drawing.picture import TIE_DASHES, Scene
 from gstarx.drawing.sentence import ARC
 from gstarx.drawing.svg import (
     CARD,
@@ -36,6 +36,8 @@ from gstarx.gnn import parallel_mark
 #: Colors of groups that color-blind readers can distinguish (Okabe and Ito), in pale and in full.
 _PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8000", "#5f5f5f")
 _EDGE_WIDTH, _SELECTED = 11.0, 3.0
+#: The outline of an edge that is tied at the cut: round ends would close the gaps.
+_DASHED: dict[str, object] = {"stroke_dasharray": TIE_DASHES, "stroke_linecap": "butt"}
 #: The part of a bond that a bar leaves free at each end, for the letters of atoms.
 _SHORTER = 0.2
 _ROW, _TEXT, _BAR = 19.0, 11.0, 130.0
@@ -152,7 +154,7 @@ def _arcs(ends: list[list[int]], painted: Painted, placed: sentences.LaidOut) ->
             moved_up = f"translate(0 {number(-4.5 * above)})" if above else None
             said = tip(painted.caption(player))
             rim, wide = (INK, 6.4) if outlined else ("#9a9a9a", 5.0)
-            dashes = {"stroke_opacity": 0.45} if painted.tied[player] else {}
+            dashes = _DASHED if painted.tied[player] else {}
             parts.append(_arc(path, rim, wide, said, transform=moved_up, **dashes))
             parts.append(_arc(path, painted.color(player), 3.8, said, transform=moved_up))
     return parts
@@ -319,6 +321,7 @@ def _edges(
         under = [(INK if outlined else "#9a9a9a", wide + (_SELECTED if outlined else 1.0))]
         for color, width in [*under, (painted.color(player), wide)]:
             tied = bool(painted.tied[player]) and color == INK
+            ends_of_line = _DASHED if tied else {"stroke_linecap": "round"}
             parts.append(
                 line(
                     places,
@@ -327,8 +330,7 @@ def _edges(
                     tip(painted.caption(player)),
                     stroke=color,
                     stroke_width=width,
-                    stroke_linecap="round",
-                    stroke_opacity=0.45 if tied else None,
+                    **ends_of_line,
                 )
             )
     return [*parts, layout.lines]
@@ -426,7 +428,13 @@ def player_noun(explanation: Any) -> str:
 
 
 def painted_players(
-    explanation: Any, names: Sequence[str], selected: Any, limit: float | None, *, by_score: bool
+    explanation: Any,
+    names: Sequence[str],
+    selected: Any,
+    limit: float | None,
+    *,
+    by_score: bool,
+    at_stake: float | None = None,
 ) -> Painted:
     """Scores, colors and outlines of the players of an explanation."""
     errors = explanation.std_errors
@@ -438,6 +446,7 @@ def painted_players(
         player_names(explanation, names),
         std_errors=known,
         by_score=by_score,
+        at_stake=at_stake,
     )
     # bars and shapes are not hatched
     return replace(painted, uncertain=np.zeros_like(painted.uncertain))

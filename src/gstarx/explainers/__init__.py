@@ -9,7 +9,7 @@ from gstarx.explainers.graphsvx import GraphSVX
 from gstarx.explainers.gstarx import GStarX
 from gstarx.explainers.hetero_explanation import HeteroExplanation
 from gstarx.explainers.many_nodes import attribute_node as attribute_node
-from gstarx.explainers.many_nodes import explain_nodes
+from gstarx.explainers.many_nodes import explain_nodes, iter_explanations
 from gstarx.explainers.registry import boolean_options_of as boolean_options_of
 from gstarx.explainers.registry import create, names, options_of
 from gstarx.explainers.registry import options_for as options_for
@@ -38,6 +38,7 @@ __all__ = [
     "explain_many",
     "explain_nodes",
     "graph_generator",
+    "iter_explanations",
     "names",
     "options_of",
 ]

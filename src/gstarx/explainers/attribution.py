@@ -11,6 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gstarx.explainers.on_request import (
+    NodeMask,
+    NodeScores,
+    UnitMask,
+    UnitPlayers,
+    UnitScores,
+)
 from gstarx.gnn import ModelTask, PlayerSet
 
 
@@ -62,10 +69,8 @@ class Attribution:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-def score_fields(
-    attribution: Attribution, players: NDArray[np.int64], count: int
-) -> dict[str, Any]:
-    """Scores and masks for players and for all nodes."""
+def score_fields(attribution: Attribution, count: int) -> dict[str, Any]:
+    """Scores of players, and what stands for scores and masks of all nodes."""
     if attribution.scores is None:
         marked = torch.zeros(count, 1)
         if attribution.sets:
@@ -77,14 +82,13 @@ def score_fields(
     scores = np.asarray(attribution.scores, dtype=np.float64)
     errors = attribution.std_errors
     errors = np.full_like(scores, np.nan) if errors is None else np.asarray(errors, np.float64)
-    everywhere = np.zeros((count, *scores.shape[1:]))
-    everywhere[players] = scores
-    fields = {"scores": scores, "std_errors": errors, "node_scores": everywhere}
     made: dict[str, Any] = {
-        name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in fields.items()
+        name: torch.from_numpy(np.ascontiguousarray(value))
+        for name, value in (("scores", scores), ("std_errors", errors))
     }
+    made["node_scores"] = NodeScores(count)
     if scores.ndim == 1:
-        made["node_mask"] = made["node_scores"].float()[:, None]
+        made["node_mask"] = NodeMask()
     return made
 
 
@@ -98,7 +102,7 @@ def player_fields(attribution: Attribution, players: PlayerSet) -> dict[str, Any
         "std_errors": torch.full_like(scores, torch.nan)
         if errors is None
         else torch.from_numpy(np.ascontiguousarray(errors, dtype=np.float64)),
-        "unit_players": torch.from_numpy(players.player_of),
+        "unit_players": UnitPlayers.of(players.player_of),
         "player_spec": players.spec,
     }
     if players.names:
@@ -110,28 +114,17 @@ def player_fields(attribution: Attribution, players: PlayerSet) -> dict[str, Any
         made["player_edges"] = torch.from_numpy(players.edges)
         made["symmetric"] = not players.spec.directed
     if scores.dim() == 1:
-        made |= pyg_masks(scores, made["unit_players"], players.kind)
+        made |= unit_masks(players.kind)
     elif players.kind == "edges":
-        made["edge_scores"] = torch.from_numpy(players.spread(scores.numpy()))
+        made["edge_scores"] = UnitScores()
     return made
 
 
-def pyg_masks(scores: Tensor, unit_players: Tensor, kind: str) -> dict[str, Tensor]:
-    """PyG's masks of one target from scores of groups, edges or features."""
-    by_unit = scores_by_unit(scores, unit_players).float()
-    if kind == "edges":
-        return {"edge_mask": by_unit}
+def unit_masks(kind: str) -> dict[str, UnitMask]:
+    """PyG's masks of one target for players that are groups, edges or features, by name."""
     if kind == "edge_features":  # PyG has no mask for them
         return {}
-    return {"node_mask": by_unit[:, None] if kind == "groups" else by_unit[None]}
-
-
-def scores_by_unit(scores: Tensor, unit_players: Tensor) -> Tensor:
-    """Scores of nodes, edges or columns from those of players; 0 where nobody plays."""
-    playing = unit_players >= 0
-    by_unit = scores.new_zeros((len(unit_players), *scores.shape[1:]))
-    by_unit[playing] = scores[unit_players[playing]]
-    return by_unit
+    return {"edge_mask" if kind == "edges" else "node_mask": UnitMask()}
 
 
 def explained_targets(
@@ -148,24 +141,6 @@ def explained_targets(
     if task.mode == "binary_classification" and len(row) == 1:
         return [int(task.label(row)[0])]
     return [0]
-
-
-def pyg_target(explained: list[int], task: ModelTask, output: Tensor) -> Tensor:
-    """The target as PyG has it, with the class that was explained in its place."""
-    labels = task.label(output).clone()
-    per_row = task.mode != "regression" and labels.numel() == len(output)
-    if per_row and len(explained) == 1:
-        labels[0 if task.index is None else task.index] = explained[0]
-    return labels
-
-
-def edge_scores(node_scores: Tensor, edge_index: Tensor) -> Tensor:
-    """A score per edge, the mean of those of its two ends; a column per target for several."""
-    scores = (
-        node_scores[:, 0] if node_scores.dim() == 2 and node_scores.shape[1] == 1 else node_scores
-    )
-    ends = edge_index.to(scores.device)
-    return (scores[ends[0]] + scores[ends[1]]) / 2
 
 
 def best_of_sets(sets: Sequence[NDArray[np.int64]], size: int) -> NDArray[np.int64]:

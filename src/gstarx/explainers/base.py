@@ -7,6 +7,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from typing import Any, Self
 
 import numpy as np
@@ -15,24 +16,29 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.explain import ExplainerAlgorithm
-from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
+from torch_geometric.explain.config import MaskType, ModelMode
 
-from gstarx._internal.arguments import as_flag
+from gstarx._internal.arguments import as_flag, as_seed, given_options
 from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.hetero_explanation import as_explained, hetero_data
+from gstarx.explainers.outputs import Output, numbered, outputs_of, summed
 from gstarx.gnn import (
     GNNGame,
     ModelTask,
     PlayerSet,
     TargetLike,
+    as_one_graph,
     check_data,
     hetero_of,
+    mode_of,
     with_view,
 )
 
 #: What everything random takes.
 Seed = int | np.random.Generator | None
+#: What masks inside PyG's ``Explainer`` can hold, see :func:`unit_range`.
+MASK_RANGES = ("scores", "unit")
 log = logging.getLogger("gstarx")
 
 
@@ -48,6 +54,7 @@ def graph_generator(seed: int | None, position: int) -> np.random.Generator:
     >>> bool(one.random() == other.random())
     True
     """
+    seed = as_seed(seed)
     if seed is None:
         return np.random.default_rng()
     return np.random.default_rng(np.random.SeedSequence([seed, position]))
@@ -72,9 +79,30 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
     heterogeneous: bool = False
     #: For node tasks on heterogeneous graphs: the type of node, if :meth:`explain` gets none.
     node_type: str | None = None
+    #: What masks inside PyG's ``Explainer`` hold: ``"scores"``, or ``"unit"`` for numbers between
+    #: 0 and 1.
+    mask_range: str = "scores"
     #: Packages whose versions can change the scores, besides the explainer's own and those that
     #: GStarX always needs.
     needed_packages: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let explainers remember the options that they were made with, to print them."""
+        super().__init_subclass__(**options)
+        made = cls.__dict__.get("__init__")
+        if made is None:
+            return
+
+        @wraps(made)
+        def remembered(self: NodeExplainer, *args: Any, **kwargs: Any) -> None:
+            made(self, *args, **kwargs)
+            if type(self) is cls:
+                self.__dict__["_given"] = given_options(made, self, *args, **kwargs)
+
+        cls.__init__ = remembered  # type: ignore[assignment,method-assign]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.__dict__.get('_given', '')})"
 
     @abstractmethod
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
@@ -117,7 +145,7 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         data: Data,
         *,
         target: TargetLike = None,
-        mode: str = "multiclass_classification",
+        mode: str | None = None,
         task_level: str = "graph",
         return_type: str = "raw",
         index: int | Tensor | None = None,
@@ -137,7 +165,8 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         target
             The class to explain; by default the predicted one.
         mode, task_level, return_type
-            As in PyG's ``ModelConfig``.
+            As in PyG's ``ModelConfig``; by default the ``mode`` that the model itself has, as
+            wrapped models do, or else ``"multiclass_classification"``.
         index
             The node, or the column of ``edge_label_index``, for node and edge tasks.
         node_type
@@ -156,6 +185,7 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             one per player, sets of anything but nodes.
         """
         named = self._node_type(data, task_level) if node_type is None else node_type
+        mode = mode_of(model, mode)
         task = ModelTask(mode, task_level, return_type, target, index, keywords, named)  # type: ignore[arg-type]
         return self._explanation(model, data, task, seed, as_flag(edge_mask, name="edge_mask"))
 
@@ -169,22 +199,42 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
     ) -> Explanation:
         view, task = with_view(model, data, task)
         checked = check_data(view)
-        if not self.heterogeneous and hetero_of(checked) is not None:
+        self._refuse_types(checked)
+        start = time.process_time()
+        attribution = self._attribution(model, checked, task, seed)
+        made = self._made(attribution, model, checked, task, start, edge_mask)
+        return as_explained(made, data)  # type: ignore[no-any-return]
+
+    def _refuse_types(self, view: Data) -> None:
+        if not self.heterogeneous and hetero_of(view) is not None:
             raise ValueError(
                 f"{type(self).__name__} explains homogeneous graphs (got a HeteroData); methods "
                 "that evaluate coalitions of nodes, such as GStarX, explain heterogeneous ones"
             )
-        start = time.process_time()
-        computed = self.attribute(
-            model, checked, task=task, seed=self.seed if seed is None else seed
+
+    def _attribution(self, model: Any, data: Data, task: ModelTask, seed: Seed) -> Attribution:
+        seed = as_seed(self.seed if seed is None else seed)
+        computed = self.attribute(model, data, task=task, seed=seed)
+        return _checked(computed, type(self).__name__, int(data.num_nodes or 0))
+
+    def _made(
+        self,
+        attribution: Attribution,
+        model: Any,
+        data: Data,
+        task: ModelTask,
+        start: float,
+        edge_mask: bool,
+    ) -> Explanation:
+        return Explanation.of(
+            attribution,
+            model,
+            data,
+            task,
+            method=self.method or type(self).__name__.lower(),
+            seconds=time.process_time() - start,
+            edge_mask=edge_mask,
         )
-        seconds = time.process_time() - start
-        attribution = _checked(computed, type(self).__name__, int(checked.num_nodes or 0))
-        method = self.method or type(self).__name__.lower()
-        made = Explanation.of(
-            attribution, model, checked, task, method=method, seconds=seconds, edge_mask=edge_mask
-        )
-        return as_explained(made, data)  # type: ignore[no-any-return]
 
     def forward(
         self,
@@ -196,7 +246,11 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         index: int | Tensor | None = None,
         **kwargs: Any,
     ) -> Explanation:
-        """Explain one output of the model; called by PyG's ``Explainer``."""
+        """Explain outputs of the model; called by PyG's ``Explainer``.
+
+        ``index`` names rows of the model's output, by default all of them. The scores of several
+        rows are the sums of those of each, see :mod:`gstarx.explainers.outputs`.
+        """
         if isinstance(x, dict) != isinstance(edge_index, dict):
             raise ValueError(
                 "x and edge_index must both be tensors, or both dictionaries (got "
@@ -205,7 +259,8 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         if isinstance(x, dict):
             data = hetero_data(x, edge_index, **kwargs)  # type: ignore[arg-type]
         else:
-            data = check_data(Data(x=x, edge_index=edge_index, **kwargs))
+            data = Data(x=x, edge_index=edge_index, **kwargs)
+            check_data(as_one_graph(data))
         config = self.model_config
         level = config.task_level.value
         if kwargs.get("edge_label_index") is None and level == "edge":
@@ -214,13 +269,45 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             config.mode.value,
             level,
             config.return_type.value,
-            target_of(target, index, config),
-            index,  # type: ignore[arg-type]
-            [name for name, value in kwargs.items() if value is not None],
-            self._node_type(data, level),
+            keywords=[name for name, value in kwargs.items() if value is not None],
+            node_type=self._node_type(data, level),
         )
-        wanted = self.explainer_config.edge_mask_type is not None
-        return self._explanation(model, data, task, None, wanted)
+        view, task = with_view(model, data, task)
+        self._refuse_types(view)
+        outputs = outputs_of(model, view, task, index)
+        rows = numbered(view, task)[1]
+        tasks = [
+            replace(task, index=output.index, target=target_of(target, output.row, rows, config))
+            for output in outputs
+        ]
+        made = self._of_outputs(model, view, task, list(zip(outputs, tasks, strict=True)))
+        if self.mask_range == "unit":
+            for name in ("node_mask", "edge_mask"):
+                made[name] = None if name not in made else unit_range(made[name])
+        return as_explained(made, data)  # type: ignore[no-any-return]
+
+    def _of_outputs(
+        self, model: Any, view: Data, task: ModelTask, asked: Sequence[tuple[Output, ModelTask]]
+    ) -> Explanation:
+        """The explanation of one output of one graph, or the sum over outputs."""
+        wanted, start = self.explainer_config.edge_mask_type is not None, time.process_time()
+        seeds = [graph_generator(self.seed, output.row) for output, _ in asked]
+        attributions = [
+            self._attribution(model, output.data, own, seed if len(asked) > 1 else None)
+            for (output, own), seed in zip(asked, seeds, strict=True)
+        ]
+        (output, own), *others = asked
+        if output.data is view and not others:
+            return self._made(attributions[0], model, view, own, start, wanted)
+        named = [
+            replace(one, target=own.one_target or 0) if one.target is None else one
+            for one, (_, own) in zip(attributions, asked, strict=True)
+        ]
+        outputs = [output for output, _ in asked]
+        made = self._made(summed(named, outputs, view), model, view, task, start, wanted)
+        first = numbered(view, task)[0]
+        made.index = torch.tensor([first + output.row for output in outputs])
+        return made
 
     def supports(self) -> bool:
         """Whether PyG's settings are supported; logs the reason if not."""
@@ -265,16 +352,34 @@ def game_attribution(
     )
 
 
-def target_of(target: Tensor, index: int | Tensor | None, config: Any) -> int | None:
-    """The class to explain, from PyG's target tensor; ``None`` for regression."""
+def target_of(target: Tensor, row: int, rows: int, config: Any) -> int | None:
+    """The class to explain of one of the model's outputs, from PyG's target tensor.
+
+    ``None`` for regression.
+    """
     if config.mode == ModelMode.regression:
         return None
     flat = target.reshape(-1)
-    if config.task_level != ModelTaskLevel.graph and index is not None and flat.numel() > 1:
-        flat = flat[int(index)].reshape(-1)
-    if flat.numel() != 1:
-        raise ValueError(f"explain one target at a time (got {flat.numel()})")
-    return int(flat[0])
+    if flat.numel() not in (1, rows):
+        raise ValueError(
+            f"explain one target at a time (got {flat.numel()}): PyG's target is one class for "
+            f"each of the {rows} outputs of the model; for one of several labels, use "
+            "gstarx.explain(..., target=...)"
+        )
+    return int(flat[row if flat.numel() == rows else 0])
+
+
+def unit_range(mask: Tensor) -> Tensor:
+    """A mask between 0 and 1: what counts for the output, relative to what counts most.
+
+    Scores below 0 become 0.
+
+    >>> unit_range(torch.tensor([0.5, -0.3, 0.25]))
+    tensor([1.0000, 0.0000, 0.5000])
+    """
+    positive = mask.clamp(min=0)
+    largest = positive.max() if positive.numel() else positive.new_zeros(())
+    return positive / largest if largest > 0 else positive
 
 
 def _checked(computed: Any, explainer: str, num_nodes: int) -> Attribution:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,7 +15,9 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 
 from gstarx._internal.arguments import as_flag, taken_by
+from gstarx._internal.processes import Outcome, WorkerDied, can_fork, forked_map, outcome_of
 from gstarx._internal.progress import tqdm
+from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import Seed, graph_generator, log
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.gstarx import GStarX
@@ -27,13 +31,15 @@ from gstarx.gnn import (
     RemovalLike,
     ShareLike,
     TargetLike,
+    mode_of,
+    model_device,
     outputs_and_sharing,
     restored,
     with_view,
 )
 from gstarx.graphs import Coalitions, CommunicationGraph, unpack
 from gstarx.players import PlayersLike
-from gstarx.values import SubgraphPlan
+from gstarx.values import Imprecise, SubgraphPlan, collect_imprecise, summarize_imprecise
 
 #: Graphs that share passes, and the most cells (coalitions times nodes) of one of them: beyond
 #: that, its own passes are full.
@@ -46,13 +52,13 @@ def explain(
     data: Data | HeteroData,
     *,
     target: TargetLike = None,
-    mode: str = "multiclass_classification",
+    mode: str | None = None,
     task_level: str = "graph",
     return_type: str = "raw",
     index: int | Tensor | None = None,
     node_type: str | None = None,
     keywords: Sequence[str] | None = None,
-    value: str = "hn",
+    value: str = "myerson",
     estimator: str = "auto",
     budget: int | None = None,
     max_sample_size: int = 10,
@@ -83,7 +89,7 @@ def explain(
     share: ShareLike = "auto",
     edge_mask: bool = False,
     seed: Seed = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Explanation:
     """Explain one prediction by scores: how much each node contributes to it.
 
@@ -98,7 +104,8 @@ def explain(
     target
         The class to explain (default: the predicted one), a list of classes, or ``"all"``.
     mode, task_level, return_type
-        What the model does, as in PyG's ``ModelConfig``.
+        What the model does, as in PyG's ``ModelConfig``; by default the ``mode`` that the model
+        itself has, as wrapped models do, or else ``"multiclass_classification"``.
     index
         The node, or the column of ``edge_label_index``, for node and edge tasks.
     node_type
@@ -115,13 +122,15 @@ def explain(
         For heterogeneous graphs: the types whose nodes are players, and the relations along which
         they communicate, as in :class:`gstarx.GNNGame`.
     payoff, baseline, removal, num_hops, computation_graph, batch_nodes, fallback, check, share
-        The game, as in :class:`gstarx.GNNGame`.
+        The game, as in :class:`gstarx.GNNGame`; the default baseline is that of
+        :class:`gstarx.GStarX`.
     edge_mask
         Whether to add an edge mask with the mean score of the two ends of each edge.
     seed
         The same seed gives the same scores.
     progress
-        Show a progress bar over coalitions.
+        Whether to show a progress bar over coalitions, with the time that is left. By default after
+        two seconds, on a terminal or in a notebook.
 
     Returns
     -------
@@ -185,13 +194,13 @@ def explain_many(
     dataset: Iterable[Data],
     *,
     target: TargetLike = None,
-    mode: str = "multiclass_classification",
+    mode: str | None = None,
     task_level: str = "graph",
     return_type: str = "raw",
     index: int | Tensor | None = None,
     node_type: str | None = None,
     keywords: Sequence[str] | None = None,
-    value: str = "hn",
+    value: str = "myerson",
     estimator: str = "auto",
     budget: int | None = None,
     max_sample_size: int = 10,
@@ -222,6 +231,7 @@ def explain_many(
     share: ShareLike = "auto",
     edge_mask: bool = False,
     seed: int | None = None,
+    workers: int = 1,
     progress: bool = True,
     on_error: str = "raise",
 ) -> list[Explanation | FailedExplanation]:
@@ -229,7 +239,8 @@ def explain_many(
 
     If the coalitions of a graph are few and known in advance, as with ``estimator="subgraphs"``,
     those of several graphs go through the model together. This is faster and changes at most the
-    last digits. Parameters that are not listed here are those of :func:`explain`.
+    last digits. If the scores of some graphs are imprecise, one warning says how many they are.
+    Parameters that are not listed here are those of :func:`explain`.
 
     Parameters
     ----------
@@ -244,6 +255,9 @@ def explain_many(
     seed
         Every graph gets its own random numbers from the seed and its position, the same as on the
         command line, in runs and in the explorer (see :func:`graph_generator`).
+    workers
+        Number of processes over which the graphs are distributed, as in :func:`explain_nodes`; the
+        scores do not change. A process that dies fails only the graph that it had.
     progress
         Show a bar.
     on_error
@@ -252,26 +266,130 @@ def explain_many(
     check_on_error(on_error)
     for name, flag in (("edge_mask", edge_mask), ("progress", progress)):
         as_flag(flag, name=name)
-    explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None, "progress": False})
+    shown = None if progress else False
+    explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None, "progress": shown})
+    mode = mode_of(model, mode)
     task = ModelTask(mode, task_level, return_type, target, index, keywords, node_type)  # type: ignore[arg-type]
     graphs = _single_graphs(dataset)
+    check_workers(workers, model, graphs[0] if graphs else None)
+    many = _Many(explainer, model, graphs, task, seed)
     results: list[Explanation | FailedExplanation] = []
-    together = _GRAPHS_TOGETHER if estimator == "subgraphs" else 1
-    with restored(model), tqdm(total=len(graphs), desc="explaining", disable=not progress) as bar:
-        for first in range(0, len(graphs), together):
-            positions = range(first, min(first + together, len(graphs)))
-            cases = [
-                _Case.of(explainer, model, graphs[at], task, graph_generator(seed, at))
-                for at in positions
-            ]
-            if together > 1:
-                _run_together(model, cases, explainer, task)
-            for position, case in zip(positions, cases, strict=True):
-                explained = partial(case.explanation, edge_mask)
-                where = f"graph {position} of {len(graphs)}"
-                results.append(made_or_failed(explained, position, where, on_error))
-                bar.update()
+    imprecise: dict[str, list[Imprecise]] = {}
+    hidden = not progress
+    with (
+        restored(model),
+        closing(many.attributed(workers)) as calls,
+        tqdm(total=len(graphs), desc="explaining", disable=hidden) as bar,
+    ):
+        for position, call in enumerate(calls):
+            notes = imprecise.setdefault(f"graph {position}", [])
+            made = partial(many.explanation, position, call, edge_mask, notes)
+            where = f"graph {position} of {len(graphs)}"
+            results.append(made_or_failed(made, position, where, on_error))
+            bar.update()
+    summarize_imprecise(imprecise, len(graphs), "graphs")
     return results
+
+
+#: Scores of the players of a graph, CPU seconds, and what is to be said of their precision.
+Attributed = tuple[Attribution, float, list[Imprecise]]
+
+
+def check_workers(workers: Any, model: Any, data: Any) -> None:
+    """Raise unless work on a graph such as ``data`` can be shared among so many processes."""
+    if isinstance(workers, bool) or not isinstance(workers, int | np.integer) or workers < 1:
+        raise ValueError(f"workers must be an integer of at least 1 (got {workers!r})")
+    if workers == 1 or data is None:
+        return
+    edges = getattr(data, "edge_index", None)
+    device = model_device(model, edges.device if isinstance(edges, Tensor) else torch.device("cpu"))
+    if device.type != "cpu":
+        raise ValueError(f"workers are for models on a CPU (got workers={workers} on {device})")
+    if not can_fork():
+        raise ValueError(
+            f"workers need a system whose processes can be forked, which this one is not (got "
+            f"workers={workers}): gstarx evaluate --workers runs on any system"
+        )
+
+
+@dataclass(frozen=True)
+class _Many:
+    """Graphs to explain, in this process or in others."""
+
+    explainer: GStarX
+    model: Any
+    graphs: Sequence[Any]
+    task: ModelTask
+    seed: int | None
+
+    def attributed(self, workers: int) -> Generator[Callable[[], Attributed]]:
+        """For every graph in order, a function that returns its scores or raises its error."""
+        together = _GRAPHS_TOGETHER if self.explainer.settings.estimator == "subgraphs" else 1
+        count = len(self.graphs)
+        parts = [range(at, min(at + together, count)) for at in range(0, count, together)]
+        if workers == 1 or count < 2:
+            for part in parts:
+                yield from self._calls(part)
+            return
+        outcomes = forked_map(self._outcomes, parts, workers)
+        for part, outcome in zip(parts, outcomes, strict=True):
+            if isinstance(outcome.error, WorkerDied) and len(part) > 1:
+                # one of them is to blame, which shows when each has a process of its own
+                alone = [range(at, at + 1) for at in part]
+                for again in forked_map(self._outcomes, alone, workers):
+                    yield partial(_of_part, again, 0)
+            else:
+                for at in range(len(part)):
+                    yield partial(_of_part, outcome, at)
+
+    def _calls(self, positions: range) -> list[Callable[[], Attributed]]:
+        """The same of some graphs, in this process: those that share passes do so first."""
+        cases = [
+            _Case.of(
+                self.explainer,
+                self.model,
+                self.graphs[at],
+                self.task,
+                graph_generator(self.seed, at),
+            )
+            for at in positions
+        ]
+        if len(cases) > 1:
+            _run_together(self.model, cases, self.explainer, self.task)
+        return [case.attributed for case in cases]
+
+    def _outcomes(self, positions: range) -> list[Outcome]:
+        """What these functions return and raise, to be sent to another process."""
+        return [outcome_of(call) for call in self._calls(positions)]
+
+    def explanation(
+        self,
+        position: int,
+        attributed: Callable[[], Attributed],
+        edge_mask: bool,
+        notes: list[Imprecise],
+    ) -> Explanation:
+        """The explanation of a graph; what is to be said of its precision is added to ``notes``."""
+        attribution, seconds, found = attributed()
+        notes += found
+        view, task = with_view(self.model, self.graphs[position], self.task)
+        made = Explanation.of(
+            attribution,
+            self.model,
+            view,
+            task,
+            method=self.explainer.method or "gstarx",
+            seconds=seconds,
+            edge_mask=edge_mask,
+        )
+        return as_explained(made, self.graphs[position])  # type: ignore[no-any-return]
+
+
+def _of_part(outcome: Outcome, at: int) -> Attributed:
+    """One result of several that came together; warnings are given with the first."""
+    first = at == 0 or outcome.error is not None
+    results: list[Outcome] = outcome.get() if first else outcome.result
+    return results[at].get()  # type: ignore[no-any-return]
 
 
 def _single_graphs(dataset: Any) -> list[Any]:
@@ -316,25 +434,20 @@ class _Case:
         try:
             view, task = with_view(model, data, task)
             bare = replace(bare, view=view, task=task)
-            game = GNNGame.for_task(model, view, task, **explainer.game_options)
+            game = explainer.game(model, view, task)
             plan = explainer.settings.plan(game.graph, seed=generator)
         except Exception as error:
             return replace(bare, error=error)
         return replace(bare, game=game, plan=plan)
 
-    def explanation(self, edge_mask: bool) -> Explanation:
+    def attributed(self) -> Attributed:
         if self.error is not None:
             raise self.error
         assert self.game is not None
-        made = self.explainer.explain_game(
-            self.game,
-            self.view,
-            self.task,
-            seed=self.generator,
-            plan=self.plan,
-            edge_mask=edge_mask,
-        )
-        return as_explained(made, self.data)  # type: ignore[no-any-return]
+        start = time.process_time()
+        with collect_imprecise() as imprecise:
+            attribution = self.explainer.attribute_game(self.game, self.generator, self.plan)
+        return attribution, time.process_time() - start, imprecise
 
     def can_share(self) -> bool:
         """Whether its coalitions are known, few, and those of a whole graph."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,17 +13,22 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 from torch_geometric.explain import Explanation as PyGExplanation
 
-from gstarx.explainers import export
+from gstarx.explainers import export, stored
 from gstarx.explainers.attribution import (
     Attribution,
     best_of_sets,
-    edge_scores,
     explained_targets,
     player_fields,
-    pyg_masks,
-    pyg_target,
     score_fields,
-    scores_by_unit,
+    unit_masks,
+)
+from gstarx.explainers.on_request import (
+    Labels,
+    MeanOfEnds,
+    NodeMask,
+    OneGraph,
+    edge_scores,
+    install,
 )
 from gstarx.gnn import ModelTask, PlayerSet, hetero_of, model_arguments, model_inputs, parallel_mark
 from gstarx.graphs import CommunicationGraph
@@ -110,6 +116,10 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         Of :class:`gstarx.GStarX`: the value, whether it counts both sides, and the payoff.
     """
 
+    def __init__(self, *fields: Any, **named: Any) -> None:
+        super().__init__(*fields, **named)
+        install(self._store)
+
     @classmethod
     def of(
         cls,
@@ -135,19 +145,17 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             fields, ids = player_fields(attribution, players), players.ids
         else:
             ids = np.arange(count) if players is None else np.asarray(players, dtype=np.int64)
-            fields = score_fields(attribution, ids, count)
+            fields = score_fields(attribution, count)
         output = attribution.prediction
         if output is None or len(output) != task.rows(data):
-            output = task.output(model, data)
-        explained = explained_targets(attribution.target, task, output)
-        # the columns of a custom payoff are not classes: the target stays the prediction
-        custom_payoff = attribution.details.get("payoff") == "callable"
+            output = task.output(model, data).clone()
         made = cls(
             **fields,
             players=torch.from_numpy(ids),
-            prediction=output.detach().clone(),
-            target=pyg_target([] if custom_payoff else explained, task, output),
-            explained=explained,
+            # not copied, because explanations of many nodes of one graph have it in common
+            prediction=output.detach() if output.requires_grad else output,
+            target=Labels(),
+            explained=explained_targets(attribution.target, task, output),
             method=method,
             seconds=seconds,
             mode=task.mode,
@@ -177,7 +185,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             if key not in known:
                 self[key] = value
         if "batch" in arguments and "batch" not in self:
-            self.batch = torch.zeros(int(data.num_nodes or 0), dtype=torch.long)
+            self.batch = OneGraph(int(data.num_nodes or 0))
         self._model_args = [name for name in arguments if name in self]
 
     @classmethod
@@ -204,7 +212,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         attribution = Attribution(scores, std_errors, sets=tuple(sets))
         if players is None:
             ids = np.arange(num_nodes)
-            fields = score_fields(attribution, ids, num_nodes)
+            fields = score_fields(attribution, num_nodes)
         else:
             ids, fields = players.ids, player_fields(attribution, players)
             if players.kind == "edges" and not len(players.player_of):
@@ -254,10 +262,16 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         """The explanation of one of several targets, with PyG's masks."""
         if target not in self.explained:
             raise ValueError(f"target must be one of {self.explained} (got {target!r})")
+        if len(self.explained) > 1 and self.scores is not None and self.scores.dim() == 1:
+            raise ValueError(
+                f"the scores are sums over {len(self.explained)} outputs, explained together for "
+                f"{self.explained}: explain the one of target {target} by itself"
+            )
         one = copy.copy(self)
         column = self.explained.index(target)
         for key in ("scores", "std_errors", "node_scores", "group_remainder"):
-            value = self._store.get(key)
+            # what is made on request follows from the scores
+            value = None if self._store._mapping.on_request(key) else self._store.get(key)
             if value is not None and value.dim() == 2:
                 one[key] = value[:, column]
         for key in ("worth", "component_worth", "baseline"):
@@ -265,16 +279,12 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             if value is not None and len(value) == len(self.explained):
                 one[key] = value[column : column + 1]
         one.explained = [target]
-        if self.player_kind != "nodes":
-            one.update(pyg_masks(one.scores, self.unit_players, self.player_kind))
-        else:
-            one.node_mask = one.node_scores.float()[:, None]
-        if self.get("edge_scores") is not None:
-            one.edge_mask = self.edge_scores[:, column].float()
-        classes = self.prediction.shape[1] > 1 and self.get("payoff") != "callable"
-        if classes and self.target.numel() == len(self.prediction):
-            one.target = self.target.clone()
-            one.target[self.index if self.get("index") is not None else 0] = target
+        one.update(unit_masks(self.player_kind) if self.player_kind != "nodes" else {})
+        if self.player_kind == "nodes":
+            one.node_mask = NodeMask()
+        if self.get("edge_scores") is not None and self.player_kind != "edges":
+            one.edge_mask = MeanOfEnds()
+        one.edge_scores = None
         return one
 
     def score_edges(self) -> None:
@@ -288,14 +298,9 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
                 "the mean of the two ends is for scores of nodes (these players are "
                 f"{self.player_kind})"
             )
-        scores = self.node_mask if self.node_scores is None else self.node_scores
-        if scores is None:  # several targets, and groups whose nodes have no scores
-            scores = scores_by_unit(self.scores, self.unit_players)
-        means = edge_scores(scores, self.edge_index)
-        if means.dim() == 1:
-            self.edge_mask = means.float()
-        else:
-            self.edge_scores = means
+        self["edge_mask" if self.scores is None or self.scores.dim() == 1 else "edge_scores"] = (
+            MeanOfEnds()
+        )
 
     def select(
         self, *, sparsity: float | None = None, size: int | None = None, rule: str = "top"
@@ -354,7 +359,32 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the graph, ready for JSON; numbers that are not finite become ``None``."""
-        return export.to_dict(self)
+        return stored.to_dict(self)
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any]) -> Explanation:
+        """The explanation, without its graph, from the result of :meth:`to_dict`.
+
+        Tensors are tensors again, of the same types; ``None`` among numbers becomes ``nan``.
+
+        >>> found = Explanation.from_scores(np.array([0.2, 0.7, 0.1]), num_nodes=3)
+        >>> torch.equal(Explanation.from_dict(found.to_dict()).node_scores, found.node_scores)
+        True
+        """
+        return cls(**stored.fields_of(mapping))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything but the graph to a file, as tensors and plain values.
+
+        The file does not depend on classes of this package: ``torch.load`` reads it with
+        ``weights_only=True``, and no code in it is run.
+        """
+        stored.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Explanation:
+        """The explanation, without its graph, that :meth:`save` wrote to a file."""
+        return cls.from_dict(stored.load(path))
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas table with a row per player, best first."""

@@ -1,4 +1,4 @@
-"""Explanations in other forms: plain JSON, pandas, networkx, and a page for notebooks."""
+"""Explanations in other forms: plain values, pandas, networkx, and a page for notebooks."""
 
 from __future__ import annotations
 
@@ -19,55 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gstarx.explainers.explanation import Explanation
-
-#: The fields of :func:`to_dict`.
-_FIELDS = (
-    *("method", "scores", "std_errors", "players", "node_scores", "sets", "edge_mask"),
-    *("player_kind", "player_names", "player_edges", "groups", "group_remainder"),
-    *("explained", "prediction", "index", "worth", "component_worth", "baseline"),
-    *("baseline_source", "value", "two_sided", "payoff", "exact", "estimator", "evaluations"),
-    *("seconds", "check", "sharing", "inputs"),
-)
-
-
-def to_dict(explanation: Explanation) -> dict[str, Any]:
-    """Everything but the graph, ready for JSON."""
-    plain = {name: _plain(explanation.get(name)) for name in _FIELDS}
-    graph = hetero_of(explanation)
-    typed = {} if graph is None else _typed(explanation, graph, plain)
-    if explanation.get("fixed"):
-        plain["fixed"] = list(explanation.fixed)
-    columns = columns_of_parallel(explanation)
-    if columns is not None:
-        plain["player_columns"] = columns.tolist()
-    return {**plain, "player_kind": explanation.player_kind, **typed}
-
-
-def _typed(explanation: Explanation, graph: HeteroGraph, plain: dict[str, Any]) -> dict[str, Any]:
-    """The fields in which the nodes of a heterogeneous graph have types."""
-
-    def pairs(nodes: Any) -> list[list[Any]]:
-        return [list(graph.pair(node)) for node in nodes]
-
-    scores = plain["node_scores"]
-    typed: dict[str, Any] = {
-        "node_types": list(graph.node_types),
-        "players": pairs(plain["players"]),
-        "sets": [pairs(nodes) for nodes in plain["sets"] or ()] or plain["sets"],
-        "node_scores": scores and {name: scores[graph.rows(name)] for name in graph.node_types},
-    }
-    mask = plain["edge_mask"]
-    if mask is not None:
-        ends = graph.first_edge.tolist()
-        typed["edge_mask"] = {
-            "__".join(relation): mask[ends[at] : ends[at + 1]]
-            for at, relation in enumerate(graph.edge_types)
-        }
-    if explanation.get("index") is not None:
-        typed["node_type"], node = graph.pair(int(explanation.index))
-        typed["index"] = [node]
-        typed["prediction"] = plain["prediction"][graph.rows(typed["node_type"])]
-    return typed
 
 
 def to_frame(explanation: Explanation) -> pd.DataFrame:
@@ -137,21 +88,21 @@ def to_networkx(explanation: Explanation) -> nx.Graph:
     scores, errors = explanation.node_scores, {}
     if explanation.player_kind == "nodes":
         errors = dict(
-            zip(explanation.players.tolist(), _plain(explanation.std_errors) or (), strict=False)
+            zip(explanation.players.tolist(), plain(explanation.std_errors) or (), strict=False)
         )
     for node in range(int(explanation.num_nodes or 0)):
         graph.add_node(node)
         if scores is not None:
-            graph.nodes[node].update(score=_plain(scores[node]), std_error=errors.get(node))
+            graph.nodes[node].update(score=plain(scores[node]), std_error=errors.get(node))
         if (
             explanation.player_kind == "groups"
             and (player := int(explanation.unit_players[node])) >= 0
         ):
             named = {"group": explanation.player_names[player]}
-            graph.nodes[node].update(named, group_score=_plain(explanation.scores[player]))
+            graph.nodes[node].update(named, group_score=plain(explanation.scores[player]))
     mask = explanation.get("edge_mask")
     for at, (a, b) in enumerate(explanation.edge_index.t().tolist()):
-        graph.add_edge(a, b, **({} if mask is None else {"score": _plain(mask[at])}))
+        graph.add_edge(a, b, **({} if mask is None else {"score": plain(mask[at])}))
     return graph
 
 
@@ -160,15 +111,15 @@ def _typed_networkx(networkx: Any, explanation: Explanation, typed: HeteroGraph)
     graph = networkx.MultiDiGraph()
     scores, mask = explanation.node_scores, explanation.get("edge_mask")
     errors = dict(
-        zip(explanation.players.tolist(), _plain(explanation.std_errors) or (), strict=False)
+        zip(explanation.players.tolist(), plain(explanation.std_errors) or (), strict=False)
     )
     for number in range(typed.num_nodes):
         node = typed.pair(number)
         graph.add_node(node, type=node[0])
         if scores is not None:
-            graph.nodes[node].update(score=_plain(scores[number]), std_error=errors.get(number))
+            graph.nodes[node].update(score=plain(scores[number]), std_error=errors.get(number))
     for at, (a, b) in enumerate(explanation.edge_index.t().tolist()):
-        scored = {} if mask is None else {"score": _plain(mask[at])}
+        scored = {} if mask is None else {"score": plain(mask[at])}
         relation = typed.edge_types[int(typed.relation_of[at])]
         graph.add_edge(typed.pair(a), typed.pair(b), key=relation[1], **scored)
     return graph
@@ -176,7 +127,7 @@ def _typed_networkx(networkx: Any, explanation: Explanation, typed: HeteroGraph)
 
 def to_html(explanation: Explanation, picture: str) -> str:
     """A picture as SVG, and a table of the best players."""
-    errors = _plain(explanation.std_errors)
+    errors = plain(explanation.std_errors)
     rows = "".join(
         f"<tr><td>{escape(explanation.name_of(player))}</td>"
         f"<td>{_number(_score_of(explanation, player))}</td></tr>"
@@ -202,16 +153,16 @@ def _score_of(explanation: Explanation, player: int) -> float | None:
     return None if explanation.node_scores is None else float(explanation.node_scores[int(player)])
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value as plain JSON."""
     if isinstance(value, Tensor | np.ndarray):
         value = value.tolist()
     if isinstance(value, Sharing):
         value = value.as_dict()
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value.item() if isinstance(value, np.generic) else value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,14 +14,14 @@ from torch_geometric.data import Data
 from torch_geometric.explain.config import MaskType
 
 from gstarx._internal.arguments import as_flag, taken_by
+from gstarx._internal.progress import check_progress
 from gstarx.explainers.attribution import Attribution
-from gstarx.explainers.base import NodeExplainer, Seed, log
-from gstarx.explainers.explanation import Explanation
+from gstarx.explainers.base import MASK_RANGES, NodeExplainer, Seed, log
 from gstarx.explainers.settings import ValueSettings
 from gstarx.explainers.two_level import two_level_scores
 from gstarx.games import forget_coalitions
 from gstarx.gnn import (
-    SINGLETONS,
+    ONLY_PLAYER,
     BaselineLike,
     GNNGame,
     ModelTask,
@@ -44,9 +44,14 @@ _MOST_LINKED = 64
 class GStarX(NodeExplainer):
     """The paper's explainer (Algorithm 1), inside ``torch_geometric.explain.Explainer``.
 
-    Scores every node by its share of the model's prediction under the Hamiache-Navarro value (or
-    the Myerson, Shapley or Banzhaf value) of the game that the model plays on the graph. Exact
+    Scores every node by its share of the model's prediction under the Myerson value (or the
+    Hamiache-Navarro, Shapley or Banzhaf value) of the game that the model plays on the graph. Exact
     if the coalitions that the value needs fit the budget, with standard errors otherwise.
+
+    The defaults are what we recommend: of the values that respect the graph, the Myerson value with
+    ``baseline="singletons"`` agrees best with known ground truth on most classifiers. Use
+    ``value="shapley"`` for models that sum or count, ``value="banzhaf"`` for the highest fidelity,
+    and :meth:`as_published` for the paper's experiments.
 
     Parameters
     ----------
@@ -58,15 +63,26 @@ class GStarX(NodeExplainer):
     player_types, relations
         For heterogeneous graphs: the types whose nodes are players, and the relations along which
         they communicate, as in :class:`gstarx.GNNGame`.
-    payoff, baseline, removal, num_hops, computation_graph, batch_nodes, fallback, check, share
+    baseline
+        As in :class:`gstarx.GNNGame`, except that for HN and Myerson values and for regressions the
+        default in graph tasks is ``"singletons"``, if nodes or groups of them are the players and
+        none are always present. Scores of the nodes of a component sum to its payoff minus the
+        baseline.
+    payoff, removal, num_hops, computation_graph, batch_nodes, fallback, check, share
         As in :class:`gstarx.GNNGame`.
     node_type
         For node tasks on heterogeneous graphs inside PyG's ``Explainer``: the type of node that
         ``index`` belongs to.
+    mask_range
+        What ``node_mask`` and ``edge_mask`` hold inside PyG's ``Explainer``: ``"scores"``, or
+        ``"unit"``, the positive scores divided by the largest and 0 for all others. PyG's metrics
+        multiply features and messages by these masks, which has a meaning for numbers between 0
+        and 1 only. All other fields are the same.
     seed
         The same seed gives the same numbers.
     progress
-        Show a progress bar over coalitions.
+        Whether to show a progress bar over coalitions, with the time that is left. By default after
+        two seconds, on a terminal or in a notebook.
 
     Examples
     --------
@@ -99,7 +115,7 @@ class GStarX(NodeExplainer):
     def __init__(
         self,
         *,
-        value: str = "hn",
+        value: str = "myerson",
         estimator: str = "auto",
         budget: int | None = None,
         max_sample_size: int = 10,
@@ -129,8 +145,9 @@ class GStarX(NodeExplainer):
         check: bool = True,
         share: ShareLike = "auto",
         node_type: str | None = None,
+        mask_range: str = "scores",
         seed: int | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> None:
         super().__init__()
         self.settings = ValueSettings(**taken_by(ValueSettings, locals()))
@@ -151,45 +168,11 @@ class GStarX(NodeExplainer):
             "share": check_share(share),
         }
         self.seed, self.node_type = seed, node_type
-        self.progress = as_flag(progress, name="progress")
-
-    @classmethod
-    def recommended(
-        cls,
-        *,
-        value: str = "myerson",
-        two_sided: bool = False,
-        estimator: str = "auto",
-        budget: int | None = None,
-        players: PlayersLike = "nodes",
-        player_types: Sequence[str] | None = None,
-        relations: Sequence[Any] | None = None,
-        payoff: PayoffLike = "auto",
-        baseline: BaselineLike = None,
-        removal: RemovalLike = "remove",
-        num_hops: int | None = None,
-        batch_nodes: int | None = None,
-        fallback: float | None = None,
-        check: bool = True,
-        share: ShareLike = "auto",
-        node_type: str | None = None,
-        seed: int | None = None,
-        progress: bool = False,
-    ) -> GStarX:
-        """The recommended configuration for scores that respect the graph.
-
-        The Myerson value with ``baseline="singletons"``, unless ``baseline`` is given. For players
-        that are edges or features, whatever the value, the baseline is the default of
-        :class:`gstarx.GNNGame` instead. Of the HN and Myerson settings that were tested, it agrees
-        best with known ground truth on most classifiers, and it is simple. It does not have the
-        highest fidelity: ``two_sided=True`` raises fidelity on most networks, and
-        ``GStarX(value="banzhaf")`` has more. The ground-truth page and the results page have the
-        evidence, the theory page the reasons.
-        """
-        edges_or_features = isinstance(as_players(players), Edges | Features)
-        if baseline is None and not edges_or_features:
-            baseline = SINGLETONS
-        return cls(**taken_by(cls, locals()))
+        if mask_range not in MASK_RANGES:
+            valid = " or ".join(map(repr, MASK_RANGES))
+            raise ValueError(f"mask_range must be {valid} (got {mask_range!r})")
+        self.mask_range = mask_range
+        self.progress = check_progress(progress)
 
     @classmethod
     def as_published(
@@ -207,7 +190,7 @@ class GStarX(NodeExplainer):
         check: bool = True,
         share: ShareLike = "auto",
         seed: int | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> GStarX:
         """The configuration of the paper's experiments.
 
@@ -242,8 +225,13 @@ class GStarX(NodeExplainer):
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """Scores of the players of the game that the model plays on the graph."""
         with restored(model):
-            game = GNNGame.for_task(model, data, task, **self.game_options)
-            return self.attribute_game(game, seed)
+            return self.attribute_game(self.game(model, data, task), seed)
+
+    def game(self, model: Any, data: Data, task: ModelTask, **options: Any) -> GNNGame:
+        """The game whose value is computed, with the baseline of this value if none was given."""
+        chosen = {**self.game_options, **options}
+        graph = self.settings.follows_graph
+        return GNNGame.for_value(model, data, task, graph=graph, **chosen)
 
     def attribute_game(
         self, game: GNNGame, seed: Seed, plan: SubgraphPlan | None = None
@@ -268,8 +256,13 @@ class GStarX(NodeExplainer):
                 raise
             details = self._node_details(game, allocation, singles)
             worths = settings.played(game)(reported)
-        if settings.value in ("hn", "myerson"):
-            game.warn_if_constant()
+        game.warn_if_constant(self.settings.share_of_constant(game.n))
+        if game.payoff.baseline_source == ONLY_PLAYER:
+            warnings.warn(
+                "there is only one player, which is its own baseline, so its score is 0 whatever "
+                "the model says: pass baseline='uniform' or a number",
+                stacklevel=2,
+            )
         columns = game.payoff.columns
         # a custom payoff may return several numbers, which become the targets
         games = len(game.payoff.baseline)
@@ -300,31 +293,6 @@ class GStarX(NodeExplainer):
                 "fixed": game.fixed,
                 **details,
             },
-        )
-
-    def explain_game(
-        self,
-        game: GNNGame,
-        data: Data,
-        task: ModelTask,
-        *,
-        seed: Seed,
-        plan: SubgraphPlan | None = None,
-        edge_mask: bool = False,
-        start: float | None = None,
-    ) -> Explanation:
-        """The explanation of a graph from its game; ``start`` is when work on it began."""
-        start = time.process_time() if start is None else start
-        attribution = self.attribute_game(game, seed, plan)
-        seconds = time.process_time() - start
-        return Explanation.of(
-            attribution,
-            game.model,
-            data,
-            task,
-            method=self.method or "gstarx",
-            seconds=seconds,
-            edge_mask=edge_mask,
         )
 
     def _require_room(self, game: GNNGame) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,8 +12,9 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.explain import HeteroExplanation as PyGHeteroExplanation
 
-from gstarx.explainers import export
+from gstarx.explainers import export, stored
 from gstarx.explainers.explanation import Explanation
+from gstarx.explainers.on_request import RowsOf, install
 from gstarx.gnn import HeteroGraph, hetero_of
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ class HeteroExplanation(PyGHeteroExplanation):  # type: ignore[misc]
         """An explanation of a graph from that of its homogeneous view."""
         graph = hetero_of(view)
         assert graph is not None
-        made = cls()
+        made, fields = cls(), view._store._mapping
         for key, value in data._global_store.items():
             made[key] = value
         for kind in (*data.node_types, *data.edge_types):
@@ -79,21 +81,33 @@ class HeteroExplanation(PyGHeteroExplanation):  # type: ignore[misc]
         made.__dict__["_view"] = view
         for name in graph.node_types:
             made[name].num_nodes = graph.count(name)
+            install(made[name])
             for key in ("node_scores", "node_mask"):
-                values = view.get(key)
-                if values is not None:
-                    made[name][key] = values[graph.rows(name)]
-        if view.get("edge_mask") is not None:
+                if key in view:
+                    made[name][key] = RowsOf(fields, key, graph.rows(name))
+        if "edge_mask" in view:
             for at, relation in enumerate(graph.edge_types):
+                install(made[relation])
                 first, last = graph.first_edge[at : at + 2].tolist()
-                made[relation].edge_mask = view.edge_mask[first:last]
-        made.prediction, made.target = view.prediction, view.target
+                made[relation].edge_mask = RowsOf(fields, "edge_mask", slice(first, last))
+        rows = slice(None)
         if view.get("index") is not None:
-            made.node_type, node = graph.pair(int(view.index))
-            made.index = torch.tensor([node])
+            pairs = [graph.pair(number) for number in view.index.tolist()]
+            made.node_type = pairs[0][0]
+            made.index = torch.tensor([node for _, node in pairs])
             rows = graph.rows(made.node_type)
-            made.prediction, made.target = view.prediction[rows], view.target[rows]
+        install(made._global_store)
+        made.prediction = RowsOf(fields, "prediction", rows)
+        made.target = RowsOf(fields, "target", rows)
         return made
+
+    def __repr__(self) -> str:
+        # scores are those of the view, and no fields of this object that PyG would list
+        own = {"scores": list(self.scores.shape), "std_errors": list(self.std_errors.shape)}
+        own |= {"method": self.method, "value": self.value, "exact": self.exact}
+        lines = "".join(f"  {name}={value!r},\n" for name, value in own.items())
+        start, line, rest = super().__repr__().partition("(\n")
+        return f"{start}{line}{lines}{rest}"
 
     @property
     def view(self) -> Explanation:
@@ -172,7 +186,22 @@ class HeteroExplanation(PyGHeteroExplanation):  # type: ignore[misc]
         Players and sets are lists of pairs of a type and a number, and scores of nodes are given
         for every type.
         """
-        return export.to_dict(self.view)
+        return stored.to_dict(self.view)
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any]) -> HeteroExplanation:
+        """The explanation, without its graph, from the result of :meth:`to_dict`."""
+        fields, graph = stored.hetero_fields_of(mapping)
+        return cls.of(Explanation(**fields, hetero=graph), graph.data)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything but the graph to a file, see :meth:`gstarx.Explanation.save`."""
+        stored.save(self.view, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> HeteroExplanation:
+        """The explanation, without its graph, that :meth:`save` wrote to a file."""
+        return cls.from_dict(stored.load(path))
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas table with a row per player, best first: type, node, score and error."""
@@ -222,6 +251,10 @@ def hetero_data(
                 data[kind][name.removesuffix("_dict")] = rows
         elif value is not None:
             data[name] = value
+    batches = [store.batch for store in data.node_stores if isinstance(store.get("batch"), Tensor)]
+    graphs = max((int(batch.max()) + 1 for batch in batches if batch.numel()), default=1)
+    if graphs > 1:
+        raise ValueError(f"data holds {graphs} heterogeneous graphs: explain one at a time")
     return data
 
 

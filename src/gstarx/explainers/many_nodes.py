@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,23 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from gstarx._internal.arguments import as_flag, taken_by
-from gstarx._internal.processes import can_fork, forked_map
+from gstarx._internal.processes import forked_map
 from gstarx._internal.progress import tqdm
 from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import graph_generator
-from gstarx.explainers.explaining import FailedExplanation, check_on_error, made_or_failed
+from gstarx.explainers.explaining import (
+    Attributed,
+    FailedExplanation,
+    check_on_error,
+    check_workers,
+    made_or_failed,
+)
 from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.gstarx import GStarX
 from gstarx.explainers.hetero_explanation import as_explained
+from gstarx.explainers.outputs import chosen_rows, numbered
 from gstarx.gnn import (
     BaselineLike,
-    GNNGame,
     ModelTask,
     PayoffLike,
     RemovalLike,
@@ -32,13 +39,13 @@ from gstarx.gnn import (
     TargetLike,
     WholeGraph,
     check_data,
-    hetero_of,
-    model_device,
+    mode_of,
     restored,
     with_view,
 )
 from gstarx.graphs import CommunicationGraph
 from gstarx.players import PlayersLike
+from gstarx.values import Imprecise, collect_imprecise, summarize_imprecise
 
 
 def explain_nodes(
@@ -48,10 +55,10 @@ def explain_nodes(
     *,
     node_type: str | None = None,
     target: TargetLike = None,
-    mode: str = "multiclass_classification",
+    mode: str | None = None,
     return_type: str = "raw",
     keywords: Sequence[str] | None = None,
-    value: str = "hn",
+    value: str = "myerson",
     estimator: str = "auto",
     budget: int | None = None,
     max_sample_size: int = 10,
@@ -92,6 +99,12 @@ def explain_nodes(
     the graph whose messages reach it. By default every node's predicted class is
     explained. Parameters that are not listed here are those of :func:`explain`.
 
+    If the scores of some nodes are imprecise, one warning at the end says how many they are.
+
+    The graph and the ``prediction`` for all nodes are the same tensors in all results, and scores
+    and masks of all nodes or edges are made anew whenever they are asked for: a result takes as
+    much memory as its players. :func:`iter_explanations` gives out one result at a time.
+
     Parameters
     ----------
     model
@@ -126,52 +139,98 @@ def explain_nodes(
     >>> [int(explanation.index) for explanation in explanations]
     [1, 4]
     """
-    check_on_error(on_error)
-    for name, flag in (("edge_mask", edge_mask), ("progress", progress)):
-        as_flag(flag, name=name)
-    explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None, "progress": False})
-    task = ModelTask(mode, "node", return_type, target, None, keywords, node_type)
-    view, task = with_view(model, data, task)
+    given = locals()
+    with restored(model), closing(_one_by_one(given)) as results:
+        return list(results)
+
+
+def iter_explanations(
+    model: Any, data: Data | HeteroData, indices: Iterable[int] | Tensor, **options: Any
+) -> Iterator[Explanation | FailedExplanation]:
+    """Explain nodes like :func:`explain_nodes`, but one at a time, when the next one is asked for.
+
+    Nothing is kept of those that were given out. Arguments are checked and the model runs on the
+    whole graph when the function is called; between two nodes, the model is as it was.
+
+    Parameters
+    ----------
+    model, data, indices
+        As in :func:`explain_nodes`.
+    **options
+        The other parameters of :func:`explain_nodes`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch_geometric.nn import GCNConv
+    >>> ring = torch.arange(6)
+    >>> data = Data(x=torch.eye(6), edge_index=torch.stack([ring, (ring + 1) % 6]))
+    >>> for explanation in iter_explanations(GCNConv(6, 2), data, [1, 4], progress=False):
+    ...     print(int(explanation.index), explanation.exact)
+    1 True
+    4 True
+    """
+    given = signature(explain_nodes).bind(model, data, indices, **options)
+    given.apply_defaults()
+    return _one_by_one(given.arguments)
+
+
+def _one_by_one(given: Mapping[str, Any]) -> Generator[Explanation | FailedExplanation]:
+    """Explanations of nodes from the arguments of :func:`explain_nodes`, each when asked for."""
+    model, workers = given["model"], given["workers"]
+    check_on_error(given["on_error"])
+    for name in ("edge_mask", "progress"):
+        as_flag(given[name], name=name)
+    shown = None if given["progress"] else False
+    explainer = GStarX(**{**taken_by(GStarX, given), "seed": None, "progress": shown})
+    mode = mode_of(model, given["mode"])
+    task = ModelTask(task_level="node", **{**taken_by(ModelTask, given), "mode": mode})
+    view, task = with_view(model, given["data"], task)
     view = check_data(view)
-    _check_workers(workers, model, view)
-    first, count = 0, int(view.num_nodes or 0)
-    graph = hetero_of(view)
-    if graph is not None and graph.output_type is not None:
-        first, count = graph.rows(graph.output_type).start, graph.count(graph.output_type)
-    nodes = _nodes(indices, count)
+    check_workers(workers, model, view)
+    first, count = numbered(view, task)
+    nodes = chosen_rows(given["indices"], count, "indices", "nodes")
     with restored(model):
         whole_graph = WholeGraph.of(model, view, task) if nodes else None
 
-        def attributed(node: int) -> tuple[Attribution, float]:
-            assert whole_graph is not None
-            of_node = replace(task, index=first + node)
-            generator = graph_generator(seed, node)
-            return attribute_node(explainer, model, view, of_node, whole_graph, generator)
+    def attributed(node: int) -> Attributed:
+        assert whole_graph is not None
+        of_node = replace(task, index=first + node)
+        generator = graph_generator(given["seed"], node)
+        with restored(model), collect_imprecise() as found:
+            made = attribute_node(explainer, model, view, of_node, whole_graph, generator)
+        return *made, found
 
-        def explained(node: int, attribute: Callable[[], Any]) -> Explanation:
-            attribution, seconds = attribute()
-            assert whole_graph is not None
-            made = Explanation.of(
-                replace(attribution, prediction=whole_graph.node_outputs),
-                model,
-                view,
-                replace(task, index=first + node),
-                method=explainer.method or "gstarx",
-                seconds=seconds,
-                edge_mask=edge_mask,
-            )
-            return as_explained(made, data)  # type: ignore[no-any-return]
+    def explained(node: int, attribute: Callable[[], Attributed]) -> Explanation:
+        attribution, seconds, imprecise[f"node {node}"] = attribute()
+        assert whole_graph is not None
+        made = Explanation.of(
+            replace(attribution, prediction=whole_graph.node_outputs),
+            model,
+            view,
+            replace(task, index=first + node),
+            method=explainer.method or "gstarx",
+            seconds=seconds,
+            edge_mask=given["edge_mask"],
+        )
+        return as_explained(made, given["data"])  # type: ignore[no-any-return]
 
-        calls: Generator[Callable[[], Any]]
+    imprecise: dict[str, list[Imprecise]] = {}
+
+    def results() -> Generator[Explanation | FailedExplanation]:
+        calls: Generator[Callable[[], Attributed]]
         if workers > 1 and len(nodes) > 1:
             calls = (outcome.get for outcome in forked_map(attributed, nodes, workers))
         else:
             calls = (partial(attributed, node) for node in nodes)
-        with closing(calls), tqdm(nodes, desc="explaining", disable=not progress) as bar:
-            return [
-                made_or_failed(partial(explained, node, call), node, f"node {node}", on_error)
-                for node, call in zip(bar, calls, strict=True)
-            ]
+        hidden = not given["progress"]
+        with closing(calls), tqdm(nodes, desc="explaining", disable=hidden) as bar:
+            for node, call in zip(bar, calls, strict=True):
+                make = partial(explained, node, call)
+                yield made_or_failed(make, node, f"node {node}", given["on_error"])
+        summarize_imprecise(imprecise, len(nodes), "nodes")
+
+    return results()
 
 
 def attribute_node(
@@ -187,43 +246,6 @@ def attribute_node(
     The prediction, which is that of ``whole_graph``, is left out.
     """
     start = time.process_time()
-    options = {**explainer.game_options, "whole_graph": whole_graph}
-    game = GNNGame.for_task(model, data, task, **options)
+    game = explainer.game(model, data, task, whole_graph=whole_graph)
     attribution = explainer.attribute_game(game, generator)
     return replace(attribution, prediction=None), time.process_time() - start
-
-
-def _check_workers(workers: Any, model: Any, data: Data) -> None:
-    """Raise unless nodes can be shared among so many processes."""
-    if isinstance(workers, bool) or not isinstance(workers, int | np.integer) or workers < 1:
-        raise ValueError(f"workers must be an integer of at least 1 (got {workers!r})")
-    if workers == 1:
-        return
-    device = model_device(model, data.edge_index.device)
-    if device.type != "cpu":
-        raise ValueError(f"workers are for models on a CPU (got workers={workers} on {device})")
-    if not can_fork():
-        raise ValueError(
-            f"workers need a system whose processes can be forked, which this one is not (got "
-            f"workers={workers}): gstarx evaluate --workers runs on any system"
-        )
-
-
-def _nodes(indices: Any, count: int) -> list[int]:
-    """Numbers of nodes, or an error that says what came instead."""
-    listed = indices.detach().cpu().numpy() if isinstance(indices, Tensor) else indices
-    numbers = np.asarray(listed if isinstance(listed, np.ndarray) else list(listed))
-    if numbers.dtype == np.bool_:
-        if numbers.shape != (count,):
-            raise ValueError(
-                f"a mask of nodes must have {count} entries (got shape {numbers.shape})"
-            )
-        return [int(node) for node in np.flatnonzero(numbers)]
-    if numbers.size and (numbers.ndim != 1 or numbers.dtype.kind not in "iu"):
-        raise TypeError(
-            f"indices must be a list of integers or a boolean mask of nodes (got {indices!r})"
-        )
-    wrong = [int(node) for node in numbers if not 0 <= node < count]
-    if wrong:
-        raise ValueError(f"indices must lie in 0..{count - 1} (got {wrong[0]})")
-    return [int(node) for node in numbers]

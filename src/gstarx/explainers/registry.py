@@ -26,6 +26,7 @@ SAME_AS = {
 #: published configurations, except where these handicap a method: then a sensible value is used,
 #: and a comment states the published one.
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "hn": {EVERY: {"value": "hn"}},
     "myerson": {EVERY: {"value": "myerson"}},
     "shapley": {EVERY: {"value": "shapley"}},
     "banzhaf": {EVERY: {"value": "banzhaf"}},
@@ -68,7 +69,7 @@ def names(*, oracles: bool = False) -> tuple[str, ...]:
     With ``oracles`` also those that optimize the metric itself: ``"best_found"`` and ``"refined"``.
 
     >>> names()[:3]
-    ('gstarx_recommended', 'gstarx', 'gstarx_published')
+    ('gstarx', 'hn', 'gstarx_published')
     """
     return explainer_names(oracles=oracles)
 

@@ -53,7 +53,7 @@ class ValueSettings(SubgraphSampling):
     Attributes
     ----------
     value
-        ``"hn"``, ``"myerson"``, ``"shapley"``, ``"banzhaf"``, or ``"position"``, the position value
+        ``"myerson"``, ``"hn"``, ``"shapley"``, ``"banzhaf"``, or ``"position"``, the position value
         of edges as links between nodes, see :func:`gstarx.values.position_value`; for
         ``players="edges"``.
     estimator
@@ -72,6 +72,7 @@ class ValueSettings(SubgraphSampling):
         too and count toward the budget. Shapley and Banzhaf values include both sides already.
     """
 
+    value: str = "myerson"
     estimator: str = "auto"
     budget: int | None = None
     presence: float = 0.5
@@ -98,7 +99,7 @@ class ValueSettings(SubgraphSampling):
             as_size(self.budget, name="budget")
 
     def _check_two_sided(self) -> None:
-        if self.value not in ("hn", "myerson"):
+        if not self.follows_graph:
             reason = (
                 "the position value is defined by what linked nodes earn, not by what is lost "
                 "without them"
@@ -115,6 +116,15 @@ class ValueSettings(SubgraphSampling):
                 f"subgraphs of estimator='subgraphs'; valid are 'auto', 'exact' and "
                 f"{ESTIMATORS[self.value][-1]!r}"
             )
+
+    @property
+    def follows_graph(self) -> bool:
+        """Whether the value of players who are nodes depends on who communicates with whom."""
+        return self.value in ("hn", "myerson")
+
+    def share_of_constant(self, n: int) -> float:
+        """How much of a constant worth of all coalitions but the empty one ``n`` players share."""
+        return n * (1 - self.presence) ** (n - 1) if self.value == "banzhaf" else 1.0
 
     def played(self, game: Game) -> Game:
         """The game whose value is computed: the game itself, or its self-dual part."""
@@ -267,6 +277,8 @@ class ValueSettings(SubgraphSampling):
         if estimator == "exact" or fits:
             return self._exact(game, graph, self._besides_exact(graph, reported))
         budget = self._coalitions_to_sample(game, graph, reported)
+        if isinstance(game, GNNGame):
+            game.expect(self._sample_budget)
         if self.value == "banzhaf":
             return banzhaf_value_sampled(
                 game, graph.num_nodes, budget=budget, seed=seed, presence=self.presence

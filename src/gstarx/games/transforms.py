@@ -124,7 +124,9 @@ def _worths(v: Game, *lists: Coalitions) -> list[Worths]:
     together = np.concatenate(lists)
     nonempty = np.flatnonzero(together.any(axis=1))
     first, where = distinct_rows(pack(together[nonempty]))
-    distinct = evaluate(v, together[nonempty[first]]) if len(first) else np.zeros(0)
+    # where nobody is asked for, the game still says how many numbers a worth has
+    asked = together[nonempty[first]] if len(first) else together[:1]
+    distinct = evaluate(v, asked)
     worths = np.zeros((len(together), *distinct.shape[1:]))
     worths[nonempty] = distinct[where]
     return np.split(worths, np.cumsum([len(part) for part in lists[:-1]]))

@@ -1,5 +1,7 @@
 """A graph neural network as a cooperative game on nodes, evaluated in batches."""
 
+from gstarx.gnn.baseline import ONLY_PLAYER as ONLY_PLAYER
+from gstarx.gnn.baseline import RULES as RULES
 from gstarx.gnn.baseline import SINGLETONS as SINGLETONS
 from gstarx.gnn.baseline import BaselineLike as BaselineLike
 from gstarx.gnn.baseline import check_baseline as check_baseline
@@ -10,6 +12,7 @@ from gstarx.gnn.evaluator import default_batch_nodes as default_batch_nodes
 from gstarx.gnn.fields import EdgeNamingData as EdgeNamingData
 from gstarx.gnn.fields import GraphTensors as GraphTensors
 from gstarx.gnn.fields import batched as batched
+from gstarx.gnn.fields import graphs_in as graphs_in
 from gstarx.gnn.fields import roles_of as roles_of
 from gstarx.gnn.game import GNNGame
 from gstarx.gnn.hetero import HeteroGraph as HeteroGraph
@@ -30,6 +33,7 @@ from gstarx.gnn.payoff import check_task as check_task
 from gstarx.gnn.payoff import choose_columns as choose_columns
 from gstarx.gnn.payoff import class_scores as class_scores
 from gstarx.gnn.payoff import looks_like_probabilities as looks_like_probabilities
+from gstarx.gnn.payoff import mode_of as mode_of
 from gstarx.gnn.payoff import outputs_matrix as outputs_matrix
 from gstarx.gnn.player_sets import PlayerSet as PlayerSet
 from gstarx.gnn.player_sets import edge_players as edge_players
@@ -38,6 +42,10 @@ from gstarx.gnn.player_sets import player_set as player_set
 from gstarx.gnn.players import check_data as check_data
 from gstarx.gnn.removal import RemovalLike as RemovalLike
 from gstarx.gnn.self_check import BatchMixing as BatchMixing
+from gstarx.gnn.separate_graphs import SeparateGraph as SeparateGraph
+from gstarx.gnn.separate_graphs import as_one_graph as as_one_graph
+from gstarx.gnn.separate_graphs import edge_between_graphs as edge_between_graphs
+from gstarx.gnn.separate_graphs import same_outputs as same_outputs
 from gstarx.gnn.setup import with_view as with_view
 from gstarx.gnn.sharing import ShareLike as ShareLike
 from gstarx.gnn.sharing import Sharing

@@ -38,17 +38,22 @@ from gstarx.graphs import pack
 log = logging.getLogger("gstarx")
 _GRAPHS_PER_BATCH = 64
 
-#: The rule for a baseline of every graph: the mean payoff of single players.
-SINGLETONS = "singletons"
+#: The rules for a baseline of every graph: the mean payoff of single players, and the probability
+#: that all classes share.
+SINGLETONS, UNIFORM = "singletons", "uniform"
+RULES = (SINGLETONS, UNIFORM)
+#: The source of the baseline of single players if there is only one, whose worth is then 0.
+ONLY_PLAYER = "the only player"
 #: What can be given as ``baseline``.
 BaselineLike = float | ArrayLike | Tensor | str | None
 
 
 def check_baseline(baseline: BaselineLike) -> BaselineLike:
     """The baseline, if it is one by its type: numbers, or the name of a rule."""
-    if baseline is None or (isinstance(baseline, str) and baseline == SINGLETONS):
+    if baseline is None or (isinstance(baseline, str) and baseline in RULES):
         return baseline
-    message = f"baseline must be a number, one per class, or {SINGLETONS!r} (got {baseline!r})"
+    rules = " or ".join(map(repr, RULES))
+    message = f"baseline must be a number, one per class, {rules} (got {baseline!r})"
     if isinstance(baseline, str):
         raise ValueError(message)
     if not isinstance(baseline, Tensor):
@@ -65,27 +70,45 @@ def singleton_mean(scores: NDArray[np.float64]) -> tuple[float, ...]:
     if not known.any():
         raise ValueError(
             f"baseline={SINGLETONS!r}: the model fails on each of {len(scores)} single nodes, so "
-            "their mean is not known; give baseline a number"
+            "their mean is not known; give baseline a number or 'uniform'"
         )
     return tuple(scores[known].mean(axis=0).tolist())
 
 
-def warn_if_constant(payoff: Payoff, low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
-    """Warn if payoffs of coalitions differ by less than any of them differs from a baseline of 0.
+def singletons_by_default(players: PlayerSet, task_level: str, mode: str, graph: bool) -> bool:
+    """Whether single players are the default baseline of a value.
 
-    HN and Myerson values and interactions of a constant follow from the shape of the graph alone,
-    and such a constant is most of what they would divide. The words are always the same, so that
-    many graphs are warned of once.
+    They are where the output with no player present is not known, so that any other baseline may
+    leave a constant: for values that follow the graph (``graph``), which would divide it by the
+    shape of the graph, and for regressions, whose outputs may all be far from zero.
     """
-    if payoff.baseline_source != "none":
+    if task_level != "graph" or players.some_always_present:
+        return False
+    return mode == "regression" or (graph and players.of_nodes)
+
+
+def warn_if_constant(
+    payoff: Payoff, low: NDArray[np.float64], high: NDArray[np.float64], share: float
+) -> None:
+    """Warn if payoffs of coalitions differ by less than what their baseline leaves of all of them.
+
+    Such a constant is most of what is divided, by the shape of the graph or equally; ``share`` is
+    how much of it the scores of all players sum to. If the baseline is the output with no player
+    present or that of the isolated target, nothing is left that the model did not say. The words
+    are always the same, so that many graphs are warned of once.
+    """
+    if payoff.baseline_source not in ("none", "given", UNIFORM):
         return
-    least = np.where(low > 0, low, np.where(high < 0, -high, 0.0))
-    if (least > high - low).any():
+    baseline = np.array(payoff.baseline)
+    least = np.maximum(np.maximum(low - baseline, baseline - high), 0.0)
+    if (share * least > high - low).any():
+        given = payoff.baseline_source != "none"
         warnings.warn(
-            "no baseline was given, and the outputs for all evaluated parts of the graph are about "
-            "equal and far from zero: most of what is explained is this constant, which the shape "
-            f"of the graph divides, not the model. Pass baseline={SINGLETONS!r}, or the mean "
-            "output of the training graphs",
+            ("" if given else "no baseline was given, and ")
+            + "the outputs for all evaluated parts of the graph are about equal and far from "
+            + (f"the baseline ({payoff.baseline_source})" if given else "zero")
+            + ": most of what players share is this constant, which the number of players or the "
+            f"shape of the graph divides, not the model. Pass baseline={SINGLETONS!r}",
             stacklevel=2,
         )
 
@@ -248,17 +271,20 @@ def with_baseline(
     """The payoff with the baseline that was given, or the default one."""
     custom = payoff.function is not None
     games = payoff.scores(full_output).shape[1] if custom else len(payoff.columns)
-    if isinstance(baseline, str):
+    if isinstance(baseline, str) and baseline == SINGLETONS:
         # what it is shows when the single players have been evaluated
-        return replace(payoff, baseline=(0.0,) * games, baseline_source=SINGLETONS)
+        source = ONLY_PLAYER if players.of_nodes and len(players) == 1 else SINGLETONS
+        return replace(payoff, baseline=(0.0,) * games, baseline_source=source)
+    if isinstance(baseline, str):
+        return _with_uniform(payoff, full_output)
     if baseline is not None:
         numbers = _given_baseline(payoff, baseline, full_output, games)
         return replace(payoff, baseline=numbers, baseline_source="given")
     of_graph = evaluator.task_level == "graph"
     if not players.some_always_present and payoff.name == "norm_prob" and of_graph:
-        classes = 2 if payoff.mode == "binary_classification" else full_output.shape[1]
-        log.info("no baseline given: using the uniform probability 1/%d", classes)
-        return replace(payoff, baseline=(1 / classes,) * games, baseline_source="uniform")
+        uniform = _with_uniform(payoff, full_output)
+        log.info("no baseline given: using the uniform probability 1/%.0f", 1 / uniform.baseline[0])
+        return uniform
     if players.some_always_present:
         source = "no player present"
     elif not of_graph and payoff.name in ("norm_prob", "raw"):
@@ -268,6 +294,18 @@ def with_baseline(
     return replace(
         payoff, baseline=_without_players(payoff, evaluator, len(players)), baseline_source=source
     )
+
+
+def _with_uniform(payoff: Payoff, full_output: Tensor) -> Payoff:
+    """The payoff with the probability that all classes share as its baseline."""
+    if payoff.name not in ("norm_prob", "prob"):
+        raise ValueError(
+            f"baseline={UNIFORM!r} is a probability, for payoff='norm_prob' or 'prob' of a "
+            f"classifier (got payoff={payoff.name!r}, mode={payoff.mode!r})"
+        )
+    classes = 2 if payoff.mode == "binary_classification" else full_output.shape[1]
+    uniform = (1 / classes,) * len(payoff.columns)
+    return replace(payoff, baseline=uniform, baseline_source=UNIFORM)
 
 
 def _without_players(payoff: Payoff, evaluator: Evaluator, count: int) -> tuple[float, ...]:

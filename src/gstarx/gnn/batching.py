@@ -94,28 +94,26 @@ def coalition_sizes(masks: Masks, present: Masks) -> NDArray[np.int64]:
     return sizes
 
 
-def first_without_edges(
+def with_edges(
     masks: Masks, edge_index: NDArray[np.int64], linked: Masks | None = None
-) -> int:
-    """The first of packed coalitions that keeps no edge, or -1; ``linked`` as for a batch."""
+) -> NDArray[np.bool_]:
+    """Which of packed coalitions keep an edge, (k,); ``linked`` as for a batch."""
     linked = np.zeros_like(masks[:1]) if linked is None else linked
-    return int(_first_without_edges(masks, edge_index, linked[0]))
+    found = np.zeros(len(masks), dtype=np.bool_)
+    _with_edges(masks, edge_index, linked[0], found)
+    return found
 
 
 @compiled
-def _first_without_edges(masks, edge_index, linked):  # type: ignore[no-untyped-def]
+def _with_edges(masks, edge_index, linked, found):  # type: ignore[no-untyped-def]
     mask = np.empty(masks.shape[1], np.uint64)
     for row in range(len(masks)):
         for w in range(len(mask)):
             mask[w] = masks[row, w] | linked[w]
-        found = False
         for e in range(edge_index.shape[1]):
             if _has(mask, edge_index[0, e]) and _has(mask, edge_index[1, e]):
-                found = True
+                found[row] = True
                 break
-        if not found:
-            return row
-    return -1
 
 
 @compiled

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gstarx._internal.progress import tqdm
+from gstarx._internal.progress import GrowingBar
 from gstarx.gnn.batching import coalition_sizes
 from gstarx.gnn.evaluator import Ends, Evaluator
 from gstarx.gnn.hetero import hetero_of
@@ -51,8 +49,8 @@ class CoalitionScores:
         Evaluates coalitions by embeddings that they have in common, where that works.
     check
         What the self-check compared and found.
-    show
-        Whether a progress bar is shown.
+    bar
+        The progress bar.
     """
 
     def __init__(
@@ -70,7 +68,7 @@ class CoalitionScores:
         self.check = SelfCheck(enabled=check)
         self.shared = SharedPasses(evaluator, share, self.check)
         self._ends = Ends(evaluator)
-        self.show = False
+        self.bar = GrowingBar(False, "coalitions", " coalitions")
         #: Batches of several coalitions that went through the model, and whether scores of any
         #: of them have been given out.
         self._batches, self._answered = 0, False
@@ -121,8 +119,8 @@ class CoalitionScores:
 
     def _evaluate(self, known: int, top: int, settle: Settle) -> bool:
         """Send coalitions through the model into the cache; whether its rows got another order."""
-        bar = tqdm(total=top - known, desc="coalitions") if self.show else nullcontext()
-        with untouched(self._evaluator.model), bar:
+        self.bar.begin(top - known)
+        with untouched(self._evaluator.model):
             self._explained = settle()
             arranged = self.shared.consider(self.cache.masks(known, top))
             if arranged:
@@ -131,12 +129,12 @@ class CoalitionScores:
                     self.cache.arrange(
                         known, sharing_order(masks, self._players.graph.edges.T, self._n)
                     )
-                self._evaluate_shared(known, top, bar)
+                self._evaluate_shared(known, top)
             if self.cache.count < top:
-                self._evaluate_batches(self.cache.masks(self.cache.count, top), bar)
+                self._evaluate_batches(self.cache.masks(self.cache.count, top))
         return arranged
 
-    def _evaluate_shared(self, known: int, top: int, bar: Any) -> None:
+    def _evaluate_shared(self, known: int, top: int) -> None:
         """Worths of coalitions that share embeddings; none of them where they cannot."""
         masks = self.cache.masks(known, top)
         try:
@@ -144,8 +142,7 @@ class CoalitionScores:
                 self._batches += not self._batches
                 rows = self.cache.masks(self.cache.count, self.cache.count + len(outputs))
                 self.cache.add(self._coalition_scores(rows, outputs))
-                if isinstance(bar, tqdm):
-                    bar.update(len(outputs))
+                self.bar.update(len(outputs))
         except NotShareable as error:
             used = self.shared.sharing.used
             if used:
@@ -156,25 +153,27 @@ class CoalitionScores:
             if used:
                 self._forget_answers(str(error))
 
-    def _evaluate_batches(self, masks: Masks, bar: Any) -> None:
+    def _evaluate_batches(self, masks: Masks) -> None:
         """Send packed coalitions through the model, batch by batch, into the cache."""
         known = self.cache.count
         singly = not self._evaluator.batched or self._evaluator.batch_nodes == 1
         if self.check.enabled and singly and not self.check.comparisons:
             self._compare_alone(self._evaluator.everybody, self._everybody_output())
         # in front of the others those that will be compared with themselves alone
-        front = self._extremes(masks) if self.check.enabled and not singly else masks[:0]
+        compared = self.check.enabled and not singly
+        everyone = compared and self._ends.all_alone(masks)
+        front = self._extremes(masks) if compared and not everyone else masks[:0]
         evaluated = np.concatenate([front, masks])
         for batch in self._evaluator.batches(evaluated):
             extra = max(min(batch.stop, len(front)) - batch.start, 0)
+            alone = batch.stop - batch.start if everyone else extra
             try:
-                scores = self._batch_scores(evaluated[batch], extra)
+                scores = self._batch_scores(evaluated[batch], alone)
             except BatchMixing:
                 self._start_over(known + len(masks))
                 return
             self.cache.add(scores[extra:])
-            if isinstance(bar, tqdm):
-                bar.update(len(scores) - extra)
+            self.bar.update(len(scores) - extra)
 
     def _extremes(self, masks: Masks) -> Masks:
         """Coalitions to evaluate alone as well: the ends, and everybody the first time."""
@@ -196,21 +195,21 @@ class CoalitionScores:
             return
         self._compared(pair, outputs, len(pair))
 
-    def _batch_scores(self, masks: Masks, extra: int) -> NDArray[np.float64]:
+    def _batch_scores(self, masks: Masks, alone: int) -> NDArray[np.float64]:
         """Payoffs of one batch, compared with those of single coalitions now and then.
 
         In the first batch of several coalitions, in the 2nd, 4th, 8th and so on, and wherever the
-        first ``extra`` coalitions were added to be compared.
+        first so many are to be compared with themselves ``alone``.
         """
         self._batches += len(masks) > 1
-        seldom = bool(self._batches & (self._batches - 1)) and not extra
+        seldom = bool(self._batches & (self._batches - 1)) and not alone
         if len(masks) == 1 or not self.check.enabled or seldom:
             return self._coalition_scores(masks)
         try:
             outputs = self._outputs(masks)
         except Exception as error:
             return self._one_by_one(masks, error)
-        if not self._compared(masks, outputs, extra):
+        if not self._compared(masks, outputs, alone):
             return self._one_by_one(masks)
         return self._coalition_scores(masks, outputs)
 
@@ -227,10 +226,10 @@ class CoalitionScores:
             self.check.one_by_one = f"the model fails on a batch: {error!r}"
         return scores
 
-    def _compared(self, masks: Masks, outputs: Tensor, extra: int) -> bool:
+    def _compared(self, masks: Masks, outputs: Tensor, alone: int) -> bool:
         """Whether the outputs of a batch are to be trusted, by comparing some of them."""
         sizes = coalition_sizes(masks, np.zeros_like(masks[:1]))
-        ends = [*range(extra), *smallest_and_largest(sizes)]
+        ends = [*range(alone), *smallest_and_largest(sizes)]
 
         def again(rows: NDArray[np.int64]) -> Tensor:
             known = len(rows) == 1 and sizes[rows[0]] == self._n

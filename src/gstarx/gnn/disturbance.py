@@ -27,14 +27,14 @@ _SHARES = (0.125, 0.03, 0.0)
 _LEAST_UNCHANGED = 0.25
 
 
-#: The layers of models, and how often they could have been disturbed; 0 if they noticed too much.
+#: The layers of models, and how often they could have been disturbed; 0 if they could not share.
 _asked: WeakKeyDictionary[Any, tuple[tuple[int, ...], int]] = WeakKeyDictionary()
 
 
 def is_due(model: Model) -> bool:
     """Whether a model is to be disturbed: the first time with these layers, the 2nd, 4th, 8th...
 
-    Always, if it was suspected once.
+    Always, if it could not share once.
     """
     layers = tuple(map(id, submodules(model)))
     try:
@@ -49,7 +49,7 @@ def is_due(model: Model) -> bool:
 
 
 def suspect(model: Model) -> None:
-    """Remember that a model noticed a change that no message told it of."""
+    """Remember that a model could not share."""
     with suppress(TypeError):
         _asked[model] = tuple(map(id, submodules(model))), 0
 

@@ -13,6 +13,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from gstarx.gnn.batching import coalition_sizes
 from gstarx.gnn.model_state import remembered
+from gstarx.gnn.own_code import looks_across
 from gstarx.gnn.payoff import outputs_matrix
 from gstarx.gnn.removal import Removal
 from gstarx.gnn.self_check import doubled, doubled_fields
@@ -25,6 +26,8 @@ _CPU_NODES = (512, 8192)
 _OTHER_NODES = 1 << 18
 #: Coalitions whose sizes are counted at once.
 _BLOCK = 4096
+#: Coalitions of one game that are evaluated by themselves at most.
+_MOST_ALONE = 256
 #: From the model's inputs by name to others.
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -148,7 +151,7 @@ class Evaluator:
 
     def node_outputs(self) -> Tensor:
         """Outputs (N, columns) of a node-level model for all nodes, with everybody present."""
-        outputs, _, nodes = self._run(self.removal.of_draw(0), self.everybody, None)
+        outputs, _, nodes = self._run(self.removal.entire.of_draw(0), self.everybody, None)
         return outputs_matrix(outputs, nodes)
 
     def _run(
@@ -174,39 +177,80 @@ class Evaluator:
 
 
 class Ends:
-    """Which coalitions are extreme: the smallest, the largest, and one without edges.
+    """Which coalitions to evaluate by themselves: the extremes, and of some models many more.
 
-    A model may treat them in a way of its own, which shows only when they are evaluated alone. Each
-    is named once: a later one only if it is more extreme.
+    The smallest, the largest, one without edges, and the smallest with an edge: a model may treat
+    them in a way of its own, which shows only when they are alone. Each is named once: a later one
+    only if it is more extreme. Where the model's own code looks at several nodes at once
+    (:mod:`gstarx.gnn.own_code`), many coalitions are named, or all where there are few.
     """
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
         self._extremes: dict[str, int] = {}
+        self._left = _MOST_ALONE
 
     def fresh(self, masks: Masks) -> list[int]:
         """Rows of packed coalitions that are more extreme than all before, each once.
 
-        In number of players, in number of nodes, and in having no edges.
+        In number of players, in number of nodes, and in having no edges or hardly any.
         """
-        removal, rows = self._evaluator.removal, dict[str, int]()
+        rows = dict[str, int]()
         for first in range(0, len(masks), _BLOCK):
-            part = masks[first : first + _BLOCK]
-            units = self._evaluator.units_of(part)
-            players, nodes = coalition_sizes(part, np.zeros_like(part[:1])), removal.sizes(units)
-            kinds = {"fewest players": -players, "fewest nodes": -nodes, "most nodes": nodes}
-            for kind, sizes in kinds.items():
-                row = int(sizes.argmax())
-                if sizes[row] > self._extremes.get(kind, sizes[row] - 1):
-                    self._extremes[kind] = int(sizes[row])
-                    rows[kind] = first + row
-            if "no edges" not in self._extremes:
-                row = removal.without_edges(units)
-                if row >= 0:
-                    self._extremes["no edges"], rows["no edges"] = 0, first + row
+            self._look(masks[first : first + _BLOCK], first, rows)
         small = [row for kind, row in rows.items() if kind.startswith("fewest")]
         if "no edges" in rows and small:
             # the smallest may serve for both
-            alone = removal.without_edges(self._evaluator.units_of(masks[small]))
-            rows["no edges"] = rows["no edges"] if alone < 0 else small[alone]
-        return list(dict.fromkeys(rows.values()))
+            units = self._evaluator.units_of(masks[small])
+            alone = np.flatnonzero(~self._evaluator.removal.with_edges(units))
+            rows["no edges"] = small[alone[0]] if len(alone) else rows["no edges"]
+        more = self._many(masks) if looks_across(self._evaluator.model) else []
+        return list(dict.fromkeys([*rows.values(), *more]))
+
+    def all_alone(self, masks: Masks) -> bool:
+        """Whether all coalitions are to be compared with themselves alone, as there are few."""
+        alone = len(masks) <= self._left and looks_across(self._evaluator.model)
+        self._left -= len(masks) * alone
+        return alone
+
+    def _look(self, masks: Masks, first: int, rows: dict[str, int]) -> None:
+        """Note rows of some coalitions, the first of which has this number."""
+        removal, units = self._evaluator.removal, self._evaluator.units_of(masks)
+        players, nodes = coalition_sizes(masks, np.zeros_like(masks[:1])), removal.sizes(units)
+        kinds = {"fewest players": -players, "fewest nodes": -nodes, "most nodes": nodes}
+        for kind, sizes in kinds.items():
+            self._note(kind, sizes, np.arange(len(masks)), first, rows)
+        least = -self._extremes.get("some edges", -np.iinfo(np.int64).max)
+        wanted = np.flatnonzero(nodes < least)
+        if "no edges" not in self._extremes:
+            wanted = np.arange(len(masks))
+        if len(wanted):
+            linked = removal.with_edges(units[wanted])
+            if "no edges" not in self._extremes:
+                self._note("no edges", np.zeros_like(nodes), wanted[~linked], first, rows)
+            self._note("some edges", -nodes, wanted[linked], first, rows)
+
+    def _note(
+        self,
+        kind: str,
+        sizes: NDArray[np.int64],
+        among: NDArray[np.int64],
+        first: int,
+        rows: dict[str, int],
+    ) -> None:
+        if not len(among):
+            return
+        row = int(among[sizes[among].argmax()])
+        if sizes[row] > self._extremes.get(kind, sizes[row] - 1):
+            self._extremes[kind], rows[kind] = int(sizes[row]), first + row
+
+    def _many(self, masks: Masks) -> list[int]:
+        """All rows if few are left to be named, else one of every size and some others."""
+        chosen = np.arange(len(masks))
+        if len(masks) > self._left:
+            sizes = self._evaluator.removal.sizes(self._evaluator.units_of(masks))
+            each = np.unique(sizes, return_index=True)[1]
+            others = np.random.default_rng(len(masks)).permutation(len(masks))[: self._left // 2]
+            chosen = np.concatenate([each, others])[: self._left]
+        self._left -= len(chosen)
+        return [int(row) for row in chosen]

@@ -71,6 +71,12 @@ def roles_of(data: Data) -> Roles:
     return roles
 
 
+def graphs_in(data: Data) -> int:
+    """How many graphs the batch vector of a graph tells apart; one where there is none."""
+    batch = data.get("batch")
+    return int(batch.max()) + 1 if isinstance(batch, Tensor) and batch.numel() else 1
+
+
 class EdgeNamingData(Data):  # type: ignore[misc]
     """A graph whose fields that name edges PyG's loaders renumber by edges, not by nodes.
 

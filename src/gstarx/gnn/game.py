@@ -15,11 +15,14 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from gstarx._internal.arguments import as_flag, taken_by
+from gstarx._internal.progress import GrowingBar
 from gstarx.games import Worths
 from gstarx.gnn.baseline import (
+    SINGLETONS,
     BaselineLike,
     check_baseline,
     singleton_mean,
+    singletons_by_default,
     warn_if_constant,
     with_baseline,
 )
@@ -102,9 +105,10 @@ class GNNGame:
         name in the middle. By default all of them; direction does not matter.
     baseline
         What is subtracted from the payoff: a number, one per class such as
-        :func:`gstarx.expected_output` computes, or ``"singletons"``, the mean payoff of single
+        :func:`gstarx.expected_output` computes, ``"singletons"``, the mean payoff of single
         players on this graph (for node and edge tasks, together with the target), which are
-        evaluated and count toward the budget. By default the uniform probability for
+        evaluated and count toward the budget, or ``"uniform"``, one divided by the number of
+        classes. By default, unless a value chooses another, the uniform probability for
         ``"norm_prob"``, the output of the isolated target for node and edge tasks, and zero
         otherwise. For edges and features it is the output with no player present, and no other is
         accepted, except for the position value of whole graphs, whose baseline is that of nodes.
@@ -255,6 +259,21 @@ class GNNGame:
             self.settle(playing.prediction)
 
     @classmethod
+    def for_value(
+        cls, model: Model, data: Data, task: ModelTask, *, graph: bool, **options: Any
+    ) -> Self:
+        """The game of a task with the default baseline of a value, unless ``options`` have one.
+
+        ``graph`` says whether the value follows the graph.
+        """
+        game = cls.for_task(model, data, task, **options)
+        if game._baseline is None:
+            # before anything is evaluated: who plays is known only now
+            by_default = singletons_by_default(game.players, task.task_level, task.mode, graph)
+            game._baseline = SINGLETONS if by_default else None
+        return game
+
+    @classmethod
     def for_task(
         cls, model: Model, data: Data, task: ModelTask, *, lazy: bool = True, **options: Any
     ) -> Self:
@@ -333,10 +352,13 @@ class GNNGame:
 
     @property
     def model_output(self) -> Tensor:
-        """The output for the whole graph as the model returns it: a row, or one for every node."""
+        """The output for the whole graph as the model returns it: a row, or one for every node.
+
+        The rows of all nodes are those that the games of all nodes have in common, not a copy.
+        """
         if self._node_outputs is None:
             return self.prediction[None]
-        return self._node_outputs.clone()
+        return self._node_outputs
 
     @property
     def payoff(self) -> Payoff:
@@ -353,12 +375,15 @@ class GNNGame:
     @property
     def baseline_from_singletons(self) -> bool:
         """Whether single players are evaluated because the baseline is their mean."""
-        return isinstance(self._baseline, str)
+        return isinstance(self._baseline, str) and self._baseline == SINGLETONS
 
-    def warn_if_constant(self) -> None:
-        """Warn if no baseline was given and all evaluated coalitions have about the same output."""
+    def warn_if_constant(self, share: float = 1.0) -> None:
+        """Warn if the baseline leaves a constant in the outputs of all evaluated coalitions.
+
+        ``share`` is how much of it the scores of all players sum to.
+        """
         if self._scores.cache.count > 1:
-            warn_if_constant(self.payoff, *self._scores.cache.span())
+            warn_if_constant(self.payoff, *self._scores.cache.span(), share)
 
     def _singletons(self) -> Masks:
         return pack(np.eye(self.n, dtype=np.bool_))
@@ -490,7 +515,7 @@ class GNNGame:
             check=self.check.enabled,
             share=self._share,
         )
-        game._scores.show = self._scores.show
+        game._scores.bar = self._scores.bar
         game._learned = None
         if self.players.touched and self.baseline_from_singletons:
             self._scores.singleton_baseline = game.payoff.baseline
@@ -515,13 +540,22 @@ class GNNGame:
         return evaluator
 
     @contextmanager
-    def progress(self, show: bool = True) -> Iterator[None]:
-        """Show a bar over coalitions while they are evaluated inside this block."""
-        before, self._scores.show = self._scores.show, show
+    def progress(self, show: bool | None = True) -> Iterator[None]:
+        """Show a bar over coalitions while they are evaluated inside this block.
+
+        With ``None`` after two seconds, on a terminal or in a notebook.
+        """
+        before = self._scores.bar
+        self._scores.bar = bar = GrowingBar(show, "coalitions", " coalitions")
         try:
             yield
         finally:
-            self._scores.show = before
+            bar.close()
+            self._scores.bar = before
+
+    def expect(self, evaluations: int) -> None:
+        """Say how many coalitions will be asked for at most, for the bar."""
+        self._scores.bar.expect(evaluations)
 
     def __repr__(self) -> str:
         return (

@@ -19,7 +19,6 @@ import hashlib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 
+from gstarx._internal.cached import cached_property
 from gstarx._internal.messages import unknown
 
 EdgeType = tuple[str, str, str]

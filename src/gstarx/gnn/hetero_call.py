@@ -10,13 +10,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, HeteroData
 
+from gstarx._internal.cached import cached_property
 from gstarx.gnn.hetero import DISTURBED, ZERO, HeteroGraph
 from gstarx.gnn.parameters import Model, is_annotation, match_arguments, warn_of_left_out
 from gstarx.gnn.shared_rows import own_copy

@@ -15,6 +15,7 @@ from torch_geometric.nn import MessagePassing
 
 from gstarx.gnn.fields import Roles, edges_moved
 from gstarx.gnn.known_layers import declares_rounds
+from gstarx.gnn.own_code import watch_own_code
 from gstarx.gnn.signature import Model, submodules
 
 
@@ -66,7 +67,10 @@ class Propagation:
 
 @contextmanager
 def watch_propagation(model: Model) -> Iterator[Propagation]:
-    """Count the calls of ``propagate`` of a model's layers inside this block."""
+    """Count the calls of ``propagate`` of a model's layers inside this block.
+
+    What the model does between its layers is watched as well (:mod:`gstarx.gnn.own_code`).
+    """
     seen = Propagation()
 
     def declared(module: Any, _: Any) -> None:
@@ -94,7 +98,8 @@ def watch_propagation(model: Model) -> Iterator[Propagation]:
         elif declares_rounds(layer):
             hooks.append(layer.register_forward_pre_hook(declared))
     try:
-        yield seen
+        with watch_own_code(model):
+            yield seen
     finally:
         for hook in hooks:
             hook.remove()

@@ -21,6 +21,7 @@ from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.k_hop import Propagation, watch_propagation
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.model_task import ModelTask
+from gstarx.gnn.own_code import wants_all
 from gstarx.gnn.payoff import choose_columns, class_scores
 from gstarx.gnn.player_sets import PlayerSet
 from gstarx.gnn.self_check import difference, rounding, size_of
@@ -90,9 +91,11 @@ class WholeGraph:
         """Run the model on the whole graph, and once more to see whether parts are like it."""
         with untouched(model):
             with watch_propagation(model) as seen:
-                outputs = task.output(model, data)
-            divisible = hetero_of(data) is not None or _small_is_alike(model, data, task)
-        edges, count = data.edge_index.cpu().numpy(), int(data.num_nodes or 0)
+                outputs = task.output(model, data).clone()  # of its own, whatever a model keeps
+            edges, count = data.edge_index.cpu().numpy(), int(data.num_nodes or 0)
+            divisible = hetero_of(data) is not None or (
+                not wants_all(model, count) and _small_is_alike(model, data, task)
+            )
         return cls(outputs, seen, Incoming(edges, count, seen.flow), divisible)
 
     def target(self, task: ModelTask, node: int) -> Any:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gstarx.gnn.fields import graphs_in
 from gstarx.gnn.model_state import restored
 from gstarx.gnn.payoff import TargetLike, check_outputs, check_task, outputs_matrix
 from gstarx.gnn.players import check_index, check_level
@@ -74,8 +75,10 @@ class ModelTask:
         fields: dict[str, Any] = {
             key: value.to(device) if isinstance(value, Tensor) else value for key, value in data
         }
-        fields["batch"] = torch.zeros(count, dtype=torch.long, device=device)
-        fields |= {"batch_size": 1, "num_nodes": count}
+        graphs = graphs_in(data)
+        if graphs == 1:
+            fields["batch"] = torch.zeros(count, dtype=torch.long, device=device)
+        fields |= {"batch_size": graphs, "num_nodes": count}
         with restored(model), torch.no_grad():
             return call_model(model, signature, fields)
 
@@ -83,7 +86,7 @@ class ModelTask:
         """How many rows the model's output for a graph has."""
         if self.task_level == "edge":
             return int(data.edge_label_index.shape[1])
-        return 1 if self.task_level == "graph" else int(data.num_nodes or 0)
+        return graphs_in(data) if self.task_level == "graph" else int(data.num_nodes or 0)
 
     def label(self, output: Tensor) -> Tensor:
         """What PyG takes for the target of outputs (rows, columns): labels, or the outputs."""

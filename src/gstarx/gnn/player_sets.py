@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gstarx._internal.cached import cached_property
 from gstarx.games import coalition_phrase
 from gstarx.gnn.hetero import HeteroGraph, hetero_of
 from gstarx.graphs import CommunicationGraph
@@ -42,10 +42,15 @@ class PlayerSet:
         The two ends of every player that is an edge, (P, 2).
     links
         Pairs of nodes of the graph, along which players communicate.
+    pair
+        The ends of the link that is explained: what is around one communicates with what is around
+        the other, because the model brings them together.
     spec
         The kind of players that was requested.
     anchored
         Whether a node or pair is explained, which is always present.
+    kept
+        Whether some nodes were never meant to play, and are always present.
     """
 
     kind: str
@@ -56,7 +61,9 @@ class PlayerSet:
     names: tuple[str, ...] = ()
     edges: NDArray[np.int64] | None = None
     communication: CommunicationGraph | None = None
+    pair: tuple[int, int] | None = None
     anchored: bool = False
+    kept: bool = False
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -79,24 +86,24 @@ class PlayerSet:
     @property
     def some_always_present(self) -> bool:
         """Whether something is present even without any player, so that its output is known."""
-        kept = isinstance(self.spec, Groups) and self.spec.rest == "present"
-        kept |= isinstance(self.spec, Nodes) and self.spec.types is not None
-        return self.without_baseline or (kept and bool((self.player_of < 0).any()))
+        return self.without_baseline or self.kept
 
     @cached_property
     def graph(self) -> CommunicationGraph:
         """Who communicates with whom.
 
         Nodes along edges, groups where an edge joins them, edges where they share a node; features
-        all with all.
+        all with all. The two ends of a link that is explained count as joined.
         """
         if self.communication is not None:
             return self.communication
         if self.edges is not None:
-            return CommunicationGraph.line_graph(self.edges)
+            first, second = self.pair or (-1, -1)
+            return CommunicationGraph.line_graph(np.where(self.edges == second, first, self.edges))
         if not self.of_nodes:
             return CommunicationGraph.complete(len(self))
-        ends = self.player_of[self.links]
+        links = self.links if self.pair is None else np.vstack([self.links, self.pair])
+        ends = self.player_of[links]
         return CommunicationGraph(len(self), ends[(ends >= 0).all(axis=1)])
 
     def restricted(self, units: NDArray[np.bool_]) -> PlayerSet:
@@ -201,6 +208,7 @@ def _of_types(spec: Any, graph: HeteroGraph, data: Data, links: NDArray[np.int64
         graph.require_type(name, "player_types")
     playing = [graph.node_types.index(name) for name in spec.types]
     players = everyone.restricted(np.isin(graph.type_of[numbers], playing))
+    players = replace(players, kept=len(players) < len(everyone))
     if not len(players):
         raise ValueError(
             f"player_types={list(spec.types)!r}: there are no nodes of these types, or none near "
@@ -242,7 +250,9 @@ def _of_groups(groups: Groups, count: int, links: NDArray[np.int64]) -> PlayerSe
         parts = len(graph.subgraph(nodes).components)
         if parts > 1:
             log.info("group %r is not connected: its %d parts are one player", name, parts)
-    return PlayerSet("groups", player_of, np.arange(len(names)), links, groups, tuple(names))
+    kept = bool((player_of < 0).any())
+    ids = np.arange(len(names))
+    return PlayerSet("groups", player_of, ids, links, groups, tuple(names), kept=kept)
 
 
 def _of_edges(spec: Edges, links: NDArray[np.int64], one_way: bool) -> PlayerSet:

@@ -17,14 +17,16 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from gstarx.gnn.evaluator import Change, Evaluator
+from gstarx.gnn.fields import graphs_in
 from gstarx.gnn.hetero import disturbed, hetero_of, view_of
 from gstarx.gnn.k_hop import Propagation, grow_hops, watch_propagation
 from gstarx.gnn.known_layers import scales_by_degree
 from gstarx.gnn.model_state import untouched
+from gstarx.gnn.own_code import wants_all
 from gstarx.gnn.player_sets import PlayerSet
 from gstarx.gnn.self_check import difference, refuse_random, rounding, size_of
 from gstarx.gnn.signature import Model
-from gstarx.graphs import as_size, pack
+from gstarx.graphs import Masks, as_size, pack
 
 TASK_LEVELS = ("graph", "node", "edge")
 #: From the player of each unit of the graph, on all of it or (the second) on some of its nodes.
@@ -43,6 +45,11 @@ def check_data(data: Any) -> Data:
         raise TypeError(
             f"data must be a torch_geometric.data.Data or HeteroData (got {type(data).__name__})"
         )
+    if data.get("x") is not None and not isinstance(data.x, Tensor):
+        raise TypeError(
+            f"data.x must be a tensor (got {type(data.x).__name__}): use torch.as_tensor(x) or "
+            "torch_geometric.data.Data(x=torch.as_tensor(x), ...)"
+        )
     edge_index = data.edge_index
     if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
         raise TypeError(
@@ -57,10 +64,9 @@ def check_data(data: Any) -> Data:
     for node in (int(edge_index.min()), int(edge_index.max())) if edge_index.numel() else ():
         if not 0 <= node < count:
             raise ValueError(f"data.edge_index names node {node} of {count} nodes")
-    batch = data.get("batch")
-    if isinstance(batch, Tensor) and batch.numel() and int(batch.max()) > 0:
+    if graphs_in(data) > 1:
         raise ValueError(
-            f"data holds {int(batch.max()) + 1} graphs: explain one at a time, or use explain_many"
+            f"data holds {graphs_in(data)} graphs: explain one at a time, or use explain_many"
         )
     return data
 
@@ -179,10 +185,12 @@ class _Surroundings:
         self.num_nodes = int(data.num_nodes or 0)
         with watch_propagation(model) as self.seen:
             if on_all.task_level == "node":
-                self.node_outputs: Tensor | None = on_all.node_outputs()
+                self.node_outputs: Tensor | None = on_all.node_outputs().clone()
                 self.prediction = self.node_outputs[torch.from_numpy(anchors)]
             else:
-                self.node_outputs, self.prediction = None, self._full_graph()
+                self.node_outputs = None
+            if self.node_outputs is None or on_all.removal.entire is not on_all.removal:
+                self.prediction = self._full_graph()
         self.scale = size_of(self.prediction)
 
     def playing(self, num_hops: int | None) -> Playing:
@@ -197,7 +205,7 @@ class _Surroundings:
                 known.append((mask, on_all.outputs(mask)))
         for part in self._contexts(field):
             on_part = self.evaluator(players.player_of, part)
-            if all(self._same(on_part.outputs(mask), expected) for mask, expected in known):
+            if all(self._gives(on_part, mask, expected) for mask, expected in known):
                 return Playing(on_part, players, self.prediction, self.node_outputs, self.seen)
         return Playing(on_all, players, self.prediction, self.node_outputs, self.seen)
 
@@ -267,9 +275,10 @@ class _Surroundings:
         """Parts of the graph that may decide the output: the start, and one and two hops more.
 
         Normalized convolutions look at degrees, which need the edges one hop further out. A removal
-        of the user's own is always given the whole graph.
+        of the user's own is always given the whole graph, and so is a model whose own code looks at
+        several nodes at once, if the graph is small.
         """
-        if self.on_all.removal.function is not None:
+        if wants_all(self.model, self.num_nodes) or self.on_all.removal.function is not None:
             return iter(())
         grown = grow_hops(self.edges, self.num_nodes, np.flatnonzero(start))
         return (part for part in islice(grown, 3) if not part.all())
@@ -328,7 +337,7 @@ class _Surroundings:
         by_node = self.evaluator(np.arange(self.num_nodes), None)
         drawn = np.random.default_rng(0).random(self.num_nodes) < 0.5
         if not all(
-            self._same_without(by_node, gone, self.prediction)
+            self._gives(by_node, pack(~gone[None]), self.prediction)
             for gone in (outside, outside & drawn)
         ):
             return False
@@ -337,11 +346,12 @@ class _Surroundings:
             expected = by_node.outputs(pack(~fewer[None]))
         except Exception:  # a coalition that the model does not take is met again later
             return True
-        return self._same_without(by_node, fewer | outside, expected)
+        return self._gives(by_node, pack(~(fewer | outside)[None]), expected)
 
-    def _same_without(self, by_node: Evaluator, gone: NDArray[np.bool_], expected: Tensor) -> bool:
+    def _gives(self, evaluator: Evaluator, mask: Masks, expected: Tensor) -> bool:
+        """Whether a coalition has this output, and the model does not fail on it."""
         try:
-            return self._same(by_node.outputs(pack(~gone[None])), expected)
+            return self._same(evaluator.outputs(mask), expected)
         except Exception:
             return False
 
@@ -411,8 +421,8 @@ def as_index(index: Any, valid: str = "") -> int:
         index = index.item()
     if isinstance(index, bool | np.bool_) or not isinstance(index, int | np.integer):
         raise TypeError(
-            f"index must be one integer{valid} (got {index!r}); explain several by calling once "
-            "for each"
+            f"index must be one integer{valid} (got {index!r}); explain several nodes with "
+            "explain_nodes, and several edges by calling once for each"
         )
     return int(index)
 

@@ -15,8 +15,7 @@ features. Which units belong to which player is not its business.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from gstarx.gnn.batching import UnionBatch, coalition_sizes, first_without_edges
+from gstarx._internal.cached import cached_property
+from gstarx.gnn.batching import UnionBatch, coalition_sizes, with_edges
 from gstarx.gnn.fields import GraphTensors, edges_moved
 from gstarx.gnn.hetero import hetero_of
 from gstarx.graphs import Masks, pack, unpack
@@ -69,15 +69,20 @@ class Removal:
         """How many graphs stand for one coalition, where absent features are drawn."""
         return 1
 
+    @property
+    def entire(self) -> Removal:
+        """The removal that leaves the whole graph where everybody is present."""
+        return self
+
     def of_draw(self, at: int) -> Removal:
         """The removal with one of its draws only."""
         return self
 
-    def without_edges(self, masks: Masks) -> int:
-        """The first of packed coalitions of units that leaves no edge of the graph, or -1."""
+    def with_edges(self, masks: Masks) -> NDArray[np.bool_]:
+        """Which of packed coalitions of units leave an edge of the graph, (k,)."""
         if self.function is not None:
-            return -1  # nobody knows what it leaves
-        return first_without_edges(masks, self.tensors.edge_index, self.linked)
+            return np.ones(len(masks), dtype=np.bool_)  # nobody knows what it leaves
+        return with_edges(masks, self.tensors.edge_index, self.linked)
 
     def sizes(self, masks: Masks) -> NDArray[np.int64]:
         """Nodes that go through the model for every packed coalition of units."""
@@ -174,10 +179,9 @@ class EdgeRemoval(Removal):
         """Edges are the units."""
         return True
 
-    def without_edges(self, masks: Masks) -> int:
-        """The first of packed coalitions of edges that is empty, or -1."""
-        empty = np.flatnonzero(~masks.any(axis=1))
-        return int(empty[0]) if len(empty) else -1
+    def with_edges(self, masks: Masks) -> NDArray[np.bool_]:
+        """Which of packed coalitions of edges have one, (k,)."""
+        return np.asarray(masks.any(axis=1))
 
     def sizes(self, masks: Masks) -> NDArray[np.int64]:
         """All nodes for every coalition."""
@@ -215,6 +219,11 @@ class EdgeRemoval(Removal):
 @dataclass(frozen=True)
 class TouchedRemoval(EdgeRemoval):
     """Only some of the edges stay, and the nodes at their ends with them."""
+
+    @property
+    def entire(self) -> Removal:
+        """Nodes without edges are there as well."""
+        return EdgeRemoval(**{field.name: getattr(self, field.name) for field in fields(self)})
 
     def sizes(self, masks: Masks) -> NDArray[np.int64]:
         """The nodes that the edges of every coalition touch."""
@@ -268,9 +277,9 @@ class FeatureRemoval(Removal):
         assert self.reference is not None
         return replace(self, reference=self.reference[at : at + 1])
 
-    def without_edges(self, masks: Masks) -> int:
+    def with_edges(self, masks: Masks) -> NDArray[np.bool_]:
         """All edges stay."""
-        return -1
+        return np.ones(len(masks), dtype=np.bool_)
 
     def sizes(self, masks: Masks) -> NDArray[np.int64]:
         """All nodes for every coalition and draw."""

@@ -77,6 +77,8 @@ def set_up(
     if masked_layers(model):
         log.warning("the model carries edge masks of another explainer: they are set aside")
     anchors = target_nodes(data, task.task_level, index)
+    if task.task_level == "edge" and not everyone.touched:  # the position value has its definition
+        everyone = replace(everyone, pair=tuple(anchors.tolist()))
     evaluators = _Evaluators(
         model, data, task, roles, anchors, removal, everyone, keywords, batch_nodes
     )

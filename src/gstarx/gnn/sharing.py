@@ -26,11 +26,12 @@ from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.k_hop import Propagation, grow_hops, watch_propagation
 from gstarx.gnn.known_layers import ordered_aggregation, read_by_messages, scales_by_degree
 from gstarx.gnn.needed_messages import needed_messages
+from gstarx.gnn.own_code import opaque_part
 from gstarx.gnn.payoff import outputs_matrix
 from gstarx.gnn.readout import Members, StandIn, rows_for_aggregations
 from gstarx.gnn.removal import TouchedRemoval
 from gstarx.gnn.self_check import Scale, SelfCheck, difference, doubled, doubled_fields
-from gstarx.gnn.signature import call_model, submodules
+from gstarx.gnn.signature import call_model
 from gstarx.gnn.states import ALL_BITS, Block, StateRules, StateTable
 from gstarx.gnn.watched_edges import NotShareable, refusals_stand, watch
 from gstarx.graphs import Masks, pack
@@ -52,7 +53,7 @@ _MEMBERS_PER_STATE = 64
 _BLOCK_GRAPHS = 4
 #: Features of so many bytes are taken to be different for all nodes, without looking.
 _MOST_COMPARED = 1024
-#: Beyond this many nodes the tables of states would take more memory than they are worth.
+#: Beyond this many nodes that all count, hardly any coalitions agree on enough of them.
 _MOST_NODES = 4096
 #: Coalitions of the first block, and of all later ones together, that also go the ordinary way. If
 #: there are few coalitions in all, every one of them does.
@@ -155,7 +156,8 @@ class SharedPasses:
         be trusted, not even an earlier one.
         """
         first, before, self._table = 0, self._blocks, None
-        fresh = np.array(self._ends.fresh(masks) if self._trusted else [], dtype=np.int64)
+        due = not self._trusted and is_due(self._evaluator.model)
+        fresh = np.array([] if due else self._ends.fresh(masks), dtype=np.int64)
         while first < len(masks):
             rows = masks[first:]
             try:
@@ -165,7 +167,7 @@ class SharedPasses:
                 if self._trusted:
                     outputs = self._run(block)
                 else:
-                    outputs = self._first_outputs(masks, block, full_output)
+                    outputs = self._first_outputs(masks, block, full_output, due=due)
                 for row in fresh[(fresh >= first) & (fresh < first + block.coalitions)] - first:
                     self._require_same(rows[row : row + 1], outputs[[row]])
                 self._note(rows[: block.coalitions], outputs, full_output)
@@ -191,13 +193,14 @@ class SharedPasses:
             try:
                 block = self._block(masks)
                 if self._worth_it(block, len(masks)):
-                    self._first_outputs(masks, block, full_output)
+                    self._first_outputs(masks, block, full_output, due=True)
             except Exception as error:
                 self.forget(str(_as_reason(error)))
         return self._trusted
 
     def forget(self, reason: str) -> None:
-        """Stop sharing for good."""
+        """Stop sharing for good; later games of this model begin with a glance again."""
+        suspect(self._evaluator.model)
         self.possible, self.reason = False, reason
         self._nodes = self._states = 0
         self._waiting.clear()
@@ -213,9 +216,15 @@ class SharedPasses:
         self.reason = f"little is shared: {nodes:,} nodes have {states:,} states"
         return False
 
-    def _first_outputs(self, masks: Masks, block: Block, full_output: Tensor | None) -> Tensor:
-        """Outputs of a first block, after all that has to hold before any is given out."""
-        self._glance(masks, full_output)
+    def _first_outputs(
+        self, masks: Masks, block: Block, full_output: Tensor | None, *, due: bool
+    ) -> Tensor:
+        """Outputs of a first block, after all that has to hold before any is given out.
+
+        A model that shared before is glanced at now and then, if that is ``due``.
+        """
+        if due:
+            self._glance(masks, full_output)
         outputs = self._run(block)
         self._scale = Scale.of(outputs)
         few = len(masks) <= _FEW
@@ -252,18 +261,12 @@ class SharedPasses:
         evaluator, rules = self._evaluator, self._rules
         assert rules is not None
         assert self.propagation is not None
-        graph, nodes = hetero_of(evaluator.removal.data), evaluator.removal.tensors.num_nodes
-        like = np.zeros(nodes, dtype=np.int64)
-        if graph is not None:
-            like = graph.type_of[evaluator.removal.data.node_id.cpu().numpy()]
         read: list[Tensor] = []
         shapes: list[tuple[int, ...]] = []
         outputs = self._run(block, read=read, shapes=shapes)
         self._scale = Scale.of(outputs)
-        if not is_due(evaluator.model):
-            return outputs
         plan = Disturbance.of(
-            block, self.propagation.calls, like, self._random, counted=rules.counted
+            block, self.propagation.calls, _types(evaluator), self._random, counted=rules.counted
         )
         if plan is None:
             return outputs
@@ -279,7 +282,6 @@ class SharedPasses:
             except Exception:  # a function, or a model that fixes its precision
                 same = False
         if not same:
-            suspect(evaluator.model)
             raise NotShareable(
                 "the embedding of a node depends on more than the messages that reach it: it "
                 "changes with nodes or edges that are farther away"
@@ -405,9 +407,10 @@ class SharedPasses:
         linked = np.zeros_like(removal.present) if removal.linked is None else removal.linked
         units = masks
         if not evaluator.all_play:
-            # where all nodes are present, no more coalitions fit into a block
-            fitting = table.members // tensors.num_nodes + 1 if removal.by_edges else _CHUNK
-            units = evaluator.units_of(masks[:fitting])
+            # no more coalitions fit into a block, by the nodes that are present in all of them
+            always = int((evaluator.player_of < 0).sum())
+            always = tensors.num_nodes if removal.by_edges else max(always, 1)
+            units = evaluator.units_of(masks[: min(table.members // always + 1, _CHUNK)])
         return table.block(units, removal.present, linked, removal.anchors, self._bits)
 
     def _prepare(self, *, counted: bool) -> None:
@@ -430,6 +433,7 @@ class SharedPasses:
             _levels(evaluator, self.propagation.calls, flow),
             counted=counted,
             by_edges=evaluator.removal.by_edges,
+            types=_types(evaluator),
         )
 
     def _new_table(self, coalitions: int) -> StateTable:
@@ -438,7 +442,7 @@ class SharedPasses:
         tensors = self._evaluator.removal.tensors
         most = _MOST_STATES if tensors.device.type == "cpu" else _MOST_ELSEWHERE
         states = min(_STATES_PER_NODE * self._evaluator.batch_nodes, most)
-        if self._evaluator.removal.by_edges:
+        if self._evaluator.removal.by_edges or self._evaluator.task_level != "graph":
             states = max(states, _BLOCK_GRAPHS * tensors.num_nodes)
         members = min(_MEMBERS_PER_STATE * states, coalitions * tensors.num_nodes)
         return StateTable(self._rules, min(states, members), members)
@@ -527,13 +531,15 @@ def _reason_against(evaluator: Evaluator) -> str:
         )
     ):
         return "the model takes a field that names edges"
-    if removal.tensors.num_nodes > _MOST_NODES and not removal.by_edges:
-        return f"the graph has more than {_MOST_NODES:,} nodes"
-    if any(
-        hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
-        for module in submodules(evaluator.model)
-    ):
-        return "the model is compiled by torch.compile"
+    whole = evaluator.task_level == "graph" and not removal.by_edges
+    if removal.tensors.num_nodes > _MOST_NODES and whole:
+        return (
+            f"the graph has more than {_MOST_NODES:,} nodes; groups of nodes as players, or a "
+            "smaller budget, need fewer evaluations"
+        )
+    opaque = opaque_part(evaluator.model)
+    if opaque:
+        return opaque
     ordered = ordered_aggregation(evaluator.model)
     if ordered:
         return f"{ordered} may depend on the order of nodes"
@@ -559,7 +565,10 @@ def _kinds(fields: dict[str, Tensor], evaluator: Evaluator, count: int) -> NDArr
 
 
 def _levels(evaluator: Evaluator, rounds: int, flow: str) -> NDArray[np.int64]:
-    """How many rounds of messages count for every node: fewer, the further from what is asked."""
+    """How many rounds of messages count for every node: fewer, the further from what is asked.
+
+    -1 for nodes that no message comes from in time, not even from one that is heard at the end.
+    """
     tensors, anchors = evaluator.removal.tensors, evaluator.removal.anchors
     if evaluator.task_level == "graph":
         return np.full(tensors.num_nodes, rounds)
@@ -570,7 +579,16 @@ def _levels(evaluator: Evaluator, rounds: int, flow: str) -> NDArray[np.int64]:
         # messages go on where there is nobody new to reach
         inside = next(around, inside)
         level += inside
-    return level
+    return np.where(next(around, inside), level, -1)
+
+
+def _types(evaluator: Evaluator) -> NDArray[np.int64]:
+    """The type of every node of a heterogeneous graph, (n,)."""
+    removal = evaluator.removal
+    graph = hetero_of(removal.data)
+    if graph is None:
+        return np.zeros(removal.tensors.num_nodes, dtype=np.int64)
+    return np.asarray(graph.type_of[removal.data.node_id.cpu().numpy()])
 
 
 def _zeroed(x: Tensor, block: Block, anchors: NDArray[np.int64]) -> Tensor:

@@ -7,16 +7,18 @@ the data carries, or one ``Data`` object.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from threading import get_ident
 from types import FunctionType, MethodType
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.nn.parameter import is_lazy
 from torch_geometric.data import Batch, Data
 
@@ -26,6 +28,9 @@ from gstarx.gnn.hetero_call import HeteroCall
 from gstarx.gnn.parameters import Arguments, is_annotation, match_arguments, warn_of_left_out
 from gstarx.gnn.parameters import Model as Model
 from gstarx.gnn.shared_rows import GatheredRows, gathered_now, own_copy
+
+#: Networks are looked for in dictionaries and lists of up to so many entries: others are data.
+_MOST_HELD = 256
 
 
 @dataclass(frozen=True)
@@ -151,17 +156,47 @@ def call_model(
     """
     late = [value for value in fields.values() if isinstance(value, GatheredRows)]
     try:
-        with around():
+        with around(), _nothing_hidden(model):
             return gathered_now(_called(model, signature, fields, ptr))
     except Exception:
         if not late:
             raise
     plain = {key: gathered_now(value) for key, value in fields.items()}
-    with around():
+    with around(), _nothing_hidden(model):
         output = _called(model, signature, plain, ptr)
     for value in late:
         value.shared.usable = False
     return output
+
+
+@contextmanager
+def _nothing_hidden(model: Model) -> Iterator[None]:
+    """Raise if a function runs a network that it does not show, before that network does anything.
+
+    It could not be put into evaluation mode, be left as it was, or be asked how messages go.
+    """
+    if isinstance(model, nn.Module):
+        yield
+        return
+    known, thread = {id(module) for module in submodules(model)}, get_ident()
+
+    def look(module: nn.Module, inputs: Any) -> None:
+        if id(module) in known or get_ident() != thread:
+            return
+        for part in module.modules():
+            if id(part) not in known and (part._parameters or part._buffers):
+                raise ValueError(
+                    f"the function runs a network ({type(module).__name__}) that cannot be found "
+                    "beforehand, as one that another function returns. It would not be left as it "
+                    "was: pass the network itself, or make it a variable, an argument or an "
+                    "attribute of what is explained"
+                )
+
+    handle = register_module_forward_pre_hook(look)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def _called(model: Model, signature: Signature, fields: dict[str, Any], ptr: Tensor | None) -> Any:
@@ -225,20 +260,20 @@ def _as_batch(fields: dict[str, Any], roles: Roles | None) -> Batch:
     return batch
 
 
-def networks_of(model: Model) -> list[torch.nn.Module]:
+def networks_of(model: Model) -> list[nn.Module]:
     """The networks that a callable runs, as far as it shows them.
 
     A module is its own. Partial calls, bound methods, functions and objects with ``__call__`` run
     those that they hold: as arguments, as attributes, or as variables that a function refers to,
-    itself or through other functions of its file.
+    itself or through other functions of its file, and in dictionaries, lists and tuples of these.
     """
-    if isinstance(model, torch.nn.Module):
+    if isinstance(model, nn.Module):
         return [model]
-    networks: dict[int, torch.nn.Module] = {}
+    networks: dict[int, nn.Module] = {}
     seen: set[int] = set()
 
     def look(held: Any, file: str | None) -> None:
-        if isinstance(held, torch.nn.Module):
+        if isinstance(held, nn.Module):
             networks[id(held)] = held
         elif id(held) not in seen:
             seen.add(id(held))
@@ -251,6 +286,10 @@ def networks_of(model: Model) -> list[torch.nn.Module]:
 
 def _held_by(held: Any, file: str | None, *, outermost: bool) -> list[Any]:
     """What a callable holds that may be a network or lead to one."""
+    if isinstance(held, dict | list | tuple):
+        inner = held.values() if isinstance(held, dict) else held
+        inner = inner if len(held) <= _MOST_HELD else ()
+        return [value for value in inner if isinstance(value, nn.Module | dict | list | tuple)]
     if isinstance(held, partial):
         return [held.func, *held.args, *held.keywords.values()]
     if isinstance(held, MethodType):
@@ -265,7 +304,7 @@ def _held_by(held: Any, file: str | None, *, outermost: bool) -> list[Any]:
     return list(vars(held).values()) if outermost and hasattr(held, "__dict__") else []
 
 
-def submodules(model: Model) -> list[torch.nn.Module]:
+def submodules(model: Model) -> list[nn.Module]:
     """All layers of the networks that a callable runs, each once."""
     networks = networks_of(model)
     if len(networks) == 1:

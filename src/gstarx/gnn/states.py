@@ -14,19 +14,21 @@ first coalition in which the state was met: message passing over it gives every 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gstarx._internal.cached import cached_property
 from gstarx.gnn.sharing_order import proper_coloring
-from gstarx.graphs import WORD, Masks, compiled, pack
+from gstarx.graphs import WORD, Masks, compiled, pack, words_for
 
 _ONE = np.uint64(1)
 #: A block does without lookups of what it has met if too many of so many of them were in vain:
 #: random coalitions hardly ever agree around a node, and a lookup costs half as much as a state.
 _PATIENCE, _MOST_MISSED = 8192, 0.3
 _ZERO = np.uint64(0)
+#: Bytes for looking up nodes by the coalition around them; larger graphs do without.
+_MOST_REMEMBERED = 1 << 26
 #: Bits of a state that are compared; a test takes fewer, so that different states look the same.
 ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
 
@@ -41,10 +43,13 @@ class StateRules:
         Numbers that say what every node is, (n, 4): two for a node of the coalition, two for one
         that is not in it but present.
     level
-        Rounds of messages that count for every node, (n,).
+        Rounds of messages that count for every node, (n,); -1 for a node that is too far away for
+        any message of it to count.
+    far
+        The type of every node that is too far away, -1 for all others, (n,).
     first, source, edge
         Edges by the node that hears: those of node ``v`` are ``first[v] : first[v + 1]``, each with
-        the node it comes from and its number in the graph.
+        the node it comes from and its number in the graph. Nobody needs what far nodes hear.
     key
         Two odd numbers that say what an edge is, (E, 2).
     counted
@@ -56,6 +61,7 @@ class StateRules:
 
     start: NDArray[np.uint64]
     level: NDArray[np.int64]
+    far: NDArray[np.int64]
     first: NDArray[np.int64]
     source: NDArray[np.int64]
     edge: NDArray[np.int64]
@@ -73,18 +79,27 @@ class StateRules:
         *,
         counted: bool,
         by_edges: bool = False,
+        types: NDArray[np.int64] | None = None,
     ) -> StateRules:
-        """Rules for edges (2, E) from where messages come to where they go."""
+        """Rules for edges (2, E) from where messages come to where they go.
+
+        Of nodes that are too far away nothing counts but that there is an edge from them: those of
+        the same one of the ``types`` (n,), by default all, have one state.
+        """
         n = len(node_kind)
+        far = np.where(level < 0, 0 if types is None else types, -1)
         order = np.argsort(edge_index[1], kind="stable")
+        order = order[level[edge_index[1][order]] >= 0]
         # a self-loop is another kind of edge: layers that add missing loops do not count it
         edge_kind = 2 * edge_kind + (edge_index[0] == edge_index[1])
         # neighbors never look the same: an edge of a block from a state to itself would be taken
         # for a self-loop
         kinds = 2 * (node_kind * n + proper_coloring(edge_index, n))
+        kinds = np.where(far < 0, kinds, 2 * far)
         return cls(
-            _numbers(np.stack([kinds, kinds + 1], axis=1), 0).reshape(n, 4),
+            _numbers(np.stack([kinds, kinds + (far < 0)], axis=1), 0).reshape(n, 4),
             level.astype(np.int64),
+            far.astype(np.int64),
             np.searchsorted(edge_index[1][order], np.arange(n + 1)).astype(np.int64),
             np.ascontiguousarray(edge_index[0][order]),
             order.astype(np.int64),
@@ -97,11 +112,12 @@ class StateRules:
     def region(self) -> Masks:
         """The nodes that decide the state of every node, packed (n, words).
 
-        Empty for coalitions of edges: those around a node are hardly ever met again.
+        Empty for coalitions of edges, where those around a node are hardly ever met again, and for
+        graphs so large that it would take too much memory.
         """
         n = len(self.level)
-        if self.by_edges:
-            return np.zeros((n, 1), dtype=np.uint64)
+        if self.by_edges or n * words_for(n) * 8 > _MOST_REMEMBERED:
+            return np.zeros((n, 0), dtype=np.uint64)
         reached = pack(np.eye(n, dtype=np.bool_))
         for step in range(int(self.level.max(initial=0)) + self.counted):
             reach = self.level + self.counted > step
@@ -154,13 +170,16 @@ class StateTable:
         per_state = 48 if rules.by_edges else 3
         edge_room = per_state * self.states + len(rules.source)
         slots = 1 << (2 * self.states - 1).bit_length()
+        #: Whether nodes are looked up by the part of a coalition around them.
+        self._remembers = words > 0 and slots * words * 8 <= _MOST_REMEMBERED
+        remembered = slots if self._remembers else 0
         self._known = (
             np.zeros(slots, dtype=np.int64),
             np.empty((self.states, 2), dtype=np.uint64),
             # what was found for a node and the part of a coalition around it
-            np.zeros(slots, dtype=np.int64),
-            np.empty((slots, words), dtype=np.uint64),
-            np.empty(slots, dtype=np.int32),
+            np.zeros(remembered, dtype=np.int64),
+            np.empty((remembered, words), dtype=np.uint64),
+            np.empty(remembered, dtype=np.int32),
         )
         self._members = np.empty(self.members, dtype=np.int32)
         self._nodes = np.empty(self.states, dtype=np.int64)
@@ -170,7 +189,7 @@ class StateTable:
         self._work = np.empty((3, n, 2), dtype=np.uint64)
         bare = np.diff(rules.first) == 0
         #: Nodes whose state may differ between the coalitions of a block.
-        self._open = np.flatnonzero(~(rules.by_edges & bare & (rules.level == 0)))
+        self._open = np.flatnonzero(~(rules.by_edges & bare & (rules.level <= 0)))
         self._blocks = 0
         #: Lookups after which a block decides whether to go on with them.
         self.patience = _PATIENCE
@@ -200,7 +219,7 @@ class StateTable:
             masks[:most],
             (present[0], linked[0], rules.region),
             (rules.start, rules.level, rules.first, rules.source, rules.edge, rules.key),
-            (rules.counted, rules.by_edges),
+            (rules.counted, rules.by_edges, self._remembers, rules.far),
             (bits, np.int64(self._blocks), self.patience),
             self._known,
             (self._members, begins, self._nodes, self._absent, self._ends, self._edges),
@@ -261,7 +280,7 @@ def _has(mask, node):  # type: ignore[no-untyped-def]
 @compiled
 def _fill(masks, around, rules, how, marks, known, out, wanted, work):  # type: ignore[no-untyped-def]
     present, linked, region = around
-    counted, by_edges = how
+    counted, by_edges, remembers, far = how
     first, source, edge = rules[2:5]
     bits, stamp, patience = marks
     members, begins, nodes, absent, ends, edges = out
@@ -273,44 +292,52 @@ def _fill(masks, around, rules, how, marks, known, out, wanted, work):  # type: 
     kept = np.empty(len(edge), np.bool_)
     depth, reach = np.empty(n, np.int64), np.empty(n, np.int64)
     heard = np.empty((2, len(edge) + 1), np.int64)
-    remembers, looks, misses = not by_edges, 0, 0
+    # whose states have to be found; states of far nodes, by type, once they were met
+    looked, met = np.empty(n, np.int64), np.full(far.max() + 2, -1)
+    looks, misses = 0, 0
     total, states, count, row = 0, 0, 0, 0
     begins[0] = 0
     while row < len(masks):
         m = n
         if not by_edges:
-            m = 0
+            m, some = 0, 0
             for v in range(n):
                 own[v] = _has(masks[row], v)
                 joined[v] = own[v] or _has(linked, v)
-                seen[v] = -1
+                seen[v] = met[far[v]]
                 if own[v] or _has(present, v):
                     here[m] = v
                     m += 1
+                    looked[some] = v
+                    some += seen[v] < 0
         elif row == 0:
+            some = n
             for v in range(n):
-                here[v], own[v], joined[v] = v, True, True
-        full = states + m > len(nodes) or total + m > len(members)
+                here[v], own[v], joined[v], looked[v] = v, True, True, v
+        else:
+            # nodes that receive no messages keep the state of the first coalition
+            some = len(changing)
+            looked[:some] = changing
+        full = states + some > len(nodes) or total + m > len(members)
         if row and (full or count + len(edge) > len(edges)):
             break
         fresh = states
         hits = 0
         if remembers:
-            hits = _remembered(masks[row], region, here[:m], stamp, known, slots, seen)
-            looks, misses = looks + m, misses + m - hits
+            hits = _remembered(masks[row], region, looked[:some], stamp, known, slots, seen)
+            looks, misses = looks + some, misses + some - hits
             if looks >= patience:
                 remembers = misses < _MOST_MISSED * looks
                 looks, misses = 0, 0
-        if hits < m or by_edges:
-            for i in range(m):
-                for e in range(first[here[i]], first[here[i] + 1]):
+        if hits < some:
+            for i in range(some):
+                v = looked[i]
+                for e in range(first[v], first[v + 1]):
                     if by_edges:
                         kept[e] = _has(masks[row], edge[e])
                     else:
-                        kept[e] = joined[here[i]] and joined[source[e]]
-            # nodes that receive no messages keep the state of the first coalition
-            looked = changing if by_edges and row else here[:m]
-            near = reach[: _needed(looked, seen, hits, kept, rules, depth, reach)]
+                        kept[e] = joined[v] and joined[source[e]]
+            near = reach[: _needed(looked[:some], seen, hits, kept, rules, depth, reach)]
             _settle(near, own, kept, rules, depth, counted, heard, work)
             for i in range(len(near)):
                 v = near[i]
@@ -323,6 +350,8 @@ def _fill(masks, around, rules, how, marks, known, out, wanted, work):  # type: 
                     nodes[states] = v
                     absent[states] = not own[v]
                     states += 1
+                if far[v] >= 0:
+                    met[far[v]] = seen[v]
                 if remembers:
                     _remember(masks[row], region, v, slots[v], stamp, known, seen[v])
         for i in range(m):
@@ -428,10 +457,16 @@ def _settle(here, own, kept, rules, depth, counted, heard, work):  # type: ignor
         at = 0 if own[v] else 2
         state[v, 0], state[v, 1] = start[v, at], start[v, at + 1]
         sums[v, 0], sums[v, 1] = _ZERO, _ZERO
-        # a list of edges: loops over it have no branches
-        for e in range(first[v], first[v + 1]):
-            heard[0, links], heard[1, links] = e, v
-            links += kept[e]
+        if depth[v] > 0:
+            # a list of edges: loops over it have no branches
+            for e in range(first[v], first[v + 1]):
+                heard[0, links], heard[1, links] = e, v
+                links += kept[e]
+        elif counted:
+            for e in range(first[v], first[v + 1]):
+                if kept[e]:
+                    sums[v, 0] += key[e, 0]
+                    sums[v, 1] += key[e, 1]
     if counted:
         for i in range(links):
             e, v = heard[0, i], heard[1, i]

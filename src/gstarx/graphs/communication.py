@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gstarx._internal.cached import cached_property
 from gstarx.graphs.bitmasks import Coalitions, Masks, unpack, words_for
 from gstarx.graphs.compilation import WORD
 from gstarx.graphs.connectivity import (

@@ -5,7 +5,7 @@
 
     model = chemprop.load("model.pt")              # or chemprop.wrap(mpnn)
     graph = chemprop.graph("CC(=O)Nc1ccc(O)cc1")
-    explain(model, graph, mode=model.mode, value="myerson")
+    explain(model, graph)
 
 Atoms are the players, and bonds go with them. Chemprop's message passing on directed bonds needs to
 know the reverse of every bond (``rev_edge_index``), which follows the bonds of a coalition.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from gstarx._internal.molecules import read_molecule
 from gstarx._internal.optional import require
 from gstarx.gnn import EdgeNamingData
 from gstarx.integrations.chemprop_files import load_checkpoint
+from gstarx.integrations.chemprop_splits import recorded_split
+from gstarx.models import SplitRecord
 from gstarx.registry import TASKS
 
 __all__ = ["FEATURES", "ChempropModel", "graph", "load", "wrap"]
@@ -71,7 +74,7 @@ def wrap(mpnn: Any, *, return_type: str = "raw", output: int | None = None) -> C
     Returns
     -------
     ChempropModel
-        With ``mode`` and ``task``, which say what it predicts: pass ``mode=model.mode`` on.
+        With ``mode`` and ``task``, which say what it predicts; explainers read ``mode``.
 
     Raises
     ------
@@ -155,6 +158,7 @@ def _loaded(path: Any, trust: bool, **options: Any) -> ChempropModel:
     except TypeError as error:
         raise ValueError(f"{path} cannot be explained: {error}") from error
     model.target_names, model.reading = loaded.target_names, loaded.reading
+    model.split = recorded_split(Path(path))
     return model.eval()
 
 
@@ -187,6 +191,8 @@ class ChempropModel(nn.Module):
         Names of its outputs, if known.
     reading
         Options of ``chemprop.utils.make_mol`` that molecules were read with in training.
+    split
+        Which molecules it was trained on, from the ``splits.json`` beside its file, if known.
     message_rounds
         How often messages are passed.
     """
@@ -206,6 +212,7 @@ class ChempropModel(nn.Module):
         self.mode = TASKS[self.task]
         self.target_names: tuple[str, ...] = ()
         self.reading: tuple[str, ...] = ()
+        self.split: SplitRecord | None = None
         passing = mpnn.message_passing
         self.message_rounds = int(passing.depth)
         self.widths = int(passing.hparams["d_v"]), int(passing.hparams["d_e"])

@@ -298,7 +298,8 @@ def explain_interactions(
         if not exact:
             _require_enough(allowed, order, game.n)
         computed = _computed(game, index, order, None if exact else allowed, seed)
-    game.warn_if_constant()
+    n = game.n
+    game.warn_if_constant(n * 0.5 ** (n - 1) if index == "BII" else 1.0)
     nodes = game.nodes.tolist()
     values = {
         tuple(sorted(nodes[player] for player in players)): float(computed.values.values[at])

@@ -11,6 +11,7 @@ from gstarx.models.sources import load_source as load_source
 from gstarx.models.sources import load_weights as load_weights
 from gstarx.models.sources import pretrained, pretrained_names
 from gstarx.models.sources import shipped_path as shipped_path
+from gstarx.models.splits import SplitRecord as SplitRecord
 from gstarx.models.training import TrainingResult, train
 from gstarx.models.weights import ModelFacts, digest, load_model, save_model
 

@@ -22,6 +22,7 @@ from gstarx._internal.messages import quoted, unknown
 from gstarx.metrics import Reference
 from gstarx.models.checkpoints import load_published_checkpoint
 from gstarx.models.networks import Network
+from gstarx.models.splits import SplitRecord
 from gstarx.models.weights import ModelFacts, digest, load_model
 from gstarx.registry import DATASETS, MODEL_FILES, NETWORKS, TASKS, ModelSource, resolve
 
@@ -60,6 +61,10 @@ class LoadedNetwork:
         Of a regression, for its metrics: range and mean of its outputs on the training graphs.
     features
         What it reads of a molecule, one of :data:`gstarx.datasets.MOLECULE_FEATURES`, if known.
+    salts
+        ``"largest"`` if it was trained on the largest parts of molecules.
+    split
+        Which graphs it was trained, validated and tested on, if that was recorded.
     """
 
     model: Any
@@ -73,6 +78,8 @@ class LoadedNetwork:
     reference: Reference | None = None
     features: str | None = None
     label: str | None = None
+    salts: str | None = None
+    split: SplitRecord | None = None
 
     @property
     def label_columns(self) -> tuple[str, ...]:
@@ -169,6 +176,8 @@ def _saved(path: Path) -> LoadedNetwork:
         features=known.features or features_of(known.dataset),
         reference=known.reference,
         label=known.label,
+        salts=known.salts,
+        split=None if known.split is None else SplitRecord.read(known.split),
     )
 
 
@@ -204,6 +213,9 @@ def _of_another_package(path: Path, *, trust: bool = False) -> LoadedNetwork:
         hint = own if path.suffix == ".pt" and unknown_file else ""
         raise ModelSourceError(f"{error}{hint}") from error
     suffix = {None: None, "v2": "chemprop"}.get(model.features, f"chemprop-{model.features}")
+    names = model.target_names
+    # the one output of a binary classifier has two classes, and its name is that of the second
+    classes = (f"not {names[0]}", names[0]) if model.task == "binary" and names else ()
     return LoadedNetwork(
         model,
         path.stem,
@@ -211,8 +223,10 @@ def _of_another_package(path: Path, *, trust: bool = False) -> LoadedNetwork:
         {"network": "Chemprop MPNN", "weights": digest(model)[:16]},
         path,
         task=model.task,
-        target_names=model.target_names if model.task != "classification" else (),
+        class_names=classes,
+        target_names=names if model.task in ("multilabel", "regression") else (),
         features=suffix,
+        split=model.split,
     )
 
 

@@ -22,13 +22,14 @@ from gstarx._internal.files import write_atomically
 from gstarx._internal.messages import quoted
 from gstarx.metrics import Reference, as_reference
 from gstarx.models.networks import GAT, GCN, GIN, Network
+from gstarx.models.splits import SplitRecord
 from gstarx.registry import TASKS
 
 #: Networks by the name under which they are stored and trained.
 NETWORKS: dict[str, type[Network]] = {"gcn": GCN, "gin": GIN, "gat": GAT}
 _FORMAT = 1
 #: The fields of :class:`ModelFacts` that are text or ``None``, and what others are.
-_TEXTS = ("dataset", "dataset_digest", "label", "features")
+_TEXTS = ("dataset", "dataset_digest", "label", "features", "salts")
 _MUST_BE = {
     "seed": "an integer",
     "config": "a dictionary",
@@ -69,10 +70,15 @@ class ModelFacts:
     features
         Which node features it reads: ``"molecule"`` or ``"molecule+bonds"`` for those of tables of
         molecules, a dataset whose features are its own, or ``None``.
+    salts
+        Which parts of its molecules it was trained on: ``"largest"``, or ``None`` for all.
     reference
         Of a regression: range and mean of its outputs for the training graphs.
     metrics
         All scores by split and name; ``None`` where one is not defined.
+    split
+        Which graphs it was trained, validated and tested on, as a
+        :class:`~gstarx.models.splits.SplitRecord` writes it.
     """
 
     network: str
@@ -88,8 +94,10 @@ class ModelFacts:
     target_names: tuple[str, ...] = ()
     label: str | None = None
     features: str | None = None
+    salts: str | None = None
     reference: Reference | None = None
     metrics: dict[str, dict[str, float | None]] | None = None
+    split: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.task not in list(TASKS):
@@ -102,6 +110,8 @@ class ModelFacts:
                 raise ValueError(f"{name} must be a list of names (got {quoted(listed)})")
             object.__setattr__(self, name, tuple(listed))
         object.__setattr__(self, "reference", as_reference(self.reference))
+        if self.split is not None:
+            SplitRecord.read(self.split)
         texts = {name: getattr(self, name) for name in _TEXTS}
         fits = {name: text is None or isinstance(text, str) for name, text in texts.items()}
         splits: Any = {} if self.metrics is None else self.metrics
@@ -156,8 +166,10 @@ def save_model(
     target_names: Sequence[str] = (),
     label: str | None = None,
     features: str | None = None,
+    salts: str | None = None,
     reference: Reference | None = None,
     metrics: Mapping[str, Mapping[str, float]] | None = None,
+    split: SplitRecord | None = None,
 ) -> ModelFacts:
     """Store a network: ``<name>.safetensors`` for the weights, ``<name>.json`` for the facts.
 
@@ -170,7 +182,7 @@ def save_model(
     model
         A :class:`GCN`, :class:`GIN` or :class:`GAT`.
     dataset, dataset_digest, seed, accuracy, notes,
-    task, class_names, target_names, label, features, reference, metrics
+    task, class_names, target_names, label, features, salts, reference, metrics, split
         What else to remember, see :class:`ModelFacts`.
 
     Returns
@@ -197,8 +209,10 @@ def save_model(
         target_names=tuple(target_names),
         label=label,
         features=features,
+        salts=salts,
         reference=reference,
         metrics=None if metrics is None else _without_nan(metrics),
+        split=None if split is None else split.written(),
     )
     text = json.dumps({"format": _FORMAT, **asdict(facts)}, indent=2, allow_nan=False)
     tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}

@@ -106,7 +106,7 @@ def explainer_names(*, oracles: bool = False) -> tuple[str, ...]:
     """All explainers, those of other packages last; with ``oracles`` also the oracles.
 
     >>> explainer_names()[:3]
-    ('gstarx_recommended', 'gstarx', 'gstarx_published')
+    ('gstarx', 'hn', 'gstarx_published')
     """
     built_in = tuple(name for name, spec in EXPLAINERS.items() if not spec.oracle)
     added = sorted({point.name for point in entry_points(group=GROUP)} - set(EXPLAINERS))
@@ -150,7 +150,11 @@ _TWO_SIDED = Option(
     "two_sided", "Also count what is lost without a part of the graph.", "boolean", False
 )
 _BASELINE = Option(
-    "baseline", "The baseline that is subtracted from outputs.", "choice", None, ("singletons",)
+    "baseline",
+    "The baseline that is subtracted from outputs.",
+    "choice",
+    None,
+    ("singletons", "uniform"),
 )
 #: Of explainers that play a game, and of those that learn a mask of edges.
 _ANY_PLAYERS = ("nodes", "groups", "edges", "features")
@@ -170,19 +174,19 @@ _RATE = _number("lr", "Learning rate.", None, 1e-6, 1.0)
 
 _EXPLAINERS = (
     ExplainerSpec(
-        "gstarx_recommended",
-        "gstarx.explainers.gstarx:GStarX.recommended",
-        "GStarX, recommended",
+        "gstarx",
+        "gstarx.explainers.gstarx:GStarX",
+        "GStarX",
         "The contribution of each node to connected parts, relative to single nodes.",
-        (_estimator("sampled"), _BUDGET, _TWO_SIDED, *_GAME),
+        (_estimator("sampled", "subgraphs"), _BUDGET, _TWO_SIDED, _BASELINE, *_GAME),
         default=True,
         players=_ANY_PLAYERS,
     ),
     ExplainerSpec(
-        "gstarx",
+        "hn",
         "gstarx.explainers.gstarx:GStarX",
-        "GStarX",
-        "The contribution of each node to connected parts of the graph (HN value).",
+        "HN value",
+        "The paper's value of connected parts, relative to single nodes.",
         (_estimator("growth", "subgraphs"), _BUDGET, _TWO_SIDED, _BASELINE, *_GAME),
         players=_ANY_PLAYERS,
     ),
@@ -196,7 +200,7 @@ _EXPLAINERS = (
         "myerson",
         "gstarx.explainers.gstarx:GStarX",
         "Myerson value",
-        "The Shapley value of connected parts; separate parts add up.",
+        "The value that GStarX computes by default: the Shapley value of connected parts.",
         (_estimator("sampled", "subgraphs"), _BUDGET, _TWO_SIDED, _BASELINE, *_GAME),
         players=_ANY_PLAYERS,
     ),

@@ -226,7 +226,7 @@ class DatasetSource:
     root
         The directory of that dataset.
     file
-        A table of molecules: ``.csv``, ``.tsv``, ``.smi``, ``.sdf`` or ``.parquet``.
+        A table of molecules: ``.csv``, ``.tsv``, ``.smi``, ``.sdf``, ``.parquet`` or ``.xlsx``.
     graphs
         ``module:factory``, a function that returns a PyG dataset or a list of ``Data``.
     smiles_column, name_column
@@ -238,7 +238,8 @@ class DatasetSource:
         ``"classification"``, ``"binary"``, ``"multilabel"`` or ``"regression"``; by default what
         the labels look like.
     split
-        ``"random"``, ``"scaffold"``, or a column of the table that names the split of each row.
+        ``"random"``, ``"scaffold"``, a column of the table that names the split of each row, or
+        ``"none"`` where graphs are only explained: a new split would not be that of the model.
     limit
         The first rows only.
     sample
@@ -251,6 +252,8 @@ class DatasetSource:
         The classes of the network that is to read the graphs, in order; empty if it has none.
         Labels are then read as these classes, or as numbers, and one that does not fit is left
         out. ``None`` to train on the labels, which therefore have to be right.
+    encoding
+        The encoding of a table that is a text file; by default detected.
     """
 
     name: str | None = None
@@ -268,6 +271,7 @@ class DatasetSource:
     salts: str = "warn"
     features: str = "molecule"
     class_names: tuple[str, ...] | None = None
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
         if self.class_names is not None:  # a list, where it comes from JSON

@@ -415,6 +415,7 @@ class _Builder:
                 name: each.std_errors for name, each in drawn.items() if each.std_errors is not None
             },
             random=random[0] if random else None,
+            at_stake={name: each.at_stake for name, each in drawn.items()},
             players={
                 name: each.explanation
                 for name, each in drawn.items()

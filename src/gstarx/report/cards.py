@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from gstarx._internal import rounding
-from gstarx.drawing import WORSE, Scored, Subject, card, group_scores, signed
+from gstarx.drawing import NO_VERDICT, WORSE, Scored, Subject, card, group_scores, signed
 from gstarx.metrics import Faithfulness
 from gstarx.players import groups_of
 from gstarx.report.data import Explained, ReportData
@@ -60,9 +60,9 @@ def _prediction(data: ReportData, graph: Explained) -> tuple[str, str]:
     if graph.predicted is None or graph.probability is None:
         return "–", ""
     predicted = data.class_name(graph.predicted)
-    if data.task == "multilabel":
-        predicted = data.explained
     known = "" if graph.label is None else f"label: {data.class_name(graph.label)}"
+    if data.task == "multilabel":
+        return f"{data.explained}: {rounding.yes_or_no(graph.probability)}", known
     return f"{predicted}, probability {rounding.probability(graph.probability)}", known
 
 
@@ -82,6 +82,7 @@ def _figure(graph: Explained, subject: Subject, name: str) -> dict[str, object]:
         graph.selected.get(name, np.zeros(0, dtype=np.int64)),
         graph.std_errors.get(name),
         players,
+        graph.at_stake.get(name),
     )
     painted = subject.painted(result, None)
     wide = {"graph": 380.0, "sentence": 540.0}.get(subject.kind)
@@ -112,12 +113,14 @@ def _figure(graph: Explained, subject: Subject, name: str) -> dict[str, object]:
         strongest = group_scores(painted.scores, graph.data)
         strongest = sorted(strongest, key=lambda group: -abs(group.score))[:_GROUPS]
         groups = [f"{group.name} {signed(group.score)}" for group in strongest]
+    verdict = NO_VERDICT if graph.value is not None else WORSE
+    notes = painted.notes(subject.noun_of(players))
     return {
         "explainer": name,
         "picture": Markup(picture.svg),
         "numbers": numbers,
         "best": best,
         "groups": groups,
-        "notes": painted.notes(subject.noun_of(players)),
-        "warning": WORSE if worse else "",
+        "notes": [*notes, verdict] if worse and verdict == NO_VERDICT else notes,
+        "warning": verdict if worse and verdict == WORSE else "",
     }

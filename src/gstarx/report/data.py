@@ -110,6 +110,8 @@ class Explained:
         By explainer, the standard errors of the scores, if they are known.
     random
         The H-fidelity of a random selection.
+    at_stake
+        By explainer, what its scores could explain, if that is known: fainter ones stay pale.
     players
         By explainer, the :class:`gstarx.Explanation` whose players are not nodes.
     value, measured
@@ -126,6 +128,7 @@ class Explained:
     metrics: Mapping[str, Faithfulness] = field(default_factory=dict)
     std_errors: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     random: float | None = None
+    at_stake: Mapping[str, float | None] = field(default_factory=dict)
     players: Mapping[str, Any] = field(default_factory=dict)
     value: float | None = None
     measured: float | None = None

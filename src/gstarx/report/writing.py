@@ -19,6 +19,7 @@ from gstarx._version import __version__
 from gstarx.drawing import (
     MARKS,
     NAMES,
+    NO_VERDICT,
     WORSE,
     Picture,
     color_bar,
@@ -96,7 +97,7 @@ def report_page(data: ReportData) -> str:
         plots=[Markup(picture.svg) for picture in _plots(data)],
         summaries=[_summary_part(name, rows) for name, rows in _ordered_summaries(data)],
         choices=_choices(data),
-        bar=_legend(),
+        bar=_legend(data),
         graphs=[graph_card(data, place, graph) for place, graph in enumerate(data.graphs)],
         lists=_facts(data),
         version=data.versions.get("gstarx", ""),
@@ -177,6 +178,13 @@ def _worse(data: ReportData, row: ExplainerRow) -> bool:
     return any(mean < r and rounding.metric(mean) != rounding.metric(r) for r in references)
 
 
+def _below(data: ReportData, row: ExplainerRow, verdict: str) -> str:
+    """The verdict on an explainer below the random selection, if it is the one of this task."""
+    of_task = NO_VERDICT if data.task == "regression" else WORSE
+    below = row.kind == "explainer" and verdict == of_task and _worse(data, row)
+    return verdict if below else ""
+
+
 def _of_kinds(data: ReportData, *kinds: str) -> list[ExplainerRow]:
     return [row for kind in kinds for row in data.of_kind(kind)]
 
@@ -195,8 +203,8 @@ def _table(data: ReportData) -> dict[str, object]:
         "rows": [
             {
                 "name": row.name,
-                "note": row.note,
-                "warning": WORSE if row.kind == "explainer" and _worse(data, row) else "",
+                "note": "; ".join(filter(None, (row.note, _below(data, row, NO_VERDICT)))),
+                "warning": _below(data, row, WORSE),
                 "reference": row.kind != "explainer",
                 "cells": [column[place] for column in cells],
             }
@@ -346,8 +354,9 @@ def _choices(data: ReportData) -> dict[str, dict[str, str]]:
     }
 
 
-def _legend() -> dict[str, object]:
-    bar = color_bar(1.0, marks=tuple(MARKS), numbers=False)
+def _legend(data: ReportData) -> dict[str, object]:
+    regression = data.task == "regression"
+    bar = color_bar(1.0, marks=tuple(MARKS), numbers=False, regression=regression)
     return {"width": bar.width, "height": bar.height, "body": Markup(bar.body)}
 
 

@@ -15,9 +15,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from gstarx._internal.processes import cause_of_death, worker_environment
+from gstarx._internal.processes import (
+    can_fork,
+    cause_of_death,
+    forked_map,
+    worker_environment,
+)
 from gstarx.runs.resolution import ChangedInput, ResolvedRun
 from gstarx.runs.rows import Task, TaskResult
+from gstarx.values import Imprecise
 
 #: Graphs assigned to a worker at a time: the current one and the next.
 _ASSIGNED = 2
@@ -59,6 +65,9 @@ def explain_locally(
         for position in positions:
             yield task.run(position, resolved.graph(position))
         return
+    if resolved.live:
+        yield from _forked(resolved, task, positions, count)
+        return
     setup = {
         "spec": resolved.spec.model_dump(mode="json"),
         "run": resolved.run,
@@ -71,6 +80,25 @@ def explain_locally(
         yield from pool.results(resolved, task)
     finally:
         pool.stop()
+
+
+def _forked(
+    resolved: ResolvedRun, task: Task, positions: Sequence[int], workers: int
+) -> Iterator[TaskResult]:
+    """Rows from processes that inherit a model and graphs that no file describes."""
+
+    def explained(position: int) -> TaskResult:
+        return task.run(position, resolved.graph(position))
+
+    if not can_fork() or not resolved.spec.device.startswith("cpu"):
+        # another device cannot be used in a fork
+        yield from map(explained, positions)
+        return
+    for position, outcome in zip(positions, forked_map(explained, positions, workers), strict=True):
+        if outcome.error is None:
+            yield outcome.get()
+        else:
+            yield task.lost(position, resolved.graph(position), str(outcome.error))
 
 
 def usable_cores() -> int:
@@ -87,6 +115,8 @@ class _Worker:
         self.assigned: deque[int] = deque()
         self.ready = False
         self.failure: str | None = None
+        #: What is to be said of the precision of the next row.
+        self.imprecise: Imprecise | None = None
         self.process = subprocess.Popen(
             [sys.executable, "-m", "gstarx.runs.worker"],
             stdin=subprocess.PIPE,
@@ -161,11 +191,14 @@ class _Pool:
                 worker.failure = str(json.loads(line[7:]))
                 if worker.failure.startswith("ChangedInput: "):
                     raise ChangedInput(f"a worker process could not start: {worker.failure}")
+            elif line.startswith(b"imprecise "):
+                worker.imprecise = Imprecise(*json.loads(line[10:]))
             else:
                 position, failed, row = line[:-1].split(b" ", 2)
                 worker.assigned.remove(int(position))
                 self._unfinished -= 1
-                yield TaskResult(int(position), failed == b"1", row)
+                yield TaskResult(int(position), failed == b"1", row, worker.imprecise)
+                worker.imprecise = None
             # all workers: the one of this line may be gone, and another one idle
             for each in self._workers:
                 while each.ready and self._waiting and len(each.assigned) < _ASSIGNED:

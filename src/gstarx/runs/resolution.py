@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import os
@@ -17,8 +18,8 @@ from torch_geometric.data import Data
 
 from gstarx._internal.files import atomic_path
 from gstarx.datasets import GraphDataset
-from gstarx.explainers import options_for, packages_of, versions_of
-from gstarx.gnn import SINGLETONS, expected_output, hetero_of
+from gstarx.explainers import GStarX, NodeExplainer, options_for, packages_of, versions_of
+from gstarx.gnn import RULES, SINGLETONS, expected_output, hetero_of, mode_of, model_device
 from gstarx.metrics import Reference, reference_of
 from gstarx.models import LoadedNetwork, Network, digest, load_source, load_weights
 from gstarx.registry import TASKS
@@ -76,6 +77,11 @@ class ResolvedRun:
     def model(self) -> Any:
         """The model itself."""
         return self.network.model
+
+    @property
+    def live(self) -> bool:
+        """Whether the model or the graphs are known to this process only."""
+        return self.spec.model.live is not None or self.spec.dataset.live is not None
 
     @property
     def name(self) -> str:
@@ -159,8 +165,9 @@ def resolve(
         )
     _check("the dataset " + repr(spec.dataset.title), spec.dataset.digest, dataset.digest)
     network = _load(spec)
+    dataset = dataset.as_recorded(network.split)
     weights_digest = model_digest(network.model)
-    where = spec.model.factory or f"the weights in {spec.model.weights}"
+    where = spec.model.live or spec.model.factory or f"the weights in {spec.model.weights}"
     _check(where, spec.model.digest, weights_digest)
     readout = getattr(network.model, "readout", "")
     if readout is None and spec.nodes is None:
@@ -233,7 +240,7 @@ def trained_explainer(resolved: ResolvedRun, directory: Path, aside: Path) -> Pa
             if is_system_error(error):
                 raise
             set_aside(path, aside, str(error))
-    graphs = [on_device(graph, resolved.spec.device) for graph in resolved.dataset.split("train")]
+    graphs = [on_device(graph, resolved.spec.device) for graph in resolved.dataset.training_graphs]
     explainer.fit(
         resolved.model,
         graphs,
@@ -286,6 +293,14 @@ def _leaves(content: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 
 def _load(spec: RunSpec) -> LoadedNetwork:
+    if spec.model.live is not None:
+        model, device = spec.model.given, torch.device(spec.device)
+        if model_device(model, device) != device:
+            model = copy.deepcopy(model)  # that of the user stays on its device
+        mode = mode_of(model, None)
+        known = next((task for task, means in TASKS.items() if means == mode), "classification")
+        facts = {"network": spec.model.live}
+        return LoadedNetwork(model, spec.model.live, None, facts, task=spec.model.task or known)
     if spec.model.factory is not None:
         return load_source(spec.model.source)
     assert spec.model.weights is not None
@@ -299,8 +314,7 @@ def _reference(dataset: GraphDataset, network: LoadedNetwork) -> Reference | Non
         return None
     if network.reference is not None:
         return network.reference
-    graphs = dataset.split("train") if dataset.split_indices.get("train") else list(dataset)
-    return reference_of(network.model, graphs)
+    return reference_of(network.model, dataset.reference_graphs)
 
 
 def _check(name: str, expected: str | None, got: str) -> None:
@@ -352,7 +366,7 @@ def _graph_of_nodes(spec: RunSpec, dataset: GraphDataset) -> int:
 def _baseline(
     spec: RunSpec, dataset: GraphDataset, network: LoadedNetwork
 ) -> tuple[float, ...] | str | None:
-    if not isinstance(spec.baseline, str) or spec.baseline == SINGLETONS:
+    if not isinstance(spec.baseline, str) or spec.baseline in RULES:
         return spec.baseline
     if "baseline" not in spec.explainer_options(None):
         return None
@@ -366,6 +380,20 @@ def _baseline(
     return tuple(float(mean) for mean in means)
 
 
+def _name_defaults(
+    options: dict[str, Any], explainer: NodeExplainer, spec: RunSpec, mode: str
+) -> None:
+    """Add the value and the baseline that are used by default, which were others before."""
+    of_values = getattr(explainer, "of", explainer)
+    if not isinstance(of_values, GStarX):
+        return
+    settings = of_values.settings
+    options.setdefault("value", settings.value)
+    chosen = settings.follows_graph or mode == "regression"
+    if chosen and spec.baseline is None and spec.nodes is None:
+        options["baseline"] = f"{SINGLETONS} by default"
+
+
 def _identity(spec: RunSpec, dataset: GraphDataset, network: LoadedNetwork) -> dict[str, Any]:
     """Everything that can change a number, apart from the graph itself.
 
@@ -377,6 +405,7 @@ def _identity(spec: RunSpec, dataset: GraphDataset, network: LoadedNetwork) -> d
     }
     splits = {name: list(indices) for name, indices in sorted(dataset.split_indices.items())}
     explainer = spec.create_explainer(None if spec.baseline is None else [0.5])
+    _name_defaults(options, explainer, spec, TASKS[network.task])
     packages = packages_of(spec.explainer.name, explainer)
     model: dict[str, Any] = {
         "network": type(network.model).__name__,

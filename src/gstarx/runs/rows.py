@@ -23,7 +23,9 @@ from pydantic_core import from_json, to_json
 from torch_geometric.data import Data
 
 from gstarx._internal.messages import encodable
+from gstarx._internal.progress import no_bars
 from gstarx._version import __version__
+from gstarx.drawing import at_stake_in
 from gstarx.evaluation import Pipeline, recorded
 from gstarx.explainers import (
     Explanation,
@@ -38,6 +40,7 @@ from gstarx.metrics import METRICS, Reference
 from gstarx.models import load_source
 from gstarx.players import Edges, Features, Groups
 from gstarx.registry import ModelSource
+from gstarx.values import Imprecise, collect_imprecise
 
 #: Increased whenever the meaning of existing rows would change.
 FORMAT = 1
@@ -105,6 +108,8 @@ SCHEMA = pa.schema(
         pa.field("player_scores", _NUMBERS),
         pa.field("player_std_errors", _NUMBERS),
         *PLAYER_FIELDS,
+        # what the scores could explain, for the colors of pictures
+        pa.field("at_stake", pa.float64()),
     ]
 )
 #: Columns that stores written before they existed do not have, in the order of their addition.
@@ -112,11 +117,13 @@ ADDED = (
     *("name", "smiles", "clipped"),
     *("node", "players", "player_edges", "player_scores", "player_std_errors"),
     *(field.name for field in PLAYER_FIELDS),
+    "at_stake",
 )
 #: Columns that :func:`explanation_of` reads.
 OF_A_RESULT = (
     *("scores", "selected", "target", "evaluations", "cpu_seconds"),
     *("std_errors", "exact", "estimator", "explainer", "num_nodes", *PLAYER_COLUMNS),
+    "at_stake",
 )
 #: What the nodes of the graph of a run have in common: of the last run in this process.
 _WHOLE_GRAPHS: dict[str, WholeGraph] = {}
@@ -156,7 +163,7 @@ def explanation_of(row: Mapping[str, Any]) -> Explanation:
         scores, errors = row["player_scores"], row["player_std_errors"]
     # without scores, there are the selections at every sparsity
     sets = {tuple(nodes) for nodes in row["selected"]} if scores is None else set()
-    return Explanation.from_scores(
+    explanation = Explanation.from_scores(
         None if scores is None else np.array(scores, dtype=np.float64),
         num_nodes=row["num_nodes"],
         std_errors=None if errors is None else np.array(errors, dtype=np.float64),
@@ -169,6 +176,9 @@ def explanation_of(row: Mapping[str, Any]) -> Explanation:
         evaluations=row["evaluations"],
         seconds=row["cpu_seconds"],
     )
+    if row.get("at_stake") is not None:
+        explanation.at_stake = row["at_stake"]
+    return explanation
 
 
 def encoded(row: dict[str, Any]) -> bytes:
@@ -194,11 +204,12 @@ def as_table(lines: Sequence[bytes]) -> pa.Table:
 
 
 class TaskResult(NamedTuple):
-    """The encoded row of a graph, and whether it failed."""
+    """The encoded row of a graph, whether it failed, and the worst of its precision, if any."""
 
     position: int
     failed: bool
     row: bytes
+    imprecise: Imprecise | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,9 +257,10 @@ class Task:
         """Explain one graph; an error becomes part of the row."""
         row = self._empty_row(position, data)
         try:
-            result = self._explain(position, on_device(data, self.device))
+            with no_bars(), collect_imprecise() as imprecise:
+                result = self._explain(position, on_device(data, self.device))
             line = encoded({**row, **result, "finished": time.time()})
-            return TaskResult(position, False, line)
+            return TaskResult(position, False, line, max(imprecise, default=None))
         except Exception as error:
             row |= {"error": _describe(error), "traceback": traceback.format_exc()}
         return TaskResult(position, True, encoded({**row, "finished": time.time()}))
@@ -325,7 +337,7 @@ class Task:
                 data, explanation, sparsities=self.sparsities, rules=list(RULES)
             )
         row: dict[str, Any] = {**recorded(explanation), "wall_seconds": wall}
-        row |= player_columns(explanation)
+        row |= {**player_columns(explanation), "at_stake": at_stake_in(explanation)}
         for rule, prefix in RULES.items():
             # of edges and groups, the nodes that they touch or contain
             row[f"{prefix}selected"] = [

@@ -28,6 +28,7 @@ from gstarx.runs.resolution import (
 from gstarx.runs.rows import TaskResult
 from gstarx.runs.specification import RunSpec, as_spec
 from gstarx.runs.store import Store, StoreError, Writer, check_format, open_store, storage_errors
+from gstarx.values import Imprecise, summarize_imprecise
 
 _LOG = logging.getLogger(__name__)
 ENGINES = ("local", "ray")
@@ -290,11 +291,13 @@ def _write_rows(
 ) -> int:
     """Store every row as it arrives; returns how many of them failed."""
     failed = 0
+    unit = "graph" if resolved.spec.nodes is None else "node"
+    imprecise: dict[str, list[Imprecise]] = {}
     bar = tqdm(
         total=len(resolved.positions),
         initial=len(resolved.positions) - todo,
         desc=f"{resolved.spec.explainer.name} on {resolved.spec.dataset.title}",
-        unit="graph" if resolved.spec.nodes is None else "node",
+        unit=unit,
         disable=not progress,
         mininterval=0.5,
     )
@@ -303,6 +306,8 @@ def _write_rows(
             for result in results:
                 writer.append(result.row)
                 failed += result.failed
+                if result.imprecise is not None:
+                    imprecise[f"{unit} {result.position}"] = [result.imprecise]
                 bar.update()
                 if result.failed:
                     bar.set_postfix(failed=failed, refresh=False)
@@ -311,4 +316,5 @@ def _write_rows(
         # after an interrupt, files are not merged; workers end with the generator
         results.close()  # type: ignore[attr-defined]
         writer.abandon()
+    summarize_imprecise(imprecise, todo, f"{unit}s", stacklevel=4)
     return failed

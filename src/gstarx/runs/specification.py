@@ -6,16 +6,17 @@ import json
 import math
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
     JsonValue,
+    PrivateAttr,
     field_validator,
     model_validator,
 )
@@ -37,6 +38,7 @@ _SET_BY_RUN = {
 }
 
 
+_Given = TypeVar("_Given")
 #: Fields of a dataset source that are not options.
 _SOURCES = ("name", "root", "file", "graphs")
 
@@ -67,10 +69,12 @@ class DatasetSpec(_Checked):
         Instead of a name: a table of molecules, see :func:`gstarx.datasets.from_table`.
     graphs
         Instead of a name: ``module:factory``, a function that returns graphs, which every worker
-        calls.
+        calls. It may also be given as ``factory``, as for a model.
     options
         Options of :func:`gstarx.datasets.load`, or for a table or a factory the other fields of
         :class:`gstarx.registry.DatasetSource`, such as ``label`` and ``task``.
+    live
+        What graphs given in Python are called, see :meth:`of`. They are not stored with the run.
     digest
         Digest of its content; checked if given, and otherwise recorded in the store.
     root
@@ -80,9 +84,32 @@ class DatasetSpec(_Checked):
     name: str | None = None
     file: str | None = None
     graphs: str | None = None
+    live: str | None = None
     options: dict[str, JsonValue] = Field(default_factory=dict)
     digest: str | None = None
     root: str | None = None
+    _given: datasets.GraphDataset | None = PrivateAttr(default=None)
+
+    @classmethod
+    def of(cls, graphs: Iterable[Any], name: str = "graphs") -> DatasetSpec:
+        """Graphs that are here already, such as a list of ``Data``; their splits, if any, count."""
+        given = graphs
+        if not isinstance(given, datasets.GraphDataset):
+            given = datasets.from_graphs(graphs, name=name, split="none")
+        spec = cls(live=given.name)
+        spec._given = given
+        return spec
+
+    @model_validator(mode="before")
+    @classmethod
+    def _factory(cls, content: Any) -> Any:
+        """Take a function by the same key as that of a model."""
+        if not isinstance(content, Mapping) or "factory" not in content:
+            return content
+        if content.get("graphs") is not None:
+            raise ValueError("factory and graphs name the same function: give one of them")
+        rest = {name: value for name, value in content.items() if name != "factory"}
+        return {**rest, "graphs": content["factory"]}
 
     @field_validator("name")
     @classmethod
@@ -93,7 +120,10 @@ class DatasetSpec(_Checked):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        if self.name is None:
+        if self.live is not None:
+            if (self.name, self.file, self.graphs) != (None, None, None):
+                raise ValueError("graphs given in Python have no name, file or factory")
+        elif self.name is None:
             valid = [f.name for f in fields(DatasetSource) if f.name not in _SOURCES]
             for option in self.options:
                 if option not in valid:
@@ -106,10 +136,12 @@ class DatasetSpec(_Checked):
     @property
     def title(self) -> str:
         """What to call it."""
-        return self._source().title
+        return self.live or self._source().title
 
     def load(self, *, progress: bool = False) -> datasets.GraphDataset:
         """Load it, in any process."""
+        if self.live is not None:
+            return _still_here(self._given, f"the graphs {self.live!r}")
         if self.name is not None:
             return datasets.load(self.name, self.root, **self.options)
         return datasets.load_source(self._source(), progress=progress)
@@ -137,6 +169,8 @@ class ModelSpec(_Checked):
     factory
         ``module:factory``, a function without arguments that returns a model of your own. Every
         worker imports it.
+    live
+        The class of a model given in Python, see :meth:`of`. It is not stored with the run.
     options
         Options of :func:`gstarx.models.load_published_checkpoint`, or ``trust`` for a file of
         Chemprop, as in :func:`gstarx.integrations.chemprop.load`.
@@ -151,13 +185,35 @@ class ModelSpec(_Checked):
 
     weights: str | None = None
     factory: str | None = None
+    live: str | None = None
     options: dict[str, JsonValue] = Field(default_factory=dict)
     task: Literal["classification", "binary", "multilabel", "regression"] | None = None
     return_type: Literal["raw", "probs", "log_probs"] = "raw"
     digest: str | None = None
+    _given: Any = PrivateAttr(default=None)
+
+    @classmethod
+    def of(cls, model: Any, **choices: Any) -> ModelSpec:
+        """A model that is here already, with its ``task`` and ``return_type``."""
+        if not callable(model):
+            raise ValueError(
+                f"a model is called with the fields of a graph (got {type(model).__name__})"
+            )
+        spec = cls(live=getattr(model, "__name__", type(model).__name__), **choices)
+        spec._given = model
+        return spec
+
+    @property
+    def given(self) -> Any:
+        """The model given in Python."""
+        return _still_here(self._given, f"the model {self.live!r}")
 
     @model_validator(mode="after")
     def _has_weights_or_factory(self) -> Self:
+        if self.live is not None:
+            if self.weights is not None or self.factory is not None:
+                raise ValueError("a model given in Python has neither weights nor a factory")
+            return self
         if self.weights is None and self.factory is None:
             raise ValueError("a model has weights or a factory (got neither)")
         if self.factory is not None and ":" not in self.factory:
@@ -210,9 +266,12 @@ class RunSpec(_Checked):
     Attributes
     ----------
     dataset, model, explainer
-        See their classes; a string is a name or, for the model, the path of its weights.
+        See their classes; a string is a name or, for the model, the path of its weights. A model
+        and a list of graphs may also be given as they are: they are not stored, so that such a run
+        continues when the same are given again.
     split
-        ``"train"``, ``"val"``, ``"test"`` or ``"all"`` graphs.
+        ``"train"``, ``"val"``, ``"test"`` or ``"all"`` graphs; by default ``"test"``, or ``"all"``
+        for graphs given in Python without splits.
     graphs
         Positions in the dataset, all in the split; by default the entire split.
     nodes
@@ -224,7 +283,7 @@ class RunSpec(_Checked):
     baseline
         What the payoff is compared with, for explainers that have this option: a split over which
         the model's output is averaged, ``"singletons"`` for the mean over single nodes of each
-        graph, a number per class, or nothing.
+        graph, ``"uniform"``, a number per class, or nothing for the explainer's default.
     sparsities
         The sparsities at which every explanation is evaluated.
     target
@@ -254,7 +313,9 @@ class RunSpec(_Checked):
     graphs: tuple[int, ...] | None = None
     nodes: tuple[int, ...] | None = None
     removal: Literal["remove", "split", "zero_filling"] = "remove"
-    baseline: Literal["train", "val", "test", "all", "singletons"] | tuple[float, ...] | None = None
+    baseline: (
+        Literal["train", "val", "test", "all", "singletons", "uniform"] | tuple[float, ...] | None
+    ) = None
     sparsities: tuple[float, ...] = SPARSITIES
     target: int | None = Field(default=None, ge=0)
     seed: int = Field(default=0, ge=0, lt=2**63)
@@ -263,13 +324,30 @@ class RunSpec(_Checked):
     def __init__(
         self,
         *,
-        dataset: DatasetSpec | Mapping[str, Any] | str,
-        model: ModelSpec | Mapping[str, Any] | str,
+        dataset: DatasetSpec | Mapping[str, Any] | str | Iterable[Any],
+        model: ModelSpec | Mapping[str, Any] | str | Callable[..., Any],
         explainer: ExplainerSpec | Mapping[str, Any] | str,
         **choices: Any,
     ) -> None:
         fields: dict[str, Any] = {"dataset": dataset, "model": model, "explainer": explainer}
         super().__init__(**fields, **choices)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _given_in_python(cls, content: Any) -> Any:
+        """Take graphs and a model as they are."""
+        if not isinstance(content, Mapping):
+            return content
+        content, known = dict(content), (str, os.PathLike, Mapping, BaseModel)
+        dataset, model = content.get("dataset"), content.get("model")
+        if not isinstance(dataset, known) and isinstance(dataset, Iterable):
+            content["dataset"] = dataset = DatasetSpec.of(dataset)
+        live = isinstance(dataset, DatasetSpec) and dataset.live is not None
+        if live and not dataset.load().split_indices:
+            content.setdefault("split", "all")
+        if callable(model) and not isinstance(model, known):
+            content["model"] = ModelSpec.of(model)
+        return content
 
     @field_validator("dataset", "explainer", mode="before")
     @classmethod
@@ -329,6 +407,16 @@ class RunSpec(_Checked):
         if "baseline" in valid:
             options["baseline"] = baseline
         return options
+
+
+def _still_here(given: _Given | None, what: str) -> _Given:
+    """What was given in Python, unless this is another process or a specification from a file."""
+    if given is None:
+        raise ValueError(
+            f"the run was started with {what}, given in Python and not stored with it: call "
+            "run(...) with the same model and graphs again to continue"
+        )
+    return given
 
 
 def _takes_reference(name: str) -> bool:

@@ -37,6 +37,8 @@ def main() -> None:
     while True:
         result = task.run(position := positions.get(), resolved.graph(position))
         try:
+            if result.imprecise is not None:
+                output.write(b"imprecise %s\n" % json.dumps(result.imprecise).encode())
             output.write(b"%d %d %s\n" % (result.position, result.failed, result.row))
             output.flush()
         except BrokenPipeError:
@@ -62,10 +64,12 @@ def _listen(positions: queue.SimpleQueue[int]) -> None:
 def _resolve(setup: dict[str, Any]) -> tuple[Any, Any]:
     import torch
 
+    from gstarx._internal.progress import hide_bars
     from gstarx.runs.resolution import resolve
     from gstarx.runs.specification import RunSpec
 
     torch.set_num_threads(1)
+    hide_bars()  # the terminal is that of the process that started this one
     baseline = setup["baseline"]
     resolved = resolve(
         RunSpec.model_validate(setup["spec"]),

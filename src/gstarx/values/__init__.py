@@ -7,6 +7,9 @@ from gstarx.values.allocation import (
     PrecisionError,
     PrecisionWarning,
 )
+from gstarx.values.allocation import Imprecise as Imprecise
+from gstarx.values.allocation import collect_imprecise as collect_imprecise
+from gstarx.values.allocation import summarize_imprecise as summarize_imprecise
 from gstarx.values.banzhaf import banzhaf_value, banzhaf_value_sampled
 from gstarx.values.banzhaf import check_presence as check_presence
 from gstarx.values.hn.closed_form import hn_value

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +67,53 @@ class PrecisionError(ValueError):
 
 #: Standard errors above this share of the largest score are worth a warning.
 _NOISY = 0.25
+#: Where warnings are collected, if they are.
+_collected: ContextVar[list[Imprecise] | None] = ContextVar("gstarx_imprecise", default=None)
+
+
+class Imprecise(NamedTuple):
+    """A :class:`PrecisionWarning` that was not given yet: how bad it is, and what it says."""
+
+    excess: float
+    message: str
+
+
+@contextmanager
+def collect_imprecise() -> Iterator[list[Imprecise]]:
+    """Collect warnings about precision inside this block instead of giving them."""
+    collected: list[Imprecise] = []
+    token = _collected.set(collected)
+    try:
+        yield collected
+    finally:
+        _collected.reset(token)
+
+
+def summarize_imprecise(
+    found: Mapping[str, Sequence[Imprecise]], total: int, what: str, stacklevel: int = 2
+) -> None:
+    """Warn once of all that was found, by the name of what it is about, among so many.
+
+    ``what`` is the word for several of them.
+    """
+    worst = {name: max(listed) for name, listed in found.items() if listed}
+    if worst:
+        name = max(worst, key=lambda name: worst[name])
+        warnings.warn(
+            f"{len(worst):,} of {total:,} {what} have imprecise scores, the worst being {name}: "
+            f"{worst[name].message}",
+            PrecisionWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _warn(excess: float, message: str) -> None:
+    """Warn about precision, or note that one would."""
+    collected = _collected.get()
+    if collected is None:
+        warnings.warn(message, PrecisionWarning, stacklevel=4)
+    else:
+        collected.append(Imprecise(excess, message))
 
 
 def warn_if_noisy(
@@ -89,24 +140,22 @@ def warn_if_noisy(
         return
     wanted = evaluations * float(excess[worst]) ** 2
     needed = f"about {_rounded_up(wanted):,}" if wanted < 1e9 else "more than a billion"
-    warnings.warn(
+    _warn(
+        float(excess[worst]),
         f"{value}: the standard errors reach {error[worst]:.2g} and the largest score is "
         f"{score[worst]:.2g} in size: little of the order of the nodes is more than chance. To "
         f"bring them down to a quarter of it would take {needed} evaluations instead of "
         f"{evaluations:,}" + (f"; {advice}" if advice else ""),
-        PrecisionWarning,
-        stacklevel=3,
     )
 
 
 def warn_if_unknown(std_error: NDArray[np.float64], *, value: str, budget: int) -> None:
     """Warn when standard errors are not known, and name the smallest budget with which they are."""
     if np.isnan(std_error).any():
-        warnings.warn(
+        _warn(
+            np.inf,
             f"{value}: nothing was left of the budget to measure standard errors with, they are "
             f"nan; from budget={budget} on they are known",
-            PrecisionWarning,
-            stacklevel=3,
         )
 
 
@@ -134,12 +183,11 @@ def within_range(
     wanted = evaluations * max(1.0, float(noise / (_NOISY * span[worst]))) ** 2
     # all coalitions are always enough
     wanted = min(wanted, 2.0 ** min(len(values), 1000) - 1)
-    warnings.warn(
+    _warn(
+        float(size[worst] / max(span[worst], 1e-300)) / _NOISY,
         f"{value}: a score was estimated at {size[worst]:.2g} in size, beyond the range of all "
         f"worths that were seen, {span[worst]:.2g}, which no true score is; it was cut back to "
         f"that. Take budget={_rounded_up(wanted)} or more",
-        PrecisionWarning,
-        stacklevel=3,
     )
     cut = np.clip(values, -span, span) if total is None else _cut(values, span, total)
     return np.where(beyond, cut, values)

@@ -8,7 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gstarx import explainers
+from gstarx.drawing import Subject as Drawn
+from gstarx.drawing import at_stake_in, color_limit, faint_words, is_faint
 from gstarx.evaluation import Evaluated, Pipeline, recorded
 from gstarx.explainers import with_settings
 from gstarx.gnn import expected_output
@@ -210,7 +214,7 @@ class ExplanationWorker:
                 raise ValueError("it has to be trained on a dataset, and none is available here")
             explainer.fit(
                 request.model.model,
-                dataset.split("train"),
+                dataset.training_graphs,
                 seed=request.seed,
                 mode=request.model.mode,
                 return_type=request.model.return_type,
@@ -310,13 +314,14 @@ def score_selection(
 def _empty_result(name: str, title: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """A result without scores."""
     unknown: dict[str, Any] = dict.fromkeys(
-        ("target", "scores", "std_errors", "exact", "estimator", "evaluations", "error")
+        ("target", "scores", "std_errors", "limit", "faint", "exact", "estimator", "evaluations")
     )
     return {
         "explainer": name,
         "title": title,
         "options": dict(options),
         **unknown,
+        "error": None,
         "selections": [],
         "metrics": {metric: [] for metric in METRICS},
         "seconds": 0.0,
@@ -338,16 +343,32 @@ def _evaluated(request: _Request, explanation: Explanation) -> dict[str, Any]:
         scores, errors = explanation.scores.tolist(), explanation.std_errors.tolist()
     elif not as_asked:  # a run whose players differ from those of others: its nodes
         selections = [explanation.nodes_of(players) for players in selections]
+    players = explanation if as_asked and kind != "nodes" else None
+    noun = Drawn.of(request.subject.data).noun_of(players)
     return {
         "target": request.target if record["target"] is None else record["target"],
         "scores": _numbers(scores),
         "std_errors": _numbers(errors),
+        **_colors(scores, explanation, noun),
         "selections": [_node_list(one) for one in selections],
         "metrics": _metric_columns(evaluated.metrics),
         "exact": record["exact"],
         "estimator": record["estimator"],
         "evaluations": record["evaluations"],
         "seconds": record["cpu_seconds"],
+    }
+
+
+def _colors(scores: Any, explanation: Explanation, noun: str) -> dict[str, Any]:
+    """The score at which colors end, and what is said where nothing stands out."""
+    if scores is None:
+        return {"limit": None, "faint": None}
+    values, at_stake = np.asarray(scores, dtype=np.float64), at_stake_in(explanation)
+    largest = float(np.abs(values).max(initial=0.0))
+    faint = is_faint(largest, at_stake)
+    return {
+        "limit": _number(color_limit([values], None, at_stake)),
+        "faint": faint_words(largest, at_stake, noun) if faint else None,
     }
 
 

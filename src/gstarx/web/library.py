@@ -51,6 +51,7 @@ class Library:
         self._served = {served.name: served for served in settings.models}
         self._loaded: dict[str, LoadedModel] = {}
         self._datasets: dict[DatasetSource, GraphDataset] = {}
+        self._splits: dict[tuple[DatasetSource, int], GraphDataset] = {}
         self._references: dict[int, tuple[Reference | None, str | None]] = {}
         self._run: tuple[StoreView | None, str] = (None, _NO_RUN)
         self._stamp: Any = None
@@ -148,7 +149,7 @@ class Library:
         if model.graphs is not None:
             source = model.graphs
             try:
-                return self.dataset(self._as_the_model_reads_it(source, model))
+                return self._recorded(self._as_the_model_reads_it(source, model), model)
             except Exception as error:  # also those of a user's factory
                 reason = public_message(error) or type(error).__name__
                 text = f"the graphs of {source.title} cannot be loaded: {reason}"
@@ -157,7 +158,7 @@ class Library:
         if name is None or not (name in _SHIPPED or self._has_files(name)):
             return None
         try:
-            dataset = self.dataset(DatasetSource(name=name))
+            dataset = self._recorded(DatasetSource(name=name), model)
         except (OSError, ValueError, ImportError):
             return None  # damaged files: the model can still be used with other inputs
         # a user's own table may have the name of a dataset
@@ -167,7 +168,9 @@ class Library:
         """The user's own graphs with the features, labels and classes of the model."""
         label = graphs.label
         if label is None and graphs.file is not None:
-            label = datasets.present_columns(Path(graphs.file), model.label_columns)
+            label = datasets.present_columns(
+                Path(graphs.file), model.label_columns, graphs.encoding
+            )
         return replace(
             graphs,
             features=self.features(model) or "molecule",
@@ -175,7 +178,18 @@ class Library:
             # the model's task applies to columns that are named for it
             task=graphs.task or (None if label is None else model.task),
             class_names=model.classes or None,
+            split="none",
         )
+
+    def _recorded(self, source: DatasetSource, model: LoadedModel) -> GraphDataset:
+        """A dataset with the split that the model was trained with, if that was recorded."""
+        dataset = self.dataset(source)
+        if model.split is None:
+            return dataset
+        key = (source, id(model.model))
+        if key not in self._splits:
+            self._splits[key] = dataset.as_recorded(model.split)
+        return self._splits[key]
 
     @property
     def _root(self) -> str | None:
@@ -275,9 +289,8 @@ class Library:
         dataset = self.local_dataset(model)
         if dataset is None or len(dataset) < 2:
             return None, _NO_REFERENCE
-        graphs = dataset.split("train") if dataset.split_indices.get("train") else list(dataset)
         try:
-            return reference_of(model.model, graphs), None
+            return reference_of(model.model, dataset.reference_graphs), None
         except Exception as error:
             return None, f"metrics are not available: {public_message(error)}"
 

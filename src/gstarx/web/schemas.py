@@ -428,6 +428,8 @@ class Result(BaseModel):
     target: int | None
     scores: list[float | None] | None
     std_errors: list[float | None] | None
+    limit: float | None
+    faint: str | None
     selections: list[list[int]]
     metrics: Curves
     exact: bool | None

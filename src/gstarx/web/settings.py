@@ -94,6 +94,8 @@ class LoadedModel:
         The table or factory of the user's own graphs, instead of its dataset.
     label_columns
         The columns of the table that its labels were read from, if known.
+    split
+        The :class:`gstarx.models.SplitRecord` of its training, if that is stored with the weights.
     """
 
     model: Any
@@ -107,6 +109,7 @@ class LoadedModel:
     features: str | None = None
     graphs: DatasetSource | None = None
     label_columns: tuple[str, ...] = ()
+    split: Any = None
 
     @property
     def mode(self) -> str:
@@ -161,6 +164,7 @@ class ServedModel:
             loaded.features,
             self.graphs,
             loaded.label_columns,
+            loaded.split,
         )
 
 

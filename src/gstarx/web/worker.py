@@ -154,7 +154,10 @@ def _load(role: str, settings: Any, interrupter: Interrupter) -> Callable[..., A
     """The function that answers queries in this role; the heavy packages are imported here."""
     import torch
 
+    from gstarx._internal.progress import hide_bars
+
     torch.set_num_threads(1)
+    hide_bars()  # the terminal is the server's
     if role == "query":
         from gstarx.web.queries import QueryWorker
 

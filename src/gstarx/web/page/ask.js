@@ -134,7 +134,8 @@ export class Ask {
         'p',
         {},
         'Choose a model, enter an input, and press Explain. Each explainer has its own card; orange ' +
-          'supports the prediction, blue counts against it, and the kept nodes are outlined.',
+          'supports the explained class or raises the value, blue counts against it or lowers it, and ' +
+          'the kept nodes are outlined.',
       ),
       h(
         'p',

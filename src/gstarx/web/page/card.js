@@ -112,7 +112,9 @@ export class ExplainerCard extends Card {
     const { selections, metrics, scores } = this.result;
     this.selected = new Set(selections[size] ?? []);
     const { unsure } = this;
-    this.picture.paint({ scores, limit, selected: this.selected, unsure, truth });
+    this.tie = this.ranks ? tieAtTheCut(this.ranks, this.selected) : null;
+    this.tied = new Set(this.tie?.nodes);
+    this.picture.paint({ scores, limit, selected: this.selected, unsure, tied: this.tied, truth });
     this.figures = metricsAt(metrics, size);
     this.metrics.show(this.figures);
     this.bars?.show(axis, this.selected);
@@ -122,19 +124,20 @@ export class ExplainerCard extends Card {
       .join(' · ');
   }
 
-  /** What a reader should know about the scores: those that may be 0, and a tie at the cut. */
+  /** What a reader should know about the scores: whether any stands out, those that may be 0, a tie at the cut. */
   #notes() {
-    const notes = [];
+    const notes = this.result.faint ? [this.result.faint] : [];
     const kind = this.subject.unit;
     if (this.unsure.size)
       notes.push(
-        `The scores of ${counted(kind, this.unsure.size)} may be 0 (dashed): 1.96 standard errors reach it.`,
+        `The scores of ${counted(kind, this.unsure.size)} may be 0 (hatched): 1.96 standard errors reach it.`,
       );
-    const tied = this.ranks ? tieAtTheCut(this.ranks, this.selected) : null;
-    if (tied)
+    if (this.tie) {
+      const { kept, nodes } = this.tie;
       notes.push(
-        `A tie at the cut: ${tied.kept} of ${counted(kind, tied.all)} with the same score ${tied.kept === 1 ? 'is' : 'are'} kept.`,
+        `A tie at the cut (dashed): ${kept} of ${counted(kind, nodes.length)} with the same score ${kept === 1 ? 'is' : 'are'} kept.`,
       );
+    }
     return notes;
   }
 
@@ -151,8 +154,9 @@ export class ExplainerCard extends Card {
     ];
   }
 
-  get largest() {
-    return Math.max(0, ...(this.result?.scores ?? []).map(Math.abs));
+  /** The score at which colors end, which the server knows; 0 without any score. */
+  get limit() {
+    return this.result?.scores?.some(Boolean) ? this.result.limit : 0;
   }
 
   /** The ends of an axis that has all scores and 0. */

@@ -1,4 +1,4 @@
-// The colors of gstarx.drawing: orange supports the prediction, blue counts against it, white is 0.
+// The colors of gstarx.drawing: orange supports the explained class, blue counts against it, white is 0.
 
 const POSITIVE = '#ee7326';
 const NEGATIVE = '#4a90e2';

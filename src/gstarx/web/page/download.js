@@ -97,8 +97,9 @@ export function drawing(results) {
     picture.paint({
       scores,
       selected,
-      limit: results.common ? results.limit : card.largest || 1,
+      limit: results.common ? results.limit : card.limit || 1,
       unsure: card.unsure,
+      tied: card.tied,
       truth: results.truth,
     });
     return picture;

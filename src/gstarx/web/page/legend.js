@@ -15,7 +15,7 @@ export function legend(palette, limit, task) {
   const [down, up] = value ? ['lowers', 'raises'] : ['against', 'for'];
   const words = value
     ? ['blue lowers the value', 'orange raises it']
-    : ['blue counts against the prediction', 'orange supports it'];
+    : ['blue counts against the explained class', 'orange supports it'];
   const [low, high] = limit === null ? ['−max', '+max'] : [signed(-limit), signed(limit)];
   const small = (x, y, text, anchor) =>
     svg(

@@ -5,14 +5,8 @@ import { FONT, WORDS, placed } from './layout.js';
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const BRIDGE = 15;
-/** The dashed outline of a node whose score may be 0. */
-const DOUBT = {
-  class: 'doubt',
-  fill: 'none',
-  'stroke-width': 1.2,
-  'stroke-dasharray': '3 2.5',
-  'pointer-events': 'none',
-};
+/** The dashed outline of a node with the score at the cut, as in gstarx.drawing. */
+export const TIE = '3.5 2.5';
 /** Valid paths and colors; anything else is not drawn. */
 const PATH = /^\s*[Mm][\sMmLlHhVvCcSsQqTtAaZz\d.,eE+-]*$/;
 const COLOR = /^#[\da-f]{3,8}$/i;
@@ -22,7 +16,8 @@ const COLOR = /^#[\da-f]{3,8}$/i;
  * @property {number[]|null} scores
  * @property {number} limit      the score at which colors end
  * @property {Set<number>} selected
- * @property {Set<number>|null} unsure   nodes whose scores may be 0
+ * @property {Set<number>|null} unsure   nodes whose scores may be 0: they are hatched
+ * @property {Set<number>} [tied]   nodes with the score at the cut, of which some are kept: they are dashed
  * @property {boolean} truth     whether to mark the true nodes
  */
 
@@ -119,13 +114,16 @@ export class Picture {
     mark.setAttribute('stroke-dasharray', '2 4');
     mark.setAttribute('stroke-linecap', 'round');
     mark.setAttribute('pointer-events', 'none');
-    const doubt = this.outline(node, -1.5);
-    for (const [name, value] of Object.entries(DOUBT)) doubt.setAttribute(name, value);
-    parts.push(doubt);
+    const doubt = this.hatching(node);
+    const tie = this.outline(node, 2.5);
+    const dashed = { class: 'tie', fill: 'none', 'stroke-width': 2.2, 'stroke-dasharray': TIE };
+    for (const [name, value] of Object.entries({ ...dashed, 'pointer-events': 'none' }))
+      tie.setAttribute(name, value);
+    parts.push(doubt, tie);
     if (this.subject.text) parts.push(this.label(node));
     parts.push(mark);
     const group = svg('g', { class: 'node', 'data-node': i }, parts);
-    Object.assign(group, { body, mark, doubt });
+    Object.assign(group, { body, mark, doubt, tie });
     this.enliven(group, i);
     return group;
   }
@@ -161,6 +159,24 @@ export class Picture {
       : svg('circle', { cx: x, cy: y, r: r + grown });
   }
 
+  /** Slanted lines across a node whose score may be 0. */
+  hatching({ x, y, r, w, h }) {
+    const lines = [];
+    const [reach, step] = w ? [w + h, 8] : [2 * r, 5];
+    for (let at = step; at < reach; at += step) {
+      if (w) {
+        const [down, across] = [Math.min(at, h), Math.min(at, w)];
+        lines.push([at - down - w / 2, down - h / 2, across - w / 2, at - across - h / 2]);
+      } else {
+        const shift = (at - r) / Math.SQRT2;
+        const half = Math.sqrt((r * r - (at - r) ** 2) / 2);
+        lines.push([shift - half, shift + half, shift + half, shift - half]);
+      }
+    }
+    const path = lines.map(([a, b, c, d]) => `M${x + a} ${y + b}L${x + c} ${y + d}`).join('');
+    return svg('path', { class: 'doubt', d: path, 'stroke-width': 0.9, 'pointer-events': 'none' });
+  }
+
   label({ label, x, y, r, w }) {
     const size = w ? WORDS : Math.min(13, r * 1.05);
     // labels that do not fit into the circle appear only in the tooltip
@@ -184,21 +200,23 @@ export class Picture {
   paint(look) {
     this.look = look;
     const { ink, rim, paper, chosen, edge, truth } = this.palette;
-    const { scores, limit, selected, unsure } = look;
+    const { scores, limit, selected, unsure, tied } = look;
     const outlined = !this.subject.text;
-    this.rims.replaceChildren(...(outlined ? this.#rim(selected) : []));
+    const clear = new Set([...selected].filter((i) => !tied?.has(i)));
+    this.rims.replaceChildren(...(outlined ? this.#rim(clear) : []));
     this.nodes.forEach((group, i) => {
-      const inside = selected.has(i);
+      const inside = clear.has(i);
       const { body, mark } = group;
       const plain = inside ? chosen : paper;
       body.setAttribute('fill', scores ? this.palette.score(scores[i], limit) : plain);
       const stroke = outlined ? (scores ? 'none' : edge) : inside ? ink : rim;
       body.setAttribute('stroke', outlined && inside ? 'none' : stroke);
       body.setAttribute('stroke-width', inside ? 2.2 : 0.8);
-      group.doubt.setAttribute('stroke', unsure?.has(i) ? ink : 'none');
+      group.doubt.setAttribute('stroke', unsure?.has(i) ? rim : 'none');
+      group.tie.setAttribute('stroke', tied?.has(i) ? ink : 'none');
       const marked = look.truth && this.subject.truth?.[i];
       mark.setAttribute('stroke', marked ? truth : 'none');
-      this.describe(group, i, inside);
+      this.describe(group, i, selected.has(i));
     });
     this.arcs.forEach((line, i) => {
       const heavy = this.place.arcs[i].ends.every((end) => selected.has(end));

@@ -2,7 +2,7 @@
 
 import { svg } from './dom.js';
 import { FONT, placed } from './layout.js';
-import { Picture } from './picture.js';
+import { Picture, TIE } from './picture.js';
 
 /** Outlines of groups, told apart by color-blind readers (Okabe and Ito). */
 const RIMS = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#8a8000', '#767676'];
@@ -79,13 +79,13 @@ class PlayersPicture extends Picture {
 
   paint(look) {
     this.look = look;
-    const { scores, limit, selected, unsure } = look;
+    const { scores, limit, selected, unsure, tied } = look;
     this.nodes.forEach((group, i) => {
       const inside = selected.has(i);
       const plain = inside ? this.palette.chosen : this.palette.paper;
       const color = scores ? this.palette.score(scores[i], limit) : plain;
       const parts = {
-        edges: () => this.paintEdge(i, color, inside, unsure?.has(i)),
+        edges: () => this.paintEdge(i, color, inside, unsure?.has(i), tied?.has(i)),
         groups: () => this.paintGroup(i, color, inside, unsure?.has(i)),
         features: () => this.paintFeature(i, color, inside),
       }[this.playerKind]();
@@ -95,7 +95,7 @@ class PlayersPicture extends Picture {
   }
 
   /** A bar along the edge; in a sentence, along its arc. */
-  paintEdge(i, color, inside, doubtful) {
+  paintEdge(i, color, inside, doubtful, tied) {
     const [a, b] = this.entries[i].nodes;
     const { nodes, arcs } = this.place;
     const words = this.subject.kind === 'sentence';
@@ -103,7 +103,7 @@ class PlayersPicture extends Picture {
       ? arcs.filter(({ ends }) => ends.includes(a) && ends.includes(b)).map(({ d }) => d)
       : [between(nodes[a], nodes[b], this.subject.text ? 0 : SHORTER)];
     const wide = words ? 4 : Math.min(11, 1.1 * (nodes[a].r ?? 11));
-    const { ink, edge } = this.palette;
+    const { ink, edge, rim } = this.palette;
     const stroke = (d, paint, width, more = {}) =>
       svg('path', {
         d,
@@ -115,9 +115,18 @@ class PlayersPicture extends Picture {
       });
     return [
       ...paths.map((d) => stroke(d, 'transparent', wide + 8, { class: 'ring' })),
-      ...paths.map((d) => stroke(d, inside ? ink : edge, wide + (inside ? 4 : 1.4))),
+      ...paths.map((d) =>
+        tied
+          ? stroke(d, ink, wide + 4, { 'stroke-dasharray': TIE, 'stroke-linecap': 'butt' })
+          : stroke(d, inside ? ink : edge, wide + (inside ? 4 : 1.4)),
+      ),
       ...paths.map((d) => stroke(d, color, wide)),
-      ...(doubtful ? paths.map((d) => stroke(d, ink, 1, { 'stroke-dasharray': '2 3' })) : []),
+      // lines across the bar, which is too thin for slanted ones
+      ...(doubtful
+        ? paths.map((d) =>
+            stroke(d, rim, wide, { 'stroke-dasharray': '0.9 4', 'stroke-linecap': 'butt' }),
+          )
+        : []),
     ];
   }
 
@@ -132,10 +141,9 @@ class PlayersPicture extends Picture {
     for (const part of ring) part.setAttribute('class', 'halo');
     if (doubtful)
       for (const node of this.entries[i].nodes) {
-        const mark = this.outline(this.place.nodes[node], -2.5);
-        mark.setAttribute('fill', 'none');
-        mark.setAttribute('stroke', this.palette.ink);
-        mark.setAttribute('stroke-dasharray', '2 3');
+        const { r, ...place } = this.place.nodes[node];
+        const mark = this.hatching({ ...place, r: r && Math.min(r, 13) });
+        mark.setAttribute('stroke', this.palette.rim);
         parts.push(mark);
       }
     return [...ring, ...parts];

@@ -27,12 +27,12 @@ export function ranksOf(scores) {
 export const tieWords = ({ ties }) =>
   ties > 1 ? `, tied with ${ties - 1} other${ties > 2 ? 's' : ''}` : '';
 
-/** How many of the nodes that tie at the end of a selection are kept; null without such a tie. */
+/** The nodes that tie at the end of a selection, and how many of them are kept; null without such a tie. */
 export function tieAtTheCut(ranks, selected) {
   const last = Math.max(0, ...[...selected].map((node) => ranks[node].rank));
   const tied = ranks.map(({ rank }, node) => [rank, node]).filter(([rank]) => rank === last);
   const kept = tied.filter(([, node]) => selected.has(node)).length;
-  return kept && kept < tied.length ? { kept, all: tied.length } : null;
+  return kept && kept < tied.length ? { kept, nodes: tied.map(([, node]) => node) } : null;
 }
 
 /** Nodes whose interval includes 0. */

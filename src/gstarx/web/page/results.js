@@ -166,17 +166,17 @@ export class Results {
   }
 
   get size() {
-    const { units, players } = this.subject;
+    const { units } = this.subject;
     const size = sizeAt(units.length, this.sparsity);
-    // of other players there may be few: one is left at the least
-    return players && this.sparsity < 1 ? Math.max(1, size) : size;
+    // of few, one is left at the least: nothing has no metrics
+    return this.sparsity < 1 ? Math.max(1, size) : size;
   }
 
   /** Paint everything at the current sparsity. */
   show() {
     if (!this.subject) return;
     const answered = [...this.cards.values()].filter((card) => card.picture);
-    this.limit = Math.max(0, ...answered.map((card) => card.largest)) || 1;
+    this.limit = Math.max(0, ...answered.map((card) => card.limit)) || 1;
     const common = { size: this.size, truth: this.truth };
     const axes = answered.map((card) => card.axis);
     const axis = {
@@ -188,7 +188,7 @@ export class Results {
         ...common,
         ...(this.common
           ? { limit: this.limit, axis }
-          : { limit: card.largest || 1, axis: card.axis }),
+          : { limit: card.limit || 1, axis: card.axis }),
       });
     }
     if (this.best?.picture) this.best.show(common);
