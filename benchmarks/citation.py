@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
-from gstarx import GNNGame, datasets, explain_nodes
+from gstarx import GNNGame, explain_nodes
 from gstarx._internal.processes import forked_map
 from gstarx.gnn import ModelTask, WholeGraph
 from gstarx.values import (
@@ -39,6 +39,7 @@ from gstarx.values import (
     myerson_value_sampled,
     shapley_value_sampled,
 )
+from gstarx_bench import datasets
 
 Scores = NDArray[np.float64]
 _COAUTHOR = ("explained_distshap", 60_000, "sub-graph")

@@ -15,7 +15,8 @@ from torch_geometric.data import Data
 from benchmarks.forward import best_forward_seconds
 from benchmarks.published import mutag
 from gstarx import GNNGame, datasets, expected_output
-from gstarx.explainers import Explanation, create, names
+from gstarx.explainers import create, names
+from gstarx.explanation import Explanation
 from gstarx.gnn import game as games
 from gstarx.metrics import SPARSITIES, average, best_selection, evaluate_many, share_of_gap
 from gstarx.metrics.selection import selection_size

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from gstarx import datasets
-from gstarx.explainers import Explanation, create, names
+from gstarx.explainers import create, names
+from gstarx.explanation import Explanation
 from gstarx.metrics import auroc
 from gstarx.models import pretrained
 

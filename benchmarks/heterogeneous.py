@@ -1,6 +1,6 @@
 """Heterogeneous graphs: planted reasons found, against other explainers; large neighborhoods.
 
-A paper is about theory because of one author or one venue (`gstarx.datasets.bibliography`). Four
+A paper is about theory because of one author or one venue (`bibliography`). Four
 networks are trained on the same graph, and papers of the test split that they classify correctly as
 theory are explained. AUROC: how well scores of the nodes around a paper tell its reason from all
 others, its mean over papers, and a 95% interval by bootstrap over papers. Then single nodes of a
@@ -27,7 +27,7 @@ from torch_geometric.explain import CaptumExplainer, Explainer, GNNExplainer
 from torch_geometric.nn import HANConv, HeteroConv, HGTConv, SAGEConv, to_hetero
 
 from gstarx import explain
-from gstarx.datasets import bibliography, planted_reasons
+from gstarx_bench.datasets import bibliography, planted_reasons
 
 Node = tuple[str, int]
 _CONFIG = {"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"}

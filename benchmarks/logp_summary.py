@@ -17,10 +17,12 @@ import numpy as np
 from rdkit import Chem
 from rdkit.Chem import Crippen, rdMolDescriptors
 
-from gstarx.datasets import from_table, load
-from gstarx.evaluation import summarize
+from gstarx.datasets import load
 from gstarx.explainers import create
-from gstarx.models import GIN, TrainingSettings, train
+from gstarx.models import GIN
+from gstarx_bench.datasets import from_table
+from gstarx_bench.models import TrainingSettings, train
+from gstarx_bench.summary import summarize
 
 
 def table_of(path: str | None, folder: Path) -> Path:

@@ -26,8 +26,8 @@ from torch_geometric.utils import k_hop_subgraph
 
 from gstarx import CommunicationGraph, datasets, explain, metrics
 from gstarx.explainers.gnn_explainer import GNNExplainer
-from gstarx.explainers.pg_explainer import PGExplainer
-from gstarx.models import load_published_checkpoint
+from gstarx_bench.explainers.pg_explainer import PGExplainer
+from gstarx_bench.models import load_published_checkpoint
 
 ROWS = Path(__file__).parent / "results" / "players.csv"
 _FIELDS = (

@@ -11,7 +11,8 @@ from torch_geometric.data import Data
 
 from gstarx import datasets
 from gstarx.gnn import expected_output
-from gstarx.models import GCN, load_published_checkpoint
+from gstarx.models import GCN
+from gstarx_bench.models import load_published_checkpoint
 
 
 def mutag_files() -> tuple[Path, Path] | None:

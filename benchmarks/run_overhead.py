@@ -25,10 +25,10 @@ from gstarx import datasets, expected_output
 from gstarx.explainers import create
 from gstarx.metrics import SPARSITIES, evaluate_many
 from gstarx.metrics.selection import selection_size
-from gstarx.models import load_published_checkpoint
-from gstarx.runs import RunSpec, read, resolution, run
-from gstarx.runs.rows import Task
-from gstarx.runs.store import Writer, open_store
+from gstarx_bench.models import load_published_checkpoint
+from gstarx_bench.runs import RunSpec, read, resolution, run
+from gstarx_bench.runs.rows import Task
+from gstarx_bench.runs.store import Writer, open_store
 
 _TURNS = 9
 

@@ -25,7 +25,7 @@ from gstarx import datasets
 from gstarx.gnn.evaluator import default_batch_nodes
 from gstarx.gnn.model_state import keep_freed_memory
 from gstarx.models import GCN, load_model, save_model
-from gstarx.runs import RunSpec, read, run
+from gstarx_bench.runs import RunSpec, read, run
 
 _STRETCHES = 5
 _ROUNDS = 8

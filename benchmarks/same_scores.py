@@ -20,7 +20,8 @@ import torch
 
 from gstarx import datasets, expected_output
 from gstarx.explainers import create, names
-from gstarx.models import load_published_checkpoint, pretrained
+from gstarx.models import pretrained
+from gstarx_bench.models import load_published_checkpoint
 
 _GRAPHS = 4
 #: One budget for both versions, for the explainers that have one.

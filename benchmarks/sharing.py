@@ -21,7 +21,8 @@ from torch_geometric.data import Data
 
 from gstarx import GNNGame, datasets, explain
 from gstarx.graphs import CommunicationGraph
-from gstarx.models import GAT, load_published_checkpoint
+from gstarx.models import GAT
+from gstarx_bench.models import load_published_checkpoint
 
 _SAMPLED = 60_000
 NETWORKS = (("mutag", "gcn"), ("mutag", "gin"), ("bbbp", "gcn"), ("bace", "gcn"))

@@ -13,7 +13,7 @@ import torch
 from torch_geometric.nn import HeteroConv, SAGEConv
 
 import gstarx
-from gstarx.datasets import bibliography, planted_reasons
+from gstarx_bench.datasets import bibliography, planted_reasons
 
 
 class Network(torch.nn.Module):

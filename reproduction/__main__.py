@@ -121,7 +121,7 @@ def ground_truth(
     whole
         Explain whole test splits instead of samples.
     workers
-        As for :func:`gstarx.runs.run`.
+        As for :func:`gstarx_bench.runs.run`.
     to
         The file of the page.
     """

@@ -43,14 +43,19 @@ _HEADER = (
 
 
 def defaults() -> Grid:
-    """Both defaults on all networks of the results page and of the ground-truth page."""
-    judged = Judged(RESULTS)
+    """Both defaults on all networks of the results page and of the ground-truth page.
+
+    A network whose data or weights are missing keeps the row that is stored.
+    """
+    judged, before = Judged(RESULTS), Grid.read(RESULTS, "defaults")
+    stored = {} if before is None else {row[0]: row for row in before.rows}
     rows: list[tuple[Cell, ...]] = []
     for name in (*SETUPS, *BUNDLED):
         try:
             rows.append(_of_results(name, judged))
         except (Missing, OSError) as error:
             print(f"{name}: {error}", file=sys.stderr)
+            rows += [stored[name]] if name in stored else []
     rows += [_of_truths(f"{task}-{network}") for task in TASKS for network in NETWORKS]
     return Grid("defaults", _HEADER, tuple(rows))
 

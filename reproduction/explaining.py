@@ -41,7 +41,7 @@ def explain_all(
     results
         The directory of the results; ``work`` in it holds unfinished runs.
     workers, engine
-        As for :func:`gstarx.runs.run`.
+        As for :func:`gstarx_bench.runs.run`.
     """
     chosen = [SETUPS[name] for name in checked("setup", setups, SETUPS)]
     for stage in checked("stage", stages, STAGES):
@@ -63,7 +63,7 @@ def graphs_to_explain(setup: Setup, method: Method, split: str) -> tuple[int, ..
 
 
 def _explain(setup: Setup, method: Method, results: Path, workers: int | None, engine: str) -> None:
-    from gstarx import runs
+    from gstarx_bench import runs
 
     stored = RowStore(results, setup.name)
     stored.note_graphs({split: setup.graphs(split) for split in ("val", "test")})

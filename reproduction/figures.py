@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.datasets.sentences import sentence_graph
 from gstarx.drawing import Picture, compare, draw_sentence
 from gstarx.explainers import create, explain
 from gstarx.games import TableGame
@@ -17,6 +16,7 @@ from gstarx.gnn import expected_output
 from gstarx.graphs import CommunicationGraph
 from gstarx.metrics import evaluate
 from gstarx.values import c_shapley_value, hn_value, myerson_value, shapley_value
+from gstarx_bench.datasets.sentences import sentence_graph
 from reproduction.grids import Cell, Grid
 from reproduction.paper import paper
 from reproduction.setups import SETUPS, load_weights

@@ -13,7 +13,8 @@ import numpy as np
 
 from gstarx import datasets
 from gstarx.datasets import GraphDataset
-from gstarx.models import Network, load_model, load_published_checkpoint
+from gstarx.models import Network, load_model
+from gstarx_bench.models import load_published_checkpoint
 
 
 class Missing(FileNotFoundError):

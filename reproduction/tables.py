@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from gstarx import datasets
-from gstarx.datasets.raw_files import TABLE_5
 from gstarx.metrics import poisson_entropy, uniform_entropy
+from gstarx_bench.datasets.raw_files import TABLE_5
 from reproduction import RESULTS
 from reproduction.explaining import training_seconds
 from reproduction.grids import Cell, Grid

@@ -12,8 +12,9 @@ import torch
 
 from gstarx import datasets
 from gstarx._internal.files import write_atomically
-from gstarx.datasets.cache import cache_directory
-from gstarx.models import TrainingResult, digest, save_model, train
+from gstarx.models import digest, save_model
+from gstarx_bench.datasets.cache import cache_directory
+from gstarx_bench.models import TrainingResult, train
 from reproduction import RESULTS, checked
 
 #: The trainings of the paper's Tables 6 and 7, for text on rebuilt graphs.

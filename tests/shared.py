@@ -11,7 +11,8 @@ import torch
 from torch_geometric.data import Data
 
 from gstarx.datasets import GraphDataset, load
-from gstarx.models import GCN, load_published_checkpoint
+from gstarx.models import GCN
+from gstarx_bench.models import load_published_checkpoint
 
 #: For tests of untrained networks, whose outputs are all about equal, and of graphs of one node.
 UNTRAINED = [

@@ -85,9 +85,11 @@ def test_license_and_notice_are_in_the_wheel_and_in_the_source(tmp_path: Path) -
         "models/trained/sst2-gcn.safetensors",
         "report/report.html.jinja",
     ):
-        assert f"gstarx/{name}" in in_wheel
+        assert f"gstarx_bench/{name}" in in_wheel
     assert {name.partition("/")[0] for name in in_wheel} == {
         "gstarx",
+        "gstarx_bench",
+        "gstarx_explorer",
         f"gstarx-{gstarx.__version__}.dist-info",
     }
     assert f"gstarx-{gstarx.__version__}/reproduction/results/training.json" in in_source

@@ -11,8 +11,8 @@ import torch
 from gstarx import explain
 from gstarx.datasets import smiles_graph
 from gstarx.drawing import compare
-from gstarx.evaluation import summarize
 from gstarx.models import pretrained
+from gstarx_bench.summary import summarize
 
 NOTEBOOKS = Path(__file__).parent.parent / "examples"
 NAMES = ("own_model", "molecules", "text", "large_graph", "comparing")

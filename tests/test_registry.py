@@ -42,3 +42,12 @@ def test_players_are_what_the_constructor_takes(spec: registry.ExplainerSpec) ->
 def test_values_with_two_sides_offer_both(name: str) -> None:
     offered = {option.name: option.type for option in registry.EXPLAINERS[name].options}
     assert offered["two_sided"] == "boolean"
+
+
+@pytest.mark.parametrize("name", ["gstarx", "hn", "myerson", "shapley", "banzhaf"])
+def test_values_offer_the_baseline_that_their_warning_names(name: str) -> None:
+    (baseline,) = [
+        option for option in registry.EXPLAINERS[name].options if option.name == "baseline"
+    ]
+    assert baseline.choices == ("singletons", "uniform")
+    assert baseline.default is None

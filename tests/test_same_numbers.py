@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gstarx import datasets, explain_many, runs
+from gstarx import datasets, explain_many
 from gstarx.explainers import create, graph_generator
 from gstarx.models import pretrained, shipped_path
 from gstarx.registry import ModelSource
-from gstarx.report import build_report
-from gstarx.runs import RunSpec
-from gstarx.web.explaining import ExplanationWorker
-from gstarx.web.settings import ServedModel, Settings
-from gstarx.web.worker import Interrupter
+from gstarx_bench import runs
+from gstarx_bench.report import build_report
+from gstarx_bench.runs import RunSpec
+from gstarx_explorer.explaining import ExplanationWorker
+from gstarx_explorer.settings import ServedModel, Settings
+from gstarx_explorer.worker import Interrupter
 from tests.cli.commands import found
 
 # of one molecule all parts are alike to the network, which the uniform baseline leaves

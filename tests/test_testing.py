@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from gstarx.explainers import Attribution, NodeExplainer, create, names, registry
+from gstarx.explainers import NodeExplainer, create, names, registry
+from gstarx.explanation import Attribution
 from gstarx.models import GAT
 from gstarx.testing import ExplainerCheckError, check_explainer
 from tests.shared import UNTRAINED

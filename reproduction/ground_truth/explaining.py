@@ -48,7 +48,7 @@ def explain_tasks(
     folder
         The directory of the rows; ``work`` in it holds the stores of runs.
     workers
-        As for :func:`gstarx.runs.run`.
+        As for :func:`gstarx_bench.runs.run`.
     whole
         Explain the whole test split instead of samples.
     """
@@ -130,7 +130,7 @@ def explain_setup(
     setup: str, method: Method, folder: Path, workers: int | None, whole: bool = False
 ) -> None:
     """Explain the graphs of a setup that have no row of the method yet, and store their rows."""
-    from gstarx import runs
+    from gstarx_bench import runs
 
     task = setup.split("-")[0]
     dataset, rows = load_task(task), TruthRows(setup, folder)

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from gstarx._internal.files import write_atomically
-from gstarx.datasets import check_counterfactuals, planted
 from gstarx.gnn import graph_outputs
 from gstarx.metrics import reference_of, robust_fidelity, select_nodes
+from gstarx_bench.datasets import check_counterfactuals, planted
 from reproduction import checked
 from reproduction.ground_truth import FOLDER, NETWORKS, RULES, TASKS
 from reproduction.ground_truth.explaining import FEW, graphs_to_explain, load_network, load_task

@@ -17,10 +17,11 @@ from safetensors.torch import save as to_bytes
 from torch.nn import functional
 from torch_geometric.data import Batch, Data
 
-from gstarx import datasets
 from gstarx._internal.files import write_atomically
 from gstarx.datasets import GraphDataset
-from gstarx.models import GAT, GCN, GIN, Network, TrainingSettings, save_model, train
+from gstarx.models import GAT, GCN, GIN, Network, save_model
+from gstarx_bench import datasets
+from gstarx_bench.models import TrainingSettings, train
 from reproduction import checked
 from reproduction.ground_truth import FOLDER, NETWORKS, TASKS, WEIGHTS
 from reproduction.ground_truth.networks import EdgeNetwork

@@ -12,7 +12,9 @@ from gstarx._version import __version__
 if TYPE_CHECKING:
     from gstarx import datasets as datasets
     from gstarx import drawing as drawing
+    from gstarx import evaluation as evaluation
     from gstarx import explainers as explainers
+    from gstarx import explanation as explanation
     from gstarx import games as games
     from gstarx import gnn as gnn
     from gstarx import graphs as graphs
@@ -20,17 +22,9 @@ if TYPE_CHECKING:
     from gstarx import metrics as metrics
     from gstarx import models as models
     from gstarx import players as players
-    from gstarx import report as report
-    from gstarx import runs as runs
     from gstarx import values as values
-    from gstarx.explainers import (
-        Explanation,
-        GStarX,
-        HeteroExplanation,
-        explain,
-        explain_many,
-        explain_nodes,
-    )
+    from gstarx.explainers import GStarX, explain, explain_many, explain_nodes
+    from gstarx.explanation import Explanation, HeteroExplanation
     from gstarx.games import TableGame
     from gstarx.gnn import Contrast, GNNGame, expected_output
     from gstarx.graphs import CommunicationGraph
@@ -60,16 +54,16 @@ _PACKAGES = frozenset(
     {
         "gnn",
         "datasets",
+        "evaluation",
         "drawing",
         "explainers",
+        "explanation",
         "games",
         "graphs",
         "integrations",
         "metrics",
         "models",
         "players",
-        "report",
-        "runs",
         "values",
     }
 )
@@ -78,10 +72,10 @@ _HOME = {
     "Allocation": "gstarx.values",
     "CommunicationGraph": "gstarx.graphs",
     "Contrast": "gstarx.gnn",
-    "Explanation": "gstarx.explainers",
+    "Explanation": "gstarx.explanation",
     "GNNGame": "gstarx.gnn",
     "GStarX": "gstarx.explainers",
-    "HeteroExplanation": "gstarx.explainers",
+    "HeteroExplanation": "gstarx.explanation",
     "TableGame": "gstarx.games",
     "expected_output": "gstarx.gnn",
     "explain": "gstarx.explainers",

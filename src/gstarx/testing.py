@@ -13,7 +13,8 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.explain import Explainer
 
-from gstarx.explainers import Explanation, NodeExplainer
+from gstarx.explainers import NodeExplainer
+from gstarx.explanation import Explanation
 from gstarx.models import GCN
 
 _FEATURES, _CLASSES = 4, 3

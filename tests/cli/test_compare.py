@@ -12,6 +12,7 @@ from gstarx import explain
 from gstarx.datasets import load
 from gstarx.metrics import evaluate
 from gstarx.models import pretrained
+from gstarx.values import PrecisionWarning
 from tests.cli.commands import found, gstarx, refused
 from tests.cli.test_explain import check_schema
 
@@ -45,6 +46,18 @@ def test_means_over_several_graphs_come_with_intervals() -> None:
     assert all(text in line for text in shown)
     (alone,) = found("compare", "nitro", "0", "-e", "random")["explainers"]
     assert alone["std_errors"] is None
+
+
+@pytest.mark.parametrize("command", ["explain", "compare", "summarize"])
+def test_one_warning_about_the_precision_of_many(command: str) -> None:
+    graphs = ("nitro", "2", "5")
+    options = ("-e", "gstarx", "-o", "budget=50", "-o", "value=myerson")
+    with pytest.warns(PrecisionWarning) as caught:
+        gstarx(command, *graphs, *options)
+    (warning,) = caught
+    assert "of 2 explanations have imprecise scores, the worst being nitro " in str(warning.message)
+    with pytest.warns(PrecisionWarning, match="^myerson: "):
+        gstarx(command, *graphs[:2], *options)
 
 
 def test_the_table_has_a_line_for_each() -> None:

@@ -235,7 +235,9 @@ def test_every_target_has_a_picture_of_its_own_and_says_yes_or_no() -> None:
     for name, record in zip(("has O", "has N"), found(*explain), strict=True):
         share = record["prediction"]["probabilities"][record["target"]]
         answer = "yes" if share > 0.5 else "no"
+        # orange is for yes, whatever is predicted
         words = f"{answer}, probability {max(share, 1 - share):.3f}"
+        words += "; explained: yes" * (answer == "no")
         assert f"Predicted: {name}: {words}" in said
         assert f"{name}: predicted {words}" in Path(drawn[record["target"]]).read_text()
 

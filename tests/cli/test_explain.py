@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import torch
 from gstarx import explainers
 from gstarx.cli.methods import parse_options
 from gstarx.datasets import load
+from gstarx.drawing import score_color
 from gstarx.metrics import METRICS, evaluate
 from gstarx.models import GCN, pretrained
 from tests.cli.commands import MOLECULE, NITROGEN, found, gstarx, refused
@@ -32,6 +35,8 @@ FIELDS = {
     "worth": (float, type(None)),
     "component_worth": (float, type(None)),
     "baseline": (float, type(None)),
+    "baseline_source": (str, type(None)),
+    "at_stake": (float, type(None)),
     "metrics": dict,
     "sparsity": float,
     "explainer": str,
@@ -179,6 +184,53 @@ def test_the_published_configuration_asks_for_its_baseline() -> None:
     assert "--baseline test" in refused("explain", "nitro", "0", "-e", "gstarx_published", code=2)
     record = found("explain", "nitro", "0", "-e", "gstarx_published", "--baseline", "test")
     assert record["estimator"] == "subgraphs"
+
+
+def test_the_first_command_of_the_readme_selects_the_nitro_group() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    line = next(line for line in readme.splitlines() if line.startswith("gstarx explain"))
+    command = shlex.split(line)[1:]
+    done = gstarx(*command)
+    assert "No node stands out" not in done.stdout
+    record = json.loads(gstarx(*command, "--json").stdout)
+    chosen = [node["index"] for node in record["nodes"] if node["selected"]]
+    assert [record["nodes"][at]["label"] for at in chosen] == ["C", "N", "O", "O"]
+    (nitro,) = [group["atoms"] for group in record["groups"] if group["name"] == "nitro"]
+    assert set(nitro) < set(chosen)
+    assert "Selected: C7, N8, O9, O10." in Path("molecule.svg").read_text(encoding="utf-8")
+
+
+def test_a_baseline_may_be_a_number() -> None:
+    for given in (("--baseline", "0.3"), ("-o", "baseline=0.3")):
+        record = found("explain", "nitro", "0", "-e", "hn", *given)
+        assert (record["baseline"], record["baseline_source"]) == (0.3, "given")
+    for wrong in ("unifrom", "nan"):
+        said = " ".join(refused("explain", "nitro", "0", "--baseline", wrong, code=2).split())
+        assert f"(got {wrong})" in said
+        assert "singletons, uniform" in said
+
+
+@pytest.mark.filterwarnings("ignore:there is only one player")
+def test_the_record_of_a_single_atom_says_why_its_score_is_0() -> None:
+    record = found("explain", "--smiles", "C")
+    assert record["nodes"][0]["score"] == 0.0
+    assert record["baseline_source"] == "the only player"
+
+
+def test_bars_are_not_stretched_over_noise() -> None:
+    ibuprofen = ("explain", "--smiles", "CC(C)Cc1ccc(cc1)C(C)C(=O)O")
+    said = gstarx(*ibuprofen).stdout
+    words = "No {} stands out: the largest score, 0.000111, is below 5% of what could be explained"
+    assert words.format("node") in " ".join(said.split())
+    assert "█" not in said
+    of_edges = gstarx(*ibuprofen, "--players", "edges").stdout
+    assert "No edge stands out" in of_edges
+    assert "█" not in of_edges
+    gstarx(*ibuprofen, "--output", "scores.sdf")
+    pale = {score_color(share, 1.0) for share in np.linspace(-0.05, 0.05, 1001)}
+    block = Path("scores.sdf").read_text().partition("<highlight_colors>")[2]
+    assert set(re.findall("#[0-9a-f]{6}", block)) <= pale
+    assert "█" in gstarx("explain", "--smiles", MOLECULE).stdout
 
 
 def test_the_parts_of_the_default_are_options() -> None:

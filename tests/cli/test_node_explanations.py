@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -66,8 +67,19 @@ def test_nodes_have_the_scores_of_the_function(graph: Data, tmp_path: Path) -> N
     (tmp_path / "nodes.txt").write_text("4\n7\n8\n")
     done = gstarx(*OWN, "--nodes", "@nodes.txt", *options, "--output", "out.json")
     assert "node 4: class" in done.stdout
+    assert not re.search(r"\d{10}", done.stdout)
     written = json.loads((tmp_path / "out.json").read_text())
     assert [record["players"] for record in written] == [record["players"] for record in records]
+
+
+@pytest.mark.usefixtures("graph")
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_there_is_a_bar_on_a_terminal(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for terminal in (False, True):
+        monkeypatch.setattr("gstarx.cli.node_explanations.show_progress", lambda: terminal)  # noqa: B023
+        assert ("explaining: " in gstarx(*OWN, "--nodes", "4-5", *arguments).stderr) == terminal
 
 
 def test_one_bad_node_does_not_cost_the_others(graph: Data) -> None:
@@ -93,3 +105,10 @@ def test_options_of_nodes_that_are_not_valid_are_refused() -> None:
     assert "got --baseline train" in said
     said = refused(*OWN, "--nodes", "4", "-o", "two_sided=maybe")
     assert "two_sided must be True or False (got 'maybe')" in said
+
+
+def test_a_node_that_fails_in_a_run_is_called_a_node(graph: Data) -> None:
+    options = ("--option", "players=edges", "--store", "s", "--workers", "1")
+    gstarx("evaluate", *OWN[1:], "--nodes", "4,12", *options, code=1)
+    (line,) = gstarx("runs", "show", "s").stdout.splitlines()
+    assert line.startswith("node 12: ")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from gstarx import runs
+from gstarx_bench import runs
 from tests.cli.commands import environment, found, gstarx, refused
 from tests.cli.own_table import PAGE, write_own_project, write_own_table
 
@@ -135,6 +135,7 @@ def test_salts() -> None:
     arguments = ("explain", "--file", "salts.csv", *NITRO, "-e", "leave_one_out")
     done = gstarx(*arguments)
     assert "1 molecule has several parts (salts or mixtures), such as 'salt'" in done.stderr
+    assert "HN and Myerson scores sum to the worths of the parts" in done.stderr
     assert gstarx(*arguments, "--salts", "keep").stderr == ""
     kept = found(*arguments, "--salts", "largest")
     assert kept[0]["smiles"] == "CC(=O)[O-]"
@@ -343,12 +344,17 @@ def test_a_report_of_all_targets_is_a_page_for_each() -> None:
     assert "choose one with --target" in refused("report", *few, *weights, code=2)
 
 
-def test_a_table_in_latin_1_is_read_with_a_word() -> None:
+def test_a_table_in_latin_1_is_read_with_a_word(capfd: pytest.CaptureFixture[str]) -> None:
     Path("latin.csv").write_bytes("name,smiles\nCaféine,CCO\nÄthan,CC\n".encode("latin-1"))
     arguments = ("explain", "--file", "latin.csv", *NITRO, "-e", "single_node")
     with pytest.warns(UserWarning, match="latin.csv line 2 is not in UTF-8.*read as cp1252"):
         records = found(*arguments)
     assert [record["graph"] for record in records] == ["Caféine", "Äthan"]
+    plain = ("evaluate", *arguments[1:], "--workers", "2")
+    with pytest.warns(UserWarning, match="read as cp1252"):
+        gstarx(*plain)
+    said = capfd.readouterr().err  # of the worker processes
+    assert "UserWarning" not in said
     named = found(*arguments, "--encoding", "latin-1")
     assert [record["graph"] for record in named] == ["Caféine", "Äthan"]
     assert "encoding must be one that Python knows" in refused(*arguments, "--encoding", "klingon")

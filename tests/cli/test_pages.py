@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gstarx.cli.demo_command import tabbed_page
+from gstarx_bench.cli.demo_command import tabbed_page
 
 PAGE = "<!doctype html><p id='it'>{}</p><script>window.ran = true</script>"
 

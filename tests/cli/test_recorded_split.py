@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from gstarx.datasets import from_table, load, load_source
+from gstarx.datasets import load, load_source
 from gstarx.models import SplitRecord, load_model
 from gstarx.registry import DatasetSource, ModelSource
-from gstarx.web.library import Library
-from gstarx.web.settings import ServedModel, Settings
+from gstarx_bench.datasets import from_table
+from gstarx_explorer.library import Library
+from gstarx_explorer.settings import ServedModel, Settings
 from tests.cli.commands import found, gstarx, refused
 
 pytest.importorskip("rdkit", reason="needs the molecules extra")
@@ -91,6 +92,61 @@ def test_a_molecule_is_known_without_its_name(rows: list[Row]) -> None:
     assert {record["graph"] for record in records} == smiles
 
 
+def test_a_molecule_is_known_in_another_spelling(rows: list[Row]) -> None:
+    from rdkit import Chem
+
+    expected = sides_of_training()
+    spelled: list[Row] = []
+    for name, smiles, label in rows:
+        molecule = Chem.MolFromSmiles(smiles)
+        last = Chem.MolToSmiles(molecule, rootedAtAtom=molecule.GetNumAtoms() - 1)
+        spelled.append((f"{name} again", last, label))
+    assert not {smiles for _, smiles, _ in rows} >= {smiles for _, smiles, _ in spelled}
+    write("spelled.csv", spelled)
+    for side, names in expected.items():
+        records = found("explain", "--file", "spelled.csv", *WEIGHTS, "--split", side, *FAST)
+        assert {record["graph"].removesuffix(" again") for record in records} == names
+
+
+def test_a_report_on_single_molecules_counts_training_graphs(rows: list[Row]) -> None:
+    trained = next(smiles for name, smiles, _ in rows if name in sides_of_training()["train"])
+    molecules = ("--smiles", trained, "--smiles", "CCCCCCC")
+    gstarx("report", *molecules, *WEIGHTS, *FAST, "--output", "report.html")
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert "training graphs: 1 of 2 (1 in no split of the training)" in page
+
+
+def test_a_run_without_a_record_has_no_test_split(rows: list[Row]) -> None:
+    from gstarx_bench.runs import RunSpec, run
+
+    how = {"dataset": {"file": "own.csv"}, "model": WEIGHTS[1], "explainer": "single_node"}
+    once = {"workers": 1, "progress": False}
+    recorded = run(RunSpec(**how, split="test"), "recorded", **once)
+    assert recorded.done == len(sides_of_training()["test"])
+    content = json.loads(Path("own.json").read_text())
+    Path("own.json").write_text(json.dumps({**content, "split": None}))
+    with pytest.raises(ValueError, match=r"the test split of 'own' is unknown.*split='all'"):
+        run(RunSpec(**how, split="test"), "unknown", **once)
+    assert run(RunSpec(**how, split="all"), "unknown", **once).done == len(rows)
+
+
+def test_a_run_reads_molecules_as_the_training_did(rows: list[Row]) -> None:
+    from gstarx_bench.runs import RunSpec, read, run
+
+    content = json.loads(Path("own.json").read_text())
+    Path("own.json").write_text(json.dumps({**content, "salts": "largest"}))
+    write("salt.csv", [("salt", "CC(=O)[O-].[Na+]", 0)])
+    for options, atoms in (({}, 4), ({"salts": "keep"}, 5)):
+        spec = RunSpec(
+            dataset={"file": "salt.csv", "options": options},
+            model=WEIGHTS[1],
+            explainer="single_node",
+            split="all",
+        )
+        name = run(spec, "runs", workers=1, progress=False).run
+        assert read("runs", run=name)["num_nodes"].to_pylist() == [atoms]
+
+
 def test_evaluate_and_report_count_training_graphs(rows: list[Row]) -> None:
     arguments = ("--file", "own.csv", *WEIGHTS, *FAST)
     content = found("evaluate", *arguments, "--no-references")
@@ -102,7 +158,8 @@ def test_evaluate_and_report_count_training_graphs(rows: list[Row]) -> None:
     for what in (arguments, ("--store", "gstarx-runs")):
         gstarx("report", *what, *few)
         said = "2 of 3 (1 in no split of the training)"
-        assert said in Path("report.html").read_text(encoding="utf-8")
+        page = Path("report.html").read_text(encoding="utf-8")
+        assert f"training graphs: {said}" in page.partition("<table")[0]  # where a reader begins
 
 
 def test_an_unknown_split_is_called_unknown(rows: list[Row]) -> None:
@@ -115,6 +172,7 @@ def test_an_unknown_split_is_called_unknown(rows: list[Row]) -> None:
     assert found("evaluate", *arguments, *FAST, "--no-references")["sides"] is None
     gstarx("report", *arguments, "--limit", 3, *FAST, "--output", "report.html")
     page = Path("report.html").read_text(encoding="utf-8")
+    assert "training graphs: unknown" in page.partition("<table")[0]
     assert "unknown: own has no record of its training graphs" in page
     said = refused("explain", *arguments, "--baseline", "test")
     assert "the split of 'own' is not known" in said
@@ -164,6 +222,9 @@ def test_equal_molecules_on_two_sides_are_told_apart_by_name() -> None:
     other = graphs[1].clone()
     other.name = "d"
     assert record.side(other) == "train"  # the network has seen the molecule
+    for name, side in (("b", "test"), ("d", "train")):
+        other.name, other.smiles = name, "OCC"  # the same molecule
+        assert record.side(other) == side
     with pytest.raises(ValueError, match="not base64"):
         SplitRecord.read({"train": "?"})
     with pytest.raises(ValueError, match="8 bytes each"):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gstarx import runs
 from gstarx.metrics import METRICS, SPARSITIES
+from gstarx_bench import runs
 from tests.cli.commands import found, gstarx, refused
 
 SHORT = ("--limit", "2", "--workers", "1", "--no-references")

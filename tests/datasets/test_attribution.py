@@ -12,12 +12,11 @@ import torch
 from torch_geometric.data import Batch, InMemoryDataset
 from torch_geometric.loader import DataLoader
 
-from gstarx.datasets import (
-    GraphDataset,
+from gstarx.datasets import GraphDataset, load
+from gstarx_bench.datasets import (
     TruthData,
     attribution_task,
     contribution_task,
-    load,
     load_attribution,
     save_attribution,
 )

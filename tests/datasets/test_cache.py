@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gstarx.datasets import cache
-from gstarx.datasets.cache import cache_directory, cached_graphs
+from gstarx_bench.datasets import cache
+from gstarx_bench.datasets.cache import cache_directory, cached_graphs
 
 
 @pytest.fixture(autouse=True)
@@ -200,7 +200,7 @@ def test_a_full_disk_leaves_nothing_behind(
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("gstarx.datasets.cache.os.fsync", full)
+    monkeypatch.setattr("gstarx_bench.datasets.cache.os.fsync", full)
     assert equal(cached_graphs("few", [source], {}, 1, graphs), graphs())
     assert list(directory.iterdir()) == []
     assert "No space left on device" in caplog.text
@@ -228,7 +228,7 @@ def test_an_interrupted_writer_leaves_no_file(
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gstarx.datasets.cache.os.replace", interrupt)
+    monkeypatch.setattr("gstarx_bench.datasets.cache.os.replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         cached_graphs("few", [source], {}, 1, graphs)
     assert list(directory.iterdir()) == []

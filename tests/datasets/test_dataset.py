@@ -16,7 +16,7 @@ from torch_geometric.loader import DataLoader
 
 from gstarx.datasets import GraphDataset, Statistics, load
 from gstarx.datasets.dataset import UnreadableRow
-from gstarx.datasets.raw_files import TABLE_5, UnlikeThePaperWarning, warn_if_unlike_the_paper
+from gstarx_bench.datasets.raw_files import TABLE_5, UnlikeThePaperWarning, warn_if_unlike_the_paper
 
 
 def graph(nodes: int, *edges: tuple[int, int], width: int = 10) -> Data:

@@ -14,7 +14,7 @@ import torch
 from gstarx.datasets import GraphDataset, load, names
 from gstarx.datasets.dataset import random_split_indices
 from gstarx.datasets.molecules import MUTAG_ATOMS
-from gstarx.datasets.raw_files import UnlikeThePaperWarning
+from gstarx_bench.datasets.raw_files import UnlikeThePaperWarning
 from tests.shared import DATA, mutag
 
 TEST_SPLIT = [25, 49, 28, 151, 78, 146, 39, 89, 187, 157, 137, 10, 51, 120, 80, 116, 11, 92, 139]
@@ -115,7 +115,7 @@ def test_where_data_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert load("mutag", str(DATA)).digest == mutag().digest  # what is said goes first
     looked: list[Path] = []
     monkeypatch.setattr(
-        "gstarx.datasets.molecule_datasets.load_mutag", lambda root: looked.append(root)
+        "gstarx_bench.datasets.molecule_datasets.load_mutag", lambda root: looked.append(root)
     )
     load("mutag")
     monkeypatch.delenv("GSTARX_DATA")

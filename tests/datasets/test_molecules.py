@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 import torch
 
-from gstarx.datasets import GraphDataset, from_table, load
-from gstarx.datasets.dataset import scaffold_split_indices
+from gstarx.datasets import GraphDataset, load
+from gstarx.datasets.dataset import UnreadableRow, scaffold_split_indices
 from gstarx.datasets.molecules import smiles_graph
-from gstarx.datasets.raw_files import TABLE_5, UnlikeThePaperWarning
-from gstarx.datasets.tables import UnreadableRow, WrongColumnsError
+from gstarx_bench.datasets import from_table
+from gstarx_bench.datasets.raw_files import TABLE_5, UnlikeThePaperWarning
+from gstarx_bench.datasets.tables import WrongColumnsError
 from tests.shared import DATA
 
 pytest.importorskip("rdkit", reason="needs the molecules extra")

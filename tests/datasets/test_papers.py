@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gstarx.datasets import bibliographies, bibliography, planted_reasons
+from gstarx_bench.datasets import bibliographies, bibliography, planted_reasons
 
 
 def test_a_paper_is_about_theory_for_exactly_one_reason() -> None:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.utils import scatter, to_networkx
 
-from gstarx.datasets import check_counterfactuals, planted
-from gstarx.datasets.planted import RULES
+from gstarx_bench.datasets import check_counterfactuals, planted
+from gstarx_bench.datasets.planted import RULES
 
 pytest.importorskip("rdkit")
 

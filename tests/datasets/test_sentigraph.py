@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from gstarx.datasets import load
-from gstarx.datasets.pickles import UnsafePickleError
-from gstarx.datasets.raw_files import UnlikeThePaperWarning
+from gstarx_bench.datasets.pickles import UnsafePickleError
+from gstarx_bench.datasets.raw_files import UnlikeThePaperWarning
 
 WORDS = [["a", "fine", "film"], ["dull"], ["not", "bad"], ["yes"]]
 FEATURES = np.arange(7 * 4, dtype=np.float32).reshape(7, 4)

@@ -13,7 +13,7 @@ import torch
 from gstarx.datasets import load, nitro
 from gstarx.datasets.dataset import random_split_indices
 from gstarx.datasets.molecules import NITRO_FEATURES
-from gstarx.datasets.synthetic import load_motifs
+from gstarx.datasets.motifs import load_motifs
 
 
 def test_motifs_are_what_they_say() -> None:

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from gstarx.datasets import GraphDataset, load
-from gstarx.datasets.pickles import UnsafePickleError
-from gstarx.datasets.raw_files import UnlikeThePaperWarning
+from gstarx_bench.datasets.pickles import UnsafePickleError
+from gstarx_bench.datasets.raw_files import UnlikeThePaperWarning
 from tests.shared import DATA
 
 MOTIFS_NPZ = Path("BA_2Motifs", "ba_2motifs.npz")

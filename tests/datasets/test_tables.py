@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
-from gstarx.datasets import from_table, load_source, present_columns
-from gstarx.datasets.tables import TableError, TableRow, UnreadableRow, open_table, selected_rows
+from gstarx.datasets import load_source
+from gstarx.datasets.dataset import UnreadableRow
 from gstarx.registry import DatasetSource
+from gstarx_bench.datasets import from_table, present_columns
+from gstarx_bench.datasets.tables import TableError, TableRow, open_table, selected_rows
 
 Chem = pytest.importorskip("rdkit.Chem", reason="needs the molecules extra")
 

@@ -13,8 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from gstarx.datasets import load, text
-from gstarx.datasets.text import load_sst2, load_tweets, read_sentences, read_tweets, stratified
+from gstarx.datasets import load
+from gstarx_bench.datasets import text
+from gstarx_bench.datasets.text import (
+    load_sst2,
+    load_tweets,
+    read_sentences,
+    read_tweets,
+    stratified,
+)
 from tests.shared import DATA
 
 TRAIN = [(i % 3 == 0, f"train {i} ...") for i in range(30)]

@@ -24,8 +24,8 @@ from spacy.language import Language  # noqa: E402
 from spacy.tokens import Doc  # noqa: E402
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors  # noqa: E402
 
-from gstarx.datasets import sentences as rooms  # noqa: E402
-from gstarx.datasets.sentences import (  # noqa: E402
+from gstarx_bench.datasets import sentences as rooms  # noqa: E402
+from gstarx_bench.datasets.sentences import (  # noqa: E402
     encoder_identity,
     load_encoder,
     parser_identity,

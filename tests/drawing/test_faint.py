@@ -15,7 +15,7 @@ from gstarx.datasets import smiles_graph
 from gstarx.drawing import compare, draw, score_color
 from gstarx.drawing.painted import Painted, at_stake_in, color_limit
 from gstarx.drawing.picture import TIE_DASHES
-from gstarx.report import build_report, write_report
+from gstarx_bench.report import build_report, write_report
 
 IBUPROFEN = "CC(C)Cc1ccc(cc1)C(C)C(=O)O"
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gstarx.drawing import curves_ax, intervals_ax, plot_intervals, scores_ax
-from gstarx.explainers import Explanation
+from gstarx.explanation import Explanation
 from gstarx.metrics import Faithfulness, FidelityCurve, paired_bootstrap
 from tests.drawing.parsed import tips
 

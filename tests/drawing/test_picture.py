@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gstarx.drawing import Picture, draw_sentence
+from gstarx.drawing import Picture, draw_molecule, draw_sentence
 from tests.drawing.parsed import SVG, parsed
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -79,3 +79,16 @@ def test_a_scale_without_end_is_refused(picture: Picture) -> None:
 
 def test_notebooks_show_it(picture: Picture) -> None:
     assert picture._repr_svg_() == picture._repr_html_() == picture.svg
+
+
+def test_a_title_makes_room_for_itself_up_to_a_limit() -> None:
+    plain = draw_molecule("CO", [0.5, 0.0])
+    smiles = "gstarx: CC(=O)Nc1ccc([N+](=O)[O-])cc1"
+    titled = draw_molecule("CO", [0.5, 0.0], title=smiles)
+    assert f">{smiles}<" in titled.svg
+    # the width of these letters in DejaVu Sans Bold, one of the widest fonts that browsers use
+    assert titled.size[0] - 32 >= 337.6
+    assert plain.size[0] < titled.size[0]
+    long = draw_molecule("CO", [0.5, 0.0], title=20 * smiles)
+    assert long.size[0] < 600
+    assert "…<" in long.svg

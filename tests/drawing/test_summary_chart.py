@@ -6,7 +6,7 @@ import pytest
 
 from gstarx.drawing import summary_chart
 from gstarx.drawing.svg import NEGATIVE, POSITIVE
-from gstarx.evaluation import SummaryRow
+from gstarx_bench.summary import SummaryRow
 from tests.drawing.parsed import parsed, texts, tips
 
 
@@ -36,6 +36,15 @@ def test_every_row_has_a_bar_in_the_color_of_its_sign() -> None:
         "nitro 0.5000 (0.4000 to 0.6000), 20 graphs, for active"
         in parsed(picture).attrib["aria-label"]
     )
+
+
+def test_bars_of_a_regression_raise_and_lower() -> None:
+    shown = summary_chart([row("nitro", 0.5, "raises"), row("halogen", -0.4, "lowers")])
+    assert {"raises", "lowers"} <= set(texts(shown))
+    assert not {"for", "against"} & set(texts(shown))
+    assert POSITIVE in shown.svg
+    assert NEGATIVE in shown.svg
+    assert {"for", "against"} <= set(texts(summary_chart(ROWS)))
 
 
 def test_each_class_has_a_part_and_the_weakest_are_left_out() -> None:

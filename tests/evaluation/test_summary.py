@@ -8,9 +8,10 @@ import torch
 from torch_geometric.data import Data
 
 from gstarx.datasets import load
-from gstarx.evaluation import SummaryRow, summarize
-from gstarx.explainers import Explanation, create
+from gstarx.explainers import create
+from gstarx.explanation import Explanation
 from gstarx.models import pretrained
+from gstarx_bench.summary import SummaryRow, summarize
 
 
 def explained(scores: list[float], target: int = 0, **fields: object) -> Explanation:
@@ -103,6 +104,19 @@ def test_a_sign_takes_an_interval_without_zero_and_six_graphs() -> None:
     assert sign([-1.0] * 6) == "against"
     assert sign([1.0] * 5) == "unclear"
     assert sign([1.0, -1.0] * 10) == "unclear"
+
+
+def test_groups_raise_and_lower_the_value_of_a_regression() -> None:
+    graphs = molecules(*["NCCO"] * 6)
+    one = explained([-1.0, 0, 0, 0.5], 0, mode="regression", prediction=torch.ones(1, 1))
+    for results, mode in (
+        ([one] * 6, "multiclass_classification"),
+        ([one.scores] * 6, "regression"),
+    ):
+        rows = summarize(graphs, results, mode=mode)
+        assert [row.sign for row in rows] == ["raises", "lowers"]
+        assert ">raises<" in rows._repr_html_()
+        assert ">against<" not in rows._repr_html_()
 
 
 def test_those_with_a_sign_come_first_and_against_last() -> None:

@@ -12,10 +12,10 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, global_add_pool
 
 from gstarx.explainers import create
-from gstarx.explainers.activations import CAM, Attention, GradCAM
 from gstarx.explainers.baselines import LeaveOneOut, Occlusion
 from gstarx.explainers.gradients import SmoothGrad
 from gstarx.models import GAT, GCN, GIN
+from gstarx_bench.explainers.activations import CAM, Attention, GradCAM
 from tests.explainers.small import (
     CLASSES,
     EDGES,

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gstarx.explainers import Attribution, Explanation, NodeExplainer
+from gstarx.explainers import NodeExplainer
+from gstarx.explanation import Attribution, Explanation
 from gstarx.models import GCN
 
 

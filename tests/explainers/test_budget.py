@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from gstarx import explain
 from gstarx.graphs import CommunicationGraph, TooManyCoalitions
+from gstarx.models import GCN
 from gstarx.values import PrecisionWarning
 
 #: A value, and whether it is two-sided.
@@ -126,3 +127,44 @@ def test_all_components_together_are_one_more_coalition_of_exact_values(value: s
     assert not evaluated(data, value=value, budget=needed - 1)[1].exact
     with pytest.raises(TooManyCoalitions, match=rf"least {needed} coalitions and the limit is 16:"):
         evaluated(data, value=value, budget=needed - 1, estimator="exact")
+
+
+def test_a_model_of_nodes_is_refused_before_a_larger_budget_is_asked_for() -> None:
+    ends = torch.stack([torch.arange(39), torch.arange(1, 40)])
+    data = Data(x=torch.randn(40, 3), edge_index=torch.cat([ends, ends.flip(0)], dim=1))
+    nodes = GCN(3, 8, 2, readout=None)
+    with pytest.raises(ValueError, match=r"pass task_level='node' and index="):
+        explain(nodes, data, budget=40)
+
+
+@pytest.mark.parametrize("baseline", [0.25, "singletons"])
+@pytest.mark.parametrize(("value", "two_sided"), [*VALUES[:3], *VALUES[4:]])
+def test_the_budget_that_a_warning_names_is_enough(
+    value: str, two_sided: bool, baseline: float | str
+) -> None:
+    def named(budget: int) -> int | None:
+        """What a warning says of unknown standard errors."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            explain(
+                Counter(),
+                components(16, 14),
+                seed=0,
+                budget=budget,
+                value=value,
+                two_sided=two_sided,
+                baseline=baseline,
+            )
+        said = " ".join(str(one.message) for one in caught)
+        found = re.search(r"nan; from budget=(\d+) on they are known", said)
+        return None if found is None else int(found[1])
+
+    with pytest.raises(ValueError, match="budget") as caught:
+        named(20)
+    found = re.search(r"at least (?:the number of \w+, )?(\d+)", str(caught.value))
+    assert found is not None
+    smallest = int(found[1])
+    enough = named(smallest)
+    assert enough is not None
+    assert smallest < enough < 4 * smallest
+    assert named(enough) is None

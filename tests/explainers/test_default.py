@@ -19,7 +19,7 @@ from gstarx import GNNGame, GStarX, explain, explain_many, explain_nodes
 from gstarx.datasets import load
 from gstarx.explainers import create
 from gstarx.models import GCN, pretrained
-from gstarx.runs import RunSpec, read, run
+from gstarx_bench.runs import RunSpec, read, run
 from tests.explainers.small import FEATURES, graph, network
 
 WRITTEN_OUT: dict[str, Any] = {"value": "myerson", "baseline": "singletons"}

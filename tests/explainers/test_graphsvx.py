@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gstarx.explainers.graphsvx import GraphSVX, kernel_shapley, kernel_weights, sample_masks
 from gstarx.games import additive_game, random_game
 from gstarx.models import GCN
 from gstarx.values import shapley_value
+from gstarx_bench.explainers.graphsvx import GraphSVX, kernel_shapley, kernel_weights, sample_masks
 from tests.gnn.networks import CLASSES, FEATURES
 from tests.gnn.one_by_one import graph
 from tests.shared import UNTRAINED

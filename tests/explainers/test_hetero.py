@@ -212,6 +212,24 @@ def test_many_nodes_get_the_numbers_of_each() -> None:
         assert torch.allclose(made.scores, alone.scores, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["probs", "log_probs"])
+def test_nodes_of_models_that_return_probabilities(kind: str) -> None:
+    data, model = wider(), seeded(OnPapers)
+
+    def normalized(x_dict: Any, edge_index_dict: Any) -> Any:
+        out = model(x_dict, edge_index_dict)
+        return out.softmax(-1) if kind == "probs" else out.log_softmax(-1)
+
+    options: dict[str, Any] = {"node_type": "paper"}
+    alone = explain(model, data, task_level="node", index=3, **options)
+    made = explain(normalized, data, task_level="node", index=3, return_type=kind, **options)
+    (listed,) = explain_nodes(normalized, data, [3], return_type=kind, progress=False, **options)
+    for one in (made, listed):
+        assert torch.allclose(one.scores, alone.scores, atol=1e-12)
+    with pytest.raises(ValueError, match=f"return_type={kind!r} says that"):
+        explain(model, data, task_level="node", index=3, return_type=kind, **options)
+
+
 @pytest.mark.parametrize("level", ["graph", "node"])
 def test_inside_pygs_explainer(level: str) -> None:
     data = wider()

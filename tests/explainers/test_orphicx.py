@@ -19,17 +19,17 @@ from torch_geometric import explain as pyg
 from torch_geometric.data import Data
 
 from gstarx.explainers.edge_masks import Inputs, isolated, seeded
-from gstarx.explainers.orphicx import OrphicX
-from gstarx.explainers.orphicx_network import (
+from gstarx.gnn.model_task import ModelTask
+from gstarx.models import GCN
+from gstarx_bench.explainers.orphicx import OrphicX
+from gstarx_bench.explainers.orphicx_network import (
     Generator,
     GeneratorGraphs,
     elbo_loss,
     information_flow,
     structural_labels,
 )
-from gstarx.explainers.orphicx_training import OrphicXSettings, Training, examples_of
-from gstarx.gnn.model_task import ModelTask
-from gstarx.models import GCN
+from gstarx_bench.explainers.orphicx_training import OrphicXSettings, Training, examples_of
 from tests.explainers.small import (
     CLASSES,
     EDGES,
@@ -275,7 +275,7 @@ def test_training_can_be_on_some_of_the_graphs(monkeypatch: pytest.MonkeyPatch) 
         counts.append(len(graphs))
         return examples_of(network, graphs, *rest)
 
-    monkeypatch.setattr("gstarx.explainers.orphicx.examples_of", counted)
+    monkeypatch.setattr("gstarx_bench.explainers.orphicx.examples_of", counted)
     model, graphs = network("gcn"), many(9)
     for most in (4, 9, 100):
         OrphicX(**BRIEF, max_graphs=most).fit(model, graphs)

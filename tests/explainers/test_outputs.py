@@ -20,6 +20,7 @@ from torch_geometric.nn import GCNConv, GraphNorm, global_add_pool
 
 from gstarx import GStarX, explain
 from gstarx.explainers import create, graph_generator
+from gstarx.values import PrecisionWarning
 from tests.gnn.hetero_networks import OnGraphs, OnPapers, seeded, small
 from tests.shared import UNTRAINED
 
@@ -259,6 +260,8 @@ def test_targets_of_a_phenomenon_belong_to_rows() -> None:
         explainer(model, "node", kind="phenomenon")(
             data.x, data.edge_index, target=target[:3], index=0
         )
+    with pytest.raises(ValueError, match=r"with a row per node, say task_level='node'"):
+        explainer(model, "graph")(data.x, data.edge_index)
 
 
 def test_estimates_of_several_outputs_are_independent() -> None:
@@ -282,6 +285,18 @@ def test_estimates_of_several_outputs_are_independent() -> None:
             if player in one.players.tolist()
         ]
         assert error == pytest.approx(math.sqrt(sum(value**2 for value in own)))
+
+
+def test_one_warning_says_how_many_outputs_are_imprecise() -> None:
+    ends = torch.randint(30, (2, 90), generator=torch.Generator().manual_seed(0))
+    x = torch.randn(30, 4, generator=torch.Generator().manual_seed(1))
+    options: dict[str, Any] = {"value": "myerson", "budget": 40, "seed": 0}
+    with pytest.warns(PrecisionWarning) as caught:
+        explainer(Network("node"), "node", **options)(
+            x, torch.cat([ends, ends.flip(0)], dim=1), index=torch.arange(12)
+        )
+    assert len(caught) == 1
+    assert " of 12 outputs have imprecise scores, the worst being output " in str(caught[0].message)
 
 
 @pytest.mark.parametrize(
@@ -378,6 +393,16 @@ def test_masks_between_0_and_1(level: str) -> None:
     assert characterization_score(torch.tensor([0.5]), torch.tensor([less])).isfinite()
     truth = (torch.arange(5) < 2).float()
     assert all(0 <= value <= 1 for value in groundtruth_metrics(found.node_mask, truth))
+
+
+def test_masks_of_a_batch_are_those_of_its_graphs() -> None:
+    model = Network("graph")
+    made = explainer(model, "graph", mask_range="unit", edge_mask_type="object")
+    found = made(BATCH.x, BATCH.edge_index, batch=BATCH.batch)
+    alone = [made(data.x, data.edge_index) for data in GRAPHS]
+    for name in ("node_mask", "edge_mask"):
+        expected = torch.cat([one[name] for one in alone])
+        assert torch.allclose(found[name], expected, atol=1e-6)
 
 
 def test_ranges_of_masks_are_checked_and_reach_typed_graphs() -> None:

@@ -11,9 +11,10 @@ from torch_geometric.data import HeteroData
 from torch_geometric.nn import HANConv, HGTConv, SAGEConv, to_hetero
 
 from gstarx import explain
-from gstarx.datasets import bibliographies, bibliography, from_graphs, planted_reasons
-from gstarx.evaluation import summarize
+from gstarx.datasets import from_graphs
 from gstarx.explainers import create
+from gstarx_bench.datasets import bibliographies, bibliography, planted_reasons
+from gstarx_bench.summary import summarize
 
 
 class Plain(nn.Module):

@@ -15,8 +15,8 @@ from torch_geometric.utils import subgraph, to_networkx
 
 from gstarx import GStarX, expected_output, explain
 from gstarx.graphs import CommunicationGraph
-from gstarx.models import load_published_checkpoint
 from gstarx.values import subgraph_sampling
+from gstarx_bench.models import load_published_checkpoint
 from tests.gnn.one_by_one import graph as messy_graph
 from tests.shared import ba_shapes, checkpoint, mutag, mutag_gcn
 

@@ -15,9 +15,9 @@ from torch_geometric import explain as pyg
 from torch_geometric.data import Data
 
 from gstarx.explainers.gnn_explainer import GNNExplainer
-from gstarx.explainers.pg_explainer import PGExplainer, in_chunks, spread
 from gstarx.metrics import node_scores_from_edges
 from gstarx.models import GCN
+from gstarx_bench.explainers.pg_explainer import PGExplainer, in_chunks, spread
 from tests.explainers.small import (
     CLASSES,
     EDGES,

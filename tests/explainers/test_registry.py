@@ -13,8 +13,9 @@ from torch_geometric.data import Data
 from torch_geometric.explain import Explainer
 
 import gstarx.registry.explainers
-from gstarx.explainers import Explanation, GStarX, NodeExplainer, create, names, registry
+from gstarx.explainers import GStarX, NodeExplainer, create, names, registry
 from gstarx.explainers.registry import PRESETS, SAME_AS, options_for
+from gstarx.explanation import Explanation
 from gstarx.models import GAT, GCN, GIN
 from tests.gnn.networks import CLASSES, FEATURES
 from tests.gnn.one_by_one import graph

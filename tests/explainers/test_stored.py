@@ -156,6 +156,29 @@ def test_what_is_no_explanation(tmp_path: Path) -> None:
         Explanation.load(path)
 
 
+@pytest.mark.parametrize("content", [b"", b"import torch\n", b"PK\x03\x04 cut off"])
+def test_a_file_of_another_kind(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"notes\.txt holds no explanation") as caught:
+        Explanation.load(path)
+    assert "weights_only" not in str(caught.value)
+
+
+@pytest.mark.parametrize("way", ["draw", "to_networkx", "visualize_graph"])
+def test_without_a_graph_there_is_no_picture_of_it(way: str, tmp_path: Path) -> None:
+    data = graph("components")
+    found = explain(network("gcn"), data)
+    found.save(tmp_path / "one.pt")
+    again = Explanation.load(tmp_path / "one.pt")
+    with pytest.raises(ValueError, match=r"has no graph.*explanation\.update\(data\)"):
+        getattr(again, way)()
+    assert again._repr_svg_() is None
+    again.update(data)
+    assert again.draw().svg == found.draw().svg
+    assert again.to_networkx().edges == found.to_networkx().edges
+
+
 def test_a_graph_can_be_added_for_a_picture(tmp_path: Path) -> None:
     from gstarx.drawing import draw
 

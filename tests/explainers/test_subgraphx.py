@@ -9,10 +9,16 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from gstarx.explainers.subgraphx import REWARDS, Reward, SearchSettings, SubgraphX, search_subgraphs
 from gstarx.games import Game, random_game, restricted_game
 from gstarx.graphs import CommunicationGraph
 from gstarx.models import GCN
+from gstarx_bench.explainers.subgraphx import (
+    REWARDS,
+    Reward,
+    SearchSettings,
+    SubgraphX,
+    search_subgraphs,
+)
 from tests.gnn.networks import CLASSES, FEATURES
 from tests.gnn.one_by_one import graph
 

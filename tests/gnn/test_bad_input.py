@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.nn import global_mean_pool
 
-from gstarx import GNNGame, explain, explain_many, explainers
+from gstarx import GNNGame, expected_output, explain, explain_many, explainers
 from gstarx.graphs import TooManyCoalitions
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES, build
@@ -71,6 +71,22 @@ def test_a_batch_of_several_graphs(function: Any) -> None:
         function(MODEL, several)
     one = Batch.from_data_list([graph("ring")])
     assert torch.equal(explain(MODEL, one).node_mask, explain(MODEL, graph("ring")).node_mask)
+
+
+def test_outputs_of_nodes_are_not_those_of_a_graph() -> None:
+    def of_nodes(x: Tensor, edge_index: Tensor) -> Tensor:
+        return x.sum(dim=1)
+
+    def of_classes(x: Tensor, edge_index: Tensor) -> Tensor:
+        return x.new_tensor([0.0, 1.0, 2.0]) * x.sum()
+
+    data = with_edges(torch.tensor([[0, 1], [1, 2]]))
+    with pytest.raises(ValueError, match=r"each of the 3 nodes.*task_level='node'"):
+        explain(of_nodes, data, removal="zero_filling")
+    assert explain(of_classes, data, removal="zero_filling").target_class == 2
+    larger = Data(x=torch.ones(4, FEATURES), edge_index=data.edge_index)
+    with pytest.raises(ValueError, match=r"got 3 and 4.*one for every node"):
+        expected_output(of_nodes, [data, larger])
 
 
 def test_a_model_that_is_none() -> None:
@@ -326,9 +342,11 @@ def test_a_model_that_always_returns_nan() -> None:
 
 def test_a_model_whose_columns_vary() -> None:
     def model(x: Tensor, edge_index: Tensor) -> Tensor:
-        return x.mean(dim=1)  # a number per node, mistaken for a number per class
+        return x.mean(dim=1).repeat(2)  # two numbers per node, mistaken for numbers per class
 
-    with pytest.raises(ValueError, match=r"6 columns, as for the whole graph \(got 5\)") as caught:
+    with pytest.raises(
+        ValueError, match=r"12 columns, as for the whole graph \(got 10\)"
+    ) as caught:
         GNNGame(model, graph("ring"), payoff="raw")(~np.eye(6, dtype=bool))
     assert any("{1, 2, 3, 4, 5}" in note for note in caught.value.__notes__)
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.nn import RGCNConv, global_mean_pool
 
-from gstarx import GNNGame, GStarX
+from gstarx import GNNGame, GStarX, explain
 from gstarx.gnn import hetero_of, view_of
 from gstarx.graphs import CommunicationGraph
 from gstarx.players import Nodes
@@ -445,6 +445,18 @@ def _changed(change: Any) -> HeteroData:
     data = small()
     change(data)
     return data
+
+
+def test_a_model_without_an_output_if_no_player_is_present() -> None:
+    def mean(x_dict: Any, edge_index_dict: Any) -> Tensor:
+        return x_dict["paper"].mean().reshape(1)
+
+    options: dict[str, Any] = {"mode": "regression", "player_types": ["paper"]}
+    # a fallback is for coalitions, not for what is subtracted from all of them
+    for more in ({}, {"fallback": 0.0}):
+        with pytest.raises(ValueError, match=r"with no player present.*\[nan\]: give baseline"):
+            explain(mean, small(), **options, **more)
+    assert explain(mean, small(), **options, baseline=0.0).scores.isfinite().all()
 
 
 @pytest.mark.parametrize(

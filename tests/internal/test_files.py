@@ -22,8 +22,8 @@ from gstarx._internal.files import (
     unfinished_files,
     write_atomically,
 )
-from gstarx.datasets.pickles import UnsafePickleError, read_arrays
-from gstarx.datasets.raw_files import archive, array
+from gstarx_bench.datasets.pickles import UnsafePickleError, read_arrays
+from gstarx_bench.datasets.raw_files import archive, array
 
 
 def test_content_replaces_content(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from gstarx.datasets import GraphDataset
-from gstarx.models import TrainingSettings
+from gstarx_bench.models import TrainingSettings
 
 #: A few epochs of a few batches.
 BRIEF = TrainingSettings(learning_rate=0.02, batch_size=8, epochs=6)

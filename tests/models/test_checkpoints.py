@@ -12,7 +12,8 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from gstarx import datasets
-from gstarx.models import GAT, GCN, GIN, Network, accuracy, load_published_checkpoint
+from gstarx.models import GAT, GCN, GIN, Network
+from gstarx_bench.models import accuracy, load_published_checkpoint
 from tests.gnn.one_by_one import graph
 from tests.models import test_gat, test_gin
 from tests.models.test_gcn import classify, dense

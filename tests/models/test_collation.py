@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from gstarx.models.collation import CollatedGraphs, GraphBatch
+from gstarx_bench.models.collation import CollatedGraphs, GraphBatch
 from tests.gnn.one_by_one import graph
 
 CPU = torch.device("cpu")

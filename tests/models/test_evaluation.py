@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gstarx.models import GCN, GIN, accuracy
-from gstarx.models.collation import CollatedGraphs
-from gstarx.models.evaluation import evaluate
+from gstarx.models import GCN, GIN
+from gstarx_bench.models import accuracy
+from gstarx_bench.models.collation import CollatedGraphs
+from gstarx_bench.models.evaluation import evaluate
 from tests.models.small import nodes, rings
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gstarx.models import TrainingSettings, recipe
-from gstarx.models.recipes import GENERAL, RECIPES
 from gstarx.models.weights import NETWORKS
+from gstarx_bench.models import TrainingSettings, recipe
+from gstarx_bench.models.recipes import GENERAL, RECIPES
 
 #: Learning rate, weight decay, batch size, epochs, patience.
 PUBLISHED = {

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import torch
 
-from gstarx.models import GAT, GCN, GIN, Network, TrainingResult, TrainingSettings, digest, train
-from gstarx.models.resuming import Run
+from gstarx.models import GAT, GCN, GIN, Network, digest
+from gstarx_bench.models import TrainingResult, TrainingSettings, train
+from gstarx_bench.models.resuming import Run
 from tests.models.small import BRIEF, nodes, rings
 from tests.models.test_training import Drowsy
 
@@ -236,7 +237,7 @@ def test_the_random_state_is_as_before_when_it_goes_on(tmp_path: Path, dies: Any
 
 _SCRIPT = """
 import sys, torch
-from gstarx.models import train
+from gstarx_bench.models import train
 from tests.models.small import rings
 from tests.models.test_resuming import make, LONG
 train(make("gin"), rings(), settings=LONG, checkpoint=sys.argv[1], checkpoint_seconds=0.0,

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gstarx.models.evaluation import auroc, average_precision, mean_known, r2, rmse, scores_of
+from gstarx_bench.models.evaluation import auroc, average_precision, mean_known, r2, rmse, scores_of
 
 sklearn = pytest.importorskip("sklearn.metrics")
 

@@ -16,9 +16,10 @@ from torch_geometric.nn import global_mean_pool
 
 from gstarx import metrics
 from gstarx.datasets import GraphDataset
-from gstarx.models import GCN, TrainingResult, TrainingSettings, digest, train
-from gstarx.models.evaluation import Objective, scores_of
-from gstarx.models.resuming import Epoch
+from gstarx.models import GCN, digest
+from gstarx_bench.models import TrainingResult, TrainingSettings, train
+from gstarx_bench.models.evaluation import Objective, scores_of
+from gstarx_bench.models.resuming import Epoch
 from tests.models.small import BRIEF, rings
 
 SETTINGS = TrainingSettings(learning_rate=0.02, batch_size=16, epochs=30)

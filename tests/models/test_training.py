@@ -11,21 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.loader import DataLoader
 
-from gstarx.models import (
-    GAT,
-    GCN,
-    GIN,
-    Network,
-    TrainingResult,
-    TrainingSettings,
-    accuracy,
-    digest,
-    recipe,
-    train,
-)
-from gstarx.models.recipes import GENERAL
-from gstarx.models.resuming import Epoch
-from gstarx.models.training import _batches
+from gstarx.models import GAT, GCN, GIN, Network, digest
+from gstarx_bench.models import TrainingResult, TrainingSettings, accuracy, recipe, train
+from gstarx_bench.models.recipes import GENERAL
+from gstarx_bench.models.resuming import Epoch
+from gstarx_bench.models.training import _batches
 from tests.models.small import BRIEF, nodes, rings
 from tests.shared import mutag
 

@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 
 from gstarx.metrics import Faithfulness, FidelityCurve, average
-from gstarx.report import Explained, ExplainerRow, ReportData
+from gstarx_bench.report import Explained, ExplainerRow, ReportData
 
 SCRIPT = "<script>document.title = 'broken'</script>"
 SPARSITIES = (0.5, 0.7)

@@ -10,10 +10,13 @@ import torch
 from torch_geometric.data import Data
 
 from gstarx.datasets import load
-from gstarx.explainers import Attribution, Explanation, create
+from gstarx.explainers import create
+from gstarx.explanation import Attribution, Explanation
 from gstarx.metrics import SPARSITIES, Reference, best_selection, evaluate, fidelity_curve
-from gstarx.models import accuracy, pretrained
-from gstarx.report import ReportData, build_report, report_page
+from gstarx.models import pretrained
+from gstarx.values import PrecisionWarning
+from gstarx_bench.models import accuracy
+from gstarx_bench.report import ReportData, build_report, report_page
 
 COUNT = 4
 
@@ -39,6 +42,16 @@ def report(model: torch.nn.Module, graphs: list[Data]) -> ReportData:
     scores = [np.linspace(1, -1, graph.num_nodes) for graph in graphs]
     explainers = {"loo": create("leave_one_out"), "sets": sets, "given": scores}
     return build_report(model, graphs, explainers, title="T", names=list("abcd"), progress=False)
+
+
+def test_one_warning_about_the_precision_of_many(model: torch.nn.Module) -> None:
+    large = [graph for graph in load("nitro") if graph.num_nodes >= 18][:3]
+    explainers = {"few": create("gstarx", budget=50)}
+    options: dict[str, Any] = {"optimum": False, "progress": False}
+    with pytest.warns(PrecisionWarning) as caught:
+        build_report(model, large, explainers, title="T", **options)
+    (warning,) = caught
+    assert "of 3 graphs have imprecise scores, the worst being graph" in str(warning.message)
 
 
 def test_rows_are_the_explainers_and_the_references(report: ReportData) -> None:

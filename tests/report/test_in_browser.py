@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gstarx.report import write_report
+from gstarx_bench.report import write_report
 from tests.browser import started_browser
 from tests.report.made import SCRIPT, report_data
 

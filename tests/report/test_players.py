@@ -9,7 +9,7 @@ from gstarx import metrics
 from gstarx.datasets import load
 from gstarx.explainers import create
 from gstarx.models import pretrained
-from gstarx.report import build_report, report_page
+from gstarx_bench.report import build_report, report_page
 from tests.shared import UNTRAINED
 
 pytestmark = UNTRAINED

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from gstarx import __version__
-from gstarx.evaluation import SummaryRow
 from gstarx.metrics import Faithfulness
-from gstarx.report import (
+from gstarx_bench.report import (
     Explained,
     ExplainerRow,
     ReportData,
@@ -23,6 +22,7 @@ from gstarx.report import (
     summary_page,
     write_report,
 )
+from gstarx_bench.summary import SummaryRow
 from tests.report.made import SCRIPT, faithfulness, report_data, row
 
 VOID = {"meta", "link", "input", "br", "img"}
@@ -262,6 +262,8 @@ def test_a_regression_below_random_is_not_condemned() -> None:
     text = report_page(replace(data, rows=rows, graphs=tuple(graphs), task="regression"))
     assert "do not use this" not in text
     assert text.count("below random, which is no verdict on a regression") == 1 + 4
+    assert "What these numbers cannot tell." in text
+    assert "What these numbers cannot tell." not in report_page(data)
 
 
 def test_the_gap_is_blank_where_random_and_best_do_not_differ() -> None:
@@ -337,3 +339,8 @@ def test_a_summary_is_a_page_of_its_own() -> None:
     assert "What & why" in page.texts
     assert SCRIPT in page.texts
     assert "No group was found in these graphs." in page.texts
+
+
+def test_accuracy_is_that_of_the_labeled_graphs() -> None:
+    page = " ".join(report_page(replace(report_data(), accuracy=0.75)).split())
+    assert "<strong>75%</strong> of the labeled graphs correctly" in page

@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 from reproduction import RESULTS, defaults
 from reproduction.grids import Grid
+from reproduction.setups import Missing
 
 
 def test_scores_that_follow_the_degree_and_scores_that_do_not() -> None:
@@ -37,3 +38,16 @@ def test_what_is_stored_says_that_the_default_is_better_for_classifiers() -> Non
         assert cells["degree, now"] < cells["degree, before"]
         assert cells["H-fidelity, now"] > cells["H-fidelity, before"]
         assert cells["truth, now"] > cells["truth, before"]
+
+
+def test_a_network_without_data_keeps_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = Grid.read(RESULTS, "defaults")
+    assert measured is not None
+    stored = {row[0]: row for row in measured.rows}
+
+    def missing(name: str, judged: object) -> None:
+        raise Missing(f"no weights of {name}")
+
+    monkeypatch.setattr(defaults, "_of_results", missing)
+    monkeypatch.setattr(defaults, "_of_truths", stored.__getitem__)
+    assert defaults.defaults() == measured

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from gstarx.datasets import attribution_task, save_attribution
-from gstarx.explainers import Attribution, NodeExplainer, create
+from gstarx.explainers import NodeExplainer, create
+from gstarx.explanation import Attribution
+from gstarx_bench.datasets import attribution_task, save_attribution
 from reproduction import ground_truth
 from reproduction.__main__ import main
 from reproduction.ground_truth import evidence, explaining, measuring, outcomes, page, training
@@ -156,7 +157,7 @@ def test_a_small_benchmark_from_training_to_page(
 def test_an_explainer_that_returns_nan_costs_its_own_rows_only(
     small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gstarx.explainers.activations.CAM", Broken)
+    monkeypatch.setattr("gstarx_bench.explainers.activations.CAM", Broken)
     stages = {"some": (METHODS["random nodes"], METHODS["CAM"])}
     monkeypatch.setattr(explaining, "STAGES", stages)
     monkeypatch.setattr(explaining, "SAMPLE", {"logic7": 3})

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gstarx.runs.rows import SCHEMA as ROWS
+from gstarx_bench.runs.rows import SCHEMA as ROWS
 from reproduction.ablation import CHANGES
 from reproduction.faithfulness import (
     OURS,
@@ -187,7 +187,7 @@ def test_methods_are_distinct_and_what_is_compared_exists() -> None:
 
 def test_every_method_makes_a_valid_run() -> None:
     from gstarx import explainers
-    from gstarx.runs import RunSpec
+    from gstarx_bench.runs import RunSpec
 
     for method in METHODS.values():
         baseline = (0.5, 0.5) if isinstance(method.baseline, str) else method.baseline

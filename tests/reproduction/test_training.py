@@ -10,7 +10,7 @@ import pytest
 
 from gstarx import datasets
 from gstarx.models import digest, load_model, pretrained
-from gstarx.models.recipes import RECIPES, TrainingSettings
+from gstarx_bench.models.recipes import RECIPES, TrainingSettings
 from reproduction import RESULTS, training
 from reproduction.__main__ import main
 from reproduction.tables import ACCURACY, accuracy_table, statistics_table

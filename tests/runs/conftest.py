@@ -16,12 +16,13 @@ import torch
 
 from gstarx import datasets
 from gstarx.models import GCN, save_model
-from gstarx.runs import RunSpec
+from gstarx_bench.runs import RunSpec
 
 PLUGIN = '''
 import os, signal, time
 import numpy as np
-from gstarx.explainers import Attribution, RandomNodes
+from gstarx.explanation import Attribution
+from gstarx.explainers import RandomNodes
 
 
 class Fussy(RandomNodes):

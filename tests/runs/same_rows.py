@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from gstarx.runs import VOLATILE, read
+from gstarx_bench.runs import VOLATILE, read
 
 
 def lasting(store: Path) -> pa.Table:

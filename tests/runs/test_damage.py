@@ -17,7 +17,7 @@ import pytest
 
 from gstarx._internal.files import atomic_path
 from gstarx.models import GCN, load_model, save_model
-from gstarx.runs import (
+from gstarx_bench.runs import (
     ChangedInput,
     ModelSpec,
     RunSpec,
@@ -29,9 +29,9 @@ from gstarx.runs import (
     run,
     store,
 )
-from gstarx.runs.parquet_parts import Journal
-from gstarx.runs.rows import encoded
-from gstarx.runs.store import Store, locked, open_store
+from gstarx_bench.runs.parquet_parts import Journal
+from gstarx_bench.runs.rows import encoded
+from gstarx_bench.runs.store import Store, locked, open_store
 from tests.runs.same_rows import lasting
 from tests.runs.test_store import RUN, graphs_in, row, written
 

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import settings
 
 from gstarx.models import GCN, load_model, save_model
-from gstarx.runs import ChangedInput, ModelSpec, RunSpec, read, resume, run, write_spec
-from gstarx.runs.local import explain_locally
-from gstarx.runs.resolution import resolve
+from gstarx_bench.runs import ChangedInput, ModelSpec, RunSpec, read, resume, run, write_spec
+from gstarx_bench.runs.local import explain_locally
+from gstarx_bench.runs.resolution import resolve
 from tests.runs.same_rows import assert_same_rows
 
 Make = Callable[..., RunSpec]
@@ -26,7 +26,7 @@ Make = Callable[..., RunSpec]
 #: Small parts, so that a kill hits files being closed, renamed, merged and deleted.
 PROGRAM = """
 import sys, traceback
-from gstarx.runs import run, store
+from gstarx_bench.runs import run, store
 store.ROWS_PER_PART, store.PARTS_PER_MERGE = 3, 2
 try:
     run(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]), progress=False)

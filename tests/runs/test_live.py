@@ -13,8 +13,8 @@ from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 
 from gstarx import datasets, explain
-from gstarx.runs import RunSpec, read, resume, run
-from gstarx.runs.specification import DatasetSpec, ModelSpec
+from gstarx_bench.runs import RunSpec, read, resume, run
+from gstarx_bench.runs.specification import DatasetSpec, ModelSpec
 from tests.shared import UNTRAINED
 
 pytestmark = UNTRAINED

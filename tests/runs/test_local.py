@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from gstarx.runs import RunSpec, local
-from gstarx.runs.local import explain_locally
-from gstarx.runs.resolution import ResolvedRun, resolve
-from gstarx.runs.rows import TaskResult
+from gstarx_bench.runs import RunSpec, local
+from gstarx_bench.runs.local import explain_locally
+from gstarx_bench.runs.resolution import ResolvedRun, resolve
+from gstarx_bench.runs.rows import TaskResult
 
 pytestmark = pytest.mark.usefixtures("loaded_once")
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from torch_geometric.data import Data
 
-from gstarx import explain_nodes, runs
+from gstarx import explain_nodes
+from gstarx_bench import runs
 from tests.cli.commands import found, gstarx, refused
 
 MODULE = """

@@ -12,9 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
-from gstarx.runs import ChangedInput, RunSpec, on_ray, read, resolution, run
-from gstarx.runs.on_ray import ClusterNotFound
-from gstarx.runs.resolution import resolve
+from gstarx_bench.runs import ChangedInput, RunSpec, on_ray, read, resolution, run
+from gstarx_bench.runs.on_ray import ClusterNotFound
+from gstarx_bench.runs.resolution import resolve
 from tests.runs.same_rows import assert_same_rows
 
 pytest.importorskip("ray", reason="needs the ray extra")

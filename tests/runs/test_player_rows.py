@@ -14,7 +14,7 @@ from gstarx import datasets, metrics
 from gstarx.drawing import draw
 from gstarx.explainers import create, graph_generator
 from gstarx.models import load_model
-from gstarx.runs import ExplainerSpec, RunSpec, explanation_of, read, run
+from gstarx_bench.runs import ExplainerSpec, RunSpec, explanation_of, read, run
 from tests.cli.commands import gstarx
 from tests.shared import UNTRAINED
 

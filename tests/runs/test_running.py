@@ -19,7 +19,8 @@ from gstarx import datasets, expected_output
 from gstarx.explainers import create, registry
 from gstarx.metrics import SPARSITIES, evaluate, select_nodes
 from gstarx.models import GCN, load_model, save_model
-from gstarx.runs import (
+from gstarx.values import PrecisionWarning
+from gstarx_bench.runs import (
     ChangedInput,
     DatasetSpec,
     ModelSpec,
@@ -31,7 +32,6 @@ from gstarx.runs import (
     retry_failed,
     run,
 )
-from gstarx.values import PrecisionWarning
 from tests.runs.same_rows import assert_same_rows, lasting
 
 Make = Callable[..., RunSpec]
@@ -342,7 +342,7 @@ def test_only_one_run_of_a_store_is_resumed(spec: Make, tmp_path: Path) -> None:
 def test_an_explainer_is_trained_once(
     spec: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gstarx.explainers.pg_explainer import PGExplainer
+    from gstarx_bench.explainers.pg_explainer import PGExplainer
 
     trained = []
     fit = PGExplainer.fit

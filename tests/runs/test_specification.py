@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from gstarx.runs import DatasetSpec, RunSpec, read_spec, run, write_spec
+from gstarx_bench.runs import DatasetSpec, RunSpec, read_spec, run, write_spec
 
 Make = Callable[..., RunSpec]
 
@@ -35,6 +35,12 @@ def test_a_file_preserves_a_specification(spec: Make, tmp_path: Path, suffix: st
     assert read_spec(tmp_path / f"run{suffix}") == expected
 
 
+def test_a_baseline_may_be_one_number_for_all_classes(spec: Make) -> None:
+    assert spec("gstarx", baseline=0.25) == spec("gstarx", baseline=[0.25])
+    with pytest.raises(ValidationError, match="baseline"):
+        spec("gstarx", baseline=True)
+
+
 def test_functions_of_graphs_and_of_a_model_have_the_same_key() -> None:
     by_key = DatasetSpec.model_validate({"factory": "tests.shared:graphs"})
     assert by_key == DatasetSpec(graphs="tests.shared:graphs")
@@ -46,7 +52,7 @@ def test_functions_of_graphs_and_of_a_model_have_the_same_key() -> None:
 def test_toml_can_express_every_option(options: dict[str, Any]) -> None:
     import tomllib
 
-    from gstarx.runs.specification import _as_toml
+    from gstarx_bench.runs.specification import _as_toml
 
     text = _as_toml({"a": 1, "table": {"options": options}})
     assert tomllib.loads(text)["table"]["options"] == options

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gstarx.runs import RunSpec, StoreError, StoreInUse, parquet_parts, read, resume, run
-from gstarx.runs import store as stores
-from gstarx.runs.parquet_parts import Journal, read_journal
-from gstarx.runs.rows import SCHEMA, as_table, decoded, encoded, row_key
-from gstarx.runs.store import Writer, locked, open_store
+from gstarx_bench.runs import RunSpec, StoreError, StoreInUse, parquet_parts, read, resume, run
+from gstarx_bench.runs import store as stores
+from gstarx_bench.runs.parquet_parts import Journal, read_journal
+from gstarx_bench.runs.rows import SCHEMA, as_table, decoded, encoded, row_key
+from gstarx_bench.runs.store import Writer, locked, open_store
 from tests.runs.same_rows import assert_same_rows
 
 Make = Callable[..., RunSpec]

@@ -10,9 +10,9 @@ import pytest
 for _package in ("fastapi", "uvicorn", "httpx", "rdkit", "networkx"):
     pytest.importorskip(_package)
 
-from gstarx import runs  # noqa: E402
 from gstarx.models import shipped_path  # noqa: E402
-from gstarx.web import Limits, ServedRun, Settings  # noqa: E402
+from gstarx_bench import runs  # noqa: E402
+from gstarx_explorer import Limits, ServedRun, Settings  # noqa: E402
 from tests.web import odd_models  # noqa: E402
 from tests.web.served import CONNECTIONS, Served, served  # noqa: E402
 

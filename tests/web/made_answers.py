@@ -109,7 +109,7 @@ def _events(groups: bool) -> str:
         "scores": [0.5, -0.25],
         "std_errors": [0.1, 0.2],
         "limit": 0.5,
-        "faint": None,
+        "notes": [HOSTILE],
         "selections": [[], [0], [0, 1]],
         "metrics": {name: [0.5, 0.6, 0.5] for name in _METRICS},
         "exact": False,

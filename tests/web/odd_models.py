@@ -12,7 +12,7 @@ import torch
 from torch_geometric.nn import global_mean_pool
 
 from gstarx.registry import ModelSource
-from gstarx.web import ServedModel
+from gstarx_explorer import ServedModel
 
 
 class Odd(torch.nn.Module):

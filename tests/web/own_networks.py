@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch_geometric.nn import NNConv, global_add_pool
 
-from gstarx.datasets import bibliographies
 from gstarx.metrics import Reference
 from gstarx.models import GCN, save_model
 from gstarx.registry import DatasetSource, ModelSource
-from gstarx.web import ServedModel
+from gstarx_bench.datasets import bibliographies
+from gstarx_explorer import ServedModel
 
 #: Names and SMILES of the tables.
 MOLECULES = {
@@ -119,6 +119,17 @@ class _WithBonds(torch.nn.Module):
 def with_bonds() -> _WithBonds:
     torch.manual_seed(0)
     return _WithBonds()
+
+
+def indifferent() -> torch.nn.Module:
+    """Prefers one class a lot, and hardly because of the molecule."""
+
+    class Indifferent(torch.nn.Module):
+        def forward(self, x: Any, edge_index: Any, batch: Any) -> Any:
+            added = global_add_pool(x[:, :2].double(), batch) * 1e-6
+            return added + torch.tensor([0.0, 3.0])
+
+    return Indifferent()
 
 
 def wide() -> torch.nn.Module:

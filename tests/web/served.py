@@ -12,9 +12,9 @@ from typing import Any
 
 import httpx
 
-from gstarx.web import Settings
-from gstarx.web.app import create_app
-from gstarx.web.serving import create_server, listening_socket
+from gstarx_explorer import Settings
+from gstarx_explorer.app import create_app
+from gstarx_explorer.serving import create_server, listening_socket
 
 #: The most connections of the test server.
 CONNECTIONS = 60

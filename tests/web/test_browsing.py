@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from gstarx import runs
 from gstarx.models import shipped_path
-from gstarx.web import ServedRun, Settings, library
-from gstarx.web.browsing import StoreView, _titles
-from gstarx.web.explaining import ExplanationWorker
-from gstarx.web.library import Library
-from gstarx.web.schemas import RowList, RunSummary
-from gstarx.web.worker import Interrupter
+from gstarx_bench import runs
+from gstarx_explorer import ServedRun, Settings, library
+from gstarx_explorer.browsing import StoreView, _titles
+from gstarx_explorer.explaining import ExplanationWorker
+from gstarx_explorer.library import Library
+from gstarx_explorer.schemas import RowList, RunSummary
+from gstarx_explorer.worker import Interrupter
 from tests.web.served import Served, problem
 
 

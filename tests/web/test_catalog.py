@@ -9,8 +9,8 @@ import pytest
 from gstarx import explainers
 from gstarx.explainers.registry import options_of
 from gstarx.registry import Option
-from gstarx.web.catalog import OFFERED, checked_options, checked_value, explainer_entry
-from gstarx.web.messages import Refused, public_message
+from gstarx_explorer.catalog import OFFERED, checked_options, checked_value, explainer_entry
+from gstarx_explorer.messages import Refused, public_message
 
 
 def test_every_explainer_of_the_package_is_offered() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gstarx.web.schemas import JobEntry
+from gstarx_explorer.schemas import JobEntry
 from tests.cli.commands import found as command_output
 from tests.web.served import MOLECULE, Served, problem
 

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import pytest
 
 from gstarx.drawing.svg import score_color
-from gstarx.web import Settings
-from gstarx.web.serving import address as address_of
+from gstarx_explorer import Settings
+from gstarx_explorer.serving import address as address_of
 from tests.browser import started_browser
 from tests.web import made_answers
 from tests.web.served import Served, wait_for

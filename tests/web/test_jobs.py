@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from gstarx.web import Limits, jobs
-from gstarx.web.jobs import Job, JobQueue
-from gstarx.web.messages import Answer, Problem, Refused
-from gstarx.web.schemas import JobEntry
+from gstarx_explorer import Limits, jobs
+from gstarx_explorer.jobs import Job, JobQueue
+from gstarx_explorer.messages import Answer, Problem, Refused
+from gstarx_explorer.schemas import JobEntry
 
 LIMITS = Limits(queue=2, kept_jobs=2)
 

@@ -12,14 +12,10 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gstarx.web import Limits, LoadedModel, Settings, memory
-from gstarx.web.catalog import (
-    OFFERED,
-    checked_options,
-    limited,
-)
-from gstarx.web.explaining import ExplanationWorker
-from gstarx.web.memory import (
+from gstarx_explorer import Limits, LoadedModel, Settings, memory
+from gstarx_explorer.catalog import OFFERED, checked_options, limited
+from gstarx_explorer.explaining import ExplanationWorker
+from gstarx_explorer.memory import (
     Estimate,
     check_memory,
     counted_option,
@@ -28,10 +24,10 @@ from gstarx.web.memory import (
     max_coalitions,
     used_bytes,
 )
-from gstarx.web.messages import Refused
-from gstarx.web.queries import QueryWorker
-from gstarx.web.subjects import Subject
-from gstarx.web.worker import Interrupter
+from gstarx_explorer.messages import Refused
+from gstarx_explorer.queries import QueryWorker
+from gstarx_explorer.subjects import Subject
+from gstarx_explorer.worker import Interrupter
 from tests.cli.commands import environment, gstarx, refused
 from tests.web import odd_models
 
@@ -163,7 +159,7 @@ def test_the_memory_of_a_container_counts(
 
 def test_the_option_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Settings] = []
-    monkeypatch.setattr("gstarx.web.serving.serve", lambda settings, _: seen.append(settings))
+    monkeypatch.setattr("gstarx_explorer.serving.serve", lambda settings, _: seen.append(settings))
     for more in (("--max-memory", "1.5"), ("--workers", "3")):
         gstarx("serve", "--model", "motifs", *more)
     assert [settings.limits.memory for settings in seen] == [GB * 3 // 2, default_memory(3)]
@@ -179,7 +175,7 @@ def test_which_errors_mean_that_memory_ran_out() -> None:
 
 PROGRAM = """
 import numpy as np
-from gstarx.web.memory import MemoryLimit
+from gstarx_explorer.memory import MemoryLimit
 limit = MemoryLimit()
 assert not limit.used_up
 limit.start(100 << 20)

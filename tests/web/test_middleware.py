@@ -11,12 +11,12 @@ from http.client import HTTPConnection
 
 import pytest
 
-from gstarx.web import middleware
-from gstarx.web.middleware import counted_repeats, strict_json
+from gstarx_explorer import middleware
+from gstarx_explorer.middleware import counted_repeats, strict_json
 from tests.web.served import CONNECTIONS, Served, is_open, wait_for
 
 HEAD = b"POST /api/v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-SERVER, HTTP = logging.getLogger("gstarx.web"), logging.getLogger("uvicorn.error")
+SERVER, HTTP = logging.getLogger("gstarx_explorer"), logging.getLogger("uvicorn.error")
 
 
 @pytest.mark.parametrize("text", [b'{"a": 1, "a": 2}', b"[NaN]", b"\xff", b"[" * 100])

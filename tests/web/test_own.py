@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
-from gstarx import runs
 from gstarx.cli.console import CommandError, WrongUse
-from gstarx.cli.serve_command import own_graphs, served_models
 from gstarx.models import GCN, save_model
 from gstarx.registry import DatasetSource, ModelSource
-from gstarx.web import ServedModel, ServedRun, Settings
-from gstarx.web.explaining import ExplanationWorker
-from gstarx.web.messages import Refused
-from gstarx.web.queries import QueryWorker
-from gstarx.web.schemas import (
+from gstarx_bench import runs
+from gstarx_explorer import ServedModel, ServedRun, Settings
+from gstarx_explorer.explaining import ExplanationWorker
+from gstarx_explorer.messages import Refused
+from gstarx_explorer.queries import QueryWorker
+from gstarx_explorer.schemas import (
     GraphList,
     GroupSummary,
     ModelEntry,
@@ -26,7 +25,8 @@ from gstarx.web.schemas import (
     Score,
     SubjectEntry,
 )
-from gstarx.web.worker import Interrupter
+from gstarx_explorer.serve_command import own_graphs, served_models
+from gstarx_explorer.worker import Interrupter
 from tests.cli.commands import refused
 from tests.web.own_networks import MOLECULES, own, table, typed, weights
 
@@ -71,6 +71,18 @@ def test_graphs_with_types_are_explained_by_their_nodes() -> None:
     assert any(score != 0 for score in by_name.values())
 
 
+def test_what_is_said_of_a_table_reaches_the_server(tmp_path: Path) -> None:
+    served = own(tmp_path, "classes")
+    assert entry(served)["warnings"] == []
+    path = tmp_path / "classes-table.csv"
+    text = path.read_text().replace("acetone", "Säure").replace("dead", "maybe", 1)
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.warns(UserWarning, match="maybe|UTF-8"):
+        encoding, labels = entry(served)["warnings"]
+    assert "is not in UTF-8" in encoding
+    assert "such as 'maybe'" in labels
+
+
 def test_a_network_of_a_table_is_listed_with_its_molecules(tmp_path: Path) -> None:
     served = own(tmp_path, "classes")
     known = entry(served)
@@ -107,6 +119,35 @@ def test_a_molecule_that_is_not_in_the_table_is_explained(tmp_path: Path) -> Non
     assert {"name": "carboxylic acid", "nodes": [1, 2, 3]} in subject["groups"]
     assert len(result["scores"]) == 4
     assert parts["best"]
+
+
+def test_what_is_noted_of_scores_that_say_little() -> None:
+    served = ServedModel("indifferent", ModelSource("tests.web.own_networks:indifferent"))
+    chosen = [
+        {"name": "gstarx", "options": {}},
+        {"name": "hn", "options": {"baseline": "uniform"}},
+    ]
+    faint, constant = explained(served, {"smiles": "CC(=O)O"}, explainers=chosen)["result"]
+    (words,) = faint["notes"]
+    assert words.startswith("No atom stands out: the largest score, ")
+    assert faint["limit"] == 1.0
+    assert constant["notes"][-1].startswith("Warning: the outputs for all evaluated parts of the")
+
+
+@pytest.mark.parametrize(("salts", "atoms"), [("largest", 4), (None, 5)])
+def test_molecules_are_read_as_those_of_the_training(
+    tmp_path: Path, salts: str | None, atoms: int
+) -> None:
+    file = tmp_path / "salts.csv"
+    file.write_text("smiles\nCC(=O)[O-].[Na+]\n")
+    served = ServedModel(
+        "mine",
+        ModelSource(weights=weights(tmp_path / "w.safetensors", 2, salts=salts)),
+        graphs=DatasetSource(file=str(file)),
+    )
+    for input in ({"smiles": "CC(=O)[O-].[Na+]"}, {"graph": 0}):
+        (subject,) = explained(served, input)["subject"]
+        assert len(subject["nodes"]) == atoms
 
 
 def test_labels_are_compared_by_name(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from gstarx.drawing.picture import TIE_DASHES
-from gstarx.web import Limits, ServedRun, Settings
+from gstarx_explorer import Limits, ServedRun, Settings
 from tests.browser import started_browser
 from tests.web import made_answers, odd_models
 from tests.web.own_networks import own

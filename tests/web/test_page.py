@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(str(files("gstarx.web") / "page"))
+PAGE = Path(str(files("gstarx_explorer") / "page"))
 SCRIPTS = sorted(PAGE.glob("*.js"))
 _IMPORT = re.compile(r"""^\s*(?:import|\}\s*from)\b.*?['"]([^'"]+)['"]""", re.MULTILINE)
 _NAMESPACE = "http://www.w3.org/2000/svg"

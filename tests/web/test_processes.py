@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from gstarx.web import Limits, Settings, processes
-from gstarx.web.jobs import JobQueue
-from gstarx.web.memory import used_bytes
-from gstarx.web.messages import Answer
-from gstarx.web.processes import JobRunner, Worker
+from gstarx_explorer import Limits, Settings, processes
+from gstarx_explorer.jobs import JobQueue
+from gstarx_explorer.memory import used_bytes
+from gstarx_explorer.messages import Answer
+from gstarx_explorer.processes import JobRunner, Worker
 from tests.web.odd_models import ODD, SHIPPED
 from tests.web.served import MOLECULE, Served, problem, served, wait_for
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gstarx.web.catalog import OFFERED
+from gstarx_explorer.catalog import OFFERED
 from tests.web.served import Served
 
 schemathesis = pytest.importorskip("schemathesis")
@@ -21,8 +21,8 @@ SOAK = settings.default is settings.get_profile("soak")
 
 
 def description() -> dict[str, Any]:
-    from gstarx.web import Settings
-    from gstarx.web.app import create_app
+    from gstarx_explorer import Settings
+    from gstarx_explorer.app import create_app
 
     content: dict[str, Any] = create_app(Settings()).openapi()
     return content

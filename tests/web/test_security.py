@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from gstarx.web import Settings
-from gstarx.web.app import create_app
-from gstarx.web.security import POLICY
-from gstarx.web.serving import address, serve
-from gstarx.web.settings import is_loopback
+from gstarx_explorer import Settings
+from gstarx_explorer.app import create_app
+from gstarx_explorer.security import POLICY
+from gstarx_explorer.serving import address, serve
+from gstarx_explorer.settings import is_loopback
 
 TOKEN = "a-token-that-is-long-enough"
 JOB = {"model": "nitro", "input": {"smiles": "C"}, "explainers": [{"name": "random"}]}
@@ -251,9 +251,10 @@ def test_the_server_imports_nothing_heavy(tmp_path: Path) -> None:
     from tests.cli.commands import environment
 
     code = (
-        "import sys, gstarx.web.serving, gstarx.web.app, gstarx.web.service, gstarx.cli.app\n"
-        "from gstarx.web import Settings\n"
-        "gstarx.web.app.create_app(Settings()).openapi()\n"
+        "import sys, gstarx_explorer.serving, gstarx_explorer.app, gstarx_explorer.service\n"
+        "import gstarx.cli.app\n"
+        "from gstarx_explorer import Settings\n"
+        "gstarx_explorer.app.create_app(Settings()).openapi()\n"
         "print({'torch', 'numpy', 'torch_geometric', 'rdkit', 'pyarrow'} & set(sys.modules))"
     )
     done = subprocess.run(

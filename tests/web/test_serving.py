@@ -18,8 +18,8 @@ import httpx
 import psutil
 import pytest
 
-from gstarx.cli.serve_command import served_models
-from gstarx.web.serving import listening_socket
+from gstarx_explorer.serve_command import served_models
+from gstarx_explorer.serving import listening_socket
 from tests.cli.commands import environment, refused
 from tests.web.served import MOLECULE, is_open, wait_for
 

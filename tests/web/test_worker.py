@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gstarx.web.worker import Interrupter, Stopped
+from gstarx_explorer.worker import Interrupter, Stopped
 
 
 @pytest.fixture

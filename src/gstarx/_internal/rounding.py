@@ -34,17 +34,19 @@ def probability(value: float) -> str:
     return decimal(value, 3)
 
 
-def yes_or_no(value: float) -> str:
+def yes_or_no(value: float, *, explained: bool = False) -> str:
     """What the probability of a label says, and how probable that is.
 
-    >>> yes_or_no(0.299), yes_or_no(0.98765)
+    Scores of a label are for yes, whatever is predicted: ``explained`` says so if that is no.
+
+    >>> yes_or_no(0.299), yes_or_no(0.98765, explained=True)
     ('no, probability 0.701', 'yes, probability 0.988')
+    >>> yes_or_no(0.299, explained=True)
+    'no, probability 0.701; explained: yes'
     """
-    return (
-        f"yes, probability {probability(value)}"
-        if value > 0.5
-        else (f"no, probability {probability(1 - value)}")
-    )
+    if value > 0.5:
+        return f"yes, probability {probability(value)}"
+    return f"no, probability {probability(1 - value)}" + "; explained: yes" * explained
 
 
 def output(value: float) -> str:

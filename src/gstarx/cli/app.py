@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -14,20 +15,10 @@ from typer.core import TyperGroup
 
 from gstarx._internal.messages import escaped, shortened
 from gstarx._version import __version__
-from gstarx.cli import (
-    compare_command,
-    datasets_command,
-    demo_command,
-    evaluate_command,
-    explain_command,
-    report_command,
-    runs_command,
-    serve_command,
-    summarize_command,
-    train_command,
-)
+from gstarx.cli import explain_command
 from gstarx.cli.console import CommandError, note, of_stdout, out, print_json, table
 from gstarx.cli.options import AsJson, examples, help_of
+from gstarx.registry import commands, resolve
 
 #: Packages whose versions can change a number or a picture.
 _PACKAGES = ("torch", "torch_geometric", "numpy", "numba", "rdkit", "spacy", "transformers", "ray")
@@ -93,17 +84,14 @@ def _add(name: str, command: Callable[..., None], epilog: str) -> None:
     app.command(name, help=help_of(command), epilog=epilog)(command)
 
 
-_add("demo", demo_command.demo, demo_command.EXAMPLES)
 _add("explain", explain_command.explain, explain_command.EXAMPLES)
-_add("compare", compare_command.compare, compare_command.EXAMPLES)
-_add("evaluate", evaluate_command.evaluate, evaluate_command.EXAMPLES)
-_add("report", report_command.report, report_command.EXAMPLES)
-_add("summarize", summarize_command.summarize, summarize_command.EXAMPLES)
-_add("serve", serve_command.serve, serve_command.EXAMPLES)
-_add("train", train_command.train, train_command.EXAMPLES)
 _add("version", version, examples("gstarx version", "gstarx version --json"))
-app.add_typer(datasets_command.app, name="datasets")
-app.add_typer(runs_command.app, name="runs")
+for _name, _home in commands().items():
+    _command = resolve(_home)
+    if isinstance(_command, typer.Typer):
+        app.add_typer(_command, name=_name)
+    else:
+        _add(_name, _command, import_module(_home.partition(":")[0]).EXAMPLES)
 
 
 @app.callback()

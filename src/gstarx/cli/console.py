@@ -133,8 +133,12 @@ def show_progress() -> bool:
 
 @contextmanager
 def progress(description: str, total: int) -> Iterator[Any]:
-    """A progress bar on stderr; yields a function to call after every step."""
+    """A progress bar on stderr over explanations; yields a function to call with the name of each.
+
+    One warning at the end says how many of them are imprecise.
+    """
     from gstarx._internal.progress import no_bars
+    from gstarx.values import collect_imprecise, summarize_imprecise
 
     bar = Progress(
         TextColumn("{task.description}"),
@@ -145,12 +149,21 @@ def progress(description: str, total: int) -> Iterator[Any]:
         transient=True,
         disable=not show_progress() or total < 2,
     )
+    imprecise: dict[str, list[Any]] = {}
     with ExitStack() as stack:
+        stack.callback(summarize_imprecise, imprecise, total, "explanations")
         if not bar.disable:
             stack.enter_context(no_bars())  # two bars would write over each other
         stack.enter_context(bar)
         task = bar.add_task(description, total=total)
-        yield lambda: bar.advance(task)
+        collected = stack.enter_context(collect_imprecise())
+
+        def step(name: str) -> None:
+            imprecise.setdefault(name, []).extend(collected)
+            collected.clear()
+            bar.advance(task)
+
+        yield step
 
 
 @contextmanager

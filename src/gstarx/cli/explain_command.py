@@ -206,7 +206,7 @@ def _explain_all(
                     errors += 1
                 else:
                     printer.add(record.as_dict(), record)
-                step()
+                step(subject.name)
     except KeyboardInterrupt:
         note(f"stopped: {len(printer.printed)} of {len(tasks)} graphs are finished")
         raise
@@ -325,10 +325,12 @@ def _write_sdf(path: Path, records: list[Mapping[str, Any]]) -> None:
 
 def _molecule_tags(record: Mapping[str, Any]) -> dict[str, str]:
     """The data items of a molecule; the highlights are what drawing programs take."""
-    from gstarx.drawing import score_color
+    import numpy as np
+
+    from gstarx.drawing import color_limit, score_color
 
     scores = [node["score"] or 0.0 for node in record["nodes"]]
-    limit = max(map(abs, scores), default=0.0) or 1.0
+    limit = color_limit([np.array(scores)], None, record["at_stake"])
     selected = [str(node["index"]) for node in record["nodes"] if node["selected"]]
     tags = {
         "smiles": str(record["smiles"]),

@@ -25,7 +25,7 @@ from gstarx.cli.subjects import (
     warn_about_salts,
     warn_about_skipped,
 )
-from gstarx.registry import DATASETS, NETWORKS, TASKS, DatasetSource, ModelSource
+from gstarx.registry import DATASETS, NETWORKS, TASKS, DatasetSource, ModelSource, reader
 
 if TYPE_CHECKING:
     from gstarx.datasets import GraphDataset, UnreadableRow
@@ -166,10 +166,12 @@ class InputSelection:
     @property
     def _target_columns(self) -> str | None:
         """The columns of the table that the network was trained on, if this table has them."""
-        from gstarx.datasets import present_columns
-
-        columns = self.network.label_columns
-        return present_columns(self.file[0], columns, self.encoding) if self.file else None
+        if not self.file:
+            return None
+        columns: str | None = reader("columns")(
+            self.file[0], self.network.label_columns, self.encoding
+        )
+        return columns
 
     @property
     def _salts(self) -> str:
@@ -200,12 +202,15 @@ class InputSelection:
 
     def sides(self, subjects: Sequence[Subject]) -> dict[str, int] | None:
         """How many of the graphs the network was trained, validated and tested on, if known."""
-        loaded, network = self.loaded, self.network
-        known = network.split is not None or (loaded and network.dataset == loaded.name)
-        if self.source is None or loaded is None or not known or not loaded.split_indices:
+        record, loaded = self.network.split, None if self.source is None else self.loaded
+        if record is not None:
+            found = [record.side(subject.data) for subject in subjects]
+        elif loaded is not None and loaded.split_indices and self.network.dataset == loaded.name:
+            side_of = {at: side for side, places in loaded.split_indices.items() for at in places}
+            found = [side_of.get(subject.position) for subject in subjects]
+        else:
             return None
-        side_of = {at: side for side, places in loaded.split_indices.items() for at in places}
-        counts = Counter(side_of.get(subject.position, "other") for subject in subjects)
+        counts = Counter(side or "other" for side in found)
         return {side: counts[side] for side in ("train", "val", "test", "other")}
 
     def sides_in_words(self, subjects: Sequence[Subject]) -> str:
@@ -325,8 +330,8 @@ class InputSelection:
         if self._salts == "warn":
             warn_about_salts(
                 [(subject.name, subject.data) for subject in subjects],
-                "every part gets scores, including counter-ions, and they sum to the worth of the "
-                "parts rather than of the whole; ",
+                "every part gets scores, including counter-ions, and HN and Myerson scores sum to "
+                "the worths of the parts rather than to that of the whole; ",
             )
 
     def finish(self) -> None:

@@ -30,7 +30,7 @@ def parse_options(
     settings: OptionsOf,
     share: str | None = None,
     players: str | None = None,
-    baseline: str | None = None,
+    baseline: str | float | None = None,
 ) -> dict[str, dict[str, Any]]:
     """The options of every explainer: those of the settings file, then those of the command.
 
@@ -133,7 +133,7 @@ def _set_players(parsed: dict[str, dict[str, Any]], players: str) -> None:
 
 
 def create_explainers(
-    inputs: InputSelection, options: OptionsOf, *, baseline: str | None
+    inputs: InputSelection, options: OptionsOf, *, baseline: str | float | None
 ) -> dict[str, NodeExplainer]:
     """The explainers by name, configured for the dataset and trained where they need it."""
     from gstarx import explainers

@@ -5,12 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from gstarx.cli.console import CommandError, WrongUse, as_json, note, out, print_json, write
+from gstarx.cli.console import (
+    CommandError,
+    WrongUse,
+    as_json,
+    note,
+    out,
+    print_json,
+    show_progress,
+    write,
+)
 from gstarx.cli.inputs import InputSelection
 from gstarx.cli.subjects import Subject, positions
 
 if TYPE_CHECKING:
-    from gstarx.explainers import Explanation
+    from gstarx.explanation import Explanation
 
 #: Players of a node that are printed for the terminal.
 _SHOWN = 8
@@ -72,7 +81,7 @@ def explain_selected_nodes(
         target=_targets(inputs, subjects),
         seed=inputs.seed,
         on_error="record",
-        progress=stream is None,
+        progress=show_progress(),
         **options,
     )
     records = []
@@ -148,4 +157,6 @@ def _show(record: dict[str, Any]) -> None:
         name = f"{player['source']} to {player['target']}" if "source" in player else player["node"]
         if "type" in player:
             name = f"{player['type']} {name}"
-        console.print(f"  {name}: {player['score']}", markup=False)
+        scores = player["score"] if isinstance(player["score"], list) else [player["score"]]
+        shown = ", ".join(f"{score:+.4g}" for score in scores)
+        console.print(f"  {name}: {shown}", markup=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -40,6 +41,25 @@ def _sparsity(sparsity: float) -> float:
     if not 0 <= sparsity < 1:
         raise typer.BadParameter(f"sparsity must lie in [0, 1), below 1 (got {sparsity:g})")
     return sparsity
+
+
+#: Baselines by name: parts of the dataset to average over, and rules.
+_BASELINES = ("train", "val", "test", "all", "singletons", "uniform")
+
+
+def _baseline(baseline: Any) -> Any:
+    """The baseline of the command: a name, or a number."""
+    if baseline is None or baseline in _BASELINES or isinstance(baseline, float):
+        return baseline
+    try:
+        number = float(baseline)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise typer.BadParameter(
+            f"a baseline is a finite number or one of {', '.join(_BASELINES)} (got {baseline})"
+        )
+    return number
 
 
 def _starting(known: dict[str, str], incomplete: str) -> Iterator[tuple[str, str]]:
@@ -326,11 +346,15 @@ Sparsity = Annotated[
     ),
 ]
 Baseline = Annotated[
-    Literal["train", "val", "test", "all", "singletons", "uniform"] | None,
+    str | None,
     typer.Option(
         "--baseline",
+        metavar="|".join([*_BASELINES, "NUMBER"]),
         help="Compare predictions with the mean over this part of the dataset, over single nodes "
-        "of the graph, which is the default of gstarx, or with equal probabilities of all classes.",
+        "of the graph, which is the default of gstarx, with equal probabilities of all classes, or "
+        "with a number.",
+        callback=_baseline,
+        autocompletion=lambda incomplete: [n for n in _BASELINES if n.startswith(incomplete)],
         rich_help_panel=_WORK,
         show_default=False,
     ),

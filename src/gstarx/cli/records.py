@@ -18,7 +18,8 @@ from gstarx.cli.subjects import Subject, node_labels
 
 if TYPE_CHECKING:
     from gstarx.datasets import UnreadableRow
-    from gstarx.explainers import Explanation, NodeExplainer
+    from gstarx.explainers import NodeExplainer
+    from gstarx.explanation import Explanation
     from gstarx.metrics import Faithfulness
 
 #: Width of the longest bar in characters, and the colors of positive and negative scores, which
@@ -78,6 +79,8 @@ class Record:
             "worth": self._worth("worth"),
             "component_worth": self._worth("component_worth"),
             "baseline": self._baseline(),
+            "baseline_source": self.explanation.get("baseline_source"),
+            "at_stake": self._at_stake,
             "sparsity": self.sparsity,
             "explainer": self.explainer,
             "options": self.options,
@@ -87,6 +90,13 @@ class Record:
             "cpu_seconds": record["cpu_seconds"],
             "seed": self.inputs.seed,
         }
+
+    @property
+    def _at_stake(self) -> float | None:
+        """What the scores could explain, if that is known."""
+        from gstarx.drawing import at_stake_in
+
+        return at_stake_in(self.explanation)
 
     def _worth(self, name: str) -> float | None:
         worth = self.explanation.get(name)
@@ -177,9 +187,11 @@ class Record:
         console.print(self._shown_prediction())
         kind = explanation.player_kind
         if kind == "nodes":
-            console.print(_node_table(self._nodes()))
+            console.print(_node_table(self._nodes(), self._at_stake))
         else:
-            console.print(_player_table(self._players()))
+            console.print(_player_table(self._players(), self._at_stake))
+        if (nothing := self._faint()) is not None:
+            console.print(nothing)
         selected = counted(len(self.selected), kind.removesuffix("s").replace("_", " "))
         if self.metrics is None:
             console.print(f"* {selected} selected at sparsity {self.sparsity:g}")
@@ -217,6 +229,15 @@ class Record:
         details.append(f"{explanation.seconds:.2f} s of CPU")
         console.print(", ".join(details) + "\n", style="dim")
 
+    def _faint(self) -> str | None:
+        """That nothing stands out, if so."""
+        from gstarx.drawing import faint_words, is_faint
+
+        scores, at_stake = self.explanation.scores, self._at_stake
+        largest = 0.0 if scores is None or not len(scores) else float(scores.abs().max())
+        noun = self.explanation.player_kind.removesuffix("s").replace("_", " ")
+        return faint_words(largest, at_stake, noun) if is_faint(largest, at_stake) else None
+
     def _shown_prediction(self) -> str:
         label, target = self._label(), self.target
         if self.inputs.network.task == "regression":
@@ -227,7 +248,7 @@ class Record:
             return text
         if self.inputs.network.task == "multilabel":
             name = self.output_name(target) or f"target {target}"
-            text = f"Predicted: {name}: {rounding.yes_or_no(self.outputs[target])}"
+            text = f"Predicted: {name}: {rounding.yes_or_no(self.outputs[target], explained=True)}"
             if label is not None:
                 text += f"; its label is {'yes' if label > 0.5 else 'no'}"
             return text
@@ -317,9 +338,16 @@ def skipped_row(row: UnreadableRow) -> dict[str, Any]:
     }
 
 
-def _node_table(nodes: list[dict[str, Any]]) -> Table:
-    scores = [node["score"] for node in nodes if node["score"] is not None]
-    scale = max((abs(score) for score in scores), default=0.0) or 1.0
+def _scale(scored: list[dict[str, Any]], at_stake: float | None) -> float:
+    """The score of the longest bar: the largest one, unless nothing stands out."""
+    from gstarx.drawing import color_limit
+
+    scores = [one["score"] for one in scored if one["score"] is not None]
+    return color_limit([np.array(scores, dtype=np.float64)], None, at_stake)
+
+
+def _node_table(nodes: list[dict[str, Any]], at_stake: float | None) -> Table:
+    scale = _scale(nodes, at_stake)
     errors = any(node["std_error"] for node in nodes)
     shown = table("", "node", "label", "score", *(["±"] if errors else []), "", left=0)
     shown.columns[2].justify = shown.columns[-1].justify = "left"
@@ -347,9 +375,9 @@ def _player_name(explanation: Explanation, player: int, labels: list[str]) -> st
     return f"{labels[a]} {a} - {labels[b]} {b}{parallel_mark(edges, player)}"
 
 
-def _player_table(players: list[dict[str, Any]]) -> Table:
+def _player_table(players: list[dict[str, Any]], at_stake: float | None) -> Table:
     """Players that are not nodes, highest score first."""
-    scale = max((abs(player["score"]) for player in players), default=0.0) or 1.0
+    scale = _scale(players, at_stake)
     errors = any(player["std_error"] for player in players)
     shown = table("", "player", "score", *(["±"] if errors else []), "", left=2)
     shown.columns[-1].justify = "left"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gstarx._internal.messages import quoted
 from gstarx.cli.console import CommandError, WrongUse, note, show_progress
-from gstarx.registry import DatasetSource
+from gstarx.registry import DatasetSource, reader
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -135,12 +135,11 @@ def node_labels(data: Data) -> list[str]:
 
 def sentence_graphs(texts: Sequence[str]) -> list[Data]:
     """Sentences as graphs of the packaged parser and encoder."""
-    from gstarx.datasets.sentences import text_graphs
-
     for text in texts:
         if not text.strip():
             raise CommandError("a sentence is empty")
-    graphs = text_graphs(list(texts), progress=show_progress() and len(texts) > 20)
+    shown = show_progress() and len(texts) > 20
+    graphs: list[Data] = reader("sentences")(list(texts), progress=shown)
     for text, graph in zip(texts, graphs, strict=True):
         if len(graph.words) < 2:
             raise CommandError(f"a sentence must have at least two words (got {quoted(text)})")

@@ -12,13 +12,44 @@ import numpy as np
 import torch
 from torch_geometric.data import Batch, Data, InMemoryDataset
 
+from gstarx._internal.messages import quoted
 from gstarx._internal.optional import require
-from gstarx.datasets.tables import UnreadableRow
 from gstarx.gnn import hetero_of
 from gstarx.models import SplitRecord
 from gstarx.registry import DATASETS, TASKS
 
 _SPLIT_SEED = 2
+
+
+@dataclass(frozen=True)
+class UnreadableRow:
+    """A row of a raw file that gave no graph.
+
+    Attributes
+    ----------
+    line
+        Its line in the file, from one.
+    text
+        What could not be read, as it is written there.
+    reason
+        Why, in RDKit's words where it was RDKit that refused it.
+    name
+        The name of the molecule, where the file has one.
+    """
+
+    line: int
+    text: str
+    reason: str = ""
+    name: str | None = None
+
+    @property
+    def in_words(self) -> str:
+        """The reason, and what could not be read."""
+        return f"{self.reason or 'not readable'}: {quoted(self.text)}"
+
+    def __str__(self) -> str:
+        named = f" ({self.name})" if self.name else ""
+        return f"line {self.line}{named}: {self.in_words}"
 
 
 @dataclass(frozen=True)

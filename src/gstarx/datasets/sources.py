@@ -14,11 +14,11 @@ from torch_geometric.data import Data, HeteroData
 from gstarx._internal.factories import call_factory
 from gstarx._internal.messages import quoted
 from gstarx.datasets.dataset import GraphDataset, random_split_indices, split_molecules
-from gstarx.datasets.graph_files import read_graphs
-from gstarx.datasets.molecule_tables import read_table
-from gstarx.datasets.tables import SUFFIXES as TABLES
 from gstarx.gnn import view_of
-from gstarx.registry import DATASETS, DatasetSource, resolve
+from gstarx.registry import DATASETS, DatasetSource, reader, resolve
+
+#: Files that are read as tables of molecules; others hold graphs.
+TABLES = (".csv", ".tsv", ".smi", ".sdf", ".parquet", ".xlsx")
 
 
 def names() -> tuple[str, ...]:
@@ -78,9 +78,10 @@ def load_source(source: DatasetSource, *, progress: bool = False) -> GraphDatase
         options = {"progress": progress} if source.name in ("sst2", "tweets") else {}
         return load(source.name, source.root, **options)
     if source.file is not None and Path(source.file).suffix.lower() not in TABLES:
-        graphs: Any = read_graphs(Path(source.file))
+        graphs: Any = reader("graphs")(Path(source.file))
     elif source.file is not None:
-        return read_table(source, progress=progress)
+        table: GraphDataset = reader("table")(source, progress=progress)
+        return table
     else:
         assert source.graphs is not None
         graphs = call_factory(source.graphs, "--graphs")

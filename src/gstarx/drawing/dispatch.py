@@ -360,7 +360,7 @@ def prediction_caption(
         value = float(class_scores(row, mode, return_type, "prob")[0, column])
         if mode == "regression":
             return f"{name}: predicted {rounding.output(value)}"
-        return f"{name}: predicted {rounding.yes_or_no(value)}"
+        return f"{name}: predicted {rounding.yes_or_no(value, explained=True)}"
     shares = class_scores(row, mode, return_type, "prob")[0]
     best = int(shares.argmax())
 

@@ -121,7 +121,7 @@ def scores_ax(explanation: Any, *, top: int | None = None, ax: Axes | None = Non
 
     Examples
     --------
-    >>> from gstarx.explainers import Explanation
+    >>> from gstarx.explanation import Explanation
     >>> ax = scores_ax(Explanation.from_scores(np.array([0.2, 0.7, 0.1]), num_nodes=3), top=2)
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['1', '0']

@@ -37,6 +37,8 @@ _SUFFIXES = (".svg", ".png", ".pdf")
 _MOST_PIXELS = 1 << 27
 _PADDING = 16.0
 _TITLE = 15.0
+#: How much wider bold letters are, and how wide a title makes a picture before it is truncated.
+_BOLD, _WIDEST_TITLE = 1.13, 480.0
 _BAR_WIDTH, _BAR_HEIGHT, _BAR_STEPS = 132.0, 10.0, 33
 _SMALL = 11.0
 _CAPTION = 13.0
@@ -209,11 +211,12 @@ def card(
         Whether it has its own background.
     """
     least = _LINE_WIDTH if caption or notes else 120.0
-    inner = max(scene.width, legend.width if legend else 0.0, least)
+    wanted = min(text_width(title or "", _BOLD * _TITLE), _WIDEST_TITLE)
+    inner = max(scene.width, legend.width if legend else 0.0, least, wanted)
     width, top = inner + 2 * _PADDING, _PADDING
     parts = []
     if title:
-        shown = fitted(title, _TITLE, inner)
+        shown = fitted(title, _BOLD * _TITLE, inner)
         parts.append(label(_PADDING, top + _TITLE - 2, shown, size=_TITLE, font_weight=600))
         top += _TITLE + (6 if caption else 10)
     if caption:

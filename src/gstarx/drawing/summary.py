@@ -30,16 +30,18 @@ from gstarx.drawing.svg import (
 _ROW, _BAR, _HEADING, _BELOW = 24.0, 12.0, 30.0, 44.0
 _SMALL = 12.0
 _FIGURES = 142.0
-_MEANINGS = {
-    "for": "for",
-    "against": "against",
-    "unclear": "interval includes 0, or too few graphs",
+_UNCLEAR = "interval includes 0, or too few graphs"
+_COLORS = {
+    "for": POSITIVE,
+    "raises": POSITIVE,
+    "against": NEGATIVE,
+    "lowers": NEGATIVE,
+    "unclear": LINE,
 }
-_COLORS = {"for": POSITIVE, "against": NEGATIVE, "unclear": LINE}
 
 
 class SummaryLike(Protocol):
-    """What the chart needs to know about a group, as in :class:`gstarx.evaluation.SummaryRow`."""
+    """What the chart needs to know about a group, as in a summary."""
 
     @property
     def name(self) -> str:
@@ -67,7 +69,7 @@ class SummaryLike(Protocol):
 
     @property
     def sign(self) -> str:
-        """``"for"``, ``"against"`` or ``"unclear"``."""
+        """``"for"`` or ``"against"``, ``"raises"`` or ``"lowers"``, or ``"unclear"``."""
 
 
 def summary_chart(
@@ -79,13 +81,14 @@ def summary_chart(
 ) -> Picture:
     """The mean scores of groups over a dataset as bars with their 95% intervals.
 
-    Bars of groups that support the explained class are orange, those of groups that count against
-    it blue, and gray and hatched if the interval includes 0. Each explained class has its own part.
+    Bars of groups that support the explained class, or raise the value, are orange, those of groups
+    that count against it, or lower it, blue, and gray and hatched if the interval includes 0. Each
+    explained class has its own part.
 
     Parameters
     ----------
     rows
-        From :func:`gstarx.evaluation.summarize`.
+        The rows of a summary.
     title
         What to print above.
     most
@@ -118,7 +121,7 @@ def summary_chart(
         title=title,
         alternative="Mean scores of groups",
         description=f"Mean scores of groups with 95% intervals: {described}.",
-        legend=_legend(),
+        legend=_legend({row.sign for row in rows}),
     )
 
 
@@ -149,10 +152,13 @@ def _scene(parts: Sequence[tuple[str, list[Any], int]], width: float) -> Scene:
     return Scene(width, bottom + _BELOW, group(*drawn))
 
 
-def _legend() -> Scene:
+def _legend(signs: set[str]) -> Scene:
     """What the colors of bars mean."""
     parts, x = [], 0.0
-    for sign, meaning in _MEANINGS.items():
+    # of rows that are all unclear, nobody knows whether a class or a value was explained
+    words = ("raises", "lowers") if signs & {"raises", "lowers"} else ("for", "against")
+    for sign in (*words, "unclear") if signs & {*words} else ("unclear",):
+        meaning = _UNCLEAR if sign == "unclear" else sign
         parts.append(_filled(sign, x, 1.0, 18.0))
         parts.append(label(x + 24, 11, meaning, size=11, fill=MUTED))
         x += 24 + text_width(meaning, 11) + 16

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.explain import ExplainerAlgorithm
-from torch_geometric.explain.config import MaskType, ModelMode
+from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
+from torch_geometric.utils import scatter
 
 from gstarx._internal.arguments import as_flag, as_seed, given_options
-from gstarx.explainers.attribution import Attribution
-from gstarx.explainers.explanation import Explanation
-from gstarx.explainers.hetero_explanation import as_explained, hetero_data
 from gstarx.explainers.outputs import Output, numbered, outputs_of, summed
+from gstarx.explanation import Attribution, Explanation, as_explained, hetero_data
 from gstarx.gnn import (
     GNNGame,
     ModelTask,
@@ -30,10 +29,12 @@ from gstarx.gnn import (
     TargetLike,
     as_one_graph,
     check_data,
+    graphs_in,
     hetero_of,
     mode_of,
     with_view,
 )
+from gstarx.values import collect_imprecise, summarize_imprecise
 
 #: What everything random takes.
 Seed = int | np.random.Generator | None
@@ -282,8 +283,9 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         ]
         made = self._of_outputs(model, view, task, list(zip(outputs, tasks, strict=True)))
         if self.mask_range == "unit":
+            graph_of = _graphs_of_masks(made, view, level)
             for name in ("node_mask", "edge_mask"):
-                made[name] = None if name not in made else unit_range(made[name])
+                made[name] = None if name not in made else unit_range(made[name], graph_of[name])
         return as_explained(made, data)  # type: ignore[no-any-return]
 
     def _of_outputs(
@@ -291,14 +293,13 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
     ) -> Explanation:
         """The explanation of one output of one graph, or the sum over outputs."""
         wanted, start = self.explainer_config.edge_mask_type is not None, time.process_time()
-        seeds = [graph_generator(self.seed, output.row) for output, _ in asked]
-        attributions = [
-            self._attribution(model, output.data, own, seed if len(asked) > 1 else None)
-            for (output, own), seed in zip(asked, seeds, strict=True)
-        ]
         (output, own), *others = asked
-        if output.data is view and not others:
-            return self._made(attributions[0], model, view, own, start, wanted)
+        if not others:
+            attributions = [self._attribution(model, output.data, own, None)]
+            if output.data is view:
+                return self._made(attributions[0], model, view, own, start, wanted)
+        else:
+            attributions = self._attributions(model, asked)
         named = [
             replace(one, target=own.one_target or 0) if one.target is None else one
             for one, (_, own) in zip(attributions, asked, strict=True)
@@ -307,6 +308,18 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         made = self._made(summed(named, outputs, view), model, view, task, start, wanted)
         first = numbered(view, task)[0]
         made.index = torch.tensor([first + output.row for output in outputs])
+        return made
+
+    def _attributions(
+        self, model: Any, asked: Sequence[tuple[Output, ModelTask]]
+    ) -> list[Attribution]:
+        """Scores for each of several outputs, with one warning about the precision of all."""
+        made, imprecise = [], {}
+        for output, own in asked:
+            seed = graph_generator(self.seed, output.row)
+            with collect_imprecise() as imprecise[f"output {output.row}"]:
+                made.append(self._attribution(model, output.data, own, seed))
+        summarize_imprecise(imprecise, len(asked), "outputs")
         return made
 
     def supports(self) -> bool:
@@ -361,25 +374,41 @@ def target_of(target: Tensor, row: int, rows: int, config: Any) -> int | None:
         return None
     flat = target.reshape(-1)
     if flat.numel() not in (1, rows):
+        whole = config.task_level == ModelTaskLevel.graph
         raise ValueError(
             f"explain one target at a time (got {flat.numel()}): PyG's target is one class for "
             f"each of the {rows} outputs of the model; for one of several labels, use "
             "gstarx.explain(..., target=...)"
+            + ("; for a model with a row per node, say task_level='node'" if whole else "")
         )
     return int(flat[row if flat.numel() == rows else 0])
 
 
-def unit_range(mask: Tensor) -> Tensor:
+def unit_range(mask: Tensor, graph_of: Tensor | None = None) -> Tensor:
     """A mask between 0 and 1: what counts for the output, relative to what counts most.
 
-    Scores below 0 become 0.
+    Scores below 0 become 0. ``graph_of`` has the graph of every row, whose largest score becomes 1.
 
     >>> unit_range(torch.tensor([0.5, -0.3, 0.25]))
     tensor([1.0000, 0.0000, 0.5000])
+    >>> unit_range(torch.tensor([0.5, -0.3, 0.25]), torch.tensor([0, 0, 1]))
+    tensor([1., 0., 1.])
     """
     positive = mask.clamp(min=0)
-    largest = positive.max() if positive.numel() else positive.new_zeros(())
-    return positive / largest if largest > 0 else positive
+    if not positive.numel():
+        return positive
+    if graph_of is None:
+        largest = positive.max()
+    else:
+        largest = scatter(positive, graph_of, reduce="max")[graph_of]
+    return positive / largest.where(largest > 0, 1.0)
+
+
+def _graphs_of_masks(made: Explanation, data: Data, level: str) -> dict[str, Tensor | None]:
+    """The graph of every row of both masks; ``None`` where the rows belong together."""
+    if level != "graph" or graphs_in(data) == 1 or made.player_kind == "features":
+        return {"node_mask": None, "edge_mask": None}
+    return {"node_mask": data.batch, "edge_mask": data.batch[data.edge_index[0]]}
 
 
 def _checked(computed: Any, explainer: str, num_nodes: int) -> Attribution:

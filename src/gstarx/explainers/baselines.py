@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed, game_attribution, one_target_game
-from gstarx.explainers.subgraphx import Reward
+from gstarx.explanation import Attribution
 from gstarx.gnn import GNNGame, ModelTask, ShareLike, check_share, player_set, restored
 from gstarx.players import PlayersLike, as_players
 
@@ -145,58 +144,3 @@ class Occlusion(_OneNode):
         if nonempty.any():
             scores[nonempty] -= game(rest[nonempty])
         return scores
-
-
-class LocalShapley(NodeExplainer):
-    """The Shapley value of every node among the nodes within some hops (appendix G of the paper).
-
-    Nodes further away are always present, as in SubgraphX. Values are estimated from random orders
-    of arrival, or exact if there are few enough nodes around.
-
-    Parameters
-    ----------
-    hops
-        The radius in hops; the paper suggests the number of layers.
-    sample_num
-        Random orders for every node.
-    payoff, baseline, removal, share
-        As in :class:`gstarx.GNNGame`.
-    """
-
-    heterogeneous = True
-
-    def __init__(
-        self,
-        *,
-        hops: int = 3,
-        sample_num: int = 50,
-        payoff: Any = "auto",
-        baseline: Any = None,
-        removal: Any = "remove",
-        share: ShareLike = "auto",
-    ) -> None:
-        super().__init__()
-        if hops < 0:
-            raise ValueError(f"hops must be at least 0 (got {hops!r})")
-        self.hops, self.sample_num = hops, sample_num
-        self.game_options = {
-            "payoff": payoff,
-            "baseline": baseline,
-            "removal": removal,
-            "share": check_share(share),
-        }
-
-    def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
-        """Shapley values among the nodes nearby."""
-        with restored(model):
-            game = one_target_game(model, data, task, **self.game_options)
-            reward = Reward(
-                "mc_l_shapley",
-                game,
-                game.graph,
-                local_radius=self.hops + 1,
-                sample_num=self.sample_num,
-            )
-            alone = np.eye(game.n, dtype=np.bool_)
-            scores = reward.of(alone, np.random.default_rng(seed))
-        return game_attribution(game, scores)

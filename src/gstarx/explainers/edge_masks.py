@@ -23,8 +23,8 @@ from torch_geometric.data import Data
 from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.nn import MessagePassing
 
-from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import Seed
+from gstarx.explanation import Attribution
 from gstarx.gnn import (
     GraphTensors,
     ModelTask,

@@ -17,11 +17,9 @@ from torch_geometric.data import Batch, Data, HeteroData
 from gstarx._internal.arguments import as_flag, taken_by
 from gstarx._internal.processes import Outcome, WorkerDied, can_fork, forked_map, outcome_of
 from gstarx._internal.progress import tqdm
-from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import Seed, graph_generator, log
-from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.gstarx import GStarX
-from gstarx.explainers.hetero_explanation import as_explained
+from gstarx.explanation import Attribution, Explanation, as_explained
 from gstarx.gnn import (
     BaselineLike,
     GNNGame,

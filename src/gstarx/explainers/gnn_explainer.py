@@ -9,7 +9,6 @@ from torch_geometric.data import Data
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 
 from gstarx._internal.arguments import as_flag
-from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import (
     Explained,
@@ -23,6 +22,7 @@ from gstarx.explainers.edge_masks import (
     seeded,
     with_edge_players,
 )
+from gstarx.explanation import Attribution
 from gstarx.gnn import ModelTask
 from gstarx.players import Edges, PlayersLike
 

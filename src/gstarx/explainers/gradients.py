@@ -12,7 +12,6 @@ from torch_geometric.explain import CaptumExplainer
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 
 from gstarx._internal.optional import require
-from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import (
     Explained,
@@ -22,6 +21,7 @@ from gstarx.explainers.edge_masks import (
     isolated,
     seeded,
 )
+from gstarx.explanation import Attribution
 from gstarx.gnn import ModelTask
 
 

@@ -15,10 +15,10 @@ from torch_geometric.explain.config import MaskType
 
 from gstarx._internal.arguments import as_flag, taken_by
 from gstarx._internal.progress import check_progress
-from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import MASK_RANGES, NodeExplainer, Seed, log
 from gstarx.explainers.settings import ValueSettings
 from gstarx.explainers.two_level import two_level_scores
+from gstarx.explanation import Attribution
 from gstarx.games import forget_coalitions
 from gstarx.gnn import (
     ONLY_PLAYER,
@@ -75,9 +75,9 @@ class GStarX(NodeExplainer):
         ``index`` belongs to.
     mask_range
         What ``node_mask`` and ``edge_mask`` hold inside PyG's ``Explainer``: ``"scores"``, or
-        ``"unit"``, the positive scores divided by the largest and 0 for all others. PyG's metrics
-        multiply features and messages by these masks, which has a meaning for numbers between 0
-        and 1 only. All other fields are the same.
+        ``"unit"``, the positive scores divided by the largest of their graph and 0 for all others.
+        PyG's metrics multiply features and messages by these masks, which has a meaning for numbers
+        between 0 and 1 only. All other fields are the same.
     seed
         The same seed gives the same numbers.
     progress
@@ -304,6 +304,8 @@ class GStarX(NodeExplainer):
                 f"to be seen (got {budget:,}). num_hops=1 leaves only those nearest to the node, "
                 "and groups of nodes (players=...) are fewer players"
             )
+        if game.task_level == "graph" and 2 * game.n > budget:
+            game.settle()  # a model of nodes is refused before a larger budget is asked for
 
     def _communication(self, game: GNNGame) -> tuple[CommunicationGraph, Coalitions]:
         """Who communicates with whom, and the coalitions of everybody who does.

@@ -17,7 +17,6 @@ from torch_geometric.data import Data, HeteroData
 from gstarx._internal.arguments import as_flag, taken_by
 from gstarx._internal.processes import forked_map
 from gstarx._internal.progress import tqdm
-from gstarx.explainers.attribution import Attribution
 from gstarx.explainers.base import graph_generator
 from gstarx.explainers.explaining import (
     Attributed,
@@ -26,10 +25,9 @@ from gstarx.explainers.explaining import (
     check_workers,
     made_or_failed,
 )
-from gstarx.explainers.explanation import Explanation
 from gstarx.explainers.gstarx import GStarX
-from gstarx.explainers.hetero_explanation import as_explained
 from gstarx.explainers.outputs import chosen_rows, numbered
+from gstarx.explanation import Attribution, Explanation, as_explained
 from gstarx.gnn import (
     BaselineLike,
     ModelTask,

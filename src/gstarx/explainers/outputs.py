@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx.explainers.attribution import Attribution
+from gstarx.explanation import Attribution
 from gstarx.gnn import (
     ModelTask,
     PlayerSet,

@@ -26,6 +26,7 @@ from gstarx.values import (
     SubgraphSampling,
     banzhaf_value,
     banzhaf_value_sampled,
+    budget_costs,
     check_presence,
     hn_value,
     hn_value_growth_sampled,
@@ -279,6 +280,17 @@ class ValueSettings(SubgraphSampling):
         budget = self._coalitions_to_sample(game, graph, reported)
         if isinstance(game, GNNGame):
             game.expect(self._sample_budget)
+        each = 2 if self.two_sided else 1
+        with budget_costs(each, self._sample_budget - each * budget):
+            return self._sampled(game, graph, seed, budget)
+
+    def _sampled(
+        self,
+        game: Game,
+        graph: CommunicationGraph,
+        seed: int | np.random.Generator | None,
+        budget: int,
+    ) -> Allocation:
         if self.value == "banzhaf":
             return banzhaf_value_sampled(
                 game, graph.num_nodes, budget=budget, seed=seed, presence=self.presence

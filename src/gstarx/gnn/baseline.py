@@ -163,11 +163,20 @@ def graph_outputs(
     The first batch is compared with graphs alone: those of a model that mixes the graphs of a batch
     are evaluated one at a time, and a random model is refused.
     """
+    columns: int | None = None
     for typed, graphs in groupby(dataset, _is_typed):
         if typed:
-            yield from (_typed_output(model, graph, keywords) for graph in graphs)
+            found: Iterator[Tensor] = (_typed_output(model, graph, keywords) for graph in graphs)
         else:
-            yield from _plain_outputs(model, graphs, keywords)
+            found = _plain_outputs(model, graphs, keywords)
+        for outputs in found:
+            columns = outputs.shape[1] if columns is None else columns
+            if outputs.shape[1] != columns:
+                raise ValueError(
+                    "the model must give all graphs the same number of outputs (got "
+                    f"{columns} and {outputs.shape[1]}): has it one for every node?"
+                )
+            yield outputs
 
 
 def _is_typed(graph: Any) -> bool:
@@ -201,8 +210,7 @@ def _plain_outputs(
             with untouched(model):
                 apart = _mixes(model, batch, keywords)
         graphs = batch.to_data_list() if apart and batch.num_graphs > 1 else [batch]
-        outputs = [_outputs(model, batched([g]) if apart else g, keywords) for g in graphs]
-        yield torch.cat(outputs)
+        yield from (_outputs(model, batched([g]) if apart else g, keywords) for g in graphs)
 
 
 def _outputs(model: Model, batch: Batch, keywords: Sequence[str] | None) -> Tensor:
@@ -313,8 +321,13 @@ def _without_players(payoff: Payoff, evaluator: Evaluator, count: int) -> tuple[
     nobody = pack(np.zeros((1, count), dtype=np.bool_))
     with untouched(evaluator.model):
         outputs = evaluator.outputs(nobody)
-    scores = replace(payoff, draws=evaluator.removal.draws).scores(outputs)[0]
-    return tuple(float(score) for score in scores)
+    scores = replace(payoff, draws=evaluator.removal.draws).scores(outputs)[0].tolist()
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            f"the default baseline is the model's output with no player present, and it gives a "
+            f"worth of {scores}: give baseline a number"
+        )
+    return tuple(scores)
 
 
 def _given_baseline(

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
@@ -28,6 +29,7 @@ from gstarx.gnn.baseline import (
 )
 from gstarx.gnn.coalition_scores import CoalitionScores
 from gstarx.gnn.evaluator import Evaluator
+from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.k_hop import watch_propagation
 from gstarx.gnn.local_part import WholeGraph
 from gstarx.gnn.model_state import untouched
@@ -449,6 +451,7 @@ class GNNGame:
                 self._scores.shared.propagation = seen
                 # everybody is the full graph in every draw
                 full_output = outputs[:, : outputs.shape[1] // draws]
+                self._refuse_outputs_of_nodes(full_output.shape[1])
             task = self._task
             payoff = resolve_payoff(
                 self._payoff,
@@ -464,6 +467,25 @@ class GNNGame:
             )
             self._settled = full_output[0].clone(), replace(payoff, draws=draws)
         return self._settled
+
+    def _refuse_outputs_of_nodes(self, columns: int) -> None:
+        """Raise if the outputs for a graph are one for each of its nodes, and not its own.
+
+        Where a removal keeps all nodes, nothing else tells such outputs from those of classes.
+        """
+        data, nodes = self._evaluator.removal.data, self._evaluator.removal.tensors.num_nodes
+        alone = self._task.task_level == "graph" and not self._evaluator.batched
+        if not alone or columns != nodes or nodes < 2 or hetero_of(data) is not None:
+            return
+        try:
+            part = self._task.raw_output(self.model, data.subgraph(torch.arange(1, nodes)))
+        except Exception:  # the model needs what is there
+            return
+        if isinstance(part, Tensor) and part.numel() == nodes - 1:
+            raise ValueError(
+                f"the model gives one output for each of the {nodes} nodes, and not for the graph: "
+                "pass task_level='node' and index=..., a node"
+            )
 
     def _warn_of_probabilities(self, full_output: Tensor) -> None:
         """Warn if outputs look like probabilities, of the whole and, where in doubt, of parts."""

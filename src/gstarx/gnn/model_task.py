@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gstarx.gnn.fields import graphs_in
+from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.model_state import restored
 from gstarx.gnn.payoff import TargetLike, check_outputs, check_task, outputs_matrix
 from gstarx.gnn.players import check_index, check_level
@@ -64,7 +65,10 @@ class ModelTask:
     def output(self, model: Model, data: Data) -> Tensor:
         """The model's output for the whole graph: one row, or one for every node or pair."""
         outputs = outputs_matrix(self.raw_output(model, data), self.rows(data)).detach()
-        check_outputs(outputs, self.mode, self.return_type)
+        graph, rows = hetero_of(data), outputs
+        if graph is not None and graph.output_type is not None:
+            rows = outputs[graph.rows(graph.output_type)]  # nodes of other types have no outputs
+        check_outputs(rows, self.mode, self.return_type)
         return outputs
 
     def raw_output(self, model: Model, data: Data) -> Any:

@@ -9,8 +9,8 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from gstarx.datasets import open_table
 from gstarx.models import SplitRecord
+from gstarx.registry import reader
 
 
 def recorded_split(path: Path) -> SplitRecord | None:
@@ -35,7 +35,7 @@ def _read(splits: Path, settings: str, weights: Path) -> SplitRecord | None:
     table = _table(_listed(settings, "data-path"), splits)
     if sides is None or table is None or _listed(settings, "no-header-row") == ["true"]:
         return None
-    opened = open_table(table)
+    opened = reader("rows")(table)
     column = (_listed(settings, "smiles-columns") or [opened.header[0]])[0]
     rows = [getattr(row, "cells", {}).get(column) for row in opened.rows]
     graphs = [Data(smiles=smiles) for smiles in rows]

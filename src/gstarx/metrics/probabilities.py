@@ -53,7 +53,8 @@ class PartTask(ModelTask):
         if (self.mode == "regression") != (self.reference is not None):
             raise ValueError(
                 "metrics of a regression model need reference=, the range and the mean of its "
-                "outputs: metrics.reference_of(model, training_graphs) computes them"
+                "outputs: metrics.reference_of(model, training_graphs) computes them, and "
+                "for nodes or edges metrics.Reference.of(outputs), from outputs (rows, columns)"
                 if self.reference is None
                 else f"reference is for regression (got mode={self.mode!r})"
             )

@@ -20,11 +20,10 @@ from gstarx._internal.factories import FactoryError, call_factory, in_one_line
 from gstarx._internal.files import check_expanded_size
 from gstarx._internal.messages import quoted, unknown
 from gstarx.metrics import Reference
-from gstarx.models.checkpoints import load_published_checkpoint
 from gstarx.models.networks import Network
 from gstarx.models.splits import SplitRecord
 from gstarx.models.weights import ModelFacts, digest, load_model
-from gstarx.registry import DATASETS, MODEL_FILES, NETWORKS, TASKS, ModelSource, resolve
+from gstarx.registry import DATASETS, MODEL_FILES, NETWORKS, TASKS, ModelSource, reader, resolve
 
 
 class ModelSourceError(ValueError):
@@ -183,7 +182,7 @@ def _saved(path: Path) -> LoadedNetwork:
 
 def _published(path: Path, **options: Any) -> LoadedNetwork:
     """A published checkpoint."""
-    published = load_published_checkpoint(path, **options)
+    published = reader(".pth")(path, **options)
     facts = {"network": type(published).__name__, "weights": digest(published)[:16]}
     # published files are in a directory that is named after their dataset
     folder = path.absolute().parent.name
@@ -241,7 +240,8 @@ def features_of(dataset: str | None) -> str | None:
 
 
 def _classes_of(dataset: str | None) -> tuple[str, ...]:
-    return DATASETS[dataset].classes if dataset in DATASETS else ()
+    spec = DATASETS.get(dataset or "")
+    return () if spec is None else spec.classes
 
 
 def _from_factory(reference: str, weights: Path | None, dataset: str | None) -> LoadedNetwork:
@@ -296,22 +296,19 @@ def _fill(model: nn.Module, weights: Path) -> None:
         ) from error
 
 
-_PLACE = files("gstarx.models") / "trained"
-
-
 def pretrained_names() -> tuple[str, ...]:
     """The networks that :func:`pretrained` knows, named by dataset and network.
 
     >>> "nitro-gcn" in pretrained_names()
     True
     """
-    file_names = (place.name for place in _PLACE.iterdir()) if _PLACE.is_dir() else ()
-    return tuple(sorted(name[:-12] for name in file_names if name.endswith(".safetensors")))
+    return tuple(sorted(NETWORKS))
 
 
 def shipped_path(name: str) -> Path:
     """The file of a network that ships, by its full name."""
-    return Path(__file__).parent / "trained" / f"{name}.safetensors"
+    with as_file(files(NETWORKS[name].package) / "trained") as place:
+        return place / f"{name}.safetensors"
 
 
 def pretrained(name: str) -> tuple[Network, ModelFacts]:
@@ -334,5 +331,4 @@ def pretrained(name: str) -> tuple[Network, ModelFacts]:
     full = f"{name}-gcn" if f"{name}-gcn" in names else name
     if full not in names:
         raise ValueError(f"name must be one of {', '.join(map(repr, names))} (got {name!r})")
-    with as_file(_PLACE) as place:
-        return load_model(place / f"{full}.safetensors")
+    return load_model(shipped_path(full))

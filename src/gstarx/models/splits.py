@@ -11,11 +11,14 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch_geometric.data import Data
 
+from gstarx._internal.molecules import read_molecule
+from gstarx._internal.optional import require
 from gstarx.gnn import hetero_of
 
 #: Sides of a split. A graph that lies on several counts for the first: the model has seen it.
@@ -49,26 +52,35 @@ class SplitRecord:
     def of(cls, graphs: Sequence[Data], split_indices: Mapping[str, Sequence[int]]) -> SplitRecord:
         """The record of a dataset.
 
-        Graphs are known by their content. Where the same content lies on several sides, its rows
-        are known by their names as well.
+        Graphs are known by their content, molecules both as they are written and as RDKit writes
+        them. Where the same content lies on several sides, its rows are known by their names as
+        well.
         """
-        sides = defaultdict(set)
-        contents = {at: content_of(graphs[at]) for at in _all(split_indices)}
+        written = {at: content_of(graphs[at]) for at in _all(split_indices)}
+        contents = {at: _canonical(graphs[at]) or found for at, found in written.items()}
+        sides: defaultdict[bytes, set[str]] = defaultdict(set)
+        spellings: defaultdict[bytes, set[bytes]] = defaultdict(set)
         for side in SIDES:
             for at in split_indices.get(side, ()):
                 sides[contents[at]].add(side)
+                spellings[contents[at]] |= {contents[at], written[at]}
         hashes: dict[str, set[bytes]] = {side: set() for side in SIDES}
         for side in SIDES:
             for at in split_indices.get(side, ()):
                 content = contents[at]
-                hashes[side].add(_hash(content))
+                hashes[side] |= set(map(_hash, spellings[content]))
                 if len(sides[content]) > 1 and (name := _name(graphs[at])):
-                    hashes[side].add(_hash(content, name))
+                    hashes[side] |= {_hash(written[at], name), _hash(content, name)}
         return cls({side: frozenset(found) for side, found in hashes.items()})
 
     def side(self, graph: Data) -> str | None:
         """The side that a graph was on, or ``None`` if the training did not have it."""
-        content, name = content_of(graph), _name(graph)
+        side = self._side(content_of(graph), _name(graph))
+        if side is None and (content := _canonical(graph)) is not None:
+            return self._side(content, _name(graph))
+        return side
+
+    def _side(self, content: bytes, name: str) -> str | None:
         for key in (*([_hash(content, name)] if name else ()), _hash(content)):
             for side in SIDES:
                 if key in self.hashes.get(side, ()):
@@ -130,6 +142,19 @@ def content_of(graph: Data) -> bytes:
     if typed is not None:
         sha.update(typed.digest())
     return sha.digest()
+
+
+def _canonical(graph: Data) -> bytes | None:
+    """The content of a molecule in RDKit's own SMILES, which another table may have.
+
+    It is not the only content, because it differs between versions of RDKit.
+    """
+    smiles = graph.get("smiles")
+    if not isinstance(smiles, str) or find_spec("rdkit") is None:
+        return None
+    chem = require("rdkit.Chem", extra="molecules")
+    molecule, _ = read_molecule(smiles)
+    return None if molecule is None else content_of(Data(smiles=chem.MolToSmiles(molecule)))
 
 
 def _all(split_indices: Mapping[str, Sequence[int]]) -> set[int]:

@@ -26,7 +26,7 @@ from gstarx.models.splits import SplitRecord
 from gstarx.registry import TASKS
 
 #: Networks by the name under which they are stored and trained.
-NETWORKS: dict[str, type[Network]] = {"gcn": GCN, "gin": GIN, "gat": GAT}
+ARCHITECTURES: dict[str, type[Network]] = {"gcn": GCN, "gin": GIN, "gat": GAT}
 _FORMAT = 1
 #: The fields of :class:`ModelFacts` that are text or ``None``, and what others are.
 _TEXTS = ("dataset", "dataset_digest", "label", "features", "salts")
@@ -191,7 +191,7 @@ def save_model(
         What was written.
     """
     path = _checked_path(path)
-    known: dict[type[nn.Module], str] = {kind: name for name, kind in NETWORKS.items()}
+    known: dict[type[nn.Module], str] = {kind: name for name, kind in ARCHITECTURES.items()}
     if not isinstance(model, Network) or type(model) not in known:
         valid = ", ".join(kind.__name__ for kind in known)
         raise TypeError(f"model must be one of {valid} (got {type(model).__name__})")
@@ -260,7 +260,7 @@ def load_model(path: str | os.PathLike[str]) -> tuple[Network, ModelFacts]:
             f"the tensors in {path} are not those of the {facts.network} that "
             f"{path.with_suffix('.json').name} describes: {wrong}"
         )
-    model = NETWORKS[facts.network](**facts.config)
+    model = ARCHITECTURES[facts.network](**facts.config)
     model.load_state_dict(load_file(path))
     got = digest(model)
     if got != facts.digest:
@@ -308,7 +308,7 @@ def _misfit(facts: ModelFacts, stored: Mapping[str, tuple[int, ...]]) -> str:
     if further:
         config["num_layers"] = 2
     with torch.device("meta"):
-        state = NETWORKS[facts.network](**config).state_dict()
+        state = ARCHITECTURES[facts.network](**config).state_dict()
     shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
     second = {name: shape for name, shape in shapes.items() if name.startswith("convs.1.")}
     count = len(shapes) + further * len(second)
@@ -348,8 +348,8 @@ def _read_facts(path: Path) -> ModelFacts:
         raise ValueError(
             f"{path} does not describe a model: {quoted(wrong[0])} is missing or not valid"
         )
-    if content["network"] not in list(NETWORKS):
-        valid = ", ".join(map(repr, NETWORKS))
+    if content["network"] not in list(ARCHITECTURES):
+        valid = ", ".join(map(repr, ARCHITECTURES))
         raise ValueError(
             f"the network in {path} must be one of {valid}: {quoted(content['network'])}"
         )

@@ -5,16 +5,18 @@ nothing: what a name stands for is imported when it is needed.
 """
 
 from gstarx.registry.explainers import (
+    EDGES_TOO,
     EXACT_BUDGET,
     EXPLAINERS,
-    GROUP,
+    GAME,
+    RATE,
+    REMOVAL,
     SAMPLED_BUDGET,
-    ExplainerSpec,
-    Option,
+    epochs,
     explainer_factory,
     explainer_names,
+    kind_of_players,
 )
-from gstarx.registry.explainers import kind_of_players as kind_of_players
 from gstarx.registry.sources import (
     DATASETS,
     FEATURIZERS,
@@ -22,20 +24,33 @@ from gstarx.registry.sources import (
     NETWORKS,
     TASKS,
     DatasetSource,
-    DatasetSpec,
     ModelSource,
+)
+from gstarx.registry.specs import (
+    EVERY,
+    GROUP,
+    DatasetSpec,
+    ExplainerSpec,
     NetworkSpec,
+    Option,
+    commands,
+    reader,
     resolve,
 )
 
 __all__ = [
     "DATASETS",
+    "EDGES_TOO",
+    "EVERY",
     "EXACT_BUDGET",
     "EXPLAINERS",
     "FEATURIZERS",
+    "GAME",
     "GROUP",
     "MODEL_FILES",
     "NETWORKS",
+    "RATE",
+    "REMOVAL",
     "SAMPLED_BUDGET",
     "TASKS",
     "DatasetSource",
@@ -44,7 +59,11 @@ __all__ = [
     "ModelSource",
     "NetworkSpec",
     "Option",
+    "commands",
+    "epochs",
     "explainer_factory",
     "explainer_names",
+    "kind_of_players",
+    "reader",
     "resolve",
 ]

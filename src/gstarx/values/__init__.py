@@ -8,6 +8,7 @@ from gstarx.values.allocation import (
     PrecisionWarning,
 )
 from gstarx.values.allocation import Imprecise as Imprecise
+from gstarx.values.allocation import budget_costs as budget_costs
 from gstarx.values.allocation import collect_imprecise as collect_imprecise
 from gstarx.values.allocation import summarize_imprecise as summarize_imprecise
 from gstarx.values.banzhaf import banzhaf_value, banzhaf_value_sampled

@@ -71,6 +71,10 @@ _NOISY = 0.25
 _collected: ContextVar[list[Imprecise] | None] = ContextVar("gstarx_imprecise", default=None)
 
 
+#: What a coalition of a sampler takes from the budget that was given, and what is taken besides.
+_costs: ContextVar[tuple[int, int]] = ContextVar("gstarx_costs", default=(1, 0))
+
+
 class Imprecise(NamedTuple):
     """A :class:`PrecisionWarning` that was not given yet: how bad it is, and what it says."""
 
@@ -89,6 +93,16 @@ def collect_imprecise() -> Iterator[list[Imprecise]]:
         _collected.reset(token)
 
 
+@contextmanager
+def budget_costs(each: int, besides: int) -> Iterator[None]:
+    """Let warnings name the budget that was given, not the part of it that a sampler has."""
+    token = _costs.set((each, besides))
+    try:
+        yield
+    finally:
+        _costs.reset(token)
+
+
 def summarize_imprecise(
     found: Mapping[str, Sequence[Imprecise]], total: int, what: str, stacklevel: int = 2
 ) -> None:
@@ -99,9 +113,11 @@ def summarize_imprecise(
     worst = {name: max(listed) for name, listed in found.items() if listed}
     if worst:
         name = max(worst, key=lambda name: worst[name])
-        warnings.warn(
+        those = (
             f"{len(worst):,} of {total:,} {what} have imprecise scores, the worst being {name}: "
-            f"{worst[name].message}",
+        )
+        warnings.warn(
+            (those if total > 1 else "") + worst[name].message,
             PrecisionWarning,
             stacklevel=stacklevel + 1,
         )
@@ -150,12 +166,13 @@ def warn_if_noisy(
 
 
 def warn_if_unknown(std_error: NDArray[np.float64], *, value: str, budget: int) -> None:
-    """Warn when standard errors are not known, and name the smallest budget with which they are."""
+    """Warn when standard errors are not known, and name a budget with which they are."""
     if np.isnan(std_error).any():
+        each, besides = _costs.get()
         _warn(
             np.inf,
             f"{value}: nothing was left of the budget to measure standard errors with, they are "
-            f"nan; from budget={budget} on they are known",
+            f"nan; from budget={each * budget + besides} on they are known",
         )
 
 

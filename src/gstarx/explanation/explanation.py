@@ -1,0 +1,529 @@
+"""The result of every explainer: a PyG explanation with scores of players."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+from torch_geometric.explain import Explanation as PyGExplanation
+
+from gstarx.explanation import export, stored
+from gstarx.explanation.attribution import (
+    Attribution,
+    best_of_sets,
+    explained_targets,
+    player_fields,
+    score_fields,
+    unit_masks,
+)
+from gstarx.explanation.on_request import (
+    Labels,
+    MeanOfEnds,
+    NodeMask,
+    OneGraph,
+    edge_scores,
+    install,
+)
+from gstarx.gnn import ModelTask, PlayerSet, hetero_of, model_arguments, model_inputs, parallel_mark
+from gstarx.graphs import CommunicationGraph
+from gstarx.metrics import above_noise, largest_gap, select_best, selection_size
+from gstarx.players import Nodes
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
+    from gstarx.drawing import Picture
+
+#: How :meth:`Explanation.select` chooses players.
+RULES = ("top", "positive", "connected", "gap")
+#: Fields that hold one row per player, which are rows of nodes where all nodes play.
+_PER_PLAYER = frozenset({"scores", "std_errors", "players"})
+_PER_NODE = frozenset({"node_mask", "node_scores"})
+#: Fields of the explanation as a whole, however many entries they happen to have.
+_PER_EXPLANATION = frozenset(
+    {"worth", "component_worth", "baseline", "prediction", "target", "index", "explained"}
+    | {"sets", "rewards", "player_edges", "player_names", "groups", "group_remainder"}
+    | {"unit_players", "player_spec", "fixed", "inputs"}
+)
+
+
+class Explanation(PyGExplanation):  # type: ignore[misc]
+    """The explanation of a model's output for one graph.
+
+    A PyG explanation: it holds the fields of the graph that was explained, has the masks that PyG's
+    metrics and visualizations use, and passes ``validate()``.
+
+    Attributes
+    ----------
+    scores
+        A score per player in double precision, (P,), or (P, q) for q targets; ``None`` if the
+        method finds sets of nodes instead.
+    std_errors
+        Standard errors of the scores, same shape: zero where exact, ``nan`` where unknown.
+    player_kind
+        ``"nodes"``, ``"groups"``, ``"edges"``, ``"features"`` or ``"edge_features"``.
+    players
+        The node behind every player, (P,), or the numbers of the players if they are not nodes.
+    player_names
+        The names of the players, if they are groups of nodes or features.
+    groups
+        The nodes of every player, if players are groups.
+    player_edges
+        The two ends of every player, (P, 2), if players are edges.
+    node_scores
+        A score per node, (N,) or (N, q): zero for nodes that are not players. If players are
+        groups, each node's part of the score of its group, if it was computed; if they are edges,
+        only defined for the position value.
+    group_remainder
+        The part of each group's score that is not assigned to its nodes, same shape as ``scores``.
+    node_mask
+        The scores in PyG's format, [N, 1] in single precision; for one target only, see
+        :meth:`for_target`. For a method that finds sets, 1 for the nodes of the best set. If
+        players are groups, every node has the score of its group; if they are features, [1, F].
+    edge_mask
+        A score per edge [E], if edges are the players, or were scored or requested.
+    sets
+        Sets of nodes, best first, if the method finds sets.
+    method, exact, estimator, evaluations, seconds
+        The method and how it computed the scores: ``exact`` is ``None`` if that has no meaning for
+        the method, ``evaluations`` is the number of distinct parts of the graph that went through
+        the model, ``seconds`` are CPU seconds.
+    prediction, target, index
+        The model's output (1, C) for the graph, or (N, C) for node tasks; the class explained, as a
+        tensor, as in PyG; the node or edge explained.
+    explained
+        The classes or outputs that were explained, a list of integers.
+    sharing
+        For methods that evaluate a game: whether coalitions shared embeddings and how many, or why
+        not, a :class:`gstarx.gnn.Sharing`.
+    inputs
+        The fields of the graph that the model was passed, in this order, a tuple of names.
+    fixed
+        For methods that evaluate a game: fields of the whole graph that the model takes, such as
+        descriptors of a molecule, which are the same in every coalition.
+    worth, component_worth, baseline, baseline_source
+        For methods that evaluate a game: the worth of the whole graph (what Shapley values sum to),
+        the worths of its components (what HN and Myerson values sum to), the baseline that was
+        subtracted, and where it came from.
+    value, two_sided, payoff
+        Of :class:`gstarx.GStarX`: the value, whether it counts both sides, and the payoff.
+    """
+
+    def __init__(self, *fields: Any, **named: Any) -> None:
+        super().__init__(*fields, **named)
+        install(self._store)
+
+    @classmethod
+    def of(
+        cls,
+        attribution: Attribution,
+        model: Any,
+        data: Data,
+        task: ModelTask,
+        *,
+        method: str,
+        seconds: float,
+        edge_mask: bool = False,
+    ) -> Explanation:
+        """Build the explanation of a graph from the result of a method.
+
+        With ``edge_mask``, edges that the method did not score get the mean of their two ends.
+        """
+        count = int(data.num_nodes or 0)
+        players = attribution.players
+        spec = None
+        if isinstance(players, PlayerSet) and players.kind == "nodes":
+            spec, players = players.spec, players.ids
+        if isinstance(players, PlayerSet):
+            fields, ids = player_fields(attribution, players), players.ids
+        else:
+            ids = np.arange(count) if players is None else np.asarray(players, dtype=np.int64)
+            fields = score_fields(attribution, count)
+        output = attribution.prediction
+        if output is None or len(output) != task.rows(data):
+            output = task.output(model, data).clone()
+        made = cls(
+            **fields,
+            players=torch.from_numpy(ids),
+            # not copied, because explanations of many nodes of one graph have it in common
+            prediction=output.detach() if output.requires_grad else output,
+            target=Labels(),
+            explained=explained_targets(attribution.target, task, output),
+            method=method,
+            seconds=seconds,
+            mode=task.mode,
+            return_type=task.return_type,
+        )
+        if spec not in (None, Nodes()):
+            made.player_spec = spec
+        made.exact, made.estimator = attribution.exact, attribution.estimator
+        made.evaluations = attribution.evaluations
+        if attribution.edge_mask is not None:
+            made.edge_mask = attribution.edge_mask.detach().float().cpu()
+        if task.index is not None:
+            made.index = torch.tensor([task.index])
+        for key, value in attribution.details.items():
+            made[key] = value
+        made.inputs = model_inputs(model, data, task.keywords)
+        made._add_inputs(data, model_arguments(model, data, task.keywords))
+        if edge_mask and made.get("edge_mask") is None and made.get("edge_scores") is None:
+            made.score_edges()
+        return made
+
+    def _add_inputs(self, data: Data, arguments: list[str]) -> None:
+        """Add the fields of the graph, and which of them PyG passes to the model."""
+        # an edge mask of the data, as PyG's datasets with a ground truth have, is not a result
+        known = {*self.keys(), "edge_mask", "node_mask"}
+        for key, value in data:
+            if key not in known:
+                self[key] = value
+        if "batch" in arguments and "batch" not in self:
+            self.batch = OneGraph(int(data.num_nodes or 0))
+        self._model_args = [name for name in arguments if name in self]
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: NDArray[np.float64] | None,
+        *,
+        num_nodes: int,
+        std_errors: NDArray[np.float64] | None = None,
+        sets: Sequence[NDArray[np.int64]] = (),
+        players: PlayerSet | None = None,
+        method: str = "",
+        target: int | None = None,
+        exact: bool | None = None,
+        estimator: str | None = None,
+        evaluations: int | None = None,
+        seconds: float = 0.0,
+    ) -> Explanation:
+        """An explanation without its graph, from scores of all nodes or players, or sets, kept.
+
+        >>> Explanation.from_scores(np.array([0.2, 0.7, 0.1]), num_nodes=3).top(2)
+        array([1, 0])
+        """
+        attribution = Attribution(scores, std_errors, sets=tuple(sets))
+        if players is None:
+            ids = np.arange(num_nodes)
+            fields = score_fields(attribution, num_nodes)
+        else:
+            ids, fields = players.ids, player_fields(attribution, players)
+            if players.kind == "edges" and not len(players.player_of):
+                # which columns of edge_index they are is not known without the graph
+                fields.pop("edge_mask", None)
+        made = cls(
+            **fields,
+            players=torch.from_numpy(ids),
+            num_nodes=num_nodes,
+            explained=[] if target is None else [target],
+            method=method,
+            seconds=seconds,
+        )
+        made.exact, made.estimator, made.evaluations = exact, estimator, evaluations
+        return made
+
+    scores = property(lambda self: self._store.get("scores"))
+    std_errors = property(lambda self: self._store.get("std_errors"))
+    node_scores = property(lambda self: self._store.get("node_scores"))
+    exact = property(lambda self: self._store.get("exact"))
+    estimator = property(lambda self: self._store.get("estimator"))
+    evaluations = property(lambda self: self._store.get("evaluations"))
+    player_kind = property(lambda self: self._store.get("player_kind") or "nodes")
+    player_names = property(lambda self: self._store.get("player_names"))
+    player_edges = property(lambda self: self._store.get("player_edges"))
+    groups = property(lambda self: self._store.get("groups"))
+    group_remainder = property(lambda self: self._store.get("group_remainder"))
+    sharing = property(lambda self: self._store.get("sharing"))
+    inputs = property(lambda self: self._store.get("inputs"))
+    worth = property(lambda self: self._store.get("worth"))
+    component_worth = property(lambda self: self._store.get("component_worth"))
+    baseline = property(lambda self: self._store.get("baseline"))
+
+    @property
+    def sets(self) -> list[NDArray[np.int64]]:
+        """Sets of nodes that a search found, best first."""
+        return self._store.get("sets") or []
+
+    @property
+    def target_class(self) -> int:
+        """The class or output that was explained, if there is only one."""
+        if len(self.explained) != 1:
+            raise ValueError(f"the explanation has {len(self.explained)} targets: {self.explained}")
+        return int(self.explained[0])
+
+    def for_target(self, target: int) -> Explanation:
+        """The explanation of one of several targets, with PyG's masks."""
+        if target not in self.explained:
+            raise ValueError(f"target must be one of {self.explained} (got {target!r})")
+        if len(self.explained) > 1 and self.scores is not None and self.scores.dim() == 1:
+            raise ValueError(
+                f"the scores are sums over {len(self.explained)} outputs, explained together for "
+                f"{self.explained}: explain the one of target {target} by itself"
+            )
+        one = copy.copy(self)
+        column = self.explained.index(target)
+        for key in ("scores", "std_errors", "node_scores", "group_remainder"):
+            # what is made on request follows from the scores
+            value = None if self._store._mapping.on_request(key) else self._store.get(key)
+            if value is not None and value.dim() == 2:
+                one[key] = value[:, column]
+        for key in ("worth", "component_worth", "baseline"):
+            value = self._store.get(key)
+            if value is not None and len(value) == len(self.explained):
+                one[key] = value[column : column + 1]
+        one.explained = [target]
+        one.update(unit_masks(self.player_kind) if self.player_kind != "nodes" else {})
+        if self.player_kind == "nodes":
+            one.node_mask = NodeMask()
+        if self.get("edge_scores") is not None and self.player_kind != "edges":
+            one.edge_mask = MeanOfEnds()
+        one.edge_scores = None
+        return one
+
+    def score_edges(self) -> None:
+        """Add a score for every edge, the mean of its two ends: PyG's ``edge_mask``.
+
+        With several targets it is ``edge_scores``, a column for each of them, because PyG has no
+        mask of several columns. If edges are the players, they already have scores.
+        """
+        if self.player_kind not in ("nodes", "groups"):
+            raise ValueError(
+                "the mean of the two ends is for scores of nodes (these players are "
+                f"{self.player_kind})"
+            )
+        self["edge_mask" if self.scores is None or self.scores.dim() == 1 else "edge_scores"] = (
+            MeanOfEnds()
+        )
+
+    def select(
+        self, *, sparsity: float | None = None, size: int | None = None, rule: str = "top"
+    ) -> NDArray[np.int64]:
+        """Select the players that form the explanation, as ascending ids.
+
+        Parameters
+        ----------
+        sparsity
+            The share of players that is left out: ``floor((1 - sparsity) P)`` are kept; at least
+            one if players are groups, edges or features, unless ``sparsity`` is 1.
+        size
+            The number of players to keep, instead of a sparsity.
+        rule
+            ``"top"``: those with the highest scores, ties go to the smaller id (Algorithm 1).
+            ``"positive"``: the same, but never a player without a positive score, as the published
+            code does. ``"connected"``: grown along the edges from the best player. ``"gap"``,
+            without sparsity and size: those above the largest gap of the sorted scores, see
+            :func:`gstarx.metrics.largest_gap`, and only scores whose 95% interval lies above 0.
+
+        Returns
+        -------
+        ndarray
+            Node ids; for other players, their numbers, for instance positions in ``player_edges``.
+            For a method that finds sets, the best set of at most that size; if all are larger, the
+            first nodes of the smallest. With ``"gap"``, its best set.
+        """
+        if rule not in RULES:
+            raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))} (got {rule!r})")
+        if rule == "gap":
+            if sparsity is not None or size is not None:
+                raise TypeError(
+                    "rule='gap' finds the size from the scores: give neither sparsity nor size "
+                    f"(got sparsity={sparsity!r}, size={size!r})"
+                )
+            return self._above_gap()
+        if (sparsity is None) == (size is None):
+            raise TypeError(f"give sparsity or size (got sparsity={sparsity!r}, size={size!r})")
+        if size is None:
+            assert sparsity is not None
+            of_nodes = self.player_kind == "nodes"
+            size = selection_size(len(self.players), sparsity, of_nodes=of_nodes)
+        size = _checked_size(size, "size")
+        if self.scores is None:
+            return best_of_sets(self.sets, size)
+        graph = self._player_graph() if rule == "connected" else None
+        best = select_best(self._one_column(), size, positive_only=rule == "positive", graph=graph)
+        return np.sort(self.players.numpy()[best])
+
+    def top(self, k: int) -> NDArray[np.int64]:
+        """The ``k`` best players, best first; for a method that finds sets, its best set."""
+        if self.scores is None:
+            return self.select(size=k)
+        order = np.argsort(-self._one_column(), kind="stable")[: _checked_size(k, "k")]
+        return np.asarray(self.players.numpy()[order])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the graph, ready for JSON; numbers that are not finite become ``None``."""
+        return stored.to_dict(self)
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any]) -> Explanation:
+        """The explanation, without its graph, from the result of :meth:`to_dict`.
+
+        Tensors are tensors again, of the same types; ``None`` among numbers becomes ``nan``.
+
+        >>> found = Explanation.from_scores(np.array([0.2, 0.7, 0.1]), num_nodes=3)
+        >>> torch.equal(Explanation.from_dict(found.to_dict()).node_scores, found.node_scores)
+        True
+        """
+        return cls(**stored.fields_of(mapping))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything but the graph to a file, as tensors and plain values.
+
+        The file does not depend on classes of this package: ``torch.load`` reads it with
+        ``weights_only=True``, and no code in it is run.
+        """
+        stored.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Explanation:
+        """The explanation, without its graph, that :meth:`save` wrote to a file."""
+        return cls.from_dict(stored.load(path))
+
+    def to_frame(self) -> pd.DataFrame:
+        """A pandas table with a row per player, best first."""
+        return export.to_frame(self)
+
+    def to_networkx(self) -> nx.Graph:
+        """The graph for networkx, with the scores of nodes and, if there are any, of edges.
+
+        Nodes also have the name of their group, if players are groups. If edges are players whose
+        directions differ, it is a directed graph; with parallel edges, one of several edges.
+        """
+        return export.to_networkx(self)
+
+    def draw(
+        self,
+        *,
+        sparsity: float = 0.7,
+        title: str | None = None,
+        class_names: Sequence[str] = (),
+        target_names: Sequence[str] = (),
+    ) -> Picture:
+        """A picture of the graph with its scores: a molecule, a sentence, or nodes and edges.
+
+        Its caption is the prediction: the class and its probability, or the value. The nodes that
+        :meth:`select` keeps at the sparsity are outlined if their scores are above noise; see
+        :func:`gstarx.drawing.draw`.
+        """
+        from gstarx.drawing import draw
+
+        export.require_graph(self)
+        return draw(
+            self,
+            self,
+            sparsity=sparsity,
+            title=title,
+            class_names=class_names,
+            target_names=target_names,
+        )
+
+    def _repr_svg_(self) -> str | None:
+        """The picture for notebooks, if all that it needs is installed."""
+        try:
+            return self.draw().svg
+        except Exception:
+            return None
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/html": self._repr_html_(), "text/plain": repr(self)}
+
+    def _repr_html_(self) -> str:
+        """The picture for notebooks, or only a table if something it needs is not installed."""
+        return export.to_html(self, self._repr_svg_() or "")
+
+    def visualize_graph(
+        self,
+        path: str | None = None,
+        backend: str | None = None,
+        node_labels: list[str] | None = None,
+    ) -> None:
+        """PyG's picture of the graph; edges that were not scored show the mean of their ends."""
+        export.require_graph(self)
+        if self.get("edge_mask") is None and self.get("node_mask") is not None:
+            shown = copy.copy(self)
+            shown.edge_mask = edge_scores(self.node_mask, self.edge_index).clamp(min=0)
+            shown.visualize_graph(path, backend, node_labels)
+        else:
+            super().visualize_graph(path, backend, node_labels)
+
+    def is_node_attr(self, key: str) -> bool:
+        """Whether a field holds something for every node."""
+        if key in _PER_PLAYER:
+            return self.player_kind == "nodes" and bool(len(self.players) == self.num_nodes)
+        if key in _PER_NODE:
+            return not (key == "node_mask" and self.player_kind == "features")
+        return key not in _PER_EXPLANATION and super().is_node_attr(key)
+
+    def is_edge_attr(self, key: str) -> bool:
+        """Whether a field holds something for every edge."""
+        game = _PER_PLAYER | _PER_NODE | _PER_EXPLANATION
+        return key not in game and super().is_edge_attr(key)
+
+    def _above_gap(self) -> NDArray[np.int64]:
+        if self.scores is None:
+            return np.sort(self.sets[0]) if self.sets else np.zeros(0, dtype=np.int64)
+        scores = self._one_column()
+        # only what is above noise may be selected, whatever the gaps are
+        clear = np.flatnonzero(above_noise(scores, self.std_errors))
+        best = clear[select_best(scores[clear], largest_gap(scores[clear]))]
+        return np.sort(self.players.numpy()[best])
+
+    def _one_column(self) -> NDArray[np.float64]:
+        if self.scores.dim() == 2:
+            raise ValueError(
+                f"there are scores for {self.scores.shape[1]} targets: choose one with "
+                f"for_target(target), one of {self.explained}"
+            )
+        column: NDArray[np.float64] = self.scores.numpy()
+        return column
+
+    def _player_graph(self) -> CommunicationGraph:
+        if self.player_edges is not None:
+            return CommunicationGraph.line_graph(self.player_edges.numpy())
+        if self.player_kind.endswith("features"):
+            return CommunicationGraph.complete(len(self.players))
+        if self.player_kind == "groups":
+            ends = self.unit_players[self.edge_index.cpu()].numpy().T
+            return CommunicationGraph(len(self.players), ends[(ends >= 0).all(axis=1)])
+        count = int(self.num_nodes or 0)
+        links, spec = self.edge_index, self.get("player_spec")
+        if spec is not None and spec.relations is not None and (typed := hetero_of(self)):
+            kept = np.isin(typed.relation_of, typed.relations_named(spec.relations))
+            links = links[:, torch.from_numpy(kept)]
+        graph = CommunicationGraph.from_edge_index(links, count)
+        return graph.subgraph(self.players.numpy())
+
+    def nodes_of(self, players: Any) -> NDArray[np.int64]:
+        """The nodes that some players are, contain or touch, ascending; none for features."""
+        chosen = np.asarray(players, dtype=np.int64)
+        if self.player_edges is not None:
+            return np.unique(self.player_edges.numpy()[chosen])
+        if self.player_kind == "groups":
+            return np.flatnonzero(np.isin(self.unit_players.numpy(), chosen))
+        return chosen if self.player_kind == "nodes" else np.zeros(0, dtype=np.int64)
+
+    def name_of(self, player: int) -> str:
+        """What a player is called: a node's number, the two ends of an edge, or a name."""
+        if self.player_edges is not None:
+            edges = self.player_edges.numpy()
+            (a, b), mark = edges[int(player)].tolist(), parallel_mark(edges, int(player))
+            return f"{a}-{b}{mark}" if self.symmetric else f"{a} to {b}{mark}"
+        graph = hetero_of(self)
+        if graph is not None:
+            return graph.name(int(player))
+        return str(int(player)) if self.player_names is None else self.player_names[int(player)]
+
+
+def _checked_size(size: Any, name: str) -> int:
+    if isinstance(size, bool) or not isinstance(size, int | np.integer):
+        raise TypeError(f"{name} must be an integer (got {size!r})")
+    if size < 0:
+        raise ValueError(f"{name} must be at least 0 (got {size})")
+    return int(size)

@@ -1,0 +1,1 @@
+"""Experiments with GStarX: datasets, training, compared methods, runs, reports and summaries."""

@@ -1,0 +1,1 @@
+"""The commands of this package; ``gstarx`` finds them by :mod:`gstarx_bench.plugin`."""

@@ -1,0 +1,286 @@
+"""A dataset out of the user's own table of molecules."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch import Tensor
+from torch_geometric import __version__ as _pyg_version
+from torch_geometric.data import Data
+
+from gstarx._internal.messages import quoted
+from gstarx._internal.optional import require
+from gstarx._internal.progress import tqdm
+from gstarx.datasets import (
+    MOLECULE_FEATURES,
+    GraphDataset,
+    UnreadableRow,
+    graph_or_reason,
+    largest_part,
+    split_molecules,
+)
+from gstarx.registry import DatasetSource
+from gstarx_bench.datasets.cache import cached_graphs
+from gstarx_bench.datasets.labels import Labels, read_known_labels, read_labels
+from gstarx_bench.datasets.tables import Columns, Table, TableRow, open_table, selected_rows
+
+_LOG = logging.getLogger(__name__)
+
+#: Version of the graphs for stored files.
+_VERSION = 2
+
+
+def from_table(
+    path: str | os.PathLike[str],
+    *,
+    smiles: str | None = None,
+    label: str | None = None,
+    name_column: str | None = None,
+    task: str | None = None,
+    name: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    split: str = "random",
+    limit: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    salts: str = "keep",
+    features: str = "molecule",
+    progress: bool = False,
+) -> GraphDataset:
+    """A dataset out of your own table of molecules.
+
+    A row that cannot be read is skipped and listed in ``unreadable`` with its line, its name and
+    the reason.
+
+    Parameters
+    ----------
+    path
+        A ``.csv`` or ``.tsv`` file with a header line, a ``.smi`` file (a SMILES and perhaps a name
+        in each line), an ``.sdf``, ``.parquet`` or ``.xlsx`` file.
+    smiles, name_column
+        The columns of molecules and of their names; by default found by their usual names.
+    label
+        The column of labels, or several columns separated by commas. By default a column of a
+        usual name such as ``label``; without one, the molecules have no labels.
+    task
+        ``"classification"``, ``"binary"``, ``"multilabel"`` or ``"regression"``; by default what
+        the labels look like. Classes are whole numbers or words; sorted, they become the classes
+        0, 1, ..., and the ``class_names``.
+    name
+        Name of the dataset; by default that of the file.
+    delimiter
+        The separator between the columns of a CSV file; detected by default.
+    encoding
+        The encoding of a text file, such as ``"latin-1"``; detected by default.
+    split
+        ``"random"``: 80/10/10 by a fixed seed, as in the paper. ``"scaffold"``: 80/10/10 with no
+        Bemis–Murcko scaffold on two sides. ``"none"``: no split. Otherwise a column whose cells are
+        ``train``, ``val`` or ``valid``, and ``test``.
+    limit
+        Read only the first rows and ignore the rest of the file.
+    sample
+        Read this many rows, drawn at random by ``seed`` after the rows have been counted.
+    salts
+        ``"largest"`` keeps the largest part of a molecule that has several; ``"keep"`` keeps all.
+    features
+        What a network reads of a molecule: ``"molecule"`` for PyG's nine numbers for each atom,
+        ``"molecule+bonds"`` for these and PyG's bond features as ``edge_attr``, or ``"nitro"`` or
+        ``"mutag"`` for what networks of these datasets read.
+    progress
+        Show a bar.
+
+    Returns
+    -------
+    GraphDataset
+        Graphs as :func:`smiles_graph` makes them, each with its ``name`` where it has one.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        When the file is missing, has no such columns, or no row can be read.
+
+    Notes
+    -----
+    Needs RDKit: ``pip install 'gstarx[molecules]'``. Graphs are kept on disk, see
+    :func:`gstarx_bench.datasets.cache.cached_graphs`.
+    """
+    dataset = read_table(
+        DatasetSource(
+            file=os.fspath(path),
+            smiles_column=smiles,
+            name_column=name_column,
+            label=label,
+            task=task,
+            split=split,
+            limit=limit,
+            sample=sample,
+            seed=seed,
+            salts=salts,
+            features=features,
+            encoding=encoding,
+        ),
+        name=name,
+        delimiter=delimiter,
+        progress=progress,
+    )
+    if dataset.unreadable:
+        lines = ", ".join(str(row.line) for row in dataset.unreadable[:20])
+        _LOG.warning("%s: %d unreadable molecules, lines %s", path, len(dataset.unreadable), lines)
+    return dataset
+
+
+def read_table(
+    source: DatasetSource,
+    *,
+    name: str | None = None,
+    delimiter: str | None = None,
+    progress: bool = False,
+) -> GraphDataset:
+    """The dataset of a table; nothing is logged about rows that cannot be read."""
+    assert source.file is not None
+    path = Path(source.file)
+    name = source.title if name is None else name
+    if source.salts not in ("keep", "largest", "warn"):
+        raise ValueError(f"salts must be one of 'keep', 'largest', 'warn' (got {source.salts!r})")
+    if source.features not in MOLECULE_FEATURES:
+        valid = ", ".join(map(repr, MOLECULE_FEATURES))
+        raise ValueError(f"features must be one of {valid} (got {source.features!r})")
+    by_column = source.split not in ("none", "random", "scaffold")
+    table = open_table(path, delimiter=delimiter, encoding=source.encoding)
+    columns = table.columns(
+        smiles=source.smiles_column,
+        name=source.name_column,
+        label=source.label,
+        split=source.split if by_column else None,
+    )
+    selection = selected_rows(
+        table,
+        delimiter=delimiter,
+        encoding=source.encoding,
+        limit=source.limit,
+        sample=source.sample,
+        seed=source.seed,
+    )
+    read = list(tqdm(selection, desc="reading", unit="row", disable=not progress))
+    if not read:
+        raise ValueError(f"{path} holds no molecules")
+    rows = [row for row in read if isinstance(row, TableRow)]
+    broken = [row for row in read if not isinstance(row, TableRow)]
+    labels = _labels(table, source, columns, rows)
+    graphs, problems = labeled_graphs(
+        name,
+        rows,
+        columns,
+        labels,
+        optional=source.class_names is not None,
+        largest=source.salts == "largest",
+        features=source.features,
+        progress=progress,
+    )
+    problems = sorted([*broken, *problems], key=lambda row: row.line)
+    if not graphs:
+        raise ValueError(f"{path} holds no molecule that can be read: {problems[0]}")
+    if by_column:
+        cells_of_split = [str(graph.pop("split")) for graph in graphs]
+        split_indices = _named_splits(path, source.split, cells_of_split)
+    else:
+        split_indices = split_molecules([graph.smiles for graph in graphs], source.split)
+    return GraphDataset(
+        name,
+        graphs,
+        0 if labels is None else len(labels.class_names),
+        split_indices,
+        source=str(path),
+        unreadable=tuple(problems),
+        class_names=() if labels is None else labels.class_names,
+        task="classification" if labels is None else labels.task,
+        target_names=() if labels is None else labels.target_names,
+    )
+
+
+def _labels(
+    table: Table, source: DatasetSource, columns: Columns, rows: Sequence[TableRow]
+) -> Labels | None:
+    """The labels of all rows, if the table has a column of them."""
+    if not columns.labels or not rows:
+        return None
+    cells = [[row.cells[column] for column in columns.labels] for row in rows]
+    if source.class_names is None:
+        return read_labels(table, columns.labels, cells, source.task)
+    named = source.label is not None
+    known = source.class_names
+    return read_known_labels(table, columns.labels, cells, source.task, known, named=named)
+
+
+def labeled_graphs(
+    name: str,
+    rows: Sequence[TableRow],
+    columns: Columns,
+    labels: Labels | None,
+    *,
+    optional: bool = False,
+    largest: bool = False,
+    features: str,
+    progress: bool = False,
+) -> tuple[list[Data], list[UnreadableRow]]:
+    """The graphs of rows, with their labels and names, and the rows that gave none.
+
+    A row without a proper label is such a row unless labels are ``optional``.
+    """
+    written = [row.cells[columns.smiles] for row in rows]
+    smiles = [largest_part(text) for text in written] if largest else written
+    made = iter(_graphs(name, smiles, features=features, progress=progress))
+    values = [None] * len(rows) if labels is None else labels.values
+    graphs, problems = [], []
+    following = next(made, None)
+    for row, text, value in zip(rows, smiles, values, strict=True):
+        own_name = row.cells[columns.name] if columns.name else ""
+        reason = value if isinstance(value, str) and not optional else ""
+        # equal SMILES are read alike, so what is missing shows where the two lists part
+        if following is not None and following.smiles == text:
+            graph, following = following, next(made, None)
+        else:
+            reason = graph_or_reason(text, features)[1]
+        if reason:
+            problems.append(UnreadableRow(row.line, text, reason, own_name or None))
+            continue
+        if isinstance(value, Tensor):
+            graph.y = value
+        if own_name:
+            graph.name = own_name
+        if columns.split:
+            graph.split = row.cells[columns.split]
+        graphs.append(graph)
+    return graphs, problems
+
+
+def _graphs(name: str, smiles: Sequence[str], *, features: str, progress: bool) -> list[Data]:
+    """The molecules that can be read, in order, from disk where they were made before."""
+    versions = [require("rdkit", extra="molecules").__version__, _pyg_version]
+
+    def build() -> list[Data]:
+        bar = tqdm(smiles, desc="molecules", unit="molecule", disable=not progress)
+        graphs = [graph_or_reason(text, features)[0] for text in bar]
+        return [graph for graph in graphs if graph is not None]
+
+    options = {"rows": list(smiles), "features": features, "with": versions}
+    return cached_graphs(name, [], options, _VERSION, build)
+
+
+def _named_splits(path: Path, column: str, cells: Sequence[str]) -> dict[str, list[int]]:
+    usual = {"train": "train", "training": "train", "val": "val", "valid": "val"}
+    usual |= {"validation": "val", "test": "test"}
+    splits: dict[str, list[int]] = {"train": [], "val": [], "test": []}
+    for at, cell in enumerate(cells):
+        side = usual.get(cell.strip().lower())
+        if side is None:
+            raise ValueError(
+                f"{path}: cells of the split column {quoted(column)} must be train, val or test "
+                f"(got {quoted(cell)})"
+            )
+        splits[side].append(at)
+    return splits

@@ -1,0 +1,3 @@
+"""What this package adds to GStarX: a command."""
+
+COMMANDS = {"serve": "gstarx_explorer.serve_command:serve"}

@@ -1,0 +1,355 @@
+"""``gstarx serve``."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gstarx._internal.messages import unknown
+from gstarx._internal.optional import require
+from gstarx.cli.console import CommandError, WrongUse, note, show_progress
+from gstarx.cli.options import (
+    Data,
+    Encoding,
+    GraphsFactory,
+    LabelColumn,
+    Limit,
+    NameColumn,
+    ReturnType,
+    Salts,
+    Sample,
+    SmilesColumn,
+    Task,
+    Trust,
+    complete_network,
+    examples,
+)
+from gstarx.registry import DATASETS, MODEL_FILES, NETWORKS, DatasetSource, ModelSource
+from gstarx_explorer import Limits, ServedModel, ServedRun, Settings
+
+EXAMPLES = examples(
+    "gstarx serve",
+    "gstarx serve --run gstarx-runs",
+    "gstarx serve --weights mine.safetensors --file table.csv",
+    "gstarx serve --model mutag.safetensors --model nitro --data data",
+    "gstarx serve --host 0.0.0.0 --port 8080",
+)
+_TITLES = {
+    "nitro-gcn": "Aromatic nitro groups",
+    "motifs-gcn": "House or five-cycle",
+    "sst2-gcn": "Film reviews, GCN",
+    "sst2-gat": "Film reviews, GAT",
+    "tweets-gcn": "Tweets",
+}
+_FIRST = ("nitro-gcn", "motifs-gcn")
+_TEXT = ("sst2-gcn", "sst2-gat", "tweets-gcn")
+_SHORTEST_TOKEN = 16
+_LIMITS = Limits()
+_GRAPHS, _WHERE, _LIMITED = "Which graphs", "Address and access", "Limits of a request"
+
+
+def serve(
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            "--run", metavar="STORE", help="A store of runs to browse.", show_default=False
+        ),
+    ] = None,
+    run_dataset: Annotated[
+        str | None,
+        typer.Option(
+            "--run-dataset",
+            help="Which dataset of the store; by default the one with the most rows.",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            help="A network that ships with the package, a file of weights (.safetensors, .pth, "
+            "or .pt and .ckpt of Chemprop), or [b]module:factory[/b]; can be "
+            "repeated. By default all that ship with the package.",
+            autocompletion=complete_network,
+            show_default=False,
+        ),
+    ] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--weights",
+            help="A file of weights; with [b]--model module:factory[/b] for that model.",
+            show_default=False,
+        ),
+    ] = None,
+    trust: Trust = False,
+    task: Task = None,
+    return_type: ReturnType = "raw",
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            help="The graphs for your own model: a table of molecules (.csv, .tsv, .smi, "
+            ".sdf, .parquet), or PyG Data in .pt, .npz, .safetensors, .json.",
+            rich_help_panel=_GRAPHS,
+            show_default=False,
+        ),
+    ] = None,
+    graphs: GraphsFactory = None,
+    smiles_column: SmilesColumn = None,
+    label: LabelColumn = None,
+    name_column: NameColumn = None,
+    encoding: Encoding = None,
+    salts: Salts = "warn",
+    limit: Limit = None,
+    sample: Sample = None,
+    data: Data = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            help="The address to listen on; requests from other machines need a token.",
+            rich_help_panel=_WHERE,
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", min=0, max=65535, help="0 for any free port.", rich_help_panel=_WHERE
+        ),
+    ] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            help="The token that requests must contain; generated if one is needed.",
+            envvar="GSTARX_TOKEN",
+            rich_help_panel=_WHERE,
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name",
+            help="Another host name of this machine; can be repeated.",
+            rich_help_panel=_WHERE,
+            show_default=False,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            min=1,
+            max=64,
+            help="Processes that explain; by default two to four.",
+            rich_help_panel=_LIMITED,
+            show_default=False,
+        ),
+    ] = None,
+    max_nodes: Annotated[
+        int, typer.Option(min=1, max=2_000, help="Nodes of a graph.", rich_help_panel=_LIMITED)
+    ] = _LIMITS.nodes,
+    max_text: Annotated[
+        int,
+        typer.Option(
+            min=1, max=10_000, help="Characters of a SMILES or sentence.", rich_help_panel=_LIMITED
+        ),
+    ] = _LIMITS.text,
+    max_budget: Annotated[
+        int, typer.Option(min=10, help="Evaluations of an explainer.", rich_help_panel=_LIMITED)
+    ] = _LIMITS.budget,
+    max_seconds: Annotated[
+        float, typer.Option(min=1, help="Seconds of a job.", rich_help_panel=_LIMITED)
+    ] = _LIMITS.seconds,
+    max_memory: Annotated[
+        float | None,
+        typer.Option(
+            min=0.5,
+            max=1_024,
+            help="Memory of a job, in GB; by default, from the machine's memory and the workers.",
+            rich_help_panel=_LIMITED,
+            show_default=False,
+        ),
+    ] = None,
+    max_queue: Annotated[
+        int, typer.Option(min=1, max=1_000, help="Jobs in the queue.", rich_help_panel=_LIMITED)
+    ] = _LIMITS.queue,
+) -> None:
+    """Start the explorer, a web page that explains predictions and shows runs.
+
+    With [b]--file[/b] or [b]--graphs[/b], the page offers your own graphs to your own model; rows
+    that cannot be read are reported before the server starts.
+
+    It works offline. Only this machine can connect unless [b]--host[/b] says otherwise; then
+    everyone needs the printed address with its token, and traffic is plain HTTP. Ctrl-C stops it.
+    """
+    for package in ("fastapi", "uvicorn"):
+        if find_spec(package) is None:
+            require(package, extra="web")
+    from gstarx_explorer import default_memory, is_loopback
+    from gstarx_explorer.serving import ModelRefused
+    from gstarx_explorer.serving import serve as listen
+
+    if token is not None and len(token) < _SHORTEST_TOKEN:
+        raise WrongUse(f"--token must have {_SHORTEST_TOKEN} characters or more (got {len(token)})")
+    if token is not None and (token != token.strip() or not token.isprintable()):
+        raise WrongUse("--token must not begin or end with a space or contain a line break")
+    if token is None and not is_loopback(host):
+        token = secrets.token_urlsafe(24)
+    if run is not None and not (run / "store.json").is_file():
+        raise WrongUse(f"there is no store of runs at {run}")
+    columns = {"smiles_column": smiles_column, "label": label, "name_column": name_column}
+    columns["encoding"] = encoding
+    user_graphs = own_graphs(
+        file, graphs, **columns, task=task, salts=salts, limit=limit, sample=sample
+    )
+    workers = workers or min(4, max(2, (os.cpu_count() or 2) // 2))
+    limits = Limits(
+        nodes=max_nodes,
+        text=max_text,
+        budget=max_budget,
+        seconds=max_seconds,
+        memory=default_memory(workers) if max_memory is None else int(max_memory * (1 << 30)),
+        queue=max_queue,
+        best_seconds=min(_LIMITS.best_seconds, max_seconds / 2),
+    )
+    settings = Settings(
+        models=served_models(
+            model or (), weights, return_type, task=task, graphs=user_graphs, trust=trust
+        ),
+        run=None if run is None else ServedRun(run.absolute(), run_dataset),
+        data=data,
+        host=host,
+        port=port,
+        names=tuple(name or ()),
+        token=token,
+        workers=workers,
+        limits=limits,
+    )
+
+    def started(address: str) -> None:
+        note(f"the explorer is at {address}  (Ctrl-C stops it)")
+        if not is_loopback(host):
+            note("traffic is plain HTTP: use an SSH tunnel or a TLS proxy to encrypt it")
+
+    if show_progress() and any(model.required for model in settings.models):
+        note("loading the model and its graphs ...")
+    try:
+        listen(settings, started)
+    except ModelRefused as error:
+        raise CommandError(str(error)) from error
+
+
+def own_graphs(file: Path | None, graphs: str | None, **options: Any) -> DatasetSource | None:
+    """The user's own graphs that the options select.
+
+    >>> own_graphs(None, None, label="active")
+    Traceback (most recent call last):
+    ...
+    gstarx.cli.console.WrongUse: --label goes with --file
+    """
+    if file is not None and graphs is not None:
+        raise WrongUse("use --file or --graphs, not both")
+    if options.get("limit") is not None and options.get("sample") is not None:
+        raise WrongUse("use --limit or --sample, not both")
+    for name in ("smiles_column", "label", "name_column", "encoding"):
+        if options.get(name) is not None and file is None:
+            raise WrongUse(f"--{name.replace('_', '-')} goes with --file")
+    if file is None and graphs is None:
+        for name in ("limit", "sample"):
+            if options.get(name) is not None:
+                raise WrongUse(f"--{name} goes with --file or --graphs")
+        return None
+    if file is not None and not file.is_file():
+        problem = "it is a directory" if file.is_dir() else "there is no such file"
+        raise CommandError(f"--file {file}: {problem}")
+    return DatasetSource(
+        file=None if file is None else str(file.absolute()), graphs=graphs, **options
+    )
+
+
+def served_models(
+    models: Sequence[str],
+    weights: Path | None,
+    return_type: str = "raw",
+    *,
+    task: str | None = None,
+    graphs: DatasetSource | None = None,
+    trust: bool = False,
+) -> tuple[ServedModel, ...]:
+    """The models that the options select.
+
+    >>> [served.name for served in served_models(["motifs"], None)]
+    ['motifs']
+    """
+    factories = [model for model in models if ":" in model]
+    if weights is not None and len(factories) > 1:
+        raise WrongUse("--weights goes with one --model module:factory (got several)")
+    served = [
+        _served(model, weights if model in factories else None, return_type, task, trust)
+        for model in models
+    ]
+    if weights is not None and not factories:
+        served.append(_served(str(weights), None, return_type, task, trust))
+    if graphs is not None:
+        served = _with_graphs(served, graphs)
+    if not served:
+        missing = None if find_spec("spacy") and find_spec("transformers") else _NO_TEXT
+        served = [_shipped(name) for name in _FIRST]
+        served += [_shipped(name, missing) for name in _TEXT]
+    names = [entry.name for entry in served]
+    for name in names:
+        if names.count(name) > 1:
+            raise WrongUse(f"two models are called {name!r}: serve them one at a time")
+    return tuple(served)
+
+
+def _with_graphs(served: list[ServedModel], graphs: DatasetSource) -> list[ServedModel]:
+    """The models, the user's own with the user's own graphs."""
+    candidates = [model for model in served if model.required] or served
+    if len(candidates) != 1:
+        option = "--file" if graphs.file is not None else "--graphs"
+        raise WrongUse(
+            f"{option} goes with one model: use --weights file or --model module:factory "
+            f"(got {len(candidates)})"
+        )
+    with_graphs = replace(candidates[0], graphs=graphs, required=True)
+    return [with_graphs if model is candidates[0] else model for model in served]
+
+
+_NO_TEXT = "sentences need pip install 'gstarx[text]'"
+
+
+def _shipped(name: str, missing: str | None = None) -> ServedModel:
+    short = name.removesuffix("-gcn")
+    return ServedModel(short, ModelSource(name), _TITLES[name], missing)
+
+
+def _served(
+    model: str, weights: Path | None, return_type: str, task: str | None, trust: bool
+) -> ServedModel:
+    if ":" in model:
+        source = ModelSource(model, None if weights is None else weights.absolute(), task=task)
+        return ServedModel(model, source, return_type=return_type, required=True)
+    name = model if model in NETWORKS else f"{model}-gcn"
+    if name in NETWORKS:
+        return _shipped(name)
+    path = Path(model)
+    if path.suffix not in (".safetensors", ".pth", *MODEL_FILES):
+        raise WrongUse(unknown("network or file of weights", model, NETWORKS))
+    if not path.is_file():
+        raise WrongUse(f"there is no file of weights at {path}")
+    # published files share one name, in a directory that is named after their dataset
+    folder = path.absolute().parent.name
+    name = f"{folder}-{path.stem}" if path.suffix == ".pth" and folder in DATASETS else path.stem
+    source = ModelSource(weights=path.absolute(), task=task, trust=trust)
+    return ServedModel(name, source, return_type=return_type, required=True)
