@@ -14,9 +14,10 @@ from torch_geometric.explain import Explainer
 
 import gstarx.registry.explainers
 from gstarx.explainers import GStarX, NodeExplainer, create, names, registry
-from gstarx.explainers.registry import PRESETS, SAME_AS, options_for
+from gstarx.explainers.registry import options_for
 from gstarx.explanation import Explanation
 from gstarx.models import GAT, GCN, GIN
+from gstarx.registry import DATASETS, EXPLAINERS
 from tests.gnn.networks import CLASSES, FEATURES
 from tests.gnn.one_by_one import graph
 from tests.gnn.test_model_state import assert_unchanged, everything
@@ -154,11 +155,12 @@ def test_settings_of_a_dataset_apply_unless_overridden() -> None:
 
 
 def test_every_setting_is_an_option() -> None:
-    for name, by_dataset in PRESETS.items():
-        assert name in names()
-        for options in by_dataset.values():
+    for name, spec in EXPLAINERS.items():
+        for options in spec.presets.values():
             assert set(options) <= set(registry.options_of(name)), name
-    assert set(SAME_AS.values()) <= set(PRESETS["subgraphx"])
+    alike = {spec.like for spec in DATASETS.values() if spec.like}
+    assert alike
+    assert alike <= set(EXPLAINERS["subgraphx"].presets)
 
 
 def test_unknown_names_and_options_are_said_with_the_nearest() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gstarx.models.weights import NETWORKS
+from gstarx.models.weights import ARCHITECTURES
 from gstarx_bench.models import TrainingSettings, recipe
 from gstarx_bench.models.recipes import GENERAL, RECIPES
 
@@ -44,7 +44,7 @@ def test_published_settings(dataset: str, network: str) -> None:
 
 @pytest.mark.parametrize("dataset", GCNS)
 def test_published_gcns(dataset: str) -> None:
-    model = NETWORKS["gcn"](in_channels=7, out_channels=2, **recipe(dataset, "gcn").options)
+    model = ARCHITECTURES["gcn"](in_channels=7, out_channels=2, **recipe(dataset, "gcn").options)
     found = model.config
     names = ("hidden_channels", "readout", "normalize", "normalize_embeddings")
     assert tuple(found[name] for name in names) == GCNS[dataset]
@@ -52,9 +52,9 @@ def test_published_gcns(dataset: str) -> None:
 
 
 def test_published_gin_and_gat() -> None:
-    gin = NETWORKS["gin"](in_channels=7, out_channels=2, **recipe("mutag", "gin").options)
+    gin = ARCHITECTURES["gin"](in_channels=7, out_channels=2, **recipe("mutag", "gin").options)
     assert (gin.config["hidden_channels"], gin.readout) == (128, "max")
-    gat = NETWORKS["gat"](in_channels=7, out_channels=2, **recipe("graph_sst2", "gat").options)
+    gat = ARCHITECTURES["gat"](in_channels=7, out_channels=2, **recipe("graph_sst2", "gat").options)
     assert (gat.config["hidden_channels"], gat.config["heads"], gat.readout) == (10, 10, "max")
 
 
@@ -63,7 +63,7 @@ def test_every_recipe_can_be_built() -> None:
     for networks in RECIPES.values():
         assert "gcn" in networks
         for network, found in networks.items():
-            NETWORKS[network](in_channels=3, out_channels=2, **found.options)
+            ARCHITECTURES[network](in_channels=3, out_channels=2, **found.options)
 
 
 def test_changes_are_of_a_copy() -> None:
@@ -76,8 +76,8 @@ def test_changes_are_of_a_copy() -> None:
 
 
 def test_other_graphs_and_networks_get_the_general_recipe() -> None:
-    assert set(GENERAL) == set(NETWORKS)
-    for name, network in NETWORKS.items():
+    assert set(GENERAL) == set(ARCHITECTURES)
+    for name, network in ARCHITECTURES.items():
         assert recipe("qm9", name) == GENERAL[name]
         assert network(in_channels=3, out_channels=2, **GENERAL[name].options).readout == "max"
     assert recipe("mutag", "gat", epochs=5).settings.epochs == 5

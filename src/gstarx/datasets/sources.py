@@ -25,7 +25,7 @@ def names() -> tuple[str, ...]:
     """The datasets that :func:`load` knows.
 
     >>> names()
-    ('mutag', 'bbbp', 'bace', 'ba_2motifs', ..., 'motifs', 'nitro')
+    ('motifs', 'nitro', 'mutag', 'bbbp', ..., 'coauthor_physics')
     """
     return tuple(DATASETS)
 
