@@ -12,7 +12,7 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.explain import Explainer
 
-import gstarx.registry.explainers
+import gstarx.registry.specs
 from gstarx.explainers import GStarX, NodeExplainer, create, names, registry
 from gstarx.explainers.registry import options_for
 from gstarx.explanation import Explanation
@@ -184,7 +184,7 @@ def test_other_packages_add_explainers(monkeypatch: pytest.MonkeyPatch) -> None:
         EntryPoint("added", "tests.explainers.test_registry:Added", registry.GROUP),
         EntryPoint("wrong", "builtins:dict", registry.GROUP),
     ]
-    monkeypatch.setattr(gstarx.registry.explainers, "entry_points", lambda group: here)
+    monkeypatch.setattr(gstarx.registry.specs, "entry_points", lambda group: here)
     assert names()[-2:] == ("added", "wrong")
     assert type(create("added", value="myerson")).__name__ == "Added"
     with pytest.raises(TypeError, match=r"must be a gstarx\.explainers\.NodeExplainer"):
