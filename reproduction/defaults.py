@@ -1,4 +1,4 @@
-"""The default before, HN with the uniform baseline, against the default: Myerson with singletons.
+"""HN with the uniform baseline against the default of ``explain``: Myerson with singletons.
 
 Three questions about every network: how closely scores follow the degrees of the nodes, how well
 the selected nodes preserve and destroy the prediction, and how well they agree with the truth.
@@ -36,9 +36,9 @@ _GRAPHS = 30
 _FORMER: dict[str, Any] = {"value": "hn", "budget": BUDGET}
 _HEADER = (
     "network",
-    *("graphs", "degree, before", "degree, now"),
-    *("graphs judged", "H-fidelity, before", "H-fidelity, now"),
-    *("truth, before", "truth, now"),
+    *("graphs", "degree, HN", "degree, default"),
+    *("graphs judged", "H-fidelity, HN", "H-fidelity, default"),
+    *("truth, HN", "truth, default"),
 )
 
 

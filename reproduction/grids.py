@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gstarx._internal.files import write_atomically
 from gstarx.metrics import Difference
 
 Cell = str | float | int | None
+#: Where the pages link the tables that they do not show.
+REPOSITORY = "https://github.com/gstarx/gstarx/blob/main"
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,17 @@ class Grid:
         """The table for a page."""
         lines = [self.header, tuple("---" for _ in self.header), *self.rows]
         return "\n".join(f"| {' | '.join(map(shown, line))} |" for line in lines) + "\n"
+
+    def only(self, names: Sequence[str]) -> Grid:
+        """The rows with these names, in the order of the names; missing ones are left out."""
+        rows = {row[0]: row for row in self.rows}
+        return replace(self, rows=tuple(rows[name] for name in names if name in rows))
+
+    def columns(self, titles: Sequence[str]) -> Grid:
+        """The first column, and those with these titles."""
+        kept = [0, *(self.header.index(title) for title in titles)]
+        rows = tuple(tuple(row[at] for at in kept) for row in self.rows)
+        return replace(self, header=tuple(self.header[at] for at in kept), rows=rows)
 
     def csv(self) -> str:
         """The table with all digits."""
