@@ -7,6 +7,7 @@ from importlib import import_module
 import pytest
 
 import gstarx
+from gstarx.registry import group_makers
 
 PUBLIC = {
     "gstarx": {
@@ -79,12 +80,7 @@ PUBLIC = {
         "Features",
         "Groups",
         "Nodes",
-        "brics",
-        "communities",
-        "functional_groups",
-        "murcko",
-        "phrases",
-        "rings",
+        *group_makers(),
     },
     "gstarx.gnn": {"Contrast", "GNNGame", "ModelTask", "Sharing", "expected_output", "restored"},
     "gstarx.metrics": {

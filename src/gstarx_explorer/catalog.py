@@ -9,26 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from gstarx import registry
 from gstarx._internal.messages import unknown
 from gstarx.registry import EXPLAINERS, SAMPLED_BUDGET, ExplainerSpec, Option, kind_of_players
 from gstarx_explorer.messages import Refused
 
 #: The metrics that the page shows.
 METRICS = ("fidelity", "inverse_fidelity", "harmonic_fidelity")
-#: Who can play besides nodes, by the kind of graph: names and what they are called on the page.
-_FEATURES = {"features": "features"}
-PLAYERS: dict[str, dict[str, str]] = {
-    "molecule": {
-        "nodes": "atoms",
-        "edges": "bonds",
-        "brics": "BRICS fragments",
-        "functional_groups": "functional groups",
-        "rings": "ring systems",
-        "murcko": "Murcko parts",
-        **_FEATURES,
-    },
-    "sentence": {"nodes": "words", "edges": "dependencies", "phrases": "phrases", **_FEATURES},
-    "graph": {"nodes": "nodes", "edges": "edges", "communities": "communities", **_FEATURES},
+#: Who can play, by the kind of graph: names and what they are called on the page.
+PLAYERS = {
+    kind: {
+        name: spec.titles[kind] for name, spec in registry.PLAYERS.items() if kind in spec.titles
+    }
+    for kind in ("molecule", "sentence", "graph")
 }
 #: The explainers that the page offers, by name.
 OFFERED = {name: spec for name, spec in EXPLAINERS.items() if not spec.oracle}

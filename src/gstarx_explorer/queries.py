@@ -9,6 +9,7 @@ from gstarx._internal.messages import unknown
 from gstarx.datasets import title_of
 from gstarx.gnn import hetero_of
 from gstarx.players import default_kind
+from gstarx.registry import PARTS
 from gstarx_bench.summary import summarize
 from gstarx_explorer.catalog import model_entry, player_entries
 from gstarx_explorer.explaining import explained_target, score_selection
@@ -51,9 +52,9 @@ _SENTENCES = (
 
 #: Graphs of a run that are summarized, so that the page does not have to wait.
 MAX_GRAPHS = 2_000
-#: What graphs can be divided into, by what suits them.
+#: What graphs can be divided into, by the division that suits them best.
 _DIVISIONS = {
-    "functional_groups": ("functional_groups", "rings", "brics", "node_types"),
+    "functional_groups": tuple(name for name, kind in PARTS.items() if kind != "sentence"),
     "words": ("words",),
     "node_types": ("node_types",),
 }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StringConstraints
+
+from gstarx.registry import PLAYERS
 
 #: Upper bounds of lists and texts in requests, above the limits of any server.
 _MAX_ITEMS = 1_000
@@ -14,17 +16,11 @@ Name = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=10
 Text = Annotated[str, StringConstraints(strict=True, max_length=_MAX_LENGTH)]
 Task = Literal["classification", "binary", "multilabel", "regression"]
 Position = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
-Players = Literal[
-    "nodes",
-    "edges",
-    "brics",
-    "functional_groups",
-    "rings",
-    "murcko",
-    "phrases",
-    "communities",
-    "features",
-]
+if TYPE_CHECKING:
+    Players = str
+else:
+    #: Players that some graph of the page has.
+    Players = Literal[*(name for name, spec in PLAYERS.items() if spec.titles)]
 
 
 class _Request(BaseModel):

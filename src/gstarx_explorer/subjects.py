@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from gstarx.drawing import geometry, named_edges, named_groups
+from gstarx.drawing import geometry
 from gstarx.evaluation import class_probabilities
-from gstarx.gnn import ModelTask, PlayerSet, player_set
-from gstarx.players import as_players, groups_of
+from gstarx.gnn import ModelTask
+from gstarx.players import PlayerSet, as_players, groups_of, named_edges, named_groups, player_set
 from gstarx_explorer.catalog import PLAYERS
 from gstarx_explorer.library import Library, num_features
 from gstarx_explorer.memory import is_out_of_memory

@@ -16,9 +16,8 @@ from torch_geometric.nn import GATConv, GCNConv, GINEConv, GraphNorm, global_mea
 
 from gstarx import CommunicationGraph, GNNGame, explain
 from gstarx.explainers import create
-from gstarx.gnn.player_sets import reference_rows
 from gstarx.metrics import edge_player_scores, evaluate
-from gstarx.players import Edges, Features, Groups
+from gstarx.players import Edges, Features, Groups, reference_rows
 from gstarx.values import shapley_value
 from tests.gnn.by_definition import (
     SQUARE,

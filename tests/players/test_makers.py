@@ -11,8 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
+from gstarx import players
 from gstarx.datasets import smiles_graph
-from gstarx.players import Groups, brics, communities, functional_groups, murcko, phrases, rings
+from gstarx.players import (
+    Groups,
+    as_players,
+    brics,
+    communities,
+    functional_groups,
+    murcko,
+    phrases,
+    rings,
+)
+from gstarx.registry import PLAYERS, group_makers, resolve
 
 CASES = ["CC(=O)Oc1ccccc1C(=O)O", "c1ccc2ccccc2c1CC1CC1", "CCN(CC)CCNC(=O)c1ccc(N)cc1", "C"]
 
@@ -167,3 +178,12 @@ def test_linkers_are_parts_of_their_own() -> None:
     parts = murcko("c1ccccc1CCC1CC1")
     assert parts.sets == ((0, 1, 2, 3, 4, 5), (6, 7), (8, 9, 10))
     assert murcko("O=C1CCC1CC1CC1").sets == ((0, 1, 2, 3, 4), (5,), (6, 7, 8))
+
+
+def test_every_kind_of_groups_is_registered_once_and_offered_everywhere() -> None:
+    makers = {name: resolve(home) for name, home in group_makers().items()}
+    assert {name: as_players(name) for name in makers} == makers
+    assert {getattr(players, name) for name in makers} == set(makers.values())
+    for name in makers:
+        assert PLAYERS[name].titles, "nobody could choose it in the explorer"
+        assert as_players(name.replace("_", "-")) is makers[name]

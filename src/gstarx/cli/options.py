@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from gstarx._internal.messages import quoted, unknown
-from gstarx.registry import DATASETS, EXPLAINERS, NETWORKS, explainer_names
+from gstarx.registry import DATASETS, EXPLAINERS, NETWORKS, explainer_names, group_makers
 
 #: The sparsity at which explanations are shown and evaluated by default.
 SPARSITY = 0.7
@@ -386,8 +386,8 @@ Players = Annotated[
         "--players",
         metavar="PLAYERS",
         help="What to score instead of nodes: [b]edges[/b], [b]features[/b], or groups of nodes: "
-        "[b]brics[/b], [b]functional-groups[/b], [b]rings[/b], [b]murcko[/b], [b]phrases[/b], "
-        "[b]communities[/b].",
+        + ", ".join(f"[b]{name.replace('_', '-')}[/b]" for name in group_makers())
+        + ".",
         rich_help_panel=_WORK,
         show_default=False,
     ),

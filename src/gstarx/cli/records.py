@@ -368,7 +368,7 @@ def _node_table(nodes: list[dict[str, Any]], at_stake: float | None) -> Table:
 def _player_name(explanation: Explanation, player: int, labels: list[str]) -> str:
     if explanation.player_edges is None:
         return str(explanation.name_of(player))
-    from gstarx.gnn import parallel_mark
+    from gstarx.players import parallel_mark
 
     edges = explanation.player_edges.numpy()
     a, b = edges[player].tolist()

@@ -24,8 +24,6 @@ from gstarx.drawing.picture import Picture
 from gstarx.drawing.picture import card as card
 from gstarx.drawing.picture import color_bar as color_bar
 from gstarx.drawing.picture import write_file as write_file
-from gstarx.drawing.players import named_edges as named_edges
-from gstarx.drawing.players import named_groups as named_groups
 from gstarx.drawing.plots import NAMES as NAMES
 from gstarx.drawing.plots import plot_curves, plot_intervals
 from gstarx.drawing.sentence import draw_sentence

@@ -31,7 +31,7 @@ from gstarx.drawing.svg import (
     text_width,
     tip,
 )
-from gstarx.gnn import parallel_mark
+from gstarx.players import named_edges, named_groups
 
 #: Colors of groups that color-blind readers can distinguish (Okabe and Ito), in pale and in full.
 _PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8000", "#5f5f5f")
@@ -220,34 +220,6 @@ def player_names(explanation: Any, names: Sequence[str]) -> list[str]:
     if explanation.player_edges is None:
         return named_groups(explanation.player_names, explanation.groups, names)
     return named_edges(explanation.player_edges.tolist(), names, symmetric=explanation.symmetric)
-
-
-def named_edges(
-    ends: Sequence[Sequence[int]], names: Sequence[str], *, symmetric: bool = True
-) -> list[str]:
-    """What edges are called, given the names of the nodes.
-
-    >>> named_edges([[0, 1]], ["C0", "N1"])
-    ['C0-N1']
-    """
-    between, edges = "-" if symmetric else " to ", np.asarray(ends).reshape(-1, 2)
-    return [
-        f"{names[a]}{between}{names[b]}{parallel_mark(edges, at)}" for at, (a, b) in enumerate(ends)
-    ]
-
-
-def named_groups(
-    groups: Sequence[str], sets: Sequence[Sequence[int]] | None, names: Sequence[str]
-) -> list[str]:
-    """What groups or features are called: a node in no group is called what it is.
-
-    >>> named_groups(["ring", "2"], [[0, 1], [2]], ["C0", "C1", "O2"])
-    ['ring', 'O2']
-    """
-    return [
-        names[nodes[0]] if [name] == list(map(str, nodes)) else str(name)
-        for name, nodes in zip(groups, sets or [()] * len(groups), strict=True)
-    ]
 
 
 def feature_bars(painted: Painted) -> Scene:

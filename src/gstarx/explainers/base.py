@@ -25,7 +25,6 @@ from gstarx.explanation import Attribution, Explanation, as_explained, hetero_da
 from gstarx.gnn import (
     GNNGame,
     ModelTask,
-    PlayerSet,
     TargetLike,
     as_one_graph,
     check_data,
@@ -34,6 +33,7 @@ from gstarx.gnn import (
     mode_of,
     with_view,
 )
+from gstarx.players import PlayerSet
 from gstarx.values import collect_imprecise, summarize_imprecise
 
 #: What everything random takes.

@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 
 from gstarx.explainers.base import NodeExplainer, Seed, game_attribution, one_target_game
 from gstarx.explanation import Attribution
-from gstarx.gnn import GNNGame, ModelTask, ShareLike, check_share, player_set, restored
-from gstarx.players import PlayersLike, as_players
+from gstarx.gnn import GNNGame, ModelTask, ShareLike, check_share, restored
+from gstarx.players import PlayersLike, as_players, player_set
 
 
 class RandomNodes(NodeExplainer):

@@ -37,13 +37,12 @@ from gstarx.gnn import (
     model_device,
     networks_of,
     outputs_matrix,
-    player_set,
     require_initialized,
     restored,
     roles_of,
 )
 from gstarx.metrics import edge_player_scores, node_scores_from_edges
-from gstarx.players import Edges, Nodes, PlayersLike, as_players
+from gstarx.players import Edges, Nodes, PlayersLike, as_players, player_set
 
 REDUCTIONS = ("max", "mean", "sum")
 

@@ -21,16 +21,14 @@ from torch_geometric.data import Data
 from gstarx.explanation import Attribution
 from gstarx.gnn import (
     ModelTask,
-    PlayerSet,
     SeparateGraph,
     as_one_graph,
     edge_between_graphs,
     graphs_in,
     hetero_of,
-    player_set,
     same_outputs,
 )
-from gstarx.players import Groups, Nodes
+from gstarx.players import Groups, Nodes, PlayerSet, player_set
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gstarx.explanation.on_request import NodeMask, NodeScores, UnitMask, UnitPlayers, UnitScores
-from gstarx.gnn import ModelTask, PlayerSet
+from gstarx.gnn import ModelTask
+from gstarx.players import PlayerSet
 
 
 @dataclass(frozen=True)

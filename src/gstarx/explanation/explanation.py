@@ -30,10 +30,10 @@ from gstarx.explanation.on_request import (
     edge_scores,
     install,
 )
-from gstarx.gnn import ModelTask, PlayerSet, hetero_of, model_arguments, model_inputs, parallel_mark
+from gstarx.gnn import ModelTask, hetero_of, model_arguments, model_inputs
 from gstarx.graphs import CommunicationGraph
 from gstarx.metrics import above_noise, largest_gap, select_best, selection_size
-from gstarx.players import Nodes
+from gstarx.players import Nodes, PlayerSet, parallel_mark
 
 if TYPE_CHECKING:
     import networkx as nx

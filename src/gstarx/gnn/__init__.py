@@ -35,10 +35,6 @@ from gstarx.gnn.payoff import class_scores as class_scores
 from gstarx.gnn.payoff import looks_like_probabilities as looks_like_probabilities
 from gstarx.gnn.payoff import mode_of as mode_of
 from gstarx.gnn.payoff import outputs_matrix as outputs_matrix
-from gstarx.gnn.player_sets import PlayerSet as PlayerSet
-from gstarx.gnn.player_sets import edge_players as edge_players
-from gstarx.gnn.player_sets import parallel_mark as parallel_mark
-from gstarx.gnn.player_sets import player_set as player_set
 from gstarx.gnn.players import check_data as check_data
 from gstarx.gnn.removal import RemovalLike as RemovalLike
 from gstarx.gnn.self_check import BatchMixing as BatchMixing

@@ -20,7 +20,6 @@ from gstarx.gnn.fields import batched
 from gstarx.gnn.hetero import hetero_of, view_of
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.payoff import Payoff, check_task, class_scores, outputs_matrix
-from gstarx.gnn.player_sets import PlayerSet
 from gstarx.gnn.self_check import (
     BatchMixing,
     SelfCheck,
@@ -34,6 +33,7 @@ from gstarx.gnn.self_check import (
 )
 from gstarx.gnn.signature import Model, Signature, call_model, model_device
 from gstarx.graphs import pack
+from gstarx.players import PlayerSet
 
 log = logging.getLogger("gstarx")
 _GRAPHS_PER_BATCH = 64

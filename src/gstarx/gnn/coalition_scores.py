@@ -15,7 +15,6 @@ from gstarx.gnn.evaluator import Ends, Evaluator
 from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.payoff import Payoff
-from gstarx.gnn.player_sets import PlayerSet
 from gstarx.gnn.self_check import (
     BatchMixing,
     SelfCheck,
@@ -29,6 +28,7 @@ from gstarx.gnn.sharing import SharedPasses, ShareLike
 from gstarx.gnn.sharing_order import sharing_order
 from gstarx.gnn.watched_edges import NotShareable
 from gstarx.graphs import Masks, compiled, same_mask, slot_of, unpack, words_for
+from gstarx.players import PlayerSet
 
 log = logging.getLogger("gstarx")
 #: Coalitions of so many edges at most are put in an order in which they share more.

@@ -41,7 +41,6 @@ from gstarx.gnn.payoff import (
     looks_like_probabilities,
     resolve_payoff,
 )
-from gstarx.gnn.player_sets import PlayerSet
 from gstarx.gnn.players import check_data
 from gstarx.gnn.removal import Removal, RemovalLike
 from gstarx.gnn.self_check import SelfCheck
@@ -49,7 +48,7 @@ from gstarx.gnn.setup import set_up, with_view
 from gstarx.gnn.sharing import ShareLike, Sharing, check_share
 from gstarx.gnn.signature import Model
 from gstarx.graphs import Coalitions, CommunicationGraph, Masks, as_coalitions, pack
-from gstarx.players import Nodes, PlayersLike, as_players
+from gstarx.players import Nodes, PlayerSet, PlayersLike, as_players
 
 
 class GNNGame:

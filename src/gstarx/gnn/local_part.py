@@ -23,11 +23,10 @@ from gstarx.gnn.model_state import untouched
 from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.own_code import wants_all
 from gstarx.gnn.payoff import choose_columns, class_scores
-from gstarx.gnn.player_sets import PlayerSet
 from gstarx.gnn.self_check import difference, rounding, size_of
 from gstarx.gnn.signature import Model
 from gstarx.graphs import as_size
-from gstarx.players import Edges, Nodes
+from gstarx.players import Edges, Nodes, PlayerSet
 
 COMPUTATION_GRAPHS = ("exact", "gnnshap")
 

@@ -23,10 +23,10 @@ from gstarx.gnn.k_hop import Propagation, grow_hops, watch_propagation
 from gstarx.gnn.known_layers import scales_by_degree
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.own_code import wants_all
-from gstarx.gnn.player_sets import PlayerSet
 from gstarx.gnn.self_check import difference, refuse_random, rounding, size_of
 from gstarx.gnn.signature import Model
 from gstarx.graphs import Masks, as_size, pack
+from gstarx.players import PlayerSet
 
 TASK_LEVELS = ("graph", "node", "edge")
 #: From the player of each unit of the graph, on all of it or (the second) on some of its nodes.

@@ -27,12 +27,11 @@ from gstarx.gnn.local_part import (
 )
 from gstarx.gnn.model_state import masked_layers
 from gstarx.gnn.model_task import ModelTask
-from gstarx.gnn.player_sets import PlayerSet, player_set, reference_rows
 from gstarx.gnn.players import Playing, choose_players, target_nodes
 from gstarx.gnn.removal import RemovalLike, removal_of, resolve_removal
 from gstarx.gnn.signature import Model, Signature, model_device
 from gstarx.graphs import CommunicationGraph
-from gstarx.players import Edges, Features
+from gstarx.players import Edges, Features, PlayerSet, player_set, reference_rows
 
 log = logging.getLogger("gstarx")
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gstarx.gnn import edge_players
 from gstarx.graphs import CommunicationGraph, as_nodes
+from gstarx.players import edge_players
 
 #: The sparsities of the paper's experiments (section 5.2).
 SPARSITIES = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85)

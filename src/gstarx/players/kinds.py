@@ -1,12 +1,16 @@
-"""Who can play: nodes, groups of nodes, edges, or columns of features."""
+"""Who can play: nodes, groups of nodes, edges, or columns of features; and what names them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
+from gstarx._internal.arguments import as_flag
+from gstarx._internal.messages import unknown
+from gstarx.registry import PLAYERS, group_makers, resolve
 
 #: What becomes of nodes that are in no group.
 RESTS = ("players", "present")
@@ -198,3 +202,99 @@ def _nodes_of(nodes: Any, at: int) -> tuple[int, ...]:
     if wrong:
         raise TypeError(f"groups must be sets of nodes, integers (got {wrong[0]!r} in group {at})")
     return tuple(sorted({int(node) for node in members}))
+
+
+def as_players(
+    players: Any,
+    *,
+    directed: bool = False,
+    rest: str = "players",
+    reference: Any = "zero",
+    draws: int = 16,
+    feature_groups: Mapping[str, Sequence[int]] | None = None,
+    player_types: Sequence[str] | None = None,
+    relations: Sequence[Any] | None = None,
+) -> PlayerKind:
+    """The requested kind of players, or an error that names what is valid.
+
+    >>> as_players("edges", directed=True)
+    Edges(directed=True, touched=False)
+    >>> as_players([{0, 1}, {2}]).sets
+    ((0, 1), (2,))
+    """
+    if isinstance(players, str):
+        kind = _by_name(players)
+    elif isinstance(players, Nodes | Groups | Edges | Features) or callable(players):
+        kind = players
+    else:
+        kind = _as_groups(players, rest)
+    if rest != "players" and isinstance(kind, Nodes | Edges | Features):
+        raise ValueError(f"rest is for groups of nodes (got rest={rest!r})")
+    if isinstance(kind, Groups) and rest != "players":
+        kind = replace(kind, rest=rest)
+    # options of one kind of players: their name, field and value, and whether they were given
+    options = (
+        ("directed=True", "directed", True, as_flag(directed, name="directed"), _EDGES),
+        ("player_types", "types", player_types, player_types is not None, _NODES),
+        ("relations", "relations", relations, relations is not None, _NODES),
+        ("reference", "reference", reference, not _is(reference, "zero"), _FEATURES),
+        ("draws", "draws", draws, not _is(draws, 16), _FEATURES),
+        ("feature_groups", "groups", feature_groups, feature_groups is not None, _FEATURES),
+    )
+    for option, field, value, given, (wanted, valid) in options:
+        if given and not isinstance(kind, wanted):
+            named = isinstance(kind, Nodes | Groups | Edges)
+            what = type(kind).__name__.lower() if named else kind
+            raise ValueError(
+                f"{option} is an option of players={valid!r} (got it with players={what!r})"
+            )
+        if given:
+            kind = replace(kind, **{field: value})  # type: ignore[type-var]
+    return kind
+
+
+#: The field behind the names of features.
+_FIELDS = {"features": "x", "edge_features": "edge_attr"}
+_NODES, _EDGES, _FEATURES = (Nodes, "nodes"), (Edges, "edges"), (Features, "features")
+
+
+def _is(given: Any, default: Any) -> bool:
+    """Whether a value, which may be an array, is the default."""
+    return given is default or (isinstance(given, int | str) and bool(given == default))
+
+
+def _by_name(name: str) -> PlayerKind:
+    plain, makers = name.replace("-", "_"), group_makers()
+    if plain not in PLAYERS:
+        raise ValueError(
+            f"{unknown('kind of players', name, PLAYERS)}, groups of nodes, or a function that "
+            "makes them"
+        )
+    if plain in makers:
+        maker: PlayerKind = resolve(makers[plain])
+        return maker
+    if plain == "nodes":
+        return Nodes()
+    return Edges() if plain == "edges" else Features(field=_FIELDS[plain])
+
+
+def _as_groups(players: Any, rest: str) -> Groups:
+    """Groups from a mapping of names to nodes, sets of nodes, or a label per node."""
+    if isinstance(players, Mapping):
+        return Groups(tuple(players.values()), tuple(map(str, players)), rest)
+    try:
+        sets = listed(players)
+    except TypeError:
+        raise TypeError(
+            "players must be a name, sets of nodes, a label per node, or a function from a graph "
+            f"to groups (got {type(players).__name__})"
+        ) from None
+    if not sets:
+        raise ValueError("players must be at least one group of nodes (got none)")
+    if all(label is None or (np.ndim(label) == 0 and not _is_set(label)) for label in sets):
+        return Groups.from_labels(sets, rest=rest)
+    return Groups(tuple(sets), (), rest)
+
+
+def _is_set(value: Any) -> bool:
+    return isinstance(value, set | frozenset | list | tuple | range)

@@ -1,20 +1,16 @@
-"""Makers of groups of nodes, and players by what is given for them."""
+"""Makers of groups of nodes; :data:`gstarx.registry.PLAYERS` has their names."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
 from torch_geometric.data import Data
 
-from gstarx._internal.arguments import as_flag
-from gstarx._internal.messages import unknown
 from gstarx._internal.optional import require
 from gstarx.players.atoms import as_molecule
-from gstarx.players.kinds import Edges, Features, Groups, Nodes, PlayerKind, listed
+from gstarx.players.kinds import Groups
 from gstarx.players.parts import groups_of
 
 #: Longer phrases are divided.
@@ -170,17 +166,6 @@ def communities(graph: Any, *, method: str = "louvain", seed: int = 0) -> Groups
     return Groups(sets, tuple(f"community {at}" for at in range(len(sets))))
 
 
-#: Makers by name, as ``players=`` takes them.
-MAKERS: dict[str, Callable[[Any], Groups]] = {
-    "brics": brics,
-    "functional_groups": functional_groups,
-    "rings": rings,
-    "murcko": murcko,
-    "phrases": phrases,
-    "communities": communities,
-}
-
-
 def _murcko_parts(molecule: Any, systems: list[set[int]]) -> list[set[int]]:
     """Ring systems with what hangs on them alone by a double bond, linkers, and side chains."""
     scaffolds = require("rdkit.Chem.Scaffolds.MurckoScaffold", extra="drawing")
@@ -249,97 +234,3 @@ def _branches(tree: Any, root: int, max_words: int) -> list[tuple[int, ...]]:
             head = min(node for node in tree.neighbors(root) if node in part)
             sets += _branches(below.subgraph(part), head, max_words)
     return sets
-
-
-def as_players(
-    players: Any,
-    *,
-    directed: bool = False,
-    rest: str = "players",
-    reference: Any = "zero",
-    draws: int = 16,
-    feature_groups: Mapping[str, Sequence[int]] | None = None,
-    player_types: Sequence[str] | None = None,
-    relations: Sequence[Any] | None = None,
-) -> PlayerKind:
-    """The requested kind of players, or an error that names what is valid.
-
-    >>> as_players("edges", directed=True)
-    Edges(directed=True, touched=False)
-    >>> as_players([{0, 1}, {2}]).sets
-    ((0, 1), (2,))
-    """
-    if isinstance(players, str):
-        kind = _by_name(players)
-    elif isinstance(players, Nodes | Groups | Edges | Features) or callable(players):
-        kind = players
-    else:
-        kind = _as_groups(players, rest)
-    if as_flag(directed, name="directed"):
-        kind = replace(_only(kind, Edges, "directed=True", "players='edges'"), directed=True)
-    if rest != "players" and (isinstance(kind, Nodes | Edges | Features)):
-        raise ValueError(f"rest is for groups of nodes (got rest={rest!r})")
-    if isinstance(kind, Groups) and rest != "players":
-        kind = replace(kind, rest=rest)
-    for option, given_types in (("player_types", player_types), ("relations", relations)):
-        if given_types is not None:
-            field = "types" if option == "player_types" else option
-            kind = replace(_only(kind, Nodes, option, "players='nodes'"), **{field: given_types})
-    given = {"reference": reference, "draws": draws, "groups": feature_groups}
-    default = {"reference": "zero", "draws": 16, "groups": None}
-    changed = {name: given[name] for name in given if given[name] is not default[name]}
-    changed = {name: new for name, new in changed.items() if not _equal(new, default[name])}
-    if changed:
-        first = next(iter(changed)).replace("groups", "feature_groups")
-        kind = replace(_only(kind, Features, first, "players='features'"), **changed)
-    return kind
-
-
-def _equal(given: Any, default: Any) -> bool:
-    return isinstance(given, int | str) and bool(given == default)
-
-
-def _by_name(name: str) -> PlayerKind:
-    known: dict[str, PlayerKind] = {
-        "nodes": Nodes(),
-        "edges": Edges(),
-        "features": Features(),
-        "edge_features": Features(field="edge_attr"),
-        **MAKERS,
-    }
-    plain = name.replace("-", "_")
-    if plain not in known:
-        raise ValueError(
-            f"{unknown('kind of players', name, known)}, groups of nodes, or a function that "
-            "makes them"
-        )
-    return known[plain]
-
-
-def _only(kind: Any, wanted: type, option: str, valid: str) -> Any:
-    if not isinstance(kind, wanted):
-        what = type(kind).__name__.lower() if isinstance(kind, Nodes | Groups | Edges) else kind
-        raise ValueError(f"{option} is an option of {valid} (got it with players={what!r})")
-    return kind
-
-
-def _as_groups(players: Any, rest: str) -> Groups:
-    """Groups from a mapping of names to nodes, sets of nodes, or a label per node."""
-    if isinstance(players, Mapping):
-        return Groups(tuple(players.values()), tuple(map(str, players)), rest)
-    try:
-        sets = listed(players)
-    except TypeError:
-        raise TypeError(
-            "players must be a name, sets of nodes, a label per node, or a function from a graph "
-            f"to groups (got {type(players).__name__})"
-        ) from None
-    if not sets:
-        raise ValueError("players must be at least one group of nodes (got none)")
-    if all(label is None or (np.ndim(label) == 0 and not _is_set(label)) for label in sets):
-        return Groups.from_labels(sets, rest=rest)
-    return Groups(tuple(sets), (), rest)
-
-
-def _is_set(value: Any) -> bool:
-    return isinstance(value, set | frozenset | list | tuple | range)

@@ -12,9 +12,8 @@ from torch_geometric.data import Data
 from gstarx._internal.messages import quoted
 from gstarx._internal.optional import require
 from gstarx.players.atoms import as_molecule, is_molecule
+from gstarx.registry import PARTS
 
-#: What a graph can be divided into.
-KINDS = ("functional_groups", "rings", "brics", "words", "node_types")
 #: Names of functional groups, and which of RDKit's patterns finds them: those of its hierarchy of
 #: functional groups, or, beginning with ``fr_``, of its list of fragments.
 FUNCTIONAL_GROUPS = {
@@ -70,8 +69,8 @@ def groups_of(
     by = default_kind(data) if by is None else by
     if isinstance(by, Mapping):
         return _matches(as_molecule(data), {name: str(smarts) for name, smarts in by.items()})
-    if by not in KINDS:
-        valid = ", ".join(map(repr, KINDS))
+    if by not in PARTS:
+        valid = ", ".join(map(repr, PARTS))
         raise ValueError(f"by must be one of {valid}, or names with SMARTS (got {by!r})")
     if by == "words":
         return _words(data)

@@ -12,16 +12,6 @@ from gstarx.registry.specs import EVERY, ExplainerSpec, Option, RegisteredExplai
 SAMPLED_BUDGET, EXACT_BUDGET = 20_000, 1_000_000
 
 
-def kind_of_players(name: str) -> str:
-    """What players of a name are: nodes, edges, features, or groups of nodes.
-
-    >>> kind_of_players("edges"), kind_of_players("brics"), kind_of_players("edge-features")
-    ('edges', 'groups', 'features')
-    """
-    plain = name.replace("-", "_").removeprefix("edge_")
-    return plain if plain in ("nodes", "edges", "features") else "groups"
-
-
 def explainer_factory(name: str) -> Callable[..., Any] | None:
     """The class or function behind the name of an explainer, or ``None`` if there is none."""
     return resolve(EXPLAINERS[name].home) if name in EXPLAINERS else None

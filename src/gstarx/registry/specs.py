@@ -1,9 +1,9 @@
 """Explainers, datasets and networks as plain data, and how other packages add theirs.
 
 A package that adds something has a module that loads nothing heavy, with some of ``EXPLAINERS``,
-``DATASETS`` and ``NETWORKS`` (lists of the classes below), ``READERS`` and ``COMMANDS``
-(dictionaries of ``module:attribute``), and names it in the entry-point group :data:`PLUGINS`. A
-class alone is enough for an explainer, under :data:`GROUP`.
+``DATASETS``, ``NETWORKS`` and ``PLAYERS`` (lists of the classes below), ``READERS`` and
+``COMMANDS`` (dictionaries of ``module:attribute``), and names it in the entry-point group
+:data:`PLUGINS`. A class alone is enough for an explainer, under :data:`GROUP`.
 """
 
 from __future__ import annotations
@@ -130,6 +130,29 @@ class DatasetSpec:
 
 
 @dataclass(frozen=True)
+class PlayersSpec:
+    """What can get scores, by name.
+
+    Attributes
+    ----------
+    name
+        Its name, as ``players=`` takes it.
+    kind
+        ``"nodes"``, ``"groups"`` of nodes, ``"edges"`` or ``"features"``.
+    titles
+        What such players are called, by the kinds of graphs that have them: ``"molecule"``,
+        ``"sentence"`` and ``"graph"``.
+    home
+        Of groups: where the function is that makes them of a graph, ``module:function``.
+    """
+
+    name: str
+    kind: str
+    titles: Mapping[str, str] = field(default_factory=dict)
+    home: str = ""
+
+
+@dataclass(frozen=True)
 class NetworkSpec:
     """A network that ships, in the folder ``trained`` of a package."""
 
@@ -160,7 +183,7 @@ def plugins() -> tuple[ModuleType, ...]:
     return tuple(found)
 
 
-_Spec = TypeVar("_Spec", bound=ExplainerSpec | DatasetSpec | NetworkSpec)
+_Spec = TypeVar("_Spec", bound=ExplainerSpec | DatasetSpec | NetworkSpec | PlayersSpec)
 
 
 class Registered(Mapping[str, _Spec]):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gstarx.cli.console import as_csv, as_json, out, table
-from gstarx.gnn import parallel_mark
 from gstarx.metrics import METRICS
+from gstarx.players import parallel_mark
 
 #: The metrics that printed tables show.
 SHOWN = ("fidelity", "inverse_fidelity", "harmonic_fidelity", "sparsity")

@@ -27,6 +27,7 @@ from gstarx.cli.console import as_json as json_text
 from gstarx.cli.inputs import InputSelection, takes_inputs
 from gstarx.cli.options import AsJson, Baseline, Explainer, Options, examples
 from gstarx.cli.subjects import Subject
+from gstarx.registry import PARTS
 
 if TYPE_CHECKING:
     from gstarx.explainers import NodeExplainer
@@ -47,7 +48,7 @@ def summarize(
     ctx: typer.Context,
     inputs: InputSelection,
     by: Annotated[
-        Literal["functional_groups", "rings", "brics", "words", "node_types"] | None,
+        Literal[*PARTS] | None,  # type: ignore[valid-type]
         typer.Option(
             "--by",
             help="The groups to score; by default functional groups of molecules, words "

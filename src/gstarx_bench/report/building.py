@@ -16,7 +16,7 @@ from gstarx.drawing import class_name, scored
 from gstarx.evaluation import Pipeline
 from gstarx.explainers import NodeExplainer, graph_generator
 from gstarx.explanation import Explanation
-from gstarx.gnn import check_data, player_set
+from gstarx.gnn import check_data
 from gstarx.metrics import (
     SPARSITIES,
     Faithfulness,
@@ -28,7 +28,8 @@ from gstarx.metrics import (
     best_selection,
     selection_size,
 )
-from gstarx.players import Edges, Features, Nodes, PlayersLike, as_players
+from gstarx.players import Edges, Features, Nodes, PlayersLike, as_players, player_set
+from gstarx.registry import PLAYERS
 from gstarx.values import collect_imprecise, summarize_imprecise
 from gstarx_bench.report.data import Explained, ExplainerRow, ReportData, predictions_of
 from gstarx_bench.summary import SummaryRow, summarize
@@ -189,10 +190,9 @@ def _kind_of(players: Any) -> str:
         return type(players).__name__.lower()
     if isinstance(players, Features):
         return "features" if players.field == "x" else "edge features"
-    maker = getattr(players, "__name__", "groups of nodes").replace("_", " ")
-    return {"brics": "BRICS fragments", "murcko": "Murcko parts", "rings": "ring systems"}.get(
-        maker, str(maker)
-    )
+    maker = getattr(players, "__name__", "groups of nodes")
+    titles = PLAYERS[maker].titles if maker in PLAYERS else {}
+    return next(iter(titles.values()), str(maker).replace("_", " "))
 
 
 def _summaries(

@@ -29,10 +29,10 @@ from gstarx.drawing import at_stake_in
 from gstarx.evaluation import Pipeline, recorded
 from gstarx.explainers import GStarX, NodeExplainer, attribute_node, graph_generator, versions_of
 from gstarx.explanation import Explanation
-from gstarx.gnn import ModelTask, PlayerSet, WholeGraph, restored
+from gstarx.gnn import ModelTask, WholeGraph, restored
 from gstarx.metrics import METRICS, Reference
 from gstarx.models import load_source
-from gstarx.players import Edges, Features, Groups
+from gstarx.players import Edges, Features, Groups, PlayerSet
 from gstarx.registry import ModelSource
 from gstarx.values import Imprecise, collect_imprecise
 

@@ -41,7 +41,7 @@ export const unitOf = ({ kind, players }) =>
 export const counted = (kind, count) => `${count} ${nodesOf(kind, count)}`;
 
 /** "atoms", "word", ... */
-export const nodesOf = (kind, count) => (NODES[kind] ?? NODES.graph)[count === 1 ? 0 : 1];
+export const nodesOf = (kind, count) => (NODES[kind] ?? ['group', 'groups'])[count === 1 ? 0 : 1];
 
 /** A number with fixed decimals and a minus sign; a dash if there is none. */
 export function decimal(value, digits = 3) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -15,11 +15,36 @@ from torch_geometric.data import Data
 
 from gstarx._internal.cached import cached_property
 from gstarx.games import coalition_phrase
-from gstarx.gnn.hetero import HeteroGraph, hetero_of
 from gstarx.graphs import CommunicationGraph
-from gstarx.players import Edges, Features, Groups, Nodes, PlayerKind, as_players
+from gstarx.players.kinds import Edges, Features, Groups, Nodes, PlayerKind, as_players
 
 log = logging.getLogger("gstarx")
+
+
+@runtime_checkable
+class TypedGraph(Protocol):
+    """What the view of a heterogeneous graph says of types, see :class:`gstarx.gnn.HeteroGraph`."""
+
+    @property
+    def node_types(self) -> tuple[str, ...]:
+        """The types of nodes."""
+
+    @property
+    def type_of(self) -> NDArray[np.int64]:
+        """The position of its type, for every node."""
+
+    @property
+    def relation_of(self) -> NDArray[np.int64]:
+        """The position of its relation, for every edge."""
+
+    def name(self, number: int) -> str:
+        """What a node is called."""
+
+    def require_type(self, name: Any, parameter: str) -> None:
+        """Raise unless there are nodes of a type."""
+
+    def relations_named(self, relations: Any) -> list[int]:
+        """Positions of relations."""
 
 
 @dataclass(frozen=True)
@@ -157,8 +182,8 @@ def player_set(
         spec = made if isinstance(made, Groups | Nodes) else as_players(made)
     links = data.edge_index.cpu().numpy().T
     count = int(data.num_nodes or 0)
-    graph = hetero_of(data)
-    if graph is not None:
+    graph = data.get("hetero")
+    if isinstance(graph, TypedGraph):
         everyone = _of_types(spec, graph, data, links)
     elif isinstance(spec, Nodes):
         _refuse_types(spec)
@@ -187,7 +212,7 @@ def _refuse_types(nodes: Nodes) -> None:
             )
 
 
-def _of_types(spec: Any, graph: HeteroGraph, data: Data, links: NDArray[np.int64]) -> PlayerSet:
+def _of_types(spec: Any, graph: TypedGraph, data: Data, links: NDArray[np.int64]) -> PlayerSet:
     """The nodes of some types of a heterogeneous graph, linked along some of its relations."""
     if not isinstance(spec, Nodes):
         raise ValueError(
@@ -410,3 +435,31 @@ def _rows_of(reference: Any, field: str) -> Tensor:
             "reference must be 'zero', 'mean', a row of features, or data to draw from "
             f"(got a list of {type(listed[0]).__name__ if listed else 'nothing'})"
         ) from None
+
+
+def named_edges(
+    ends: Sequence[Sequence[int]], names: Sequence[str], *, symmetric: bool = True
+) -> list[str]:
+    """What edges are called, given the names of the nodes.
+
+    >>> named_edges([[0, 1]], ["C0", "N1"])
+    ['C0-N1']
+    """
+    between, edges = "-" if symmetric else " to ", np.asarray(ends).reshape(-1, 2)
+    return [
+        f"{names[a]}{between}{names[b]}{parallel_mark(edges, at)}" for at, (a, b) in enumerate(ends)
+    ]
+
+
+def named_groups(
+    groups: Sequence[str], sets: Sequence[Sequence[int]] | None, names: Sequence[str]
+) -> list[str]:
+    """What groups or features are called: a node in no group is called what it is.
+
+    >>> named_groups(["ring", "2"], [[0, 1], [2]], ["C0", "C1", "O2"])
+    ['ring', 'O2']
+    """
+    return [
+        names[nodes[0]] if [name] == list(map(str, nodes)) else str(name)
+        for name, nodes in zip(groups, sets or [()] * len(groups), strict=True)
+    ]
