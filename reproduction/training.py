@@ -14,7 +14,7 @@ from gstarx import datasets
 from gstarx._internal.files import write_atomically
 from gstarx.models import digest, save_model
 from gstarx_bench.datasets.cache import cache_directory
-from gstarx_bench.models import TrainingResult, train
+from gstarx_bench.models import train
 from reproduction import RESULTS, checked
 
 #: The trainings of the paper's Tables 6 and 7, for text on rebuilt graphs.
@@ -58,8 +58,8 @@ def train_all(
 ) -> list[Trained]:
     """Train every network with every seed, and store the results as they come.
 
-    Trainings in ``training.json`` are not repeated, and interrupted ones are resumed. Weights are
-    written to ``weights`` in the cache directory.
+    Trainings in ``training.json`` are not repeated. Weights are written to ``weights`` in the cache
+    directory.
     """
     wanted = checked("training", only, TRAININGS + SHIPPED, default=TRAININGS)
     finished = {one.key: one for one in read(results)}
@@ -102,8 +102,7 @@ def read(results: Path) -> list[Trained]:
 def _trained(dataset: Any, network: str, seed: int, path: Path) -> Trained:
     torch.set_num_threads(1)  # the weights depend on the number of threads
     path.parent.mkdir(parents=True, exist_ok=True)
-    checkpoint = path.with_suffix(".training")
-    result: TrainingResult = train(network, dataset, seed=seed, checkpoint=checkpoint)
+    result = train(network, dataset, seed=seed)
     accuracy = {name: round(float(share), 6) for name, share in result.accuracy.items()}
     save_model(
         path,
@@ -113,7 +112,6 @@ def _trained(dataset: Any, network: str, seed: int, path: Path) -> Trained:
         seed=seed,
         accuracy=accuracy,
     )
-    checkpoint.unlink(missing_ok=True)
     return Trained(
         dataset.name,
         network,

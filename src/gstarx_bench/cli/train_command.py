@@ -14,7 +14,6 @@ from gstarx._internal.processes import one_thread
 from gstarx.cli.console import (
     CommandError,
     WrongUse,
-    note,
     only_json,
     out,
     print_json,
@@ -116,7 +115,7 @@ def train(
     """Train a network of the paper, with its published settings where they exist.
 
     Labels can be classes, several yes-or-no targets, or numbers. Rows of a table that cannot be
-    read are skipped. Ctrl-C pauses it: the same command continues where it stopped.
+    read are skipped.
     """
     source = replace(
         _source(dataset, file, graphs, data),
@@ -140,7 +139,7 @@ def train(
         if not as_json:
             _show_rows(balance)
         changes = {"epochs": epochs, "patience": patience}
-        result = _trained(loaded, network, seed, changes, path.with_suffix(".training"))
+        result = _trained(loaded, network, seed, changes)
         content = {**_stored(path, source, loaded, result), "balance": balance}
     if as_json:
         print_json(content, stream)
@@ -262,29 +261,13 @@ def _balance(dataset: GraphDataset) -> list[dict[str, Any]]:
 
 
 def _trained(
-    dataset: GraphDataset, network: str, seed: int, changes: dict[str, Any], pause: Path
+    dataset: GraphDataset, network: str, seed: int, changes: dict[str, Any]
 ) -> TrainingResult:
     from gstarx_bench import models
 
     changed = {name: value for name, value in changes.items() if value is not None}
-    recipe = models.recipe(dataset.name, network, **changed)
-    if pause.exists():
-        note(f"resuming from {pause}")
-    try:
-        result = models.train(
-            network,
-            dataset,
-            seed=seed,
-            settings=recipe.settings,
-            checkpoint=pause,
-            progress=show_progress(),
-        )
-    except KeyboardInterrupt:
-        if pause.exists():
-            note(f"paused: run the same command to resume from {pause}")
-        raise
-    pause.unlink(missing_ok=True)
-    return result
+    settings = models.recipe(dataset.name, network, **changed).settings
+    return models.train(network, dataset, seed=seed, settings=settings, progress=show_progress())
 
 
 def _stored(

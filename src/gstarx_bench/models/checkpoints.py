@@ -26,25 +26,15 @@ _OPTIONS: dict[type[Network], dict[tuple[int, int, int], dict[str, Any]]] = {
     GIN: {(7, 128, 2): {"readout": "max"}},
     GAT: {(768, 100, 2): {"readout": "max"}},
 }
-
-_GIN_PARTS = ["eps", "nn.0.weight", "nn.0.bias", "nn.3.weight", "nn.3.bias"]
-_GIN_PARTS += [f"nn.1.{part}" for part in ("weight", "bias", "running_mean", "running_var")]
-_GIN_PARTS += ["nn.1.num_batches_tracked"]
-#: The stored tensors of one layer, and where they go in ours (``None``: nowhere).
-_LAYERS: dict[type[Network], tuple[str, dict[str, str | None]]] = {
-    GCN: ("convs", {"weight": "lin.weight", "bias": "bias"}),
-    GIN: ("convs", {part: part for part in _GIN_PARTS}),
-    GAT: (
-        "gnn_layers",
-        {
-            "att_l": "att_src",
-            "att_r": "att_dst",
-            "bias": "bias",
-            "lin_l.weight": "lin.weight",
-            "lin_r.weight": None,
-        },
-    ),
+#: A tensor that only this network has, the first of its layers.
+_FIRST: dict[type[Network], str] = {
+    GAT: "gnn_layers.0.att_l",
+    GIN: "convs.0.eps",
+    GCN: "convs.0.weight",
 }
+#: Stored names and ours.
+_RENAMED = {"mlps.0.": "classifier.", "gnn_layers.": "convs.", ".lin_l.": ".lin."}
+_RENAMED |= {".att_l": ".att_src", ".att_r": ".att_dst"}
 
 
 def load_published_checkpoint(path: str | os.PathLike[str], **options: Any) -> Network:
@@ -69,12 +59,13 @@ def load_published_checkpoint(path: str | os.PathLike[str], **options: Any) -> N
         When the file is missing, unreadable, or not such a checkpoint.
     """
     state = _read(Path(path))
-    kind = _recognized(state, path)
+    kind = next((kind for kind, first in _FIRST.items() if first in state), None)
+    if kind is None:
+        raise _not_published(path, f"it has none of {', '.join(_FIRST.values())}")
     try:
-        sizes = _sizes(kind, state)
-        weights = _renamed(kind, state)
-    except ValueError as error:
-        raise ValueError(f"the tensors in {path} do not fit together: {error}") from error
+        sizes, weights = _sizes(kind, state), _renamed(kind, state)
+    except (KeyError, ValueError) as error:
+        raise _not_published(path, str(error)) from error
     width, hidden, classes = sizes["in_channels"], sizes["hidden_channels"], sizes["out_channels"]
     hidden *= sizes.get("heads", 1)
     known = _OPTIONS[kind].get((width, hidden, classes))
@@ -88,34 +79,14 @@ def load_published_checkpoint(path: str | os.PathLike[str], **options: Any) -> N
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
-        raise ValueError(f"the tensors in {path} do not fit together: {error}") from error
+        raise _not_published(path, str(error)) from error
     return model.eval()
-
-
-def _recognized(state: dict[str, Tensor], path: object) -> type[Network]:
-    """The network whose tensors these are."""
-    for kind, (prefix, parts) in _LAYERS.items():
-        layers = _count(kind, state)
-        expected = {f"{prefix}.{i}.{part}" for i in range(layers) for part in parts}
-        if layers and set(state) == expected | {"mlps.0.weight", "mlps.0.bias"}:
-            return kind
-    raise ValueError(
-        f"{path} does not hold a published GCN, GIN or GAT: expected keys like 'convs.0.weight', "
-        "'convs.0.eps' or 'gnn_layers.0.att_l', and 'mlps.0.weight' "
-        f"(got {', '.join(sorted(state)[:6]) or 'none'})"
-    )
-
-
-def _count(kind: type[Network], state: dict[str, Tensor]) -> int:
-    """Number of layers: how many have the first of their tensors."""
-    prefix, parts = _LAYERS[kind]
-    first = next(iter(parts))
-    return sum(key.startswith(f"{prefix}.") and key.split(".", 2)[2:] == [first] for key in state)
 
 
 def _sizes(kind: type[Network], state: dict[str, Tensor]) -> dict[str, int]:
     """The arguments of the constructor that follow from the shapes."""
-    sizes = {"num_layers": _count(kind, state)}
+    prefix, _, part = _FIRST[kind].split(".")
+    sizes = {"num_layers": sum(f"{prefix}.{i}.{part}" in state for i in range(len(state)))}
     if kind is GCN:
         sizes["in_channels"], sizes["hidden_channels"] = state["convs.0.weight"].shape
     elif kind is GIN:
@@ -129,18 +100,23 @@ def _sizes(kind: type[Network], state: dict[str, Tensor]) -> dict[str, int]:
 
 def _renamed(kind: type[Network], state: dict[str, Tensor]) -> dict[str, Tensor]:
     """The tensors by our names."""
-    prefix, parts = _LAYERS[kind]
-    weights = {f"classifier.{part}": state[f"mlps.0.{part}"] for part in ("weight", "bias")}
-    for i in range(_count(kind, state)):
-        stored = {part: state[f"{prefix}.{i}.{part}"] for part in parts}
-        if kind is GAT and not torch.equal(stored["lin_l.weight"], stored["lin_r.weight"]):
-            raise ValueError(f"lin_l and lin_r of layer {i} differ, where a GAT has one map")
-        for part, ours in parts.items():
-            if ours is not None:
-                # only a GCN is stored input first
-                transpose = kind is GCN and stored[part].dim() == 2
-                weights[f"convs.{i}.{ours}"] = stored[part].T if transpose else stored[part]
+    weights = {}
+    for name, tensor in state.items():
+        if kind is GAT and name.endswith(".lin_r.weight"):
+            if not torch.equal(tensor, state[name.replace("lin_r", "lin_l")]):
+                raise ValueError(f"{name} differs from lin_l, where a GAT has one map")
+            continue
+        for theirs, ours in _RENAMED.items():
+            name = name.replace(theirs, ours)
+        if kind is GCN and name.startswith("convs.") and name.endswith(".weight"):
+            # only a GCN is stored input first
+            name, tensor = name.replace(".weight", ".lin.weight"), tensor.t()
+        weights[name] = tensor
     return weights
+
+
+def _not_published(path: object, why: str) -> ValueError:
+    return ValueError(f"{path} does not hold a published GCN, GIN or GAT: {why}")
 
 
 def _read(path: Path) -> dict[str, Tensor]:

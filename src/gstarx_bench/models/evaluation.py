@@ -1,4 +1,4 @@
-"""How well a model predicts labels: scores, and the loss that a task is trained for.
+"""How well a model predicts labels.
 
 A label that is nan was not measured and does not count. Where a score is not defined, because all
 labels are the same or there are none, it is nan.
@@ -7,8 +7,7 @@ labels are the same or there are none, it is nan.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,15 +16,70 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 from torch.nn import functional
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from gstarx.gnn import model_device, untouched
 from gstarx.metrics import auroc as auroc_of_nodes
-from gstarx.models import Network
-from gstarx_bench.models.collation import CollatedGraphs, GraphBatch
 
 #: Graphs that are evaluated at once.
 _BATCH = 512
+_MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+@dataclass(frozen=True)
+class LabeledGraphs:
+    """Graphs with nothing but features, edges, labels and masks.
+
+    Attributes
+    ----------
+    graphs
+        The graphs; ``y`` has one class, one number for each target, or a class for each node.
+    of_nodes
+        Whether the labels are those of nodes.
+    masks
+        The masks that all graphs have.
+    """
+
+    graphs: tuple[Data, ...]
+    of_nodes: bool
+    masks: tuple[str, ...]
+
+    @classmethod
+    def of(cls, graphs: Sequence[Data], *, targets: int | None = None) -> LabeledGraphs:
+        """Check graphs, whose labels are classes or, with ``targets``, so many numbers each."""
+        if not len(graphs):
+            raise ValueError("there must be at least one graph (got none)")
+        masks = tuple(name for name in _MASKS if all(name in graph for graph in graphs))
+        kept = []
+        for position, graph in enumerate(graphs):
+            missing = [name for name in ("x", "edge_index", "y") if graph.get(name) is None]
+            if missing or not len(graph.x):
+                problem = f"no {missing[0]}" if missing else "no nodes"
+                raise ValueError(f"graph {position} of {len(graphs)} has {problem}")
+            if targets is not None and graph.y.numel() != targets:
+                raise ValueError(
+                    f"graph {position} of {len(graphs)} must have {targets} labels, one for each "
+                    f"target (got {graph.y.numel()})"
+                )
+            y = graph.y.reshape(-1).long() if targets is None else graph.y.reshape(1, -1).float()
+            its_masks = {name: graph[name].bool() for name in masks}
+            kept.append(Data(x=graph.x, edge_index=graph.edge_index, y=y, **its_masks))
+        of_nodes = targets is None and any(len(graph.y) != 1 for graph in kept)
+        if of_nodes and any(len(graph.y) != len(graph.x) for graph in kept):
+            raise ValueError("every graph must have one label, or every graph one for each node")
+        return cls(tuple(kept), of_nodes, masks)
+
+    def part(self, ids: Sequence[int] | None = None, mask: str | None = None) -> list[Data]:
+        """Some of the graphs; for labels of nodes, ``rows`` marks those of the mask, or all."""
+        chosen = self.graphs if ids is None else [self.graphs[i] for i in ids]
+        if not self.of_nodes:
+            return list(chosen)
+        every = [torch.ones_like(graph.y, dtype=torch.bool) for graph in chosen]
+        rows = every if mask is None else [graph[mask] for graph in chosen]
+        return [
+            Data(x=graph.x, edge_index=graph.edge_index, y=graph.y, rows=own)
+            for graph, own in zip(chosen, rows, strict=True)
+        ]
 
 
 def accuracy(model: nn.Module, graphs: Sequence[Data], *, mask: str | None = None) -> float:
@@ -53,22 +107,18 @@ def accuracy(model: nn.Module, graphs: Sequence[Data], *, mask: str | None = Non
     >>> accuracy(GCN(2, 4, 2), graphs)
     0.5
     """
-    data = CollatedGraphs.of(graphs)
-    node_mask = None
-    if mask is not None:
-        if mask not in data.masks or not data.node_level:
-            valid = ", ".join(map(repr, data.masks)) if data.node_level and data.masks else "none"
-            raise ValueError(f"mask must be one that the graphs have: {valid} (got {mask!r})")
-        node_mask = data.masks[mask]
-    return evaluate(model, data, torch.arange(len(data)), node_mask)[1]
+    data = LabeledGraphs.of(graphs)
+    valid = data.masks if data.of_nodes else ()
+    if mask is not None and mask not in valid:
+        names = ", ".join(map(repr, valid)) or "none"
+        raise ValueError(f"mask must be one that the graphs have: {names} (got {mask!r})")
+    return loss_and_accuracy(model, data.part(mask=mask))[1]
 
 
-def evaluate(
-    model: nn.Module, data: CollatedGraphs, ids: Tensor, mask: Tensor | None = None
-) -> tuple[float, float]:
-    """Cross-entropy and accuracy over some of the graphs, every label with the same weight."""
+def loss_and_accuracy(model: nn.Module, graphs: Sequence[Data]) -> tuple[float, float]:
+    """Cross-entropy and accuracy, every label with the same weight."""
     loss = correct = count = 0.0
-    for logits, y in _chunks(model, data, ids, mask):
+    for logits, y in _chunks(model, graphs):
         loss += float(functional.cross_entropy(logits, y, reduction="sum"))
         correct += int((logits.argmax(dim=1) == y).sum())
         count += len(y)
@@ -77,57 +127,50 @@ def evaluate(
     return loss / count, correct / count
 
 
-def outputs_of(
-    model: nn.Module, data: CollatedGraphs, ids: Tensor, mask: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """Outputs and labels of some of the graphs, a row for each label."""
-    outputs, labels = zip(*_chunks(model, data, ids, mask), strict=True)
+def outputs_of(model: nn.Module, graphs: Sequence[Data]) -> tuple[Tensor, Tensor]:
+    """Outputs and labels, a row for each label."""
+    outputs, labels = zip(*_chunks(model, graphs), strict=True)
     return torch.cat(outputs), torch.cat(labels)
 
 
-def _chunks(
-    model: nn.Module, data: CollatedGraphs, ids: Tensor, mask: Tensor | None
-) -> list[tuple[Tensor, Tensor]]:
-    device, dtype = model_device(model, torch.device("cpu")), float_type(model)
-    outputs = []
-    with untouched(model):
-        for chunk in torch.split(ids, _BATCH):
-            batch = data.batch(chunk, device=device, dtype=dtype, mask=mask)
-            outputs.append((predict(model, batch), batch.y))
-    return outputs
+def _chunks(model: nn.Module, graphs: Sequence[Data]) -> Iterator[tuple[Tensor, Tensor]]:
+    for start in range(0, len(graphs), _BATCH):
+        batch = batch_for(model, graphs[start : start + _BATCH])
+        with untouched(model):
+            yield predict(model, batch), batch.y
 
 
-def predict(model: nn.Module, batch: GraphBatch) -> Tensor:
-    """Outputs (labels, classes) for a batch; raises if they have another shape."""
-    outputs: Any = model(batch.x, batch.edge_index, batch.batch)
-    if batch.y.dim() == 2:
-        if isinstance(outputs, Tensor) and outputs.dim() == 1:
-            outputs = outputs[:, None]
-        if not isinstance(outputs, Tensor) or outputs.shape != batch.y.shape:
-            got = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
-            raise ValueError(
-                f"the model must return an output for each target of {len(batch.y)} graphs, "
-                f"{tuple(batch.y.shape)} (got {got})"
-            )
-        return outputs
-    expected = len(batch.y) if batch.rows is None else len(batch.x)
-    if not isinstance(outputs, Tensor) or outputs.dim() != 2 or len(outputs) != expected:
-        got = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
-        noun = "graphs" if batch.rows is None else "nodes"
-        raise ValueError(
-            f"the labels are those of {expected} {noun}, for which the model must return "
-            f"({expected}, classes) (got {got})"
-        )
-    return outputs if batch.rows is None else outputs[batch.rows]
+def batch_for(model: nn.Module, graphs: Sequence[Data]) -> Batch:
+    """A mini-batch on the model's device, whose ``y`` are the labels that count.
 
-
-def float_type(model: nn.Module) -> torch.dtype:
-    """The dtype of the model's weights, which its features must have."""
+    Features get the type of the model's weights here: they may be stored in half precision.
+    """
+    batch = Batch.from_data_list(graphs)
     types = (p.dtype for p in model.parameters() if p.is_floating_point())
-    return next(types, torch.float32)
+    batch.x = batch.x.to(next(types, torch.float32))
+    if "rows" in batch:
+        batch.y = batch.y[batch.rows]
+    return batch.to(model_device(model, torch.device("cpu")))
 
 
-Column = NDArray[np.float64]
+def predict(model: nn.Module, batch: Batch) -> Tensor:
+    """Outputs (labels, columns) of a mini-batch; raises if they have another shape."""
+    outputs: Any = model(batch.x, batch.edge_index, batch.batch)
+    if batch.y.dim() == 2 and isinstance(outputs, Tensor) and outputs.dim() == 1:
+        outputs = outputs[:, None]
+    got = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
+    if batch.y.dim() == 2 and got != tuple(batch.y.shape):
+        raise ValueError(
+            f"the model must return an output for each target of {len(batch.y)} graphs, "
+            f"{tuple(batch.y.shape)} (got {got})"
+        )
+    noun, count = ("nodes", len(batch.x)) if "rows" in batch else ("graphs", len(batch.y))
+    if not isinstance(outputs, Tensor) or outputs.dim() != 2 or len(outputs) != count:
+        raise ValueError(
+            f"the labels are those of {count} {noun}, for which the model must return "
+            f"({count}, classes) (got {got})"
+        )
+    return outputs[batch.rows] if "rows" in batch else outputs
 
 
 def auroc(scores: ArrayLike, labels: ArrayLike) -> float:
@@ -202,10 +245,9 @@ def scores_of(
     if task == "classification":
         scores["accuracy"] = int((outputs.argmax(dim=1) == labels).sum()) / len(labels)
         # every class against the others; of two classes one says it all
-        labels = functional.one_hot(labels, outputs.shape[1])[
-            :, -1 if outputs.shape[1] == 2 else 0 :
-        ]
-        outputs = outputs.double().softmax(dim=1)[:, -labels.shape[1] :]
+        first = 1 if outputs.shape[1] == 2 else 0
+        labels = functional.one_hot(labels, outputs.shape[1])[:, first:]
+        outputs = outputs.double().softmax(dim=1)[:, first:]
     elif task != "regression":
         has_label = ~labels.isnan()
         right = (outputs > 0) == (labels > 0.5)
@@ -227,125 +269,14 @@ def scores_of(
 
 def mean_known(numbers: Sequence[float]) -> float:
     """The mean of those that are not nan, or nan."""
-    finite = [number for number in numbers if not math.isnan(number)]
-    return sum(finite) / len(finite) if finite else math.nan
+    known = [number for number in numbers if not math.isnan(number)]
+    return sum(known) / len(known) if known else math.nan
 
 
-def _known(scores: ArrayLike, labels: ArrayLike) -> tuple[Column, Column]:
+def _known(scores: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     values = np.asarray(scores, dtype=np.float64).reshape(-1)
     truth = np.asarray(labels, dtype=np.float64).reshape(-1)
     if len(values) != len(truth):
         raise ValueError(f"every label needs one score (got {len(values)} for {len(truth)})")
     has_label = ~np.isnan(truth)
     return values[has_label], truth[has_label]
-
-
-@dataclass(frozen=True)
-class Objective:
-    """A task as training needs it.
-
-    Attributes
-    ----------
-    task
-        ``"classification"`` (cross-entropy), ``"binary"`` or ``"multilabel"`` (binary cross-entropy
-        with logits), or ``"regression"`` (squared error). Labels that are nan do not count.
-    center, spread
-        Of a regression: mean and standard deviation of every target; the network learns targets
-        that are standardized by them.
-    """
-
-    task: str = "classification"
-    center: Tensor | None = None
-    spread: Tensor | None = None
-
-    @classmethod
-    def of(cls, task: str, labels: Tensor, names: Sequence[str]) -> Objective:
-        """The objective of a task, from the labels to train on.
-
-        Raises
-        ------
-        ValueError
-            When there is nothing to learn: one class or one value only, or a target without labels.
-        """
-        columns = labels[:, None] if labels.dim() == 1 else labels
-        named = dict(zip(range(columns.shape[1]), names, strict=False))
-        for at, column in enumerate(columns.T):
-            labeled = column[~column.isnan()] if column.is_floating_point() else column
-            noun = f"target {named[at]!r}" if at in named else "the label"
-            if not len(labeled):
-                raise ValueError(f"no training graph has a value of {noun}")
-            if task != "multilabel" and bool((labeled == labeled[0]).all()):
-                raise ValueError(
-                    f"{noun} must differ between training graphs to be learned (got only "
-                    f"{labeled[0].item():g} for {len(labeled)} of them)"
-                )
-        if task != "regression":
-            return cls(task)
-        labeled = ~labels.isnan()
-        values = labels.double().nan_to_num()
-        count = labeled.sum(dim=0)
-        center = values.sum(dim=0) / count
-        variance = (((values - center) ** 2) * labeled).sum(dim=0) / count
-        return cls(task, center, variance.sqrt())
-
-    def count(self, y: Tensor) -> int:
-        """How many labels count."""
-        return len(y) if self.task == "classification" else int((~y.isnan()).sum())
-
-    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """Mean loss over the labels that count, of which there must be one."""
-        if self.task == "classification":
-            return functional.cross_entropy(outputs, y)
-        has_label = ~y.isnan()
-        expected = self.standardized(y)[has_label].to(outputs.dtype)
-        if self.task == "regression":
-            return functional.mse_loss(outputs[has_label], expected)
-        return functional.binary_cross_entropy_with_logits(outputs[has_label], expected)
-
-    def validate(
-        self, model: nn.Module, data: CollatedGraphs, ids: Tensor, mask: Tensor | None
-    ) -> tuple[float, float]:
-        """Loss and score on some graphs: accuracy, AUROC, or minus the RMSE of standard targets."""
-        if self.task == "classification":
-            return evaluate(model, data, ids, mask)
-        outputs, y = outputs_of(model, data, ids, mask)
-        pairs = list(zip(outputs.cpu().T, self.standardized(y).cpu().T, strict=True))
-        score = auroc if self.task != "regression" else (lambda *pair: -rmse(*pair))
-        return float(self.loss(outputs, y)), mean_known([score(*pair) for pair in pairs])
-
-    def standardized(self, y: Tensor) -> Tensor:
-        """Labels as the network learns them."""
-        if self.center is None or self.spread is None:
-            return y
-        return (y.double() - self.center.to(y.device)) / self.spread.to(y.device)
-
-    def fitting(self, model: nn.Module, data: CollatedGraphs, ids: Tensor) -> Objective:
-        """Itself, or without standardization for a model whose last layer cannot undo it."""
-        if self.center is None or isinstance(model, Network):
-            return self
-        sample = ids[:8]
-        before, _ = outputs_of(model, data, sample)
-        copy = deepcopy(model)
-        trial = Objective(self.task, torch.ones_like(self.center), 2 * torch.ones_like(self.center))
-        if trial.fold(copy):
-            after, _ = outputs_of(copy, data, sample)
-            if torch.allclose(after, 2 * before + 1, rtol=1e-3, atol=1e-3):
-                return self
-        return Objective(self.task)
-
-    def fold(self, model: nn.Module) -> bool:
-        """Let the last linear layer undo the standardization; whether there is such a layer."""
-        if self.center is None or self.spread is None:
-            return True
-        linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
-        if isinstance(model, Network):
-            linear = [model.classifier]
-        last: Any = linear[-1] if linear else None
-        if last is None or last.out_features != len(self.center) or last.bias is None:
-            return False
-        with torch.no_grad():
-            weight, bias = last.weight.double(), last.bias.double()
-            spread, center = self.spread.to(bias.device), self.center.to(bias.device)
-            last.weight.copy_(weight * spread[:, None])
-            last.bias.copy_(bias * spread + center)
-        return True
