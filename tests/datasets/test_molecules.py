@@ -65,10 +65,10 @@ def test_a_molecule() -> None:
     assert "edge_attr" not in single
 
 
-@pytest.mark.parametrize("smiles", ["", "nonsense", "c1ccccc", "C(C)(C)(C)(C)C"])
-def test_what_is_no_molecule(smiles: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(repr(smiles))):
-        smiles_graph(smiles)
+def test_what_is_no_molecule() -> None:
+    for smiles in ("", "nonsense", "c1ccccc", "C(C)(C)(C)(C)C"):
+        with pytest.raises(ValueError, match=re.escape(repr(smiles))):
+            smiles_graph(smiles)
 
 
 def test_a_table_of_ones_own(table: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -91,26 +91,21 @@ def test_a_table_of_ones_own(table: Path, caplog: pytest.LogCaptureFixture) -> N
     assert again.unreadable == dataset.unreadable
 
 
-@pytest.mark.parametrize(
-    ("labels", "names", "classes"),
-    [
+def test_classes(tmp_path: Path) -> None:
+    for labels, names, classes in (
         (["yes", "no", "yes"], ("no", "yes"), [1, 0, 1]),
         (["-1", "1", "-1"], ("-1", "1"), [0, 1, 0]),
         (["10", "9", "2"], ("2", "9", "10"), [2, 1, 0]),
         (["1.0", "0.0", "1"], ("0", "1"), [1, 0, 1]),
         (["1", "low", "high"], ("1", "high", "low"), [0, 2, 1]),
-    ],
-)
-def test_classes(
-    tmp_path: Path, labels: list[str], names: tuple[str, ...], classes: list[int]
-) -> None:
-    path = tmp_path / "mine.tsv"
-    lines = [f"{label}\tnote\tCC" for label in labels]
-    path.write_text("\n".join(["toxic\tremark\tmolecule", *lines]), encoding="utf-8-sig")
-    dataset = from_table(path, smiles="molecule", label="toxic", delimiter="\t")
-    assert dataset.class_names == names
-    assert dataset.num_classes == len(names)
-    assert [int(graph.y) for graph in dataset] == classes
+    ):
+        path = tmp_path / "mine.tsv"
+        lines = [f"{label}\tnote\tCC" for label in labels]
+        path.write_text("\n".join(["toxic\tremark\tmolecule", *lines]), encoding="utf-8-sig")
+        dataset = from_table(path, smiles="molecule", label="toxic", delimiter="\t")
+        assert dataset.class_names == names
+        assert dataset.num_classes == len(names)
+        assert [int(graph.y) for graph in dataset] == classes
 
 
 def test_bond_features_are_a_choice(table: Path) -> None:
@@ -176,21 +171,15 @@ def test_a_bad_row_does_not_cost_the_others(tmp_path: Path, row: bytes, reason: 
     assert len(str(problem)) < 300
 
 
-def test_a_header_of_a_million_columns_is_not_printed(tmp_path: Path) -> None:
+def test_what_is_no_table(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError, match="is a directory, where a file of molecules is exp"):
+        from_table(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"no table of molecules at .*mine\.csv"):
+        from_table(tmp_path / "mine.csv")
     path = tmp_path / "wide.csv"
     path.write_text(",".join(map(str, range(1_000_000))) + "\n")
     with pytest.raises(ValueError, match=r"has no column 'smiles' \(its columns: 0, .* in all"):
         from_table(path)
-
-
-def test_a_directory_is_no_table(tmp_path: Path) -> None:
-    with pytest.raises(IsADirectoryError, match="is a directory, where a file of molecules is exp"):
-        from_table(tmp_path)
-
-
-def test_a_table_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"no table of molecules at .*mine\.csv"):
-        from_table(tmp_path / "mine.csv")
 
 
 def test_splits_have_names(table: Path) -> None:
@@ -262,7 +251,7 @@ def test_names_with_commas(tmp_path: Path) -> None:
 
 def test_a_label_that_is_none(tmp_path: Path) -> None:
     root = small_bbbp(tmp_path, "1,a,1,CC", "2,b,2,CO")
-    with pytest.raises(ValueError, match=r"BBBP\.csv line 3: p_np must be 0 or 1 \(got '2'\)"):
+    with pytest.raises(ValueError, match=r"BBBP\.csv: p_np must be 0 or 1 \(got 1, 2\)"):
         load("bbbp", root)
 
 
@@ -272,31 +261,20 @@ def test_the_file_of_another_dataset(tmp_path: Path) -> None:
         load("bbbp", root)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_file_that_is_cut(tmp_path: Path, name: str) -> None:
-    real(name)
-    path = tmp_path / NAMES[name]
+def test_a_file_that_is_cut(tmp_path: Path) -> None:
+    real("bace")
+    path = tmp_path / NAMES["bace"]
     path.parent.mkdir()
-    content = (DATA / NAMES[name]).read_text()
-    lines = content.split("\n")[:1000]
+    lines = (DATA / NAMES["bace"]).read_text().split("\n")[:1000]
     lines[-1] = lines[-1][: lines[-1].rindex(",")]
     path.write_text("\n".join(lines))
-    with pytest.raises(ValueError, match=rf"{path.name} line 1000: \d+ cells where the header has"):
-        load(name, tmp_path)
+    with pytest.warns(UnlikeThePaperWarning, match=r"998 graphs \(the paper has 1,513\)"):
+        dataset = load("bace", tmp_path)
+    assert "cells where the header has" in str(dataset.unreadable[0])
 
 
-def test_a_file_that_is_cut_inside_a_molecule(tmp_path: Path) -> None:
-    root = small_bbbp(tmp_path, "1,a,1,CC", "2,b,0,CCCO")
-    path = root / "BBBP" / "BBBP.csv"
-    path.write_text(path.read_text()[:-2])
-    with pytest.raises(ValueError, match=r"BBBP\.csv line 3: the line has no end, the file is cut"):
-        load("bbbp", root)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_missing_is_downloaded(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_missing_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "bbbp"
     real(name)
     asked: list[str] = []
 
@@ -312,10 +290,9 @@ def test_what_is_missing_is_downloaded(
     assert [path.name for path in (tmp_path / NAMES[name]).parent.iterdir()] == [NAMES[name].name]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_cannot_be_downloaded(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "bbbp"
+
     def refuse(url: str, folder: str) -> str:
         (Path(folder) / "half").write_text("half a file")
         raise OSError("no network")

@@ -35,17 +35,13 @@ ARRAYS = [
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-@pytest.mark.parametrize("array", ARRAYS, ids=lambda array: f"{array.dtype}{array.shape}")
-def test_an_array_of_numbers(tmp_path: Path, array: np.ndarray, protocol: int) -> None:
-    (read,) = read_arrays(written(tmp_path / "a.pkl", array, protocol))
-    assert read.dtype == array.dtype.newbyteorder("=")
-    assert read.shape == array.shape
-    assert (read == array).all()
-    assert read.flags.writeable
-
-
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_several_arrays(tmp_path: Path, protocol: int) -> None:
+def test_arrays_of_numbers(tmp_path: Path, protocol: int) -> None:
+    for array in ARRAYS:
+        (read,) = read_arrays(written(tmp_path / "a.pkl", array, protocol))
+        assert read.dtype == array.dtype.newbyteorder("=")
+        assert read.shape == array.shape
+        assert (read == array).all()
+        assert read.flags.writeable
     for content in (
         (ARRAYS[0], ARRAYS[1]),
         [ARRAYS[0], ARRAYS[1]],
@@ -85,7 +81,7 @@ class Malicious:
         return self.function, self.args
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("protocol", [0, 2, pickle.HIGHEST_PROTOCOL])
 def test_a_pickle_that_runs_something_is_refused(tmp_path: Path, protocol: int) -> None:
     mark = tmp_path / "mark"
     for attack in (
@@ -105,9 +101,8 @@ def test_a_pickle_that_runs_something_is_refused(tmp_path: Path, protocol: int) 
     assert mark.exists()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+def test_what_is_no_array_of_numbers_is_refused(tmp_path: Path) -> None:
+    for content in (
         OrderedDict(a=1),
         np.float64(1.5),
         np.array([object()]),
@@ -117,18 +112,12 @@ def test_a_pickle_that_runs_something_is_refused(tmp_path: Path, protocol: int) 
         np.zeros(2, dtype=[("a", "i4"), ("b", "f8")]),
         np.array(["2020-01-01"], dtype="datetime64[D]"),
         np.ma.masked_array([1, 2], [True, False]),
-    ],
-    ids=lambda content: type(content).__name__,
-)
-def test_what_is_no_array_of_numbers_is_refused(tmp_path: Path, content: Any) -> None:
-    with pytest.raises(UnsafePickleError, match="is refused"):
-        read_arrays(written(tmp_path / "a.pkl", content))
-
-
-@pytest.mark.parametrize("content", [1, "text", None, [1, 2], {"a": [ARRAYS[0]]}, ([ARRAYS[0]],)])
-def test_other_containers_are_refused(tmp_path: Path, content: Any) -> None:
-    with pytest.raises(UnsafePickleError, match="must hold an array, or a tuple, list or"):
-        read_arrays(written(tmp_path / "a.pkl", content))
+    ):
+        with pytest.raises(UnsafePickleError, match="is refused"):
+            read_arrays(written(tmp_path / "a.pkl", content))
+    for other in (1, "text", None, [1, 2], {"a": [ARRAYS[0]]}, ([ARRAYS[0]],)):
+        with pytest.raises(UnsafePickleError, match="must hold an array, or a tuple, list or"):
+            read_arrays(written(tmp_path / "a.pkl", other))
 
 
 def rebuilt(code: bytes, state: bytes) -> bytes:
@@ -149,7 +138,6 @@ def test_a_type_cannot_lie_about_its_memory(tmp_path: Path) -> None:
     for code, state in (
         (b"S'O'\n", PLAIN),  # bytes taken for pointers
         (b"S'f8,f8'\n", PLAIN),
-        (b"S'no type'\n", PLAIN),
         (b"I7\n", PLAIN),
         (b"S'f8'\n", b"(I3\nS'<'\nNNS'fields'\nI-1\nI-1\nI0\ntb"),
         (b"S'f8'\n", b"(I3\nS'?'\nNNNI-1\nI-1\nI0\ntb"),
@@ -159,25 +147,21 @@ def test_a_type_cannot_lie_about_its_memory(tmp_path: Path) -> None:
             read_arrays(path)
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda content: b"",
-        lambda content: content[:-20],
-        lambda content: content[: len(content) // 2],
-        lambda content: b"PK\x03\x04 this is a zip file",
-        lambda content: b"just text\n",
-        lambda content: rebuilt(b"S'f4'\n", PLAIN),  # eight bytes for one number of four
-        lambda content: b"cnumpy._core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntS'b'\ntR.",
-    ],
-)
-def test_a_damaged_pickle(tmp_path: Path, spoil: Any) -> None:
+def test_a_damaged_pickle(tmp_path: Path) -> None:
     path = tmp_path / "a.pkl"
-    path.write_bytes(spoil(pickle.dumps(np.arange(100.0))))
-    with pytest.raises(ValueError, match=r"a\.pkl is not a readable pickle"):
-        read_arrays(path)
-
-
-def test_a_pickle_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        read_arrays(tmp_path / "a.pkl")
+        read_arrays(path)
+    whole = pickle.dumps(np.arange(100.0))
+    for content in (
+        b"",
+        whole[:-20],
+        whole[: len(whole) // 2],
+        b"PK\x03\x04 this is a zip file",
+        b"just text\n",
+        rebuilt(b"S'f4'\n", PLAIN),  # eight bytes for one number of four
+        rebuilt(b"S'no type'\n", PLAIN),
+        b"cnumpy._core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntS'b'\ntR.",
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"a\.pkl is not a readable pickle"):
+            read_arrays(path)

@@ -98,7 +98,7 @@ class DatasetSource:
     graphs
         ``module:factory``, a function that returns a PyG dataset or a list of ``Data``.
     smiles_column, name_column
-        Columns of the table; by default found by their usual names.
+        Columns of the table; by default found by their usual names; ``""`` for no names.
     label
         The column of labels, or several separated by commas; without it and without a column of a
         usual name, molecules have no label.

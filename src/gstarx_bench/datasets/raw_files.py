@@ -1,4 +1,4 @@
-"""Raw files: finding and downloading them, and reading them, and what the paper says of them."""
+"""Raw files: finding and downloading them, and reading them without running code."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import math
 import os
 import tempfile
 import warnings
-import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx._internal.files import check_expanded_size, write_atomically
+from gstarx._internal.files import check_expanded_size
 from gstarx.datasets import GraphDataset
 
 # The printed mean of BACE differs from that of its 1,513 molecules in the second digit.
@@ -47,35 +45,6 @@ def download(title: str, url: str, target: Path) -> Path:
     except Exception as error:
         raise not_found(title, target, str(error)) from error
     return target
-
-
-def integers(path: Path, *, columns: int, delimiter: str | None = ",") -> NDArray[np.int64]:
-    """A text file of integers, ``columns`` to a line; blank lines are skipped.
-
-    Raises
-    ------
-    ValueError
-        When a line is anything else; the message names it. Also for a file without lines.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # numpy only warns of an empty file
-            table = np.loadtxt(path, delimiter=delimiter, dtype=np.int64, ndmin=2)
-    except (OSError, ValueError, OverflowError, UserWarning) as error:
-        raise _unreadable(path, columns, delimiter, str(error)) from error
-    if table.shape[1] != columns:
-        raise _unreadable(path, columns, delimiter, f"it has {table.shape[1]} columns")
-    return table
-
-
-def unpack(packed: Path, folder: Path, names: Sequence[str]) -> None:
-    """Write files of a zip archive into a folder, in order; directories in names are ignored."""
-    check_expanded_size(packed)
-    with zipfile.ZipFile(packed) as stored:
-        members = {member.filename.rpartition("/")[2]: member for member in stored.infolist()}
-        for name in names:
-            if name in members:
-                write_atomically(folder / name, stored.read(members[name]))
 
 
 def archive(path: Path) -> dict[str, NDArray[Any]]:
@@ -121,65 +90,14 @@ def _check_header(name: str, file: IO[bytes], size: int) -> None:
         raise ValueError(f"{name} claims an array of {claimed:,} bytes and has {size:,}")
 
 
-def line_of_row(path: Path, row: int) -> int:
-    """The line number, from one, of a row that :func:`integers` has read."""
-    with open(path, encoding="utf-8", errors="replace") as file:
-        lines = [number for number, line in enumerate(file, start=1) if line.strip()]
-    return lines[row]
-
-
-def misfit(path: Path, row: int, what: str) -> ValueError:
-    """The error for a row of a table that contradicts the other files."""
-    return ValueError(
-        f"{path} does not fit together with the files beside it: "
-        f"line {line_of_row(path, row)}: {what}"
-    )
-
-
-def _unreadable(path: Path, columns: int, delimiter: str | None, why: str) -> ValueError:
-    """The error for an unreadable table: read it again, slowly, to find the wrong line."""
-    expected = "one integer" if columns == 1 else f"{columns} integers"
-    message = f"{path} is not a readable table of integers"
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            for number, line in enumerate(file, start=1):
-                cells = line.split(delimiter)
-                if line.strip() and (len(cells) != columns or not all(map(_is_integer, cells))):
-                    got = line.rstrip("\n")[:60]
-                    return ValueError(
-                        f"{message}: line {number}: expected {expected} (got {got!r})"
-                    )
-    except OSError as error:
-        why = str(error)
-    return ValueError(f"{message}: {why}")
-
-
-def _is_integer(cell: str) -> bool:
-    try:
-        int(cell)
-    except ValueError:
-        return False
-    return True
-
-
 class UnlikeThePaperWarning(UserWarning):
     """A dataset is readable, but differs from the paper's."""
 
 
-@dataclass(frozen=True)
-class PaperRow:
-    """A row of the paper's Table 5.
+class PaperRow(NamedTuple):
+    """A row of the paper's Table 5: graphs in all and for testing, mean sizes, widths.
 
-    Attributes
-    ----------
-    graphs, test_graphs
-        Number of graphs, in all and for testing.
-    nodes
-        Mean number of nodes.
-    edges
-        Mean number of edges: directed for BACE and Twitter, undirected for the others.
-    features, classes
-        Features of a node, classes of graphs.
+    ``edges`` are directed for BACE and Twitter, and undirected for the others.
     """
 
     graphs: int

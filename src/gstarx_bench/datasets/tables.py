@@ -79,7 +79,7 @@ class Table:
         label: str | None = None,
         split: str | None = None,
     ) -> Columns:
-        """The columns as named, or else found by their usual names.
+        """The columns as named, or else found by their usual names; ``name=""`` for no names.
 
         Without a ``label`` and without a column of a usual name there are no labels.
         """
@@ -97,9 +97,8 @@ class Table:
         else:
             usual = self._usual(LABEL_COLUMNS)
             labels = () if usual is None else (usual,)
-        return Columns(
-            found_smiles, self._named(name) or self._usual(NAME_COLUMNS), labels, self._named(split)
-        )
+        names = None if name == "" else self._named(name) or self._usual(NAME_COLUMNS)
+        return Columns(found_smiles, names, labels, self._named(split))
 
     def _named(self, column: str | None) -> str | None:
         if column is None or column in self.header:
