@@ -16,7 +16,16 @@ import pytest
 from hypothesis import settings
 
 from gstarx.models import GCN, load_model, save_model
-from gstarx_bench.runs import ChangedInput, ModelSpec, RunSpec, read, resume, run, write_spec
+from gstarx_bench.runs import (
+    ChangedInput,
+    ModelSpec,
+    RunSpec,
+    local,
+    read,
+    resume,
+    run,
+    write_spec,
+)
 from gstarx_bench.runs.local import explain_locally
 from gstarx_bench.runs.resolution import resolve
 from tests.runs.same_rows import assert_same_rows
@@ -142,18 +151,21 @@ def test_a_graph_that_crashes_its_worker_is_a_failure(
 
 
 def test_weights_that_change_before_a_worker_reads_them(
-    spec: Make, weights: Path, tmp_path: Path
+    spec: Make, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = tmp_path / "own.safetensors"
     save_model(own, load_model(weights)[0])
     resolved = resolve(spec().model_copy(update={"model": ModelSpec(weights=str(own))}))
     save_model(own, GCN(8, 8, 2))
-    with pytest.raises(ChangedInput, match=r"could not start.*own\.safetensors changed"):
+    monkeypatch.setattr(local, "can_fork", lambda: False)
+    with pytest.raises(ChangedInput, match=r"own\.safetensors changed"):
         list(explain_locally(resolved, None, range(4), workers=2))
 
 
-def test_a_worker_that_cannot_start(spec: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    resolved = resolve(spec())
-    monkeypatch.setattr(sys, "executable", "false")
-    with pytest.raises(RuntimeError, match="exited before it was ready"):
-        list(explain_locally(resolved, None, range(4), workers=2))
+def test_workers_that_inherit_nothing(
+    spec: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(spec("gstarx"), tmp_path / "one", workers=1, progress=False)
+    monkeypatch.setattr(local, "can_fork", lambda: False)
+    run(spec("gstarx"), tmp_path / "two", workers=2, progress=False)
+    assert_same_rows(tmp_path / "one", tmp_path / "two")
