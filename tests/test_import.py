@@ -76,4 +76,4 @@ def test_the_command_explains_with_nothing_but_the_required_packages(tmp_path: P
         env=os.environ | {"PYTHONPATH": path},
     )
     assert done.returncode == 0, done.stderr
-    assert len(json.loads(done.stdout)["nodes"]) == 25
+    assert len(json.loads(done.stdout)["labels"]) == 25

@@ -26,6 +26,7 @@ PUBLIC = {
         "explain_nodes",
         "hn_value",
         "myerson_value",
+        "schema",
         "shapley_value",
     },
     "gstarx.graphs": {
@@ -152,7 +153,7 @@ PUBLIC = {
         "scores_ax",
         "summary_chart",
     },
-    "gstarx.explanation": {"Attribution", "Explanation", "HeteroExplanation"},
+    "gstarx.explanation": {"Attribution", "Explanation", "HeteroExplanation", "schema"},
     "gstarx.explainers": {
         "FailedExplanation",
         "GStarX",

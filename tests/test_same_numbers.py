@@ -66,8 +66,7 @@ def test_the_command(command: str, expected: dict[int, np.ndarray]) -> None:
     records = content if command == "explain" else content["explainers"][0]["graphs"]
     assert [record["position"] for record in records] == list(POSITIONS)
     for record in records:
-        scores = [node["score"] for node in record["nodes"]]
-        assert_same(scores, expected[record["position"]])
+        assert_same(record["explanation"]["scores"], expected[record["position"]])
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gstarx import players as players
     from gstarx import values as values
     from gstarx.explainers import GStarX, explain, explain_many, explain_nodes
-    from gstarx.explanation import Explanation, HeteroExplanation
+    from gstarx.explanation import Explanation, HeteroExplanation, schema
     from gstarx.games import TableGame
     from gstarx.gnn import Contrast, GNNGame, expected_output
     from gstarx.graphs import CommunicationGraph
@@ -47,6 +47,7 @@ __all__ = [
     "explain_nodes",
     "hn_value",
     "myerson_value",
+    "schema",
     "shapley_value",
 ]
 
@@ -83,6 +84,7 @@ _HOME = {
     "explain_nodes": "gstarx.explainers",
     "hn_value": "gstarx.values",
     "myerson_value": "gstarx.values",
+    "schema": "gstarx.explanation",
     "shapley_value": "gstarx.values",
 }
 

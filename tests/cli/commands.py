@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 from typer.testing import CliRunner, Result
 
 import gstarx as package
@@ -15,6 +16,15 @@ from gstarx.cli.app import app
 #: A molecule with an aromatic nitro group, and the number of its nitrogen in that group.
 MOLECULE = "CC(=O)Nc1ccc([N+](=O)[O-])cc1"
 NITROGEN = 8
+
+
+_RECORD = jsonschema.Draft202012Validator({**package.schema(), "$ref": "#/$defs/record"})
+
+
+def scores(record: dict[str, Any]) -> Any:
+    """The scores in a record of ``gstarx explain``, which must fit the schema."""
+    _RECORD.validate(record)
+    return record["explanation"]["scores"]
 
 
 def environment() -> dict[str, str]:

@@ -47,7 +47,7 @@ def test_a_network_is_trained_and_can_be_explained() -> None:
     assert (facts.seed, facts.dataset, facts.digest) == (3, "nitro", content["digest"])
     assert not list(Path().glob("*.training"))
     record = found("explain", "nitro", "0", "--weights", content["weights"], "-e", "random")
-    assert len(record["nodes"]) == 15
+    assert len(record["labels"]) == 15
     again = found("train", "nitro", "--epochs", "1", "--seed", "3", "--output", "b.safetensors")
     assert again["digest"] == content["digest"]
     assert (
@@ -66,7 +66,7 @@ def test_a_network_is_trained_on_a_table_of_molecules() -> None:
         again = found("train", "mine.csv", *columns, "--network", network)
         assert again["digest"] == content["digest"]
     record = found("explain", "--smiles", "CCO", "--weights", "mine-gcn-0.safetensors")
-    assert len(record["nodes"]) == 3
+    assert len(record["labels"]) == 3
     assert "name their column with --label" in refused("train", "mine.csv")
     Path("other.csv").write_text("formula,label\nC2H6,1\nCH4,0\n")
     assert "no column 'smiles'" in refused("train", "other.csv")
@@ -154,7 +154,7 @@ def test_every_task_is_trained_and_kept_with_the_weights() -> None:
         "size",
         *("--baseline", "singletons"),
     )
-    assert len(record["nodes"]) == 3
+    assert len(record["labels"]) == 3
     said = refused("explain", "nitro", "0", "--weights", "own.safetensors", "--target", "size")
     assert "takes 9 features per node" in said
 
@@ -207,9 +207,9 @@ def test_weights_remember_that_they_were_trained_on_the_largest_parts() -> None:
     inputs = (("--smiles", "[Na+].CC(=O)[O-]"), ("--file", "salt.csv"))
     for asked in inputs:
         explain = ("explain", *asked, "-e", "leave_one_out", "--weights")
-        assert len(found(*explain, "largest.safetensors")["nodes"]) == 4
-        assert len(found(*explain, "largest.safetensors", "--salts", "keep")["nodes"]) == 5
-        assert len(found(*explain, "all.safetensors")["nodes"]) == 5
+        assert len(found(*explain, "largest.safetensors")["labels"]) == 4
+        assert len(found(*explain, "largest.safetensors", "--salts", "keep")["labels"]) == 5
+        assert len(found(*explain, "all.safetensors")["labels"]) == 5
 
 
 def test_every_target_has_a_picture_of_its_own_and_says_yes_or_no() -> None:

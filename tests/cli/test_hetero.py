@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 
-from gstarx import explain, explain_nodes
+from gstarx import HeteroExplanation, explain, explain_nodes
 from gstarx.datasets import from_graphs
 from gstarx.evaluation import Pipeline
 from gstarx.explainers import create, graph_generator
@@ -16,7 +15,7 @@ from gstarx.gnn import hetero_of
 from gstarx.metrics import evaluate
 from gstarx.players import Nodes
 from tests.cli.commands import gstarx as run
-from tests.cli.commands import refused
+from tests.cli.commands import refused, scores
 from tests.gnn.hetero_networks import OnGraphs, OnPapers, seeded, small
 
 FACTORIES = """
@@ -57,9 +56,9 @@ def test_explain_names_types_and_gives_the_numbers_of_python(own: Path) -> None:
     result = run("explain", *OWN, "-e", "gstarx", "--limit", "1", "--json", "--draw", "one.svg")
     record = json.loads(result.stdout)
     alone = explain(seeded(OnGraphs), small(), seed=graph_generator(0, 0))
-    scores = [node["score"] for node in record["nodes"]]
-    assert torch.allclose(torch.tensor(scores, dtype=torch.float64), alone.scores, atol=1e-9)
-    assert record["nodes"][3]["label"] == "paper 0"
+    assert scores(record) == pytest.approx(alone.scores.tolist(), abs=1e-9)
+    assert record["labels"][3] == "paper 0"
+    assert [tuple(node) for node in record["selected"]] == alone.select(sparsity=0.7)
     assert record["graph"] == "group 0"
     assert ">venue</text>" in (own / "one.svg").read_text()
     found = evaluate(seeded(OnGraphs), small(), alone.select(sparsity=0.7))
@@ -71,11 +70,8 @@ def test_nodes_of_a_type(own: Path) -> None:
         run("explain", *PAPERS, "--nodes", "1", "--node-type", "paper", "--json").stdout
     )[0]
     (alone,) = explain_nodes(seeded(OnPapers), small(), [1], node_type="paper", progress=False)
-    players = [(player["type"], player["node"]) for player in record["players"]]
-    assert players == alone.players
-    assert [player["score"] for player in record["players"]] == pytest.approx(
-        alone.scores.tolist(), abs=1e-9
-    )
+    assert scores(record) == pytest.approx(alone.scores.tolist(), abs=1e-9)
+    assert HeteroExplanation.from_dict(record["explanation"]).players == alone.players
     shown = run("explain", *PAPERS, "--nodes", "1", "--node-type", "paper").stdout
     assert "venue 0: " in shown
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gstarx import explain_nodes
-from tests.cli.commands import found, gstarx, refused
+from gstarx import Explanation, explain_nodes
+from tests.cli.commands import found, gstarx, refused, scores
 
 MODULE = """
 import torch
@@ -60,16 +60,16 @@ def test_nodes_have_the_scores_of_the_function(graph: Data, tmp_path: Path) -> N
     )
     assert [record["node"] for record in records] == [4, 7, 8]
     for record, explanation in zip(records, expected, strict=True):
-        scores = [player["score"] for player in record["players"]]
-        assert scores == pytest.approx(explanation.scores.tolist(), abs=1e-6)
-        ends = [[player["source"], player["target"]] for player in record["players"]]
-        assert ends == explanation.player_edges.tolist()
+        assert scores(record) == pytest.approx(explanation.scores.tolist(), abs=1e-6)
+        again = Explanation.from_dict(record["explanation"])
+        assert torch.equal(again.player_edges, explanation.player_edges)
+        assert torch.equal(again.prediction[again.index], explanation.prediction[again.index])
     (tmp_path / "nodes.txt").write_text("4\n7\n8\n")
     done = gstarx(*OWN, "--nodes", "@nodes.txt", *options, "--output", "out.json")
     assert "node 4: class" in done.stdout
     assert not re.search(r"\d{10}", done.stdout)
     written = json.loads((tmp_path / "out.json").read_text())
-    assert [record["players"] for record in written] == [record["players"] for record in records]
+    assert list(map(scores, written)) == list(map(scores, records))
 
 
 @pytest.mark.usefixtures("graph")
@@ -85,7 +85,7 @@ def test_there_is_a_bar_on_a_terminal(
 def test_one_bad_node_does_not_cost_the_others(graph: Data) -> None:
     records = found(*OWN, "--nodes", "12,4", "--option", "players=edges", code=1)
     assert "no edge brings a message to node 12" in records[0]["error"]
-    assert len(records[1]["players"]) > 3
+    assert len(scores(records[1])) > 3
 
 
 def test_what_is_wrong_is_reported(graph: Data) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gstarx_bench import runs
-from tests.cli.commands import environment, found, gstarx, refused
+from tests.cli.commands import environment, found, gstarx, refused, scores
 from tests.cli.own_table import PAGE, write_own_project, write_own_table
 
 pytest.importorskip("rdkit", reason="needs the molecules extra")
@@ -256,10 +256,9 @@ def test_results_for_other_programs(suffix: str) -> None:
     for record in records[1:]:
         own = [row for row in rows if row["graph"] == record["graph"]]
         assert {row["smiles"] for row in own} == {record["smiles"]}
-        assert [float(row["score"]) for row in own] == [node["score"] for node in record["nodes"]]
-        assert [str(row["selected"]) for row in own] == [
-            str(node["selected"]) for node in record["nodes"]
-        ]
+        assert [float(row["score"]) for row in own] == scores(record)
+        chosen = [at for at, row in enumerate(own) if str(row["selected"]) == "True"]
+        assert chosen == record["selected"]
         probability = record["prediction"]["probabilities"][record["target"]]
         assert {float(row["prediction"]) for row in own} == {probability}
 
@@ -302,10 +301,9 @@ def test_an_sdf_has_scores_as_properties_of_atoms() -> None:
     molecules = list(Chem.SDMolSupplier("scores.sdf"))
     assert [molecule.GetProp("_Name") for molecule in molecules] == [r["graph"] for r in records]
     for molecule, record in zip(molecules, records, strict=True):
-        scores = [atom.GetDoubleProp("score") for atom in molecule.GetAtoms()]
-        assert scores == pytest.approx([node["score"] for node in record["nodes"]], abs=1e-5)
-        selected = [node["index"] for node in record["nodes"] if node["selected"]]
-        assert list(map(int, molecule.GetProp("highlight_atoms").split())) == selected
+        written = [atom.GetDoubleProp("score") for atom in molecule.GetAtoms()]
+        assert written == pytest.approx(scores(record), abs=1e-5)
+        assert list(map(int, molecule.GetProp("highlight_atoms").split())) == record["selected"]
         colors = molecule.GetProp("highlight_colors").split()
         assert len(colors) == molecule.GetNumAtoms()
         assert all(re.fullmatch("#[0-9a-f]{6}", color) for color in colors)

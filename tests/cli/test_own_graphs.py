@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from gstarx.datasets import load, load_source, smiles_graph, title_of
 from gstarx.models import pretrained, save_model
 from gstarx.registry import DatasetSource
-from tests.cli.commands import MOLECULE, environment, found, gstarx, refused
+from tests.cli.commands import MOLECULE, environment, found, gstarx, refused, scores
 from tests.shared import checkpoint
 
 FACTORY = """
@@ -261,19 +261,19 @@ def save_nitro(path: str) -> None:
 def test_a_factory_with_weights_is_the_same_network(path: str) -> None:
     save_nitro(path)
     own = found("explain", "nitro", "0", "--model", "own_module:make", "--weights", path)
-    assert own["nodes"] == found("explain", "nitro", "0")["nodes"]
+    assert scores(own) == scores(found("explain", "nitro", "0"))
 
 
 def test_stored_weights_alone_are_enough() -> None:
     save_model("mine.safetensors", pretrained("nitro")[0], dataset="nitro")
     own = found("explain", "--smiles", MOLECULE, "--weights", "mine.safetensors")
-    assert own["nodes"] == found("explain", "--smiles", MOLECULE)["nodes"]
+    assert scores(own) == scores(found("explain", "--smiles", MOLECULE))
 
 
 def test_published_weights_know_their_dataset_by_its_directory() -> None:
     path = checkpoint("mutag/gcn_3l_best.pth")
     record = found("explain", "--smiles", "Cc1ccc([N+](=O)[O-])cc1", "--weights", path)
-    assert len(record["nodes"]) == 10
+    assert len(record["labels"]) == 10
     assert record["prediction"]["class"] in (0, 1)
 
 

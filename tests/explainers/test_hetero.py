@@ -100,7 +100,7 @@ def test_other_forms_name_types_and_nodes() -> None:
         assert plain[name] == getattr(made, name) == made.view[name]
     assert explain(model, data, two_sided=True, baseline="singletons").two_sided is True
     assert plain["players"][0] == ["author", 0]
-    assert plain["node_scores"]["venue"] == made["venue"].node_scores.tolist()
+    assert plain["scores"] == made.scores.tolist()
     assert plain["node_types"] == ["author", "paper", "venue"]
     assert plain["edge_mask"]["author__writes__paper"] == (
         made["author", "writes", "paper"].edge_mask.tolist()

@@ -1,4 +1,4 @@
-"""Explanations as dictionaries and files, and back: the same numbers of the same types."""
+"""The one dictionary of an explanation, and files of it: the same numbers of the same types."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+import gstarx
 from gstarx import Explanation, HeteroExplanation, explain
 from gstarx.explainers import create
+from gstarx.players import Edges, Features, Groups
 from tests.explainers.small import graph, network
 from tests.gnn.hetero_networks import OnGraphs, OnPapers, seeded, small
 from tests.shared import UNTRAINED
 
 pytestmark = UNTRAINED
 
-#: Of the graph or of the program, not of the explanation.
-NOT_STORED = {"x", "edge_index", "batch", "player_spec", "hetero", "node_id", "edge_id"}
-NOT_STORED |= {"node_type", "converged", "residual", "batch_nodes", "fixed", "edge_scores"}
+#: Of the graph, not of the explanation.
+OF_THE_GRAPH = {"x", "edge_index", "batch", "hetero", "node_id", "edge_id", "node_type"}
+VALID = jsonschema.Draft202012Validator(gstarx.schema())
 
 
 def assert_same(one: Any, other: Any) -> None:
@@ -44,89 +47,97 @@ def assert_same(one: Any, other: Any) -> None:
         assert one == other
 
 
-def restored(found: Any, way: str, directory: Path) -> Any:
-    if way == "json":
-        return type(found).from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
-    if way == "dict":
-        return type(found).from_dict(found.to_dict())
-    path = directory / "explanation.pt"
+def restored(found: Any, directory: Path) -> Any:
+    """The explanation again, from a file that holds exactly the dictionary."""
+    stored = found.to_dict()
+    VALID.validate(stored)
+    path = directory / "explanation.json"
     found.save(path)
-    assert isinstance(torch.load(path, weights_only=True), dict)
+    assert json.loads(path.read_text()) == stored
+    assert type(found).from_dict(stored).to_dict() == stored
     return type(found).load(path)
 
 
-WAYS = pytest.mark.parametrize("way", ["dict", "json", "file"])
-PLAYERS: dict[str, dict[str, Any]] = {
-    "nodes": {},
-    "several targets": {"target": [0, 1]},
-    "estimated": {"value": "shapley", "budget": 20, "seed": 0},
-    "edges": {"players": "edges", "edge_mask": False},
-    "groups": {"players": [[0, 1], [2, 3]]},
-    "features": {"players": "features"},
-    "with edges": {"edge_mask": True},
-    "position": {"players": "edges", "value": "position"},
+def of_a_node(**options: Any) -> Explanation:
+    model = network("gcn")
+    model.readout = None
+    return explain(model, graph("components"), task_level="node", index=1, **options)
+
+
+def of_doubles() -> Explanation:
+    data = graph("components")
+    data.x = data.x.double()
+    return explain(network("gcn").double(), data)
+
+
+def on(**options: Any) -> Explanation:
+    return explain(network("gcn"), graph("components"), **options)
+
+
+def by(name: str) -> Explanation:
+    return create(name).explain(network("gcn"), graph("components"), seed=0)
+
+
+MADE: dict[str, Any] = {
+    "nodes": on,
+    "several targets": lambda: on(target=[0, 1], edge_mask=True),
+    "estimated": lambda: on(value="shapley", budget=20, seed=0),
+    "with edges": lambda: on(edge_mask=True),
+    "edges": lambda: on(players="edges"),
+    "directed edges": lambda: on(players=Edges(directed=True)),
+    "position": lambda: on(players="edges", value="position"),
+    "groups": lambda: on(players=[[0, 1], [2, 3]], edge_mask=True),
+    "named groups": lambda: on(players=Groups([{0}, {2, 3}], names=["a", "b"], rest="present")),
+    "features": lambda: on(players="features"),
+    "feature groups": lambda: on(
+        players=Features(groups={"a": [0, 2]}, reference=[graph("path")], draws=2)
+    ),
+    "a node": of_a_node,
+    "edges of a node": lambda: of_a_node(players="edges"),
+    "doubles": of_doubles,
+    "subgraphx": lambda: by("subgraphx"),
+    "random": lambda: by("random"),
+    "gnnexplainer": lambda: by("gnnexplainer"),
 }
 
 
-@WAYS
-@pytest.mark.parametrize("players", PLAYERS)
-def test_every_field_comes_back(players: str, way: str, tmp_path: Path) -> None:
-    found = explain(network("gcn"), graph("components"), **PLAYERS[players])
-    again = restored(found, way, tmp_path)
-    for key in set(found.keys()) - NOT_STORED:
+@pytest.mark.parametrize("name", MADE)
+def test_every_field_comes_back(name: str, tmp_path: Path) -> None:
+    found = MADE[name]()
+    again = restored(found, tmp_path)
+    for key in set(found.keys()) - OF_THE_GRAPH - {"player_spec"}:
         assert_same(found[key], again[key])
-    assert again.to_dict() == found.to_dict()
-
-
-@WAYS
-@pytest.mark.parametrize("name", ["subgraphx", "random", "gnnexplainer"])
-def test_other_methods_come_back(name: str, way: str, tmp_path: Path) -> None:
-    found = create(name).explain(network("gcn"), graph("components"), seed=0)
-    again = restored(found, way, tmp_path)
-    assert_same(found.sets, again.sets)
-    assert_same(found.node_mask, again.node_mask)
-    assert again.to_dict() == found.to_dict()
+    if name != "feature groups":  # data to draw from becomes its rows
+        assert found.get("player_spec") == again.get("player_spec")
+    if len(found.explained) > 1:
+        found, again = found.for_target(1), again.for_target(1)
+        assert_same(found.edge_mask, again.edge_mask)
     assert again.top(2).tolist() == found.top(2).tolist()
+    if found.player_kind != "nodes":
+        assert again.nodes_of([0]).tolist() == found.nodes_of([0]).tolist()
 
 
-@WAYS
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_types_of_numbers_are_kept(dtype: torch.dtype, way: str, tmp_path: Path) -> None:
-    data = graph("components")
-    data.x = data.x.to(dtype)
-    found = explain(network("gcn").to(dtype), data)
-    again = restored(found, way, tmp_path)
-    assert found.prediction.dtype == again.prediction.dtype == dtype
-    assert torch.equal(found.prediction, again.prediction)
+def test_data_that_features_are_drawn_from_becomes_rows() -> None:
+    again = Explanation.from_dict(MADE["feature groups"]().to_dict())
+    assert torch.equal(torch.tensor(again.player_spec.reference), graph("path").x)
+    assert dict(again.player_spec.groups) == {"a": [0, 2]}
 
 
-@WAYS
-def test_a_node_comes_back(way: str, tmp_path: Path) -> None:
-    model = network("gcn")
-    model.readout = None
-    found = explain(model, graph("components"), task_level="node", index=1)
-    again = restored(found, way, tmp_path)
-    for key in ("scores", "players", "node_scores", "node_mask", "index", "target", "prediction"):
-        assert_same(found[key], again[key])
-
-
-@WAYS
 @pytest.mark.parametrize("task", ["graph", "node"])
 @pytest.mark.parametrize("edge_mask", [False, True])
-def test_heterogeneous_graphs(task: str, edge_mask: bool, way: str, tmp_path: Path) -> None:
+def test_heterogeneous_graphs(task: str, edge_mask: bool, tmp_path: Path) -> None:
     data = small()
+    options: dict[str, Any] = {"edge_mask": edge_mask, "player_types": ["author", "paper"]}
     if task == "graph":
-        found = explain(seeded(OnGraphs), data, edge_mask=edge_mask)
+        found = explain(seeded(OnGraphs), data, relations=["writes"], **options)
     else:
-        options: dict[str, Any] = {"task_level": "node", "node_type": "paper", "index": 1}
-        found = explain(seeded(OnPapers), data, edge_mask=edge_mask, **options)
-    again = restored(found, way, tmp_path)
+        options |= {"task_level": "node", "node_type": "paper", "index": 1}
+        found = explain(seeded(OnPapers), data, **options)
+    again = restored(found, tmp_path)
     assert isinstance(again, HeteroExplanation)
     assert again.players == found.players
-    assert_same(found.scores, again.scores)
-    assert_same(found.std_errors, again.std_errors)
-    assert_same(found.prediction, again.prediction)
-    assert_same(found.target, again.target)
+    for key in set(found.view.keys()) - OF_THE_GRAPH:
+        assert_same(found.view[key], again.view[key])
     for name in data.node_types:
         assert_same(found[name].node_scores, again[name].node_scores)
         assert_same(found[name].node_mask, again[name].node_mask)
@@ -134,58 +145,74 @@ def test_heterogeneous_graphs(task: str, edge_mask: bool, way: str, tmp_path: Pa
         assert_same(found[relation].edge_mask, again[relation].edge_mask)
     if task == "node":
         assert (again.node_type, again.index.tolist()) == ("paper", [1])
-    assert again.to_dict() == found.to_dict()
+    assert_same(found.target, again.target)
     assert again.top(2) == found.top(2)
+
+
+def test_outputs_of_other_nodes_may_be_left_out() -> None:
+    typed = {"task_level": "node", "node_type": "paper", "index": 1}
+    for found in (of_a_node(), explain(seeded(OnPapers), small(), **typed)):
+        stored = found.to_dict(all_outputs=False)
+        VALID.validate(stored)
+        assert "prediction" not in stored
+        again = type(found).from_dict(stored)
+        assert again.prediction.shape == found.prediction.shape
+        assert torch.equal(again.prediction[1], found.prediction[1])
+        assert int(again.prediction.isnan().all(dim=1).sum()) == len(found.prediction) - 1
+        assert again.target[1] == found.target[1]
+        assert set(again.target.tolist()) <= {-1, int(found.target[1])}
+        assert again.to_dict(all_outputs=False) == stored
+
+
+def test_infinite_outputs_stay_infinite() -> None:
+    found = on()
+    found.prediction = torch.tensor([[0.0, -torch.inf]])
+    stored = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    VALID.validate(stored)
+    assert torch.equal(Explanation.from_dict(stored).prediction, found.prediction)
+
+
+def test_the_schema_refuses_what_it_does_not_know() -> None:
+    jsonschema.Draft202012Validator.check_schema(gstarx.schema())
+    stored = on().to_dict()
+    for wrong in ({"format": 0}, {"scores": ["a"]}, {"unknown": 1}, {"player_kind": "atoms"}):
+        assert not VALID.is_valid({**stored, **wrong})
+    assert not VALID.is_valid({name: stored[name] for name in stored if name != "players"})
 
 
 def test_what_is_no_explanation(tmp_path: Path) -> None:
     found = explain(seeded(OnGraphs), small())
-    plain = explain(network("gcn"), graph("path"))
+    plain = on()
     with pytest.raises(ValueError, match=r"heterogeneous graph.*author.*HeteroExplanation"):
         Explanation.from_dict(found.to_dict())
     with pytest.raises(ValueError, match="not scores of a heterogeneous graph"):
         HeteroExplanation.from_dict(plain.to_dict())
-    with pytest.raises(ValueError, match=r"those of to_dict.*no 'players'"):
+    with pytest.raises(ValueError, match=r"those of to_dict.*no 'format'"):
         Explanation.from_dict({"x": 1})
-    path = tmp_path / "other.pt"
-    torch.save({"weights": torch.ones(2)}, path)
-    with pytest.raises(ValueError, match=r"other\.pt holds no explanation"):
-        Explanation.load(path)
-    path.write_bytes(pickle.dumps(plain))
-    with pytest.raises(Exception, match=r"[Ww]eights"):
-        Explanation.load(path)
-
-
-@pytest.mark.parametrize("content", [b"", b"import torch\n", b"PK\x03\x04 cut off"])
-def test_a_file_of_another_kind(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"notes\.txt holds no explanation") as caught:
-        Explanation.load(path)
-    assert "weights_only" not in str(caught.value)
+    with pytest.raises(ValueError, match="has format 0, and this version reads 1"):
+        Explanation.from_dict({**plain.to_dict(), "format": 0})
+    path = tmp_path / "other.json"
+    contents = (b"", b"import torch\n", b"PK\x03\x04 cut off", b"[1]", b"{}", pickle.dumps(plain))
+    for content in contents:
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"other\.json holds no explanation"):
+            Explanation.load(path)
 
 
 @pytest.mark.parametrize("way", ["draw", "to_networkx", "visualize_graph"])
 def test_without_a_graph_there_is_no_picture_of_it(way: str, tmp_path: Path) -> None:
+    from gstarx.drawing import draw
+
     data = graph("components")
     found = explain(network("gcn"), data)
-    found.save(tmp_path / "one.pt")
-    again = Explanation.load(tmp_path / "one.pt")
+    again = restored(found, tmp_path)
+    assert draw(data, again).svg == draw(data, found).svg
     with pytest.raises(ValueError, match=r"has no graph.*explanation\.update\(data\)"):
         getattr(again, way)()
     assert again._repr_svg_() is None
     again.update(data)
     assert again.draw().svg == found.draw().svg
     assert again.to_networkx().edges == found.to_networkx().edges
-
-
-def test_a_graph_can_be_added_for_a_picture(tmp_path: Path) -> None:
-    from gstarx.drawing import draw
-
-    data = graph("components")
-    found = explain(network("gcn"), data)
-    found.save(tmp_path / "one.pt")
-    assert draw(data, Explanation.load(tmp_path / "one.pt")).svg == draw(data, found).svg
 
 
 def test_pickles_and_copies_stay_light_and_the_same() -> None:

@@ -481,10 +481,11 @@ def test_parallel_edges_are_told_apart() -> None:
     edges = explained.to_networkx().edges(data="score")
     assert len(edges) == 13
     plain = explained.to_dict()
-    for player, column in enumerate(plain["player_columns"]):
+    columns = [column for (column,) in plain["player_units"]]
+    for player, column in enumerate(columns):
         assert data.edge_index[:, column].tolist() == plain["player_edges"][player]
         assert frame.loc[column, "score"] == explained.scores[player]
-        ends = (*plain["player_edges"][player], pytest.approx(plain["edge_mask"][column]))
+        ends = (*plain["player_edges"][player], pytest.approx(plain["scores"][player]))
         assert any(ends == edge for edge in edges)
     picture = explained.draw(sparsity=0.5).svg
     assert picture.count("0 to 1 (2)") >= 1
@@ -495,12 +496,12 @@ def test_parallel_edges_are_told_apart() -> None:
     assert np.isfinite(kept.fidelity)
     mask = torch.arange(13.0)
     scores, ends = edge_player_scores(mask, data.edge_index, directed=True)
-    assert scores.tolist() == [float(column) for column in plain["player_columns"]]
+    assert scores.tolist() == [float(column) for column in columns]
     assert ends.tolist() == plain["player_edges"]
     learned = create("gnnexplainer", epochs=2, players=Edges(directed=True))
     found = learned.explain(model.float(), _single(data), seed=0)
     assert found.player_edges.tolist() == plain["player_edges"]
-    torch.testing.assert_close(found.edge_mask[plain["player_columns"]], found.scores.float())
+    torch.testing.assert_close(found.edge_mask[columns], found.scores.float())
 
 
 def _single(data: Data) -> Data:

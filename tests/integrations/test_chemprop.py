@@ -618,7 +618,7 @@ def test_trust_is_refused_where_it_means_nothing(tmp_path: Path) -> None:
 def test_the_command_explains_a_chemprop_model(files: dict[str, Path]) -> None:
     command = ("explain", "--smiles", PARACETAMOL, "-e", "myerson", "--weights")
     record = found(*command, files["regression"])
-    scores = [node["score"] for node in record["nodes"]]
+    scores = record["explanation"]["scores"]
     ours = explain(
         chemprop.load(files["regression"]),
         chemprop.graph(PARACETAMOL),
@@ -629,7 +629,7 @@ def test_the_command_explains_a_chemprop_model(files: dict[str, Path]) -> None:
     )
     assert np.allclose(scores, ours.scores.numpy(), atol=1e-9)
     assert "oxygens" in gstarx(*command, files["regression"]).stdout
-    assert found(*command, files["binary"])["exact"]
+    assert found(*command, files["binary"])["explanation"]["exact"]
 
 
 def test_a_target_means_the_same_in_python_and_the_command(files: dict[str, Path]) -> None:
@@ -641,7 +641,7 @@ def test_a_target_means_the_same_in_python_and_the_command(files: dict[str, Path
         ours = explain(model, graph, mode=model.mode, target=int(number), seed=0)
         for said in (number, name):
             record = found(*command, said)
-            scores = [node["score"] for node in record["nodes"]]
+            scores = record["explanation"]["scores"]
             assert np.allclose(scores, ours.scores.numpy(), atol=1e-9)
             assert (record["target"], record["target_name"]) == (int(number), name)
             assert record["prediction"]["probabilities"][1] == pytest.approx(float(outputs))

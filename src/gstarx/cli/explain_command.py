@@ -71,7 +71,7 @@ class Printer:
         self.draw = draw
         self.several = several
         self.targets = targets
-        self.printed: list[dict[str, Any]] = []
+        self.printed: list[tuple[dict[str, Any], Record | None]] = []
 
     def add(self, content: dict[str, Any], record: Record | None = None) -> None:
         """Print one more, as JSON if there is a stream for it, and draw it if requested."""
@@ -82,7 +82,7 @@ class Printer:
                 self.stream.flush()
             elif record is not None:
                 record.show()
-            self.printed.append(content)
+            self.printed.append((content, record))
         if record is not None and self.draw is not None:
             target = content if self.targets > 1 else None
             path = picture_path(self.draw, record.subject, several=self.several, target=target)
@@ -99,8 +99,9 @@ class Printer:
 
     @property
     def content(self) -> Any:
-        """All that was printed."""
-        return self.printed if self.several else next(iter(self.printed), None)
+        """All that was printed as JSON."""
+        contents = [content for content, _ in self.printed]
+        return contents if self.several else contents[0]
 
 
 @takes_inputs
@@ -179,7 +180,7 @@ def explain(
             with uninterrupted():
                 printer.close()
                 if output is not None and printer.printed:
-                    write_records(output, printer.content)
+                    write_records(output, printer)
     if errors:
         raise typer.Exit(1)
     inputs.finish()
@@ -243,36 +244,34 @@ def _draw(record: Record, path: Path) -> None:
     note(f"drew {path}")
 
 
-def write_records(path: Path, content: Any) -> None:
-    """Write what ``--json`` prints, in the format that the file's suffix names.
+def write_records(path: Path, printer: Printer) -> None:
+    """Write what was printed, in the format that the file's suffix names.
 
     JSON holds everything. CSV and Parquet have a row for every node, and a row with the error for
     what could not be read or explained. SDF has a record for every molecule, with the scores as
     atom properties.
     """
-    records = content if isinstance(content, list) else [content]
     if path.suffix == ".json":
-        write(path, as_json(content) + "\n")
+        write(path, as_json(printer.content) + "\n")
     elif path.suffix == ".csv":
-        rows = (row for record in records for row in _node_rows(record))
-        write(path, as_csv(_NODE_COLUMNS, rows))
+        write(path, as_csv(_NODE_COLUMNS, _node_rows(printer)))
     elif path.suffix == ".parquet":
-        _write_parquet(path, [row for record in records for row in _node_rows(record)])
+        _write_parquet(path, list(_node_rows(printer)))
     else:
-        _write_sdf(path, records)
+        _write_sdf(path, printer)
     note(f"wrote {path}")
 
 
-def _node_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    common = {name: record.get(name) for name in ("graph", "smiles", "position", "explainer")}
-    if record.get("error") is not None:
-        yield {**common, "error": record["error"]}
-        return
-    common |= {"target": record["target"], "target_name": record["target_name"]}
-    common["prediction"] = explained_output(record)
-    for node in record["nodes"]:
-        fields = {name: node[name] for name in ("label", "score", "std_error", "selected")}
-        yield {**common, "node": node["index"], **fields}
+def _node_rows(printer: Printer) -> Iterator[dict[str, Any]]:
+    for content, record in printer.printed:
+        common = {name: content.get(name) for name in ("graph", "smiles", "position", "explainer")}
+        if record is None:
+            yield {**common, "error": content["error"]}
+            continue
+        common |= {"target": content["target"], "target_name": content["target_name"]}
+        common["prediction"] = explained_output(content)
+        for node, row in enumerate(record.nodes()):
+            yield {**common, "node": node, **row}
 
 
 def explained_output(record: Mapping[str, Any]) -> float | None:
@@ -296,20 +295,21 @@ def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
         parquet.write_table(arrow.Table.from_pylist(complete_rows, schema=schema), temporary)
 
 
-def _write_sdf(path: Path, records: list[Mapping[str, Any]]) -> None:
+def _write_sdf(path: Path, printer: Printer) -> None:
     chem = require("rdkit.Chem", extra="molecules")
     depict = require("rdkit.Chem.rdDepictor", extra="molecules")
     blocks = []
-    for record in records:
-        if record.get("error") is not None or not record["smiles"]:
+    for content, record in printer.printed:
+        if record is None or not content["smiles"]:
             continue
-        molecule = chem.MolFromSmiles(record["smiles"])
+        nodes = record.nodes()
+        molecule = chem.MolFromSmiles(content["smiles"])
         depict.Compute2DCoords(molecule)
-        molecule.SetProp("_Name", str(record["graph"]))
-        for name, value in _molecule_tags(record).items():
+        molecule.SetProp("_Name", str(content["graph"]))
+        for name, value in _molecule_tags(content, nodes, record.at_stake).items():
             molecule.SetProp(name, value)
         for name in ("score", "std_error"):
-            numbers = [node[name] for node in record["nodes"]]
+            numbers = [node[name] for node in nodes]
             if all(number is not None for number in numbers):
                 for atom, number in zip(molecule.GetAtoms(), numbers, strict=True):
                     atom.SetDoubleProp(name, float(number))
@@ -323,23 +323,24 @@ def _write_sdf(path: Path, records: list[Mapping[str, Any]]) -> None:
     write(path, "".join(blocks))
 
 
-def _molecule_tags(record: Mapping[str, Any]) -> dict[str, str]:
+def _molecule_tags(
+    content: Mapping[str, Any], nodes: list[dict[str, Any]], at_stake: float | None
+) -> dict[str, str]:
     """The data items of a molecule; the highlights are what drawing programs take."""
     import numpy as np
 
     from gstarx.drawing import color_limit, score_color
 
-    scores = [node["score"] or 0.0 for node in record["nodes"]]
-    limit = color_limit([np.array(scores)], None, record["at_stake"])
-    selected = [str(node["index"]) for node in record["nodes"] if node["selected"]]
+    scores = [node["score"] or 0.0 for node in nodes]
+    limit = color_limit([np.array(scores)], None, at_stake)
     tags = {
-        "smiles": str(record["smiles"]),
-        "explainer": str(record["explainer"]),
-        "target": str(record["target_name"] or record["target"]),
-        "prediction": str(explained_output(record)),
-        "highlight_atoms": " ".join(selected),
+        "smiles": str(content["smiles"]),
+        "explainer": str(content["explainer"]),
+        "target": str(content["target_name"] or content["target"]),
+        "prediction": str(explained_output(content)),
+        "highlight_atoms": " ".join(str(at) for at, node in enumerate(nodes) if node["selected"]),
         "highlight_colors": " ".join(score_color(score, limit) for score in scores),
     }
-    if record["metrics"] is not None:
-        tags["H-fidelity"] = f"{record['metrics']['harmonic_fidelity']:.4f}"
+    if content["metrics"] is not None:
+        tags["H-fidelity"] = f"{content['metrics']['harmonic_fidelity']:.4f}"
     return tags

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from gstarx.cli.console import (
     CommandError,
@@ -17,9 +17,6 @@ from gstarx.cli.console import (
 )
 from gstarx.cli.inputs import InputSelection
 from gstarx.cli.subjects import Subject, positions
-
-if TYPE_CHECKING:
-    from gstarx.explanation import Explanation
 
 #: Players of a node that are printed for the terminal.
 _SHOWN = 8
@@ -88,12 +85,13 @@ def explain_selected_nodes(
     for node, explanation in zip(listed, made, strict=True):
         about = {"graph": subject.name, "dataset": subject.dataset, "node": node}
         if isinstance(explanation, FailedExplanation):
-            outcome = {"error": str(explanation.error)}
+            outcome: dict[str, Any] = {"error": str(explanation.error)}
         else:
-            outcome = _record(explanation)
-        records.append({**about, **outcome, "options": options, "seed": inputs.seed})
+            outcome = {"explanation": explanation.to_dict(all_outputs=False)}
+        how = {"explainer": explainer, "options": options, "seed": inputs.seed}
+        records.append({**about, **how, **outcome})
         if stream is None:
-            _show(records[-1])
+            _show(node, explanation)
     if stream is not None:
         print_json(records, stream)
     if output is not None:
@@ -110,53 +108,23 @@ def _targets(inputs: InputSelection, subjects: list[Subject]) -> int | list[int]
     return targets[0] if len(targets) == 1 else targets
 
 
-def _record(explanation: Explanation) -> dict[str, Any]:
-    """What JSON holds of the explanation of a node: every player with its scores."""
-    fields = explanation.to_dict()
-    edges = fields["player_edges"]
-    parts = ("source", "target") if edges else ("type", "node") if "node_types" in fields else None
-    players = [
-        dict(zip(parts, player, strict=True)) if parts else {"node": player}
-        for player in edges or fields["players"]
-    ]
-    for player, column in zip(players, fields.get("player_columns", ()), strict=False):
-        player["column"] = column  # which of several edges between two nodes
-    scores = zip(fields["scores"], fields["std_errors"], strict=True)
-    kept = ("value", "payoff", "exact", "estimator", "evaluations", "baseline", "worth")
-    return {
-        "targets": fields["explained"],
-        "prediction": explanation.prediction[explanation.index].tolist(),
-        "players": [
-            {**player, "score": score, "std_error": error}
-            for player, (score, error) in zip(players, scores, strict=True)
-        ],
-        **{name: fields[name] for name in kept},
-        "cpu_seconds": fields["seconds"],
-    }
-
-
-def _show(record: dict[str, Any]) -> None:
+def _show(node: int, explanation: Any) -> None:
     """Print the strongest players of a node."""
+    from gstarx.explainers import FailedExplanation
+    from gstarx.explanation import HeteroExplanation
+
     console = out()
-    if "error" in record:
-        console.print(f"node {record['node']}: {record['error']}", markup=False)
+    if isinstance(explanation, FailedExplanation):
+        console.print(f"node {node}: {explanation.error}", markup=False)
         return
-    players = record["players"]
-    how = "exact" if record["exact"] else "estimated"
+    view = explanation.view if isinstance(explanation, HeteroExplanation) else explanation
     console.print(
-        f"node {record['node']}: class {record['targets'][0]}, {len(players):,} players, "
-        f"{record['evaluations']:,} evaluations, {how}",
+        f"node {node}: class {view.explained[0]}, {len(view.players):,} players, "
+        f"{view.evaluations:,} evaluations, {'exact' if view.exact else 'estimated'}",
         style="bold",
     )
-
-    def size(player: dict[str, Any]) -> float:
-        score = player["score"]
-        return float(max(map(abs, score)) if isinstance(score, list) else abs(score))
-
-    for player in sorted(players, key=size, reverse=True)[:_SHOWN]:
-        name = f"{player['source']} to {player['target']}" if "source" in player else player["node"]
-        if "type" in player:
-            name = f"{player['type']} {name}"
-        scores = player["score"] if isinstance(player["score"], list) else [player["score"]]
-        shown = ", ".join(f"{score:+.4g}" for score in scores)
-        console.print(f"  {name}: {shown}", markup=False)
+    scores = view.scores.reshape(len(view.players), -1)
+    order = scores.abs().amax(dim=1).argsort(descending=True, stable=True)[:_SHOWN]
+    for at in order.tolist():
+        shown = ", ".join(f"{score:+.4g}" for score in scores[at].tolist())
+        console.print(f"  {view.name_of(view.players[at])}: {shown}", markup=False)

@@ -58,41 +58,31 @@ class Record:
 
     def as_dict(self) -> dict[str, Any]:
         """What ``--json`` prints."""
-        from gstarx.evaluation import recorded
+        from gstarx.gnn import hetero_of
 
-        record = recorded(self.explanation)
-        data = self.subject.data
+        data, target, typed = self.subject.data, self.target, hetero_of(self.subject.data)
         return {
             "graph": self.subject.name,
             "smiles": data.get("smiles") or None,
             "dataset": self.subject.dataset,
             "position": self.subject.position,
+            "labels": node_labels(data),
             "prediction": self._prediction(),
-            "target": record["target"],
-            "target_name": self.output_name(record["target"]),
+            "target": target,
+            "target_name": self.output_name(target),
             "label": self._label(),
-            "nodes": self._nodes(),
-            "groups": self._groups(),
-            "player_kind": self.explanation.player_kind,
-            "players": self._players(),
-            "metrics": None if self.metrics is None else asdict(self.metrics),
-            "worth": self._worth("worth"),
-            "component_worth": self._worth("component_worth"),
-            "baseline": self._baseline(),
-            "baseline_source": self.explanation.get("baseline_source"),
-            "at_stake": self._at_stake,
+            "selected": [typed.pair(node) for node in self.selected] if typed else self.selected,
             "sparsity": self.sparsity,
+            "metrics": None if self.metrics is None else asdict(self.metrics),
+            "groups": self._groups(),
             "explainer": self.explainer,
             "options": self.options,
-            "exact": record["exact"],
-            "estimator": record["estimator"],
-            "evaluations": record["evaluations"],
-            "cpu_seconds": record["cpu_seconds"],
             "seed": self.inputs.seed,
+            "explanation": self.explanation.to_dict(),
         }
 
     @property
-    def _at_stake(self) -> float | None:
+    def at_stake(self) -> float | None:
         """What the scores could explain, if that is known."""
         from gstarx.drawing import at_stake_in
 
@@ -101,10 +91,6 @@ class Record:
     def _worth(self, name: str) -> float | None:
         worth = self.explanation.get(name)
         return None if worth is None or worth.numel() != 1 else float(worth)
-
-    def _baseline(self) -> float | None:
-        baseline = self.explanation.get("baseline")
-        return None if baseline is None or len(baseline) != 1 else float(baseline[0])
 
     def _prediction(self) -> dict[str, Any]:
         names = list(self.inputs.output_names) or None
@@ -126,41 +112,32 @@ class Record:
             return None
         return float(y.reshape(-1)[self.target])
 
-    def _nodes(self) -> list[dict[str, Any]]:
+    def nodes(self) -> list[dict[str, Any]]:
+        """A row for every node of the graph, as tables have it."""
         from gstarx.evaluation import recorded
 
-        labels = node_labels(self.subject.data)
-        record = recorded(self.explanation)
-        scores, errors = record["scores"], record["std_errors"]
-        selected_nodes = set(self.explanation.nodes_of(self.selected).tolist())
+        labels, record = node_labels(self.subject.data), recorded(self.explanation)
+        unknown = [None] * len(labels)
+        scores, errors = record["scores"] or unknown, record["std_errors"] or unknown
+        selected = set(self.explanation.nodes_of(self.selected).tolist())
         return [
-            {
-                "index": node,
-                "label": labels[node],
-                "score": None if scores is None else float(scores[node]),
-                "std_error": None if errors is None else float(errors[node]),
-                "selected": node in selected_nodes,
-            }
-            for node in range(len(labels))
+            {"label": label, "score": score, "std_error": error, "selected": node in selected}
+            for node, (label, score, error) in enumerate(zip(labels, scores, errors, strict=True))
         ]
 
     def _players(self) -> list[dict[str, Any]]:
-        """Players that are not nodes, with their scores."""
-        explanation = self.explanation
-        if explanation.player_kind == "nodes":
-            return []
-        errors, chosen = explanation.std_errors.tolist(), set(self.selected)
-        labels = node_labels(self.subject.data)
+        """A row for every player, if they are not nodes."""
+        explanation, labels = self.explanation, node_labels(self.subject.data)
+        selected = set(self.selected)
+        rows = zip(explanation.scores.tolist(), explanation.std_errors.tolist(), strict=True)
         return [
             {
-                "index": player,
-                "name": _player_name(explanation, player, labels),
-                "nodes": explanation.nodes_of([player]).tolist(),
-                "score": float(score),
-                "std_error": None if np.isnan(errors[player]) else errors[player],
-                "selected": player in chosen,
+                "label": _player_name(explanation, player, labels),
+                "score": score,
+                "std_error": None if np.isnan(error) else error,
+                "selected": player in selected,
             }
-            for player, score in enumerate(explanation.scores.tolist())
+            for player, (score, error) in enumerate(rows)
         ]
 
     def _groups(self) -> list[dict[str, Any]]:
@@ -187,9 +164,10 @@ class Record:
         console.print(self._shown_prediction())
         kind = explanation.player_kind
         if kind == "nodes":
-            console.print(_node_table(self._nodes(), self._at_stake))
+            console.print(_score_table(self.nodes(), self.at_stake, numbered=True))
         else:
-            console.print(_player_table(self._players(), self._at_stake))
+            rows = sorted(self._players(), key=lambda row: -row["score"])
+            console.print(_score_table(rows, self.at_stake, numbered=False))
         if (nothing := self._faint()) is not None:
             console.print(nothing)
         selected = counted(len(self.selected), kind.removesuffix("s").replace("_", " "))
@@ -233,7 +211,7 @@ class Record:
         """That nothing stands out, if so."""
         from gstarx.drawing import faint_words, is_faint
 
-        scores, at_stake = self.explanation.scores, self._at_stake
+        scores, at_stake = self.explanation.scores, self.at_stake
         largest = 0.0 if scores is None or not len(scores) else float(scores.abs().max())
         noun = self.explanation.player_kind.removesuffix("s").replace("_", " ")
         return faint_words(largest, at_stake, noun) if is_faint(largest, at_stake) else None
@@ -338,29 +316,29 @@ def skipped_row(row: UnreadableRow) -> dict[str, Any]:
     }
 
 
-def _scale(scored: list[dict[str, Any]], at_stake: float | None) -> float:
-    """The score of the longest bar: the largest one, unless nothing stands out."""
+def _score_table(rows: list[dict[str, Any]], at_stake: float | None, *, numbered: bool) -> Table:
+    """Nodes by their numbers, or other players by their names."""
     from gstarx.drawing import color_limit
 
-    scores = [one["score"] for one in scored if one["score"] is not None]
-    return color_limit([np.array(scores, dtype=np.float64)], None, at_stake)
-
-
-def _node_table(nodes: list[dict[str, Any]], at_stake: float | None) -> Table:
-    scale = _scale(nodes, at_stake)
-    errors = any(node["std_error"] for node in nodes)
-    shown = table("", "node", "label", "score", *(["±"] if errors else []), "", left=0)
-    shown.columns[2].justify = shown.columns[-1].justify = "left"
-    for node in nodes:
-        score, error = node["score"], node["std_error"]
+    known = [row["score"] for row in rows if row["score"] is not None]
+    # of the longest bar: the largest score, unless nothing stands out
+    scale = color_limit([np.array(known, dtype=np.float64)], None, at_stake)
+    errors = any(row["std_error"] for row in rows)
+    names = ("node", "label") if numbered else ("player",)
+    shown = table("", *names, "score", *(["±"] if errors else []), "", left=len(names))
+    if numbered:
+        shown.columns[1].justify, shown.columns[2].justify = "right", "left"
+    shown.columns[-1].justify = "left"
+    for at, row in enumerate(rows):
+        score, error = row["score"], row["std_error"]
         shown.add_row(
-            "*" if node["selected"] else "",
-            str(node["index"]),
-            node["label"],
+            "*" if row["selected"] else "",
+            *([str(at)] if numbered else []),
+            row["label"],
             "" if score is None else f"{score:+.4f}",
             *([f"{error or 0:.4f}"] if errors else []),
             "" if score is None else _bar(score / scale),
-            style="bold" if node["selected"] else "",
+            style="bold" if row["selected"] else "",
         )
     return shown
 
@@ -373,24 +351,6 @@ def _player_name(explanation: Explanation, player: int, labels: list[str]) -> st
     edges = explanation.player_edges.numpy()
     a, b = edges[player].tolist()
     return f"{labels[a]} {a} - {labels[b]} {b}{parallel_mark(edges, player)}"
-
-
-def _player_table(players: list[dict[str, Any]], at_stake: float | None) -> Table:
-    """Players that are not nodes, highest score first."""
-    scale = _scale(players, at_stake)
-    errors = any(player["std_error"] for player in players)
-    shown = table("", "player", "score", *(["±"] if errors else []), "", left=2)
-    shown.columns[-1].justify = "left"
-    for player in sorted(players, key=lambda one: -one["score"]):
-        shown.add_row(
-            "*" if player["selected"] else "",
-            player["name"],
-            f"{player['score']:+.4f}",
-            *([f"{player['std_error'] or 0:.4f}"] if errors else []),
-            _bar(player["score"] / scale),
-            style="bold" if player["selected"] else "",
-        )
-    return shown
 
 
 def _group_table(groups: list[dict[str, Any]]) -> Table:

@@ -5,5 +5,6 @@ from gstarx.explanation.explanation import Explanation
 from gstarx.explanation.hetero_explanation import HeteroExplanation
 from gstarx.explanation.hetero_explanation import as_explained as as_explained
 from gstarx.explanation.hetero_explanation import hetero_data as hetero_data
+from gstarx.explanation.stored import schema
 
-__all__ = ["Attribution", "Explanation", "HeteroExplanation"]
+__all__ = ["Attribution", "Explanation", "HeteroExplanation", "schema"]

@@ -103,16 +103,29 @@ def player_fields(attribution: Attribution, players: PlayerSet) -> dict[str, Any
     if players.names:
         made["player_names"] = list(players.names)
     if players.kind == "groups":
-        order = [np.flatnonzero(players.player_of == at) for at in range(len(players))]
-        made["groups"] = [nodes.tolist() for nodes in order]
+        made["groups"] = [nodes.tolist() for nodes in units_of(players.player_of, len(players))]
     if players.edges is not None:
         made["player_edges"] = torch.from_numpy(players.edges)
         made["symmetric"] = not players.spec.directed
+    if players.kind == "edges" and not len(players.player_of):
+        return made  # which columns of edge_index they are is not known without the graph
     if scores.dim() == 1:
         made |= unit_masks(players.kind)
     elif players.kind == "edges":
         made["edge_scores"] = UnitScores()
     return made
+
+
+def units_of(player_of: NDArray[np.int64], count: int) -> list[NDArray[np.int64]]:
+    """The units of every player, ascending.
+
+    >>> [units.tolist() for units in units_of(np.array([1, -1, 0, 1]), 2)]
+    [[2], [0, 3]]
+    """
+    units = np.flatnonzero(player_of >= 0)
+    units = units[np.argsort(player_of[units], kind="stable")]
+    sizes = np.bincount(player_of[units], minlength=count)
+    return np.split(units, np.cumsum(sizes)[:-1])[:count]
 
 
 def unit_masks(kind: str) -> dict[str, UnitMask]:

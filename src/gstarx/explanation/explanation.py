@@ -215,9 +215,6 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
             fields = score_fields(attribution, num_nodes)
         else:
             ids, fields = players.ids, player_fields(attribution, players)
-            if players.kind == "edges" and not len(players.player_of):
-                # which columns of edge_index they are is not known without the graph
-                fields.pop("edge_mask", None)
         made = cls(
             **fields,
             players=torch.from_numpy(ids),
@@ -283,7 +280,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         if self.player_kind == "nodes":
             one.node_mask = NodeMask()
         if self.get("edge_scores") is not None and self.player_kind != "edges":
-            one.edge_mask = MeanOfEnds()
+            made = self._store._mapping.on_request("edge_scores")
+            one.edge_mask = MeanOfEnds() if made else self.edge_scores[:, column].float()
         one.edge_scores = None
         return one
 
@@ -357,15 +355,19 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         order = np.argsort(-self._one_column(), kind="stable")[: _checked_size(k, "k")]
         return np.asarray(self.players.numpy()[order])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the graph, ready for JSON; numbers that are not finite become ``None``."""
-        return stored.to_dict(self)
+    def to_dict(self, *, all_outputs: bool = True) -> dict[str, Any]:
+        """Everything but the graph, ready for JSON, as :func:`gstarx.schema` describes it.
+
+        Numbers that are not known are ``None``. Without ``all_outputs``, what the model says of
+        nodes that were not explained is left out, as for many nodes of one large graph.
+        """
+        return stored.to_dict(self, all_outputs=all_outputs)
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> Explanation:
         """The explanation, without its graph, from the result of :meth:`to_dict`.
 
-        Tensors are tensors again, of the same types; ``None`` among numbers becomes ``nan``.
+        Every number is the same again; ``None`` among numbers becomes ``nan``.
 
         >>> found = Explanation.from_scores(np.array([0.2, 0.7, 0.1]), num_nodes=3)
         >>> torch.equal(Explanation.from_dict(found.to_dict()).node_scores, found.node_scores)
@@ -373,13 +375,9 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         """
         return cls(**stored.fields_of(mapping))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything but the graph to a file, as tensors and plain values.
-
-        The file does not depend on classes of this package: ``torch.load`` reads it with
-        ``weights_only=True``, and no code in it is run.
-        """
-        stored.save(self, path)
+    def save(self, path: str | os.PathLike[str], *, all_outputs: bool = True) -> None:
+        """Write what :meth:`to_dict` returns to a file, as JSON."""
+        stored.save(self.to_dict(all_outputs=all_outputs), path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Explanation:

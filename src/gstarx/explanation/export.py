@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from gstarx._internal.optional import require
-from gstarx.gnn import HeteroGraph, Sharing, hetero_of
+from gstarx.explanation.stored import plain
+from gstarx.gnn import HeteroGraph, hetero_of
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -161,21 +160,6 @@ def _score_of(explanation: Explanation, player: int) -> float | None:
     if explanation.player_kind != "nodes":
         return float(explanation._one_column()[int(player)])
     return None if explanation.node_scores is None else float(explanation.node_scores[int(player)])
-
-
-def plain(value: Any) -> Any:
-    """A value as plain JSON."""
-    if isinstance(value, Tensor | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, Sharing):
-        value = value.as_dict()
-    if isinstance(value, Mapping):
-        return {str(name): plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _number(value: float | None) -> str:

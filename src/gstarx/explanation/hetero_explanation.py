@@ -180,13 +180,12 @@ class HeteroExplanation(PyGHeteroExplanation):  # type: ignore[misc]
     def _pairs(self, numbers: NDArray[Any]) -> list[TypedNode]:
         return [self._graph.pair(number) for number in numbers.tolist()]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the graph, ready for JSON; numbers that are not finite become ``None``.
+    def to_dict(self, *, all_outputs: bool = True) -> dict[str, Any]:
+        """Everything but the graph, ready for JSON, see :meth:`gstarx.Explanation.to_dict`.
 
-        Players and sets are lists of pairs of a type and a number, and scores of nodes are given
-        for every type.
+        Players and sets are lists of pairs of a type and a number.
         """
-        return stored.to_dict(self.view)
+        return stored.to_dict(self.view, all_outputs=all_outputs)
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> HeteroExplanation:
@@ -194,9 +193,9 @@ class HeteroExplanation(PyGHeteroExplanation):  # type: ignore[misc]
         fields, graph = stored.hetero_fields_of(mapping)
         return cls.of(Explanation(**fields, hetero=graph), graph.data)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything but the graph to a file, see :meth:`gstarx.Explanation.save`."""
-        stored.save(self.view, path)
+    def save(self, path: str | os.PathLike[str], *, all_outputs: bool = True) -> None:
+        """Write what :meth:`to_dict` returns to a file, as JSON."""
+        stored.save(self.to_dict(all_outputs=all_outputs), path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> HeteroExplanation:

@@ -141,6 +141,7 @@ class Labels(OnRequest):
         # the columns of a custom payoff are not classes
         classes = task.mode != "regression" and fields.get("payoff") != "callable"
         if classes and labels.numel() == len(output) and len(explained) == 1:
+            labels[output.isnan().any(dim=1)] = -1  # outputs that were not kept
             labels[0 if index is None else index] = explained[0]
         return labels
 
