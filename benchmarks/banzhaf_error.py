@@ -10,12 +10,12 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from benchmarks.interactions import interaction_game
-from gstarx.drawing.picture import Picture, Scene, card
-from gstarx.drawing.plots import Axis, horizontal, vertical
-from gstarx.drawing.svg import LINES, MUTED, element, group, label, number
+from gstarx.drawing.svg import LINES, MUTED
 from gstarx.games import Game
 from gstarx.values import PrecisionWarning, banzhaf_value_sampled
 
@@ -31,35 +31,19 @@ def least_squares(game: Game, n: int, budget: int, seed: int) -> NDArray[np.floa
     return np.linalg.lstsq(2.0 * drawn - 1.0, answers, rcond=None)[0]
 
 
-def drawing(curves: dict[str, list[float]]) -> Picture:
-    width, height, left, top, bottom = 640.0, 360.0, 48.0, 28.0, 316.0
-    right = width - 16
-    across, up = Axis(80, 820, left, right), Axis(0, 2.8, bottom, top)
-    parts = [
-        *vertical(up, left, right, "error over the spread of the values"),
-        *horizontal(across, top, bottom, "evaluations, of 100 players", grid=False),
-    ]
-    colors = {"least squares": MUTED, "banzhaf_value_sampled": LINES[1]}
-    for (name, errors), level in zip(curves.items(), (40.0, 64.0), strict=True):
-        points = [(across(b), up(e)) for b, e in zip(BUDGETS, errors, strict=True)]
-        path = "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points)
-        look = {"stroke": colors[name], "stroke_width": 2.0, "fill": "none"}
-        dashes = "7 3" if name == "least squares" else None
-        parts.append(element("path", d=path, stroke_dasharray=dashes, **look))
-        sample = f"M{number(right - 210)} {number(level)}h28"
-        parts.append(element("path", d=sample, stroke_dasharray=dashes, **look))
-        parts.append(label(right - 174, level + 4, name, size=12))
-    described = "; ".join(
-        f"{name} {errors[0]:.2f} at 100, {errors[BUDGETS.index(200)]:.2f} at 200, "
-        f"{errors[-1]:.2f} at 800"
-        for name, errors in curves.items()
-    )
-    return card(
-        Scene(width, height, group(*parts)),
-        title=None,
-        alternative="Error of the sampled Banzhaf value against the budget",
-        description=f"Error over the spread of the values: {described}.",
-    )
+def drawing(curves: dict[str, list[float]]) -> Figure:
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    ax = figure.subplots()
+    for (name, errors), color, style in zip(
+        curves.items(), (MUTED, LINES[1]), ("--", "-"), strict=True
+    ):
+        ax.plot(BUDGETS, errors, color=color, linestyle=style, label=name)
+    ax.set_xlabel("evaluations, of 100 players")
+    ax.set_ylabel("error over the spread of the values")
+    ax.set_ylim(bottom=0)
+    ax.grid(axis="y")
+    ax.legend()
+    return figure
 
 
 def main() -> None:
@@ -80,5 +64,6 @@ def main() -> None:
         for curve, found in zip(curves.values(), (plain, ours), strict=True):
             curve.append(found)
         print(f"{budget:4d} evaluations: least squares {plain:.3f}, ours {ours:.3f}", flush=True)
-    drawing(curves).save(PICTURE)
+    with rc_context({"svg.hashsalt": "gstarx", "svg.fonttype": "none"}):
+        drawing(curves).savefig(PICTURE, metadata={"Date": None})
     print(f"drawn to {PICTURE.name}")

@@ -112,19 +112,14 @@ def test_a_name_is_shown_as_text() -> None:
     assert elements(picture, "script") == []
 
 
-@pytest.mark.parametrize(
-    ("results", "options", "error", "message"),
-    [
+def test_bad_input_is_refused() -> None:
+    for results, options, error, message in (
         ({}, {}, ValueError, "at least one explainer"),
         ({"a": [1]}, {}, ValueError, r"shape \(2,\)"),
         ({"a": [1, 2]}, {"scale": "mine"}, ValueError, "'picture', 'common', or a number"),
         ({"a": [1, 2]}, {"colums": 2}, TypeError, r"for metrics \(got 'colums'\)"),
         ({"a": [1, 2]}, {"columns": 0}, ValueError, "columns must be at least 1"),
         ({"a": [1, 2]}, {"model": torch.nn.Identity()}, TypeError, "not a SMILES"),
-    ],
-)
-def test_bad_input_is_refused(
-    results: dict[str, object], options: dict[str, object], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        compare("CO", results, **options)  # type: ignore[arg-type]
+    ):
+        with pytest.raises(error, match=message):
+            compare("CO", results, **options)  # type: ignore[arg-type]

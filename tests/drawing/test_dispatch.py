@@ -19,50 +19,43 @@ from tests.shared import mutag
 EDGE = torch.tensor([[0, 1], [1, 0]])
 
 
-def test_a_graph_with_smiles_is_a_molecule() -> None:
+def test_the_attributes_of_a_graph_say_what_it_is() -> None:
     graph = load("nitro")[3]
     scores = np.linspace(-1, 1, graph.num_nodes)
     assert draw(graph, scores, [1]).svg == draw_molecule(graph, scores, [1]).svg
     assert draw(graph.smiles, scores, [1]).svg == draw_molecule(graph, scores, [1]).svg
 
-
-def test_a_graph_of_atoms_is_a_molecule() -> None:
     graph = mutag()[0]
     scores = np.ones(graph.num_nodes)
     assert draw(graph, scores).svg == draw_molecule(graph, scores).svg
 
-
-def test_a_graph_with_words_is_a_sentence() -> None:
     graph = Data(edge_index=EDGE, words=["not", "bad"], num_nodes=2)
     drawn = draw(graph, [1, 2], title="t", limit=4, legend=False)
     direct = draw_sentence(graph.words, EDGE, [1, 2], title="t", limit=4, legend=False)
     assert drawn.svg == direct.svg
 
-
-def test_anything_else_is_a_graph() -> None:
     graph = Data(edge_index=EDGE, num_nodes=2)
     assert draw(graph, [1, 2], seed=3).svg == draw_graph(graph, [1, 2], seed=3).svg
     lonely = draw(Data(x=torch.ones(2, 1)), [1, 2])
     assert lonely.title == "Graph of 2 nodes and 0 edges"
 
 
-@pytest.mark.parametrize(
-    ("data", "scores", "message"),
-    [
+def test_bad_input_is_refused() -> None:
+    for data, scores, message in (
         (Data(edge_index=EDGE, words=["one"], num_nodes=2), [1, 2], "words must be one for each"),
         (Data(edge_index=EDGE, num_nodes=2), [1], r"shape \(2,\)"),
         (Data(num_nodes=0), [], "no nodes"),
         ("no molecule", [1], "RDKit can read"),
-    ],
-)
-def test_bad_input_is_refused(data: Data | str, scores: list[float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        draw(data, scores)
+    ):
+        with pytest.raises(ValueError, match=message):
+            draw(data, scores)
 
-
-def test_what_is_no_graph_is_refused() -> None:
     with pytest.raises(TypeError, match=r"a PyG Data or a SMILES \(got list\)"):
         draw([1, 2], [1, 2])  # type: ignore[arg-type]
+
+    result = Explanation.from_scores(np.array([0.9, 0.0]), num_nodes=2)
+    with pytest.raises(ValueError, match=r"scores must have shape \(3,\) \(got \(2,\)\)"):
+        draw("CCO", result)
 
 
 def test_an_explanation_is_drawn_with_all_it_knows() -> None:
@@ -120,21 +113,14 @@ def test_a_graph_made_from_a_mol_is_drawn() -> None:
     }
 
 
-def test_an_explanation_of_another_graph_is_refused() -> None:
-    result = Explanation.from_scores(np.array([0.9, 0.0]), num_nodes=2)
-    with pytest.raises(ValueError, match=r"scores must have shape \(3,\) \(got \(2,\)\)"):
-        draw("CCO", result)
-
-
 def test_no_mark_has_a_color_of_scores() -> None:
     scale = {score_color(step / 50, 1.0) for step in range(-50, 51)}
     assert {INK, WARNING, MUTED}.isdisjoint(scale)
     assert all(contrast(color, INK) > 3 for color in scale)
 
 
-@pytest.mark.parametrize(
-    ("output", "options", "words"),
-    [
+def test_the_class_and_its_probability_or_the_value() -> None:
+    for output, options, words in (
         ([[0.0, 2.0]], {}, "predicted: class 1, probability 0.881"),
         (
             [[0.0, 2.0]],
@@ -160,9 +146,5 @@ def test_no_mark_has_a_color_of_scores() -> None:
             {"mode": "regression", "target": 0, "target_names": ["logP"]},
             "logP: predicted 2.5",
         ),
-    ],
-)
-def test_the_class_and_its_probability_or_the_value(
-    output: list[list[float]], options: dict[str, object], words: str
-) -> None:
-    assert prediction_caption(torch.tensor(output), **options) == words  # type: ignore[arg-type]
+    ):
+        assert prediction_caption(torch.tensor(output), **options) == words  # type: ignore[arg-type]

@@ -10,7 +10,6 @@ from torch_geometric.data import Data
 
 from gstarx.datasets import load
 from gstarx.drawing import draw, geometry
-from gstarx.drawing.geometry import _round
 
 pytest.importorskip("rdkit")
 
@@ -33,8 +32,8 @@ def test_a_molecule() -> None:
         assert (node.x + shift[0], node.y + shift[1]) == pytest.approx((x, y), abs=0.02)
 
 
-def test_the_marks_of_a_molecule_lie_inside() -> None:
-    found = geometry("OC(=O)c1ccccc1Br")
+def test_what_molecules_look_like_lies_inside_and_where_atoms_are() -> None:
+    found = geometry("OC(=O)c1ccccc1Br")  # with letters of every kind of curve
     assert found.marks
     for mark in found.marks:
         numbers = [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", mark.d)]
@@ -42,8 +41,6 @@ def test_the_marks_of_a_molecule_lie_inside() -> None:
         assert all(-1 <= y <= found.height + 1 for y in numbers[1::2])
         assert mark.fill or mark.stroke
 
-
-def test_bonds_end_at_their_atoms() -> None:
     found = geometry("CC")
     (bond,) = [mark for mark in found.marks if mark.stroke]
     ends = [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", bond.d)]
@@ -82,7 +79,3 @@ def test_a_graph() -> None:
 def test_nothing_to_draw() -> None:
     with pytest.raises(ValueError, match="nothing to draw"):
         geometry(Data(x=torch.zeros(0, 1), edge_index=torch.zeros(2, 0, dtype=torch.long)))
-
-
-def test_dots_become_curves() -> None:
-    assert _round({"cx": "5", "cy": "5", "r": "1"}).startswith("M 6.0 5.0 Q 6.0 6.0 5.0 6.0")

@@ -33,9 +33,8 @@ def circles(picture: Picture) -> dict[str, tuple[float, float, float]]:
     return found  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize(
-    "graph",
-    [
+def test_every_node_is_on_the_paper_and_most_are_apart() -> None:
+    for graph in (
         nx.barabasi_albert_graph(25, 1, seed=0),
         nx.barabasi_albert_graph(100, 2, seed=0),
         nx.random_labeled_tree(100, seed=3),
@@ -44,22 +43,19 @@ def circles(picture: Picture) -> dict[str, tuple[float, float, float]]:
         nx.disjoint_union_all([nx.cycle_graph(7), nx.path_graph(3), nx.empty_graph(4)]),
         nx.empty_graph(1),
         nx.empty_graph(30),
-    ],
-    ids=["tree25", "ba100", "tree100", "complete", "path", "pieces", "one", "alone"],
-)
-def test_every_node_is_on_the_paper_and_most_are_apart(graph: nx.Graph) -> None:
-    picture = draw_graph(of(graph), np.zeros(len(graph)), legend=False)
-    width, height = picture.size
-    nodes = np.array(list(circles(picture).values()))
-    assert len(nodes) == len(graph)
-    assert len(elements(picture, "line")) == graph.number_of_edges()
-    assert (nodes[:, :2] - nodes[:, 2:] >= 0).all()
-    assert (nodes[:, 0] + nodes[:, 2] <= width).all()
-    assert (nodes[:, 1] + nodes[:, 2] <= height).all()
-    if len(nodes) > 1:
-        apart = np.linalg.norm(nodes[:, None, :2] - nodes[None, :, :2], axis=2)
-        np.fill_diagonal(apart, np.inf)
-        assert (apart.min(axis=1) > 1.6 * nodes[0, 2]).mean() > 0.7
+    ):
+        picture = draw_graph(of(graph), np.zeros(len(graph)), legend=False)
+        width, height = picture.size
+        nodes = np.array(list(circles(picture).values()))
+        assert len(nodes) == len(graph)
+        assert len(elements(picture, "line")) == graph.number_of_edges()
+        assert (nodes[:, :2] - nodes[:, 2:] >= 0).all()
+        assert (nodes[:, 0] + nodes[:, 2] <= width).all()
+        assert (nodes[:, 1] + nodes[:, 2] <= height).all()
+        if len(nodes) > 1:
+            apart = np.linalg.norm(nodes[:, None, :2] - nodes[None, :, :2], axis=2)
+            np.fill_diagonal(apart, np.inf)
+            assert (apart.min(axis=1) > 1.6 * nodes[0, 2]).mean() > 0.7
 
 
 def test_same_seed_same_picture_other_seed_another() -> None:
@@ -127,18 +123,13 @@ def test_self_loops_and_missing_edges_are_no_lines() -> None:
     assert elements(draw_graph(data, [0, 1]), "line") == []
 
 
-@pytest.mark.parametrize(
-    ("data", "scores", "options", "message"),
-    [
+def test_bad_input_is_refused() -> None:
+    for data, scores, options, message in (
         (Data(edge_index=torch.zeros(2, 0).long(), num_nodes=0), [], {}, "has no nodes"),
         (of(nx.path_graph(3)), [1, 2], {}, r"shape \(3,\)"),
         (of(nx.path_graph(2)), [1, np.nan], {}, "finite"),
         (of(nx.path_graph(2)), [1, 2], {"labels": ["a"]}, "one for each of 2 nodes"),
         (of(nx.path_graph(2)), [1, 2], {"selected": [2]}, "nodes"),
-    ],
-)
-def test_bad_input_is_refused(
-    data: Data, scores: list[float], options: dict[str, object], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        draw_graph(data, scores, **options)  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ValueError, match=message):
+            draw_graph(data, scores, **options)  # type: ignore[arg-type]

@@ -26,22 +26,16 @@ def test_every_match_is_an_entry_highest_first() -> None:
     assert [group.score for group in found] == pytest.approx([0.6, 0.3, 0.0])
 
 
-def test_one_pattern_or_several_without_names() -> None:
+def test_matches_are_counted_once_and_may_overlap() -> None:
     (one,) = aggregate([1, 2], "CO", "CO")
     assert one == GroupScore("CO", (0, 1), 3.0)
     assert [group.name for group in aggregate([1, 2], ["[#6]", "[#8]"], "CO")] == ["[#8]", "[#6]"]
 
-
-def test_overlapping_matches_each_have_the_atom() -> None:
     found = aggregate([1, 10, 100], "CC", "CCC")
     assert {group.atoms: group.score for group in found} == {(0, 1): 11, (1, 2): 110}
 
-
-def test_symmetric_matches_count_once() -> None:
     assert len(aggregate(np.ones(6), "c1ccccc1", "c1ccccc1")) == 1
 
-
-def test_nothing_found_is_an_empty_list() -> None:
     assert aggregate([1, 2], "[N+](=O)[O-]", "CO") == []
 
 
@@ -53,18 +47,13 @@ def test_the_rule_of_nitro_finds_the_truth() -> None:
         assert all(group.score == 4 for group in found)
 
 
-@pytest.mark.parametrize(
-    ("scores", "smarts", "molecule", "message"),
-    [
+def test_bad_input_is_refused() -> None:
+    for scores, smarts, molecule, message in (
         ([1, 2], "C(", "CO", r"patterns that RDKit can read \(got 'C\('"),
         ([1, 2], "", "CO", "patterns that RDKit can read"),
         ([1], "C", "CO", "scores must have shape"),
         ([np.inf, 2], "C", "CO", "scores must be finite"),
         ([1, 2], "C", Data(num_nodes=2), "a graph with smiles or atoms"),
-    ],
-)
-def test_bad_input_is_refused(
-    scores: list[float], smarts: str, molecule: Data | str, message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        aggregate(scores, smarts, molecule)
+    ):
+        with pytest.raises(ValueError, match=message):
+            aggregate(scores, smarts, molecule)

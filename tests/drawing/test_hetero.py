@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 
 from gstarx import explain
 from gstarx.drawing import compare, draw
+from gstarx.drawing.geometry import shape
+from gstarx.drawing.picture import keys
 from tests.gnn.hetero_networks import OnGraphs, OnPapers, seeded, small, typed_graph
 from tests.shared import UNTRAINED
 
@@ -54,14 +55,12 @@ def test_of_a_node_only_the_players_are_drawn() -> None:
 
 
 def test_more_types_than_shapes_repeat_them() -> None:
-    from gstarx.drawing.graph import NodeTypes, shape
-
     assert shape(0, 5, 5, 3) == shape(8, 5, 5, 3)
-    names = tuple(f"a rather long type {at}" for at in range(9))
-    types = NodeTypes(names, np.zeros(1, dtype=np.int64), ("0",))
-    legend, height = types.legend(300, 10)
-    assert all(name in legend for name in names)
-    assert height > 40
+    names = [f"a rather long type {at}" for at in range(9)]
+    legend = keys([("", name) for name in names], 300)
+    assert all(name in legend.body for name in names)
+    assert legend.width <= 300
+    assert legend.height > 40
 
 
 @pytest.mark.parametrize("scores", [{"author": [1.0, 2.0, 3.0]}])

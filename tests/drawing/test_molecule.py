@@ -12,7 +12,8 @@ from rdkit import Chem
 from torch_geometric.data import Data
 
 from gstarx.datasets import load, smiles_graph
-from gstarx.drawing import draw_molecule, molecule
+from gstarx.drawing import draw_molecule
+from gstarx.drawing.molecule import _rdkit_drawing
 from gstarx.drawing.svg import INK, NEGATIVE, POSITIVE, score_color
 from gstarx.players import as_molecule
 from tests.drawing.parsed import elements, parsed, texts, tips
@@ -37,6 +38,10 @@ def test_every_atom_has_the_color_of_its_score() -> None:
         said = next(name for name in shown if name.startswith(f"{symbols[atom]}{atom} "))
         assert shown[said].attrib["fill"] == score_color(score, 0.5)
 
+    picture = draw_molecule("CO", [0, 0])
+    assert {part.attrib["fill"] for part in tips(picture).values()} == {"#ffffff"}
+    assert {"−1", "+1"} <= set(texts(picture))
+
 
 def test_a_limit_is_shared_and_colors_end_there() -> None:
     one = tips(draw_molecule("CO", [0.1, -0.1], limit=0.4))
@@ -45,12 +50,6 @@ def test_a_limit_is_shared_and_colors_end_there() -> None:
     assert other["C0 +0.9"].attrib["fill"] == POSITIVE
     assert other["O1 −0.9"].attrib["fill"] == NEGATIVE
     assert {"−0.4", "+0.4", "0"} <= set(texts(draw_molecule("CO", [0.1, -0.1], limit=0.4)))
-
-
-def test_scores_of_zero_are_white_on_a_scale_of_one() -> None:
-    picture = draw_molecule("CO", [0, 0])
-    assert {part.attrib["fill"] for part in tips(picture).values()} == {"#ffffff"}
-    assert {"−1", "+1"} <= set(texts(picture))
 
 
 def test_selected_atoms_are_outlined_as_one_piece() -> None:
@@ -63,8 +62,6 @@ def test_selected_atoms_are_outlined_as_one_piece() -> None:
     nothing = draw_molecule(NITROBENZENE, np.zeros(9), legend=False)
     assert not [part for part in elements(nothing, "circle") if part.attrib["fill"] == INK]
 
-
-def test_a_mask_selects_as_ids_do() -> None:
     mask = np.zeros(9, dtype=bool)
     mask[[1, 4]] = True
     assert (
@@ -140,9 +137,8 @@ def test_nothing_is_run_or_fetched() -> None:
     assert not re.search(r"style=|href=|url\(|\bon\w+=", picture.svg)
 
 
-@pytest.mark.parametrize(
-    ("molecule", "scores", "message"),
-    [
+def test_bad_input_is_refused() -> None:
+    for molecule, scores, message in (
         ("C(", [1], r"RDKit can read \(got 'C\('"),
         ("C(C)(C)(C)(C)C", [0] * 6, r"RDKit can read \(got 'C\(C"),
         ("", [], "the molecule has no atoms"),
@@ -157,28 +153,31 @@ def test_nothing_is_run_or_fetched() -> None:
         ),
         (nitrobenzene(bonds=torch.ones(3)), [0] * 9, "an order for each of 18 columns"),
         (nitrobenzene(bonds=torch.full((18,), 7.0)), [0] * 9, r"among 1, 1.5, 2, 3 \(got 7\)"),
-    ],
-)
-def test_bad_input_is_refused(molecule: Data | str, scores: list[float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        draw_molecule(molecule, scores)
+    ):
+        with pytest.raises(ValueError, match=message):
+            draw_molecule(molecule, scores)
+
+    for limit in (
+        0,
+        -1,
+        float("inf"),
+        float("nan"),
+    ):
+        with pytest.raises(ValueError, match="limit must be a number above 0"):
+            draw_molecule("CO", [0, 1], limit=limit)
 
 
-@pytest.mark.parametrize("limit", [0, -1, float("inf"), float("nan")])
-def test_a_limit_that_is_none_is_refused(limit: float) -> None:
-    with pytest.raises(ValueError, match="limit must be a number above 0"):
-        draw_molecule("CO", [0, 1], limit=limit)
-
-
-@pytest.mark.parametrize(
-    "smiles", ["C.C", "CC(=O)Oc1ccccc1C(=O)[O-].[Na+].[Cl-]", "O.O.CC(=O)[O-]"]
-)
-def test_parts_that_are_not_joined_do_not_touch(smiles: str) -> None:
-    _, places, size = molecule._rdkit_drawing(as_molecule(smiles), False)
-    parts = Chem.GetMolFrags(Chem.MolFromSmiles(smiles))
-    for a, b in combinations(parts, 2):
-        gaps = np.linalg.norm(places[list(a)][:, None] - places[list(b)][None], axis=-1)
-        # discs have a radius of 14.5 and an outline
-        assert gaps.min() > 40
-    assert (places >= 0).all()
-    assert (places <= size).all()
+def test_parts_that_are_not_joined_do_not_touch() -> None:
+    for smiles in (
+        "C.C",
+        "CC(=O)Oc1ccccc1C(=O)[O-].[Na+].[Cl-]",
+        "O.O.CC(=O)[O-]",
+    ):
+        _, places, size = _rdkit_drawing(as_molecule(smiles), False)
+        parts = Chem.GetMolFrags(Chem.MolFromSmiles(smiles))
+        for a, b in combinations(parts, 2):
+            gaps = np.linalg.norm(places[list(a)][:, None] - places[list(b)][None], axis=-1)
+            # discs have a radius of 14.5 and an outline
+            assert gaps.min() > 40
+        assert (places >= 0).all()
+        assert (places <= size).all()

@@ -40,20 +40,25 @@ def test_a_long_selection_is_cut() -> None:
     assert painted([1.0] * 25, np.arange(20)).described().endswith("n18, n19.")
 
 
-@pytest.mark.parametrize("limit", ["1", True, [1]])
-def test_a_limit_must_be_a_number(limit: object) -> None:
-    with pytest.raises(TypeError, match="limit must be a number above 0"):
-        color_limit([], limit)  # type: ignore[arg-type]
+def test_limits_and_selections_must_fit() -> None:
+    for limit in (
+        "1",
+        True,
+        [1],
+    ):
+        with pytest.raises(TypeError, match="limit must be a number above 0"):
+            color_limit([], limit)  # type: ignore[arg-type]
 
-
-def test_scores_too_small_to_divide_by_are_taken_for_zero() -> None:
     assert color_limit([np.array([5e-324])], None) == 1.0
 
-
-@pytest.mark.parametrize("selected", [[3], [-1], [0, 0], [True, False]])
-def test_a_selection_must_fit(selected: list[int]) -> None:
-    with pytest.raises(ValueError, match=r"node|mask"):
-        painted([0.0, 1.0, 2.0], selected)
+    for selected in (
+        [3],
+        [-1],
+        [0, 0],
+        [True, False],
+    ):
+        with pytest.raises(ValueError, match=r"node|mask"):
+            painted([0.0, 1.0, 2.0], selected)
 
 
 def by_score(scores: list[float], selected: list[int], errors: object = None) -> Painted:
@@ -73,7 +78,7 @@ def test_what_is_not_above_noise_has_no_outline() -> None:
     assert painted([0.5, 0.4, 0.0, -0.1], [0, 1, 2]).selected.tolist() == [True, True, True, False]
 
 
-def test_ties_at_the_cut_are_shown_as_ties() -> None:
+def test_ties_at_the_cut_are_shown_as_ties_and_zeros_are_noise() -> None:
     drawn = by_score([0.9, 0.4, 0.4, 0.4], [0, 1])
     assert drawn.selected.tolist() == [True, False, False, False]
     assert drawn.tied.tolist() == [False, True, True, True]
@@ -81,8 +86,6 @@ def test_ties_at_the_cut_are_shown_as_ties() -> None:
     assert "Tied at the cut: n1, n2, n3." in drawn.described()
     assert not by_score([0.9, 0.4, 0.4], [0, 1, 2]).tied.any()
 
-
-def test_zeros_are_not_tied_but_noise() -> None:
     drawn = by_score([0.9, 0.0, 0.0], [0, 1])
     assert not drawn.tied.any()
     assert drawn.unmarked == 1

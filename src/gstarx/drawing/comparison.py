@@ -10,7 +10,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from gstarx._internal import rounding
-from gstarx.drawing.dispatch import Scored, Subject, caption_of, explains_value, scored
+from gstarx.drawing.draw import Scored, Subject, caption_of, explains_value, scored
 from gstarx.drawing.painted import Painted, color_limit
 from gstarx.drawing.picture import MARKS, Picture, Scene, card, color_bar
 from gstarx.drawing.svg import INK, MUTED, WARNING, element, fitted, group, label, moved, number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -328,38 +329,39 @@ def color_bar(
         _small(margin, 25, down),
         _small(right, 25, up, text_anchor="end"),
     ]
-    width = right + margin
-    explained = [_mark(mark) for mark in marks]
-    if len(explained) == 1:
-        parts.append(moved(explained[0].body, width + 8, 0))
-        return Scene(width + 8 + explained[0].width, 28, group(*parts))
-    row = sum(mark.width + 16 for mark in explained) - 16
-    bar = moved(group(*parts), max(0.0, (row - width) / 2), 0)
-    x, below = max(0.0, (width - row) / 2), []
-    for mark in explained:
-        below.append(moved(mark.body, x, 34))
-        x += mark.width + 16
-    return Scene(max(width, row), 50 if explained else 28, group(bar, *below))
+    bar = Scene(right + margin, 28, group(*parts))
+    if not marks:
+        return bar
+    explained = keys([(_SAMPLES[mark], MARKS[mark]) for mark in marks])
+    width = max(bar.width, explained.width)
+    placed = [
+        moved(each.body, (width - each.width) / 2, top) for each, top in ((bar, 0), (explained, 34))
+    ]
+    return Scene(width, 48, group(*placed))
 
 
-def _mark(name: str) -> Scene:
-    """A sample of a mark, and what it means."""
-    dashes = {"tie": TIE_DASHES}.get(name)
-    outlined = name != "uncertain"
-    sample = element(
-        "circle",
-        cx=8.0,
-        cy=7.0,
-        r=6.0,
-        fill=CARD,
-        stroke=INK if outlined else MUTED,
-        stroke_width=2.2 if outlined else 0.8,
-        stroke_dasharray=dashes,
-    )
-    hatching = "" if outlined else hatched_disc(8.0, 7.0, 6.0, step=4.0)
-    text = MARKS[name]
-    return Scene(20 + text_width(text, _SMALL), 14, sample + hatching + _small(20, 11, text))
+def keys(samples: Sequence[tuple[str, str]], width: float = math.inf) -> Scene:
+    """Samples 16 wide and 14 high with what they mean, in rows of at most ``width``."""
+    parts, x, y, widest = [], 0.0, 0.0, 0.0
+    for sample, text in samples:
+        wide = 20 + text_width(text, _SMALL)
+        if x and x + wide > width:
+            x, y = 0.0, y + 20
+        parts.append(moved(sample + _small(20, 11, text), x, y))
+        widest, x = max(widest, x + wide), x + wide + 16
+    return Scene(widest, y + 14, group(*parts))
 
 
 def _small(x: float, y: float, text: str, **attributes: object) -> str:
     return label(x, y, text, size=_SMALL, fill=MUTED, **attributes)
+
+
+_SAMPLE: dict[str, Any] = {"cx": 8.0, "cy": 7.0, "r": 6.0, "fill": CARD}
+_OUTLINED: dict[str, Any] = {"stroke": INK, "stroke_width": 2.2}
+#: Samples of the marks of nodes.
+_SAMPLES = {
+    "selected": element("circle", **_SAMPLE, **_OUTLINED),
+    "tie": element("circle", **_SAMPLE, **_OUTLINED, stroke_dasharray=TIE_DASHES),
+    "uncertain": element("circle", **_SAMPLE, stroke=MUTED, stroke_width=0.8)
+    + hatched_disc(8.0, 7.0, 6.0, step=4.0),
+}

@@ -1,28 +1,12 @@
-"""Sentences: words in reading order, tinted by their scores, with dependencies as arcs above."""
+"""The layout of sentences: words in reading order, with dependencies as arcs above."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from gstarx.drawing.painted import Painted
-from gstarx.drawing.picture import TIE_DASHES, Picture, Scene, card, color_bar
-from gstarx.drawing.svg import (
-    INK,
-    LINE,
-    element,
-    fitted,
-    group,
-    hatched_box,
-    label,
-    number,
-    text_width,
-    tip,
-)
+from gstarx.drawing.geometry import Geometry, Mark, NodePlace
+from gstarx.drawing.svg import fitted, number, text_width
 
 FONT_SIZE = 15.0
 #: Height of the box around a word.
@@ -35,79 +19,6 @@ _BETWEEN_LINES = 12.0
 _SPREAD = 4.0
 #: Color of arcs.
 ARC = "#8a94a0"
-
-
-def draw_sentence(
-    words: Sequence[str],
-    edges: Any,
-    scores: ArrayLike,
-    selected: ArrayLike | None = None,
-    *,
-    std_errors: ArrayLike | None = None,
-    limit: float | None = None,
-    title: str | None = None,
-    caption: str | None = None,
-    legend: bool = True,
-    width: float = 760,
-) -> Picture:
-    """Words tinted by their scores in reading order, with dependencies as arcs above them.
-
-    Long sentences wrap. An arc between two lines leaves the first on the right and enters the
-    second from the left.
-
-    Parameters
-    ----------
-    words
-        The words.
-    edges
-        Which words are joined: an ``edge_index`` (2, E), in one direction or both, or pairs of
-        positions (E, 2). Two edges are read as an ``edge_index``, (2, 2).
-    scores
-        A score per word.
-    selected
-        Words to outline: ids, or a boolean mask.
-    std_errors, limit, title, caption, legend
-        As for :func:`draw_molecule`.
-    width
-        The largest width of a line.
-
-    Examples
-    --------
-    >>> picture = draw_sentence(["not", "bad"], [[0], [1]], [0.6, 0.3], [0, 1])
-    >>> picture.title
-    'Sentence: not bad'
-    """
-    if isinstance(words, str):
-        raise TypeError("words must be a list of words (got one string)")
-    listed = [str(word) for word in words]
-    painted = Painted.of(scores, selected, limit, listed, std_errors=std_errors)
-    return card(
-        sentence_scene(painted, as_pairs(edges, len(listed)), width=width),
-        title=title,
-        caption=caption,
-        alternative=f"Sentence: {' '.join(listed)}",
-        description=painted.described("word"),
-        legend=color_bar(painted.limit, marks=painted.marks) if legend else None,
-    )
-
-
-def as_pairs(edges: Any, count: int) -> list[tuple[int, int]]:
-    """Joined words as pairs, smaller first, each once."""
-    index = np.asarray(edges.detach().cpu() if hasattr(edges, "detach") else edges)
-    if not index.size:
-        return []
-    if index.ndim != 2 or 2 not in index.shape or index.dtype.kind not in "iu":
-        raise ValueError(
-            f"edges must be whole numbers of shape (2, E) or (E, 2) (got {index.dtype} of "
-            f"{index.shape})"
-        )
-    ends = index if index.shape[0] == 2 else index.T
-    if ends.min() < 0 or ends.max() >= count:
-        raise ValueError(
-            f"edges must join nodes in 0..{count - 1} (got {ends.min()}..{ends.max()})"
-        )
-    pairs = {(min(a, b), max(a, b)) for a, b in ends.T.tolist() if a != b}
-    return sorted(pairs)
 
 
 @dataclass(frozen=True)
@@ -136,40 +47,10 @@ class _Arc:
     opens_left: bool = False
 
 
-def sentence_scene(
-    painted: Painted, pairs: Sequence[tuple[int, int]], *, width: float = 760
-) -> Scene:
-    """The drawing alone."""
-    words = laid_out(painted.names, pairs, width=width)
-    parts = [_drawn_arc(path, ends, painted) for path, ends in words.arcs]
-    parts += [_drawn_word(i, word, painted) for i, word in enumerate(words.boxes)]
-    return Scene(words.width, words.height, group(*parts))
-
-
-@dataclass(frozen=True)
-class Box:
-    """The box of a word: its upper left corner, its width, and the text shown."""
-
-    left: float
-    top: float
-    width: float
-    shown: str
-
-
-@dataclass(frozen=True)
-class LaidOut:
-    """The layout of a sentence: boxes, arcs as SVG paths with the words they join, and size."""
-
-    boxes: tuple[Box, ...]
-    arcs: tuple[tuple[str, tuple[int, int]], ...]
-    width: float
-    height: float
-
-
-def laid_out(
-    words: Sequence[str], pairs: Sequence[tuple[int, int]], *, width: float = 760
-) -> LaidOut:
-    """Where the words of a sentence go, and the arcs between them, high ones first."""
+def sentence_geometry(
+    words: Sequence[str], pairs: Sequence[tuple[int, int]], title: str, *, width: float = 760
+) -> Geometry:
+    """Where the words of a sentence go, and the arcs between them as marks, high ones first."""
     placed = _placed(words, width)
     lines = placed[-1].line + 1
     full = max(word.left + word.width for word in placed)
@@ -182,12 +63,18 @@ def laid_out(
         for line in range(lines)
     ]
     tops = [sum(heights[:i]) + i * (BOX + _BETWEEN_LINES) + heights[i] for i in range(lines)]
-    paths = [
-        (_arc_path(arc, level, tops[arc.line]), arc.words)
+    marks = [
+        Mark(_arc_path(arc, level, tops[arc.line]), stroke=ARC, width=1.1, ends=arc.words)
         for arc, level in sorted(zip(arcs, levels, strict=True), key=lambda pair: -pair[1])
     ]
-    boxes = [Box(word.left, tops[word.line], word.width, word.shown) for word in placed]
-    return LaidOut(tuple(boxes), tuple(paths), full, tops[-1] + BOX + 2)
+    nodes = [
+        NodePlace(
+            word.shown, name, word.middle, tops[word.line] + BOX / 2, width=word.width, height=BOX
+        )
+        for name, word in zip(words, placed, strict=True)
+    ]
+    height = tops[-1] + BOX + 2
+    return Geometry("sentence", title, full, height, tuple(nodes), tuple(pairs), tuple(marks))
 
 
 def _placed(words: Sequence[str], width: float) -> list[_Word]:
@@ -274,37 +161,3 @@ def _arc_path(arc: _Arc, level: int, base: float) -> str:
             f"{number(arc.end)} {number(base - 1)}"
         )
     return path
-
-
-def _drawn_arc(path: str, ends: tuple[int, int], painted: Painted) -> str:
-    selected = bool(painted.selected[list(ends)].all())
-    return element(
-        "path",
-        d=path,
-        fill="none",
-        stroke=INK if selected else ARC,
-        stroke_width=1.8 if selected else 1.1,
-        stroke_linecap="round",
-    )
-
-
-def _drawn_word(place: int, word: Box, painted: Painted) -> str:
-    tied = bool(painted.tied[place])
-    outlined = bool(painted.selected[place]) or tied
-    box = element(
-        "rect",
-        x=word.left,
-        y=word.top,
-        width=word.width,
-        height=BOX,
-        rx=5,
-        fill=painted.color(place),
-        stroke=INK if outlined else LINE,
-        stroke_width=2.0 if outlined else 0.7,
-        stroke_dasharray=TIE_DASHES if tied else None,
-    )
-    if painted.uncertain[place]:
-        box += hatched_box(word.left, word.top, word.width, BOX)
-    x, y = word.left + word.width / 2, word.top + BOX / 2 + FONT_SIZE * 0.35
-    text = label(x, y, word.shown, size=FONT_SIZE, text_anchor="middle")
-    return group(tip(painted.caption(place)), box, text)

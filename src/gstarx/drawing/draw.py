@@ -1,0 +1,710 @@
+"""Drawings of molecules, sentences and graphs with scores, and their captions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+
+from gstarx._internal import rounding
+from gstarx.drawing.geometry import Geometry, as_pairs
+from gstarx.drawing.graph import graph_geometry, graph_name
+from gstarx.drawing.molecule import molecule_geometry, molecule_name, unknown_bonds
+from gstarx.drawing.painted import Painted, at_stake_in
+from gstarx.drawing.picture import Picture, Scene, card, color_bar
+from gstarx.drawing.scenes import interactions_scene, nodes_scene, players_scene
+from gstarx.drawing.sentence import sentence_geometry
+from gstarx.drawing.svg import signed
+from gstarx.gnn import HeteroGraph, check_task, class_scores, hetero_of, view_of
+from gstarx.metrics import as_scores, select_nodes
+from gstarx.players import as_molecule, atom_names, is_molecule, named_edges, named_groups
+
+
+def draw(
+    data: Data | HeteroData | str,
+    scores: ArrayLike | Any,
+    selected: ArrayLike | None = None,
+    *,
+    std_errors: ArrayLike | None = None,
+    sparsity: float = 0.7,
+    limit: float | None = None,
+    title: str | None = None,
+    caption: str | None = None,
+    class_names: Sequence[str] = (),
+    target_names: Sequence[str] = (),
+    legend: bool = True,
+    seed: int = 0,
+) -> Picture:
+    """Draw a graph as a molecule, a sentence, or nodes and edges, depending on its attributes.
+
+    Parameters
+    ----------
+    data
+        With ``words`` it is drawn as a sentence, with ``smiles`` or ``atoms`` as a molecule, else
+        as a graph, a heterogeneous one with a shape for every type. A string is a SMILES.
+    scores
+        A :class:`gstarx.Explanation` of the graph, or a score per node. An explanation brings its
+        standard errors, its selection at ``sparsity``, and the prediction as the caption. Where its
+        players are edges, they are tinted by their scores; groups are outlined, each in a color of
+        its own; features are bars. Of its selection only what is above noise is outlined, and ties
+        at the cut are dashed.
+    selected
+        Nodes to outline: ids, or a boolean mask.
+    std_errors, limit, title, caption, legend
+        As for :func:`draw_molecule`.
+    sparsity
+        The share of nodes that the selection of an explanation leaves out.
+    class_names, target_names
+        Names of classes, or of the outputs of a multilabel or regression model, for the caption.
+    seed
+        Of the layout of a graph.
+
+    Examples
+    --------
+    >>> from gstarx.datasets import load
+    >>> graph = load("nitro")[0]
+    >>> draw(graph, graph.truth).title
+    'Molecule C1CCCN1Cc1cccc([N+](=O)[O-])c1'
+    """
+    if isinstance(data, HeteroData):
+        data, scores, selected = _viewed(data, scores, selected)
+    nodes = _part_to_draw(data, scores)
+    subject = Subject.of(data, seed=seed, nodes=nodes)
+    count = len(subject.names) if nodes is None else int(data.num_nodes)  # type: ignore[union-attr]
+    result, by_score = scored(scores, count, sparsity), False
+    if hasattr(scores, "node_scores"):
+        if not len(result.selected) and sparsity < 1:  # of few nodes, one is selected
+            explanation: Any = scores
+            result = replace(result, selected=explanation.select(size=1))
+        by_score = selected is None
+        if caption is None:
+            caption = caption_of(scores, class_names=class_names, target_names=target_names)
+    elif selected is None:
+        result = replace(result, selected=np.zeros(0, dtype=np.int64))
+    if selected is not None:
+        result = replace(result, selected=np.asarray(selected))
+    if std_errors is not None:
+        result = replace(result, std_errors=np.asarray(std_errors, dtype=np.float64))
+    if nodes is not None:
+        result = result.part(nodes)
+    painted = subject.painted(result, limit, by_score=by_score)
+    return subject.picture(
+        painted,
+        result.explanation,
+        title=title,
+        caption=caption,
+        legend=legend,
+        regression=explains_value(scores),
+    )
+
+
+def draw_molecule(
+    molecule: Data | str,
+    scores: ArrayLike,
+    selected: ArrayLike | None = None,
+    *,
+    std_errors: ArrayLike | None = None,
+    limit: float | None = None,
+    title: str | None = None,
+    caption: str | None = None,
+    legend: bool = True,
+    numbers: bool = False,
+) -> Picture:
+    """A molecule with the score of an atom as its color, and the selected atoms outlined.
+
+    Parameters
+    ----------
+    molecule
+        A SMILES, a graph that carries ``smiles``, or one with ``atoms``, as MUTAG's. Such a graph
+        may state its ``bonds``: the order (1, 1.5 for aromatic, 2, 3) of each column of
+        ``edge_index``. Otherwise bonds are single except in nitro groups, and no hydrogens are
+        drawn.
+    scores
+        A score per atom: an array, a tensor, or a PyG explanation's ``node_mask``.
+    selected
+        Atoms to outline: ids, or a boolean mask.
+    std_errors
+        Standard errors of the scores: atoms whose 95% interval includes 0 are hatched.
+    limit
+        The absolute score at which colors saturate; by default the largest one. Give pictures the
+        same limit to compare them.
+    title
+        What to print above.
+    caption
+        What to print below the title, such as the prediction.
+    legend
+        Whether to draw the color bar.
+    numbers
+        Whether to write its number beside every atom.
+
+    Returns
+    -------
+    Picture
+        White is 0, orange supports the explained class, blue opposes it.
+
+    Examples
+    --------
+    >>> picture = draw_molecule(
+    ...     "c1ccccc1[N+](=O)[O-]", [0, 0, 0, 0, 0, 0.2, 0.5, 0.4, 0.4], [6, 7, 8]
+    ... )
+    >>> picture.title
+    'Molecule c1ccccc1[N+](=O)[O-]'
+    """
+    subject = Subject.molecule(molecule)
+    painted = Painted.of(scores, selected, limit, subject.names, std_errors=std_errors)
+    scene = nodes_scene(subject.geometry(numbers=numbers), painted)
+    return subject.picture(painted, scene=scene, title=title, caption=caption, legend=legend)
+
+
+def draw_sentence(
+    words: Sequence[str],
+    edges: Any,
+    scores: ArrayLike,
+    selected: ArrayLike | None = None,
+    *,
+    std_errors: ArrayLike | None = None,
+    limit: float | None = None,
+    title: str | None = None,
+    caption: str | None = None,
+    legend: bool = True,
+    width: float = 760,
+) -> Picture:
+    """Words tinted by their scores in reading order, with dependencies as arcs above them.
+
+    Long sentences wrap. An arc between two lines leaves the first on the right and enters the
+    second from the left.
+
+    Parameters
+    ----------
+    words
+        The words.
+    edges
+        Which words are joined: an ``edge_index`` (2, E), in one direction or both, or pairs of
+        positions (E, 2). Two edges are read as an ``edge_index``, (2, 2).
+    scores
+        A score per word.
+    selected
+        Words to outline: ids, or a boolean mask.
+    std_errors, limit, title, caption, legend
+        As for :func:`draw_molecule`.
+    width
+        The largest width of a line.
+
+    Examples
+    --------
+    >>> picture = draw_sentence(["not", "bad"], [[0], [1]], [0.6, 0.3], [0, 1])
+    >>> picture.title
+    'Sentence: not bad'
+    """
+    if isinstance(words, str):
+        raise TypeError("words must be a list of words (got one string)")
+    listed = [str(word) for word in words]
+    painted = Painted.of(scores, selected, limit, listed, std_errors=std_errors)
+    pairs = as_pairs(edges, len(listed))
+    subject = Subject("sentence", f"Sentence: {' '.join(listed)}", tuple(listed), pairs)
+    scene = subject.scene(painted, width=width)
+    return subject.picture(painted, scene=scene, title=title, caption=caption, legend=legend)
+
+
+def draw_graph(
+    data: Data,
+    scores: ArrayLike,
+    selected: ArrayLike | None = None,
+    *,
+    seed: int = 0,
+    std_errors: ArrayLike | None = None,
+    limit: float | None = None,
+    title: str | None = None,
+    caption: str | None = None,
+    legend: bool = True,
+    labels: Sequence[str] | None = None,
+    width: float = 460,
+) -> Picture:
+    """A graph with the score of a node as its color, and the selected nodes outlined.
+
+    Edges between selected nodes are heavy. Directions are not drawn.
+
+    Parameters
+    ----------
+    data
+        A graph with ``edge_index``.
+    scores
+        A score per node.
+    selected
+        Nodes to outline: ids, or a boolean mask.
+    seed
+        Of the layout: the same seed gives the same picture.
+    std_errors, limit, title, caption, legend
+        As for :func:`draw_molecule`.
+    labels
+        Names of the nodes; by default their numbers. They are written on the nodes if they
+        fit.
+    width
+        Width of the drawing.
+
+    Examples
+    --------
+    >>> import torch
+    >>> ring = Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), num_nodes=3)
+    >>> draw_graph(ring, [0.5, -0.1, 0.0]).title
+    'Graph of 3 nodes and 3 edges'
+    """
+    count = int(data.num_nodes or 0)
+    names = [str(i) for i in range(count)] if labels is None else [str(name) for name in labels]
+    if len(names) != count:
+        raise ValueError(f"labels must be one for each of {count} nodes (got {len(names)})")
+    painted = Painted.of(scores, selected, limit, names, std_errors=std_errors)
+    pairs = as_pairs(data.edge_index, count)
+    subject = Subject("graph", graph_name(count, len(pairs)), tuple(names), pairs, seed=seed)
+    scene = subject.scene(painted, width=width)
+    return subject.picture(painted, scene=scene, title=title, caption=caption, legend=legend)
+
+
+def draw_interactions(
+    data: Data | str,
+    interactions: Mapping[tuple[int, ...], float],
+    scores: ArrayLike | None = None,
+    *,
+    strongest: int = 5,
+    title: str | None = None,
+    caption: str | None = None,
+    legend: bool = True,
+    seed: int = 0,
+) -> Picture:
+    """Draw interactions between nodes as arcs, wider for stronger interactions.
+
+    Parameters
+    ----------
+    data
+        A graph or a SMILES, as for :func:`draw`.
+    interactions
+        Values of sets of two or more nodes. Orange arcs join nodes that are worth more together
+        than apart, and blue arcs nodes that are worth less. A set of three nodes has three arcs.
+    scores
+        A score per node, its color; by default none has any.
+    strongest
+        How many interactions to draw, those of the largest absolute value.
+    title, caption, legend, seed
+        As for :func:`draw`.
+
+    Examples
+    --------
+    >>> picture = draw_interactions("CC(=O)O", {(1, 2): 0.4, (2, 3): -0.2})
+    >>> picture.title
+    'Molecule CC(=O)O'
+    """
+    if strongest < 0:
+        raise ValueError(f"strongest must be 0 or more (got {strongest!r})")
+    subject = Subject.of(data, seed=seed)
+    count = len(subject.names)
+    wrong = [
+        nodes for nodes in interactions if len(nodes) < 2 or not set(nodes) <= set(range(count))
+    ]
+    if wrong:
+        raise ValueError(
+            f"interactions are of two or more nodes in 0..{count - 1} (got {wrong[0]})"
+        )
+    order = sorted(interactions, key=lambda nodes: -abs(interactions[nodes]))[:strongest]
+    values = {nodes: float(interactions[nodes]) for nodes in order if interactions[nodes]}
+    given = np.zeros(count) if scores is None else as_scores(scores, count)
+    # one scale for nodes and bows, so that the legend holds for both
+    limit = max(map(abs, (*values.values(), *given.tolist())), default=0.0) or 1.0
+    painted = Painted.of(given, None, limit, subject.names)
+    said = {
+        nodes: f"{' and '.join(subject.names[node] for node in nodes)} {signed(value)}"
+        for nodes, value in values.items()
+    }
+    return card(
+        interactions_scene(subject.geometry(), painted, values, said),
+        title=title,
+        caption=caption,
+        alternative=subject.title,
+        description=f"Strongest interactions: {', '.join(said.values()) or 'none'}. "
+        + subject.described(painted),
+        legend=color_bar(limit) if legend else None,
+    )
+
+
+def geometry(data: Data | str, *, seed: int = 0, width: float | None = None) -> Geometry:
+    """The layout of the picture that :func:`gstarx.drawing.draw` makes.
+
+    Parameters
+    ----------
+    data
+        As for :func:`gstarx.drawing.draw`.
+    seed
+        Of the layout of a graph.
+    width
+        The largest width of a line of words or a graph. Molecules have their own size.
+
+    Examples
+    --------
+    >>> found = geometry("c1ccccc1[N+](=O)[O-]")
+    >>> found.kind, len(found.nodes), found.nodes[6].name, found.nodes[6].label
+    ('molecule', 9, 'N6', 'N')
+    """
+    subject = Subject.of(data, seed=seed)
+    if not subject.names:
+        raise ValueError("there is nothing to draw: the graph has no nodes")
+    return subject.geometry(width=width)
+
+
+def explains_value(result: Any) -> bool:
+    """Whether a result explains a regression, so that scores raise and lower a value."""
+    return hasattr(result, "node_scores") and str(result.get("mode")) == "regression"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores to draw, the players that follow from them, and standard errors where known.
+
+    Players are nodes, unless an ``explanation`` says what else they are. ``at_stake`` is what the
+    scores could explain, where that is known.
+    """
+
+    scores: NDArray[np.float64]
+    selected: NDArray[np.int64]
+    std_errors: NDArray[np.float64] | None = None
+    explanation: Any = None
+    at_stake: float | None = None
+
+    def part(self, nodes: NDArray[np.int64]) -> Scored:
+        """The same of some nodes only."""
+        chosen = np.zeros(len(self.scores), dtype=np.bool_)
+        chosen[self.selected] = True
+        errors = None if self.std_errors is None else self.std_errors[nodes]
+        selected = np.flatnonzero(chosen[nodes])
+        return Scored(self.scores[nodes], selected, errors, at_stake=self.at_stake)
+
+
+def _viewed(data: HeteroData, scores: Any, selected: Any) -> tuple[Any, Any, Any]:
+    """A heterogeneous graph as its view, and scores and a selection of it in its numbers."""
+    view = view_of(data)
+    if isinstance(scores, HeteroData):  # an explanation, of ours or of PyG
+        scores = getattr(scores, "view", None) or scores.node_mask_dict
+    if isinstance(scores, Mapping):
+        scores = np.concatenate([as_scores(scores[name]) for name in data.node_types])
+    return view, scores, view.hetero.numbers(selected)
+
+
+def _part_to_draw(data: Any, scores: Any) -> NDArray[np.int64] | None:
+    """Of a heterogeneous graph, the players and the node that was explained; None for all."""
+    index = scores.get("index") if hasattr(scores, "node_scores") else None
+    if hetero_of(data) is None or index is None:
+        return None
+    return np.unique(np.append(scores.players.numpy(), int(index)))
+
+
+def scored(result: Any, count: int, sparsity: float) -> Scored:
+    """The scores and selected players of a result; sets of nodes become scores of 1 and 0."""
+    if not hasattr(result, "node_scores"):
+        plain = as_scores(getattr(result, "node_mask", result), count)
+        return Scored(plain, np.sort(select_nodes(plain, sparsity)))
+    selected = result.select(sparsity=sparsity)
+    if getattr(result, "player_kind", "nodes") != "nodes":
+        scores = as_scores(result.scores, len(result.players))
+        return Scored(scores, selected, explanation=result, at_stake=at_stake_in(result))
+    if result.node_scores is not None:
+        errors = _node_errors(result, count)
+        scores = as_scores(result.node_scores, count)
+        return Scored(scores, selected, errors, at_stake=at_stake_in(result))
+    scores = np.zeros(count)
+    scores[selected] = 1.0
+    return Scored(scores, selected)
+
+
+def _known(std_errors: Any) -> NDArray[np.float64] | None:
+    """Standard errors; None if none is known."""
+    if std_errors is None or bool(std_errors.isnan().all()):
+        return None
+    found: NDArray[np.float64] = std_errors.numpy()
+    return found
+
+
+def _node_errors(result: Any, count: int) -> NDArray[np.float64] | None:
+    """Standard errors of all nodes: 0 for those that do not play, None if none is known."""
+    known = _known(result.std_errors)
+    if known is None:
+        return None
+    errors = np.zeros(count)
+    errors[result.players.numpy()] = known
+    return errors
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What to draw, independent of scores.
+
+    Attributes
+    ----------
+    kind
+        ``"molecule"``, ``"sentence"`` or ``"graph"``.
+    title
+        What it is, in words.
+    names
+        Names of its nodes.
+    source
+        The RDKit molecule, or pairs of joined nodes.
+    seed
+        Of a layout.
+    remark
+        A note that is added to its description.
+    types, kinds, labels
+        Of a heterogeneous graph: its types of nodes, the type of every node drawn, and what is
+        written on it.
+    """
+
+    kind: str
+    title: str
+    names: tuple[str, ...]
+    source: Any
+    seed: int = 0
+    remark: str = ""
+    types: tuple[str, ...] = ()
+    kinds: tuple[int, ...] = ()
+    labels: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        data: Data | HeteroData | str,
+        *,
+        seed: int = 0,
+        nodes: NDArray[np.int64] | None = None,
+    ) -> Subject:
+        """The subject of a graph or a SMILES; of a heterogeneous graph, ``nodes`` are drawn."""
+        if isinstance(data, HeteroData):
+            data = view_of(data)
+        graph = hetero_of(data)
+        if graph is not None:
+            return cls._typed(graph, data, seed, nodes)
+        words = [str(word) for word in getattr(data, "words", None) or ()]
+        if isinstance(data, str) or (is_molecule(data) and not words):
+            return cls.molecule(data)
+        if not isinstance(data, Data):
+            raise TypeError(f"data must be a PyG Data or a SMILES (got {type(data).__name__})")
+        count = int(data.num_nodes or 0)
+        pairs = [] if data.edge_index is None else as_pairs(data.edge_index, count)
+        if words:
+            if len(words) != count:
+                raise ValueError(f"words must be one for each of {count} nodes (got {len(words)})")
+            return cls("sentence", f"Sentence: {' '.join(words)}", tuple(words), pairs)
+        names = tuple(str(node) for node in range(count))
+        return cls("graph", graph_name(count, len(pairs)), names, pairs, seed=seed)
+
+    @classmethod
+    def molecule(cls, data: Data | str) -> Subject:
+        """The subject of a SMILES, or of a graph that says what its atoms are."""
+        molecule = as_molecule(data)
+        title, remark = f"Molecule {molecule_name(data)}", unknown_bonds(data)
+        return cls("molecule", title, tuple(atom_names(molecule)), molecule, remark=remark)
+
+    @classmethod
+    def _typed(
+        cls, graph: HeteroGraph, data: Any, seed: int, nodes: NDArray[np.int64] | None
+    ) -> Subject:
+        """Nodes of a heterogeneous graph, each with the shape of its type."""
+        shown = np.arange(graph.num_nodes) if nodes is None else nodes
+        place = np.full(graph.num_nodes, -1)
+        place[shown] = np.arange(len(shown))
+        ends = place[data.edge_index.cpu().numpy()]
+        pairs = as_pairs(torch.from_numpy(ends[:, (ends >= 0).all(axis=0)]), len(shown))
+        of_types = [graph.pair(number) for number in shown.tolist()]
+        return cls(
+            "graph",
+            f"Heterogeneous {graph_name(len(shown), len(pairs)).lower()}",
+            tuple(graph.name(number) for number in shown.tolist()),
+            pairs,
+            seed=seed,
+            types=graph.node_types,
+            kinds=tuple(graph.node_types.index(name) for name, _ in of_types),
+            labels=tuple(str(node) for _, node in of_types),
+        )
+
+    @property
+    def noun(self) -> str:
+        """What a node is."""
+        return {"molecule": "atom", "sentence": "word"}.get(self.kind, "node")
+
+    def noun_of(self, explanation: Any) -> str:
+        """What a player is: a node, or what an explanation by other players says."""
+        if explanation is None:
+            return self.noun
+        return str(explanation.player_kind).removesuffix("s").replace("_", " ")
+
+    def painted(self, result: Scored, limit: float | None, *, by_score: bool = True) -> Painted:
+        """Colors and outlines of a result; by default its selection follows from its scores."""
+        explanation = result.explanation
+        if explanation is None:
+            scores, names, errors = result.scores, self.names, result.std_errors
+        else:
+            scores, names = explanation.scores, tuple(player_names(explanation, self.names))
+            errors = _known(explanation.std_errors)
+        painted = Painted.of(
+            scores,
+            result.selected,
+            limit,
+            names,
+            std_errors=errors,
+            by_score=by_score,
+            at_stake=result.at_stake,
+        )
+        if explanation is None:
+            return painted
+        # bars and shapes are not hatched
+        return replace(painted, uncertain=np.zeros_like(painted.uncertain))
+
+    def described(self, painted: Painted, explanation: Any = None) -> str:
+        """The picture in words."""
+        return painted.described(self.noun_of(explanation)) + self.remark
+
+    def geometry(self, *, width: float | None = None, numbers: bool = False) -> Geometry:
+        """The layout; ``width`` does not apply to molecules, ``numbers`` only to them."""
+        if self.kind == "molecule":
+            return molecule_geometry(self.source, self.title, numbers=numbers)
+        if self.kind == "sentence":
+            return sentence_geometry(self.names, self.source, self.title, width=width or 760)
+        return graph_geometry(
+            self.source,
+            self.names,
+            self.title,
+            seed=self.seed,
+            width=width or 460,
+            types=self.types,
+            kinds=self.kinds,
+            labels=self.labels,
+        )
+
+    def scene(
+        self, painted: Painted, explanation: Any = None, *, width: float | None = None
+    ) -> Scene:
+        """The drawing without its frame; ``width`` does not apply to molecules.
+
+        ``explanation`` is given where its players are not nodes.
+        """
+        drawn = self.geometry(width=width)
+        if explanation is not None:
+            return players_scene(explanation, painted, drawn)
+        return nodes_scene(drawn, painted)
+
+    def picture(
+        self,
+        painted: Painted,
+        explanation: Any = None,
+        *,
+        scene: Scene | None = None,
+        title: str | None,
+        caption: str | None,
+        legend: bool,
+        regression: bool = False,
+    ) -> Picture:
+        """The drawing on its card; a ``scene`` of one's own takes its place."""
+        bar = color_bar(painted.limit, marks=painted.marks, regression=regression)
+        return card(
+            self.scene(painted, explanation) if scene is None else scene,
+            title=title,
+            caption=caption,
+            alternative=self.title,
+            description=self.described(painted, explanation),
+            notes=painted.notes(self.noun_of(explanation)),
+            legend=bar if legend else None,
+        )
+
+
+def prediction_caption(
+    output: Tensor,
+    target: int | None = None,
+    *,
+    mode: str = "multiclass_classification",
+    return_type: str = "raw",
+    class_names: Sequence[str] = (),
+    target_names: Sequence[str] = (),
+) -> str:
+    """The prediction for one graph in words.
+
+    Parameters
+    ----------
+    output
+        The model's output (1, C) or (C,).
+    target
+        The class or output that was explained; by default the predicted class, or the first output.
+    mode, return_type
+        What the model does, as for :func:`gstarx.explain`.
+    class_names, target_names
+        Names of the classes, or of the outputs of a multilabel or regression model.
+
+    Examples
+    --------
+    >>> import torch
+    >>> prediction_caption(torch.tensor([[0.0, 2.0]]), class_names=("inactive", "active"))
+    'predicted: active, probability 0.881'
+    >>> prediction_caption(torch.tensor([[1.25]]), mode="regression", target_names=("logP",))
+    'logP: predicted 1.25'
+    """
+    row = output.detach().reshape(1, -1)
+    mode, return_type = check_task(mode, return_type)
+    if mode == "regression" or (mode == "binary_classification" and row.shape[1] > 1):
+        column = target or 0
+        name = output_name(column, target_names, row.shape[1])
+        value = float(class_scores(row, mode, return_type, "prob")[0, column])
+        if mode == "regression":
+            return f"{name}: predicted {rounding.output(value)}"
+        return f"{name}: predicted {rounding.yes_or_no(value, explained=True)}"
+    shares = class_scores(row, mode, return_type, "prob")[0]
+    best = int(shares.argmax())
+
+    def named(number: int) -> str:
+        share = rounding.probability(float(shares[number]))
+        return f"{class_name(number, class_names)}, probability {share}"
+
+    if target is None or target == best:
+        return f"predicted: {named(best)}"
+    return f"explained: {named(target)}; predicted: {named(best)}"
+
+
+def caption_of(
+    explanation: Any, *, class_names: Sequence[str] = (), target_names: Sequence[str] = ()
+) -> str | None:
+    """The caption of an explanation; ``None`` if it does not know the model's output."""
+    output = explanation.get("prediction")
+    if output is None or explanation.get("mode") is None:
+        return None
+    if explanation.get("index") is not None:
+        output = output[int(explanation.index)]
+    own_payoff = explanation.get("payoff") == "callable"
+    explained = [] if own_payoff else explanation.explained
+    predicted = prediction_caption(
+        output,
+        int(explained[0]) if len(explained) == 1 else None,
+        mode=explanation.mode,
+        return_type=explanation.return_type,
+        class_names=class_names,
+        target_names=target_names,
+    )
+    fixed = explanation.get("fixed")
+    return f"{predicted}; {' and '.join(fixed)} the same in every coalition" if fixed else predicted
+
+
+def class_name(number: int, names: Sequence[str]) -> str:
+    """The name of a class, or its number."""
+    return str(names[number]) if 0 <= number < len(names) else f"class {number}"
+
+
+def output_name(number: int, names: Sequence[str], count: int = 2) -> str:
+    """The name of an output of a model with ``count`` of them, or its number."""
+    if 0 <= number < len(names):
+        return str(names[number])
+    return "value" if count == 1 else f"output {number}"
+
+
+def player_names(explanation: Any, names: Sequence[str]) -> list[str]:
+    """What the players of an explanation are called, given the names of the nodes."""
+    if explanation.player_edges is None:
+        return named_groups(explanation.player_names, explanation.groups, names)
+    return named_edges(explanation.player_edges.tolist(), names, symmetric=explanation.symmetric)
