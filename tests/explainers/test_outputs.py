@@ -316,6 +316,31 @@ def test_bad_indices_are_named(index: Any, error: type[Exception], message: str)
         explainer(Network("node"), "node")(data.x, data.edge_index, index=index)
 
 
+def test_outputs_without_players_add_nothing() -> None:
+    data, model = GRAPHS[0].clone(), Network("node")
+    data.x = torch.cat([data.x, data.x[:1]])  # a node without edges
+    ask = explainer(model, "node", players="edges", node_mask_type=None, edge_mask_type="object")
+    found = ask(data.x, data.edge_index)
+    expected = ask(data.x, data.edge_index, index=torch.arange(4))
+    assert torch.equal(found.edge_mask, expected.edge_mask)
+    assert len(found.explained) == 4
+    for alone in (4, torch.tensor([4, 4])):
+        with pytest.raises(ValueError, match="no edge brings a message to node 4"):
+            ask(data.x, data.edge_index, index=alone)
+
+
+def test_arguments_by_type_that_no_part_of_a_graph_has_are_named() -> None:
+    class Choosing(OnPapers):
+        def forward(self, x_dict: Any, edge_index_dict: Any, edge_label_index: Any) -> Tensor:
+            return super().forward(x_dict, edge_index_dict)
+
+    data = small()
+    ask = explainer(seeded(Choosing), "node", node_type="paper")
+    chosen = {"paper": torch.tensor([0, 1]), "author": torch.tensor([1, 0])}
+    with pytest.raises(ValueError, match=r"edge_label_index must have a row for each of the 3"):
+        ask(data.x_dict, data.edge_index_dict, index=0, edge_label_index=chosen)
+
+
 def test_methods_and_players_without_a_sum() -> None:
     data = GRAPHS[0]
     sets = Explainer(

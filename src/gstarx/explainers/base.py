@@ -33,7 +33,7 @@ from gstarx.gnn import (
     mode_of,
     with_view,
 )
-from gstarx.players import PlayerSet
+from gstarx.players import NoPlayersError, PlayerSet
 from gstarx.values import collect_imprecise, summarize_imprecise
 
 #: What everything random takes.
@@ -295,16 +295,17 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         wanted, start = self.explainer_config.edge_mask_type is not None, time.process_time()
         (output, own), *others = asked
         if not others:
-            attributions = [self._attribution(model, output.data, own, None)]
+            alone = self._attribution(model, output.data, own, None)
             if output.data is view:
-                return self._made(attributions[0], model, view, own, start, wanted)
+                return self._made(alone, model, view, own, start, wanted)
+            played = [(output, own, alone)]
         else:
-            attributions = self._attributions(model, asked)
+            played = self._attributions(model, asked)
         named = [
             replace(one, target=own.one_target or 0) if one.target is None else one
-            for one, (_, own) in zip(attributions, asked, strict=True)
+            for _, own, one in played
         ]
-        outputs = [output for output, _ in asked]
+        outputs = [output for output, _, _ in played]
         made = self._made(summed(named, outputs, view), model, view, task, start, wanted)
         first = numbered(view, task)[0]
         made.index = torch.tensor([first + output.row for output in outputs])
@@ -312,13 +313,23 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
 
     def _attributions(
         self, model: Any, asked: Sequence[tuple[Output, ModelTask]]
-    ) -> list[Attribution]:
-        """Scores for each of several outputs, with one warning about the precision of all."""
-        made, imprecise = [], {}
+    ) -> list[tuple[Output, ModelTask, Attribution]]:
+        """Scores for each of several outputs, with one warning about the precision of all.
+
+        Outputs without players add nothing to the sum: nodes that no edge reaches if edges play.
+        """
+        made, imprecise, without = [], {}, []
         for output, own in asked:
             seed = graph_generator(self.seed, output.row)
             with collect_imprecise() as imprecise[f"output {output.row}"]:
-                made.append(self._attribution(model, output.data, own, seed))
+                try:
+                    made.append((output, own, self._attribution(model, output.data, own, seed)))
+                except NoPlayersError as error:
+                    without.append(error)
+        if not made:
+            raise without[0]
+        if without:
+            log.info("%d of %d outputs have no players and are left out", len(without), len(asked))
         summarize_imprecise(imprecise, len(asked), "outputs")
         return made
 

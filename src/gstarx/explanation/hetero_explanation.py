@@ -248,6 +248,7 @@ def hetero_data(
         if isinstance(value, dict):
             for kind, rows in value.items():
                 data[kind][name.removesuffix("_dict")] = rows
+                _require_a_row_each(data, kind, name)
         elif value is not None:
             data[name] = value
     batches = [store.batch for store in data.node_stores if isinstance(store.get("batch"), Tensor)]
@@ -255,6 +256,24 @@ def hetero_data(
     if graphs > 1:
         raise ValueError(f"data holds {graphs} heterogeneous graphs: explain one at a time")
     return data
+
+
+def _require_a_row_each(data: HeteroData, kind: Any, name: str) -> None:
+    """Refuse an argument by type that is not cut with the nodes or edges of that type."""
+    store, key = data[kind], name.removesuffix("_dict")
+    rows, of_nodes = store[key], kind in data.node_types
+    if key == "edge_index" or not isinstance(rows, Tensor):
+        return
+    if not of_nodes and not isinstance(store.get("edge_index"), Tensor):
+        return  # what is no edge_index is refused with the graph
+    count = store.num_nodes if of_nodes else store.num_edges
+    if count is not None and rows.shape[:1] != (count,):
+        raise ValueError(
+            f"{name} must have a row for each of the {count} {'nodes' if of_nodes else 'edges'} of "
+            f"{kind!r} (got shape {tuple(rows.shape)}): a model is called on parts of the graph, "
+            "for which other arguments by type have no meaning. Leave it out, or fix it inside the "
+            "model"
+        )
 
 
 def as_explained(made: Explanation, data: Data | HeteroData) -> Any:

@@ -26,7 +26,7 @@ from gstarx.gnn.own_code import wants_all
 from gstarx.gnn.self_check import difference, refuse_random, rounding, size_of
 from gstarx.gnn.signature import Model
 from gstarx.graphs import Masks, as_size, pack
-from gstarx.players import PlayerSet
+from gstarx.players import NoPlayersError, PlayerSet
 
 TASK_LEVELS = ("graph", "node", "edge")
 #: From the player of each unit of the graph, on all of it or (the second) on some of its nodes.
@@ -242,7 +242,7 @@ class _Surroundings:
     def _some_edges(self, units: NDArray[np.bool_]) -> PlayerSet:
         players = self.all_players.restricted(units)
         if not len(players):
-            raise ValueError(
+            raise NoPlayersError(
                 f"no edge is near enough to {self.anchors.tolist()} to change the output: there "
                 "are no players"
             )

@@ -31,7 +31,7 @@ from gstarx.gnn.players import Playing, choose_players, target_nodes
 from gstarx.gnn.removal import RemovalLike, removal_of, resolve_removal
 from gstarx.gnn.signature import Model, Signature, model_device
 from gstarx.graphs import CommunicationGraph
-from gstarx.players import Edges, Features, PlayerSet, player_set, reference_rows
+from gstarx.players import Edges, Features, NoPlayersError, PlayerSet, player_set, reference_rows
 
 log = logging.getLogger("gstarx")
 
@@ -67,7 +67,7 @@ def set_up(
         part = local_part(model, data, keyed, roles, whole_graph, node, num_hops, gnnshap)
     if part is not None:
         if isinstance(kind, Edges) and not part.data.edge_index.numel():
-            raise ValueError(f"no edge brings a message to node {node}: there are no players")
+            raise NoPlayersError(f"no edge brings a message to node {node}: there are no players")
         data, index = part.data, part.index
     everyone = player_set(data, kind, communication, one_way=gnnshap)
     everyone = replace(everyone, anchored=task.task_level != "graph")

@@ -10,6 +10,7 @@ from gstarx.players.kinds import as_players as as_players
 from gstarx.players.makers import brics, communities, functional_groups, murcko, phrases, rings
 from gstarx.players.parts import default_kind as default_kind
 from gstarx.players.parts import groups_of as groups_of
+from gstarx.players.sets import NoPlayersError as NoPlayersError
 from gstarx.players.sets import PlayerSet as PlayerSet
 from gstarx.players.sets import edge_players as edge_players
 from gstarx.players.sets import named_edges as named_edges

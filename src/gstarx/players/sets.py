@@ -21,6 +21,10 @@ from gstarx.players.kinds import Edges, Features, Groups, Nodes, PlayerKind, as_
 log = logging.getLogger("gstarx")
 
 
+class NoPlayersError(ValueError):
+    """No part of the graph can be a player, as if edges are asked for and there are none."""
+
+
 @runtime_checkable
 class TypedGraph(Protocol):
     """What the view of a heterogeneous graph says of types, see :class:`gstarx.gnn.HeteroGraph`."""
@@ -283,7 +287,7 @@ def _of_groups(groups: Groups, count: int, links: NDArray[np.int64]) -> PlayerSe
 def _of_edges(spec: Edges, links: NDArray[np.int64], one_way: bool) -> PlayerSet:
     joining = links[:, 0] != links[:, 1]
     if not joining.any():
-        raise ValueError("the graph has no edges between nodes: there are no players")
+        raise NoPlayersError("the graph has no edges between nodes: there are no players")
     if not spec.directed and not one_way:
         _require_both_directions(links[joining])
     edges, player_of = edge_players(links, directed=spec.directed)
