@@ -159,7 +159,7 @@ class ServedModel:
             loaded.model,
             loaded.dataset,
             loaded.facts,
-            loaded.class_names or loaded.classes,
+            loaded.class_names,
             self.return_type,
             loaded.task,
             loaded.target_names,

@@ -35,7 +35,7 @@ def test_everything_is_kept_with_the_weights(tmp_path: Path) -> None:
     again = load_source(ModelSource(weights=path, task="multilabel"))
     assert again.task == "multilabel"
     save_model(path, GCN(9, 4, 2), task="classification", class_names=["no", "yes"])
-    assert load_weights(path).class_names == load_weights(path).classes == ("no", "yes")
+    assert load_weights(path).class_names == ("no", "yes")
 
 
 @pytest.mark.parametrize(
@@ -68,26 +68,33 @@ def test_files_of_before_say_less(
     assert loaded.reference is None
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"task": "guessing"}, r"task must be one of 'classification'.*got 'guessing'"),
-        ({"task": ["a"]}, r"task must be one of"),
-        ({"class_names": "ab"}, r"class_names must be a list of names"),
-        ({"class_names": 3}, r"class_names must be a list of names"),
-        ({"target_names": [1, 2]}, r"target_names must be a list of names"),
-        ({"metrics": [1]}, r"metrics must be scores by split"),
-        ({"metrics": {"test": 0.5}}, r"metrics must be scores by split"),
-        ({"reference": {"range": 1.0}}, r"reference must be"),
-        ({"reference": {"range": "wide", "mean": 0.0}}, r"must be a finite number"),
-    ],
-)
-def test_facts_that_are_wrong(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+def test_facts_that_are_wrong(tmp_path: Path) -> None:
     path = tmp_path / "own.safetensors"
     save_model(path, GCN(7, 4, 2))
     facts = path.with_suffix(".json")
-    facts.write_text(json.dumps({**json.loads(facts.read_text()), **changes}))
-    with pytest.raises(ValueError, match=rf"own\.json does not describe a model: .*{words}"):
+    known = json.loads(facts.read_text())
+    wrong: list[dict[str, Any]] = [
+        {"task": "guessing"},
+        {"task": ["a"]},
+        {"class_names": "ab"},
+        {"class_names": 3},
+        {"target_names": [1, 2]},
+        {"metrics": [1]},
+        {"metrics": {"test": 0.5}},
+        {"reference": {"range": 1.0}},
+        {"reference": {"range": "wide", "mean": 0.0}},
+        {"split": {"train": "no base64!"}},
+    ]
+    for changes in wrong:
+        (name,) = changes
+        facts.write_text(json.dumps({**known, **changes}))
+        with pytest.raises(
+            ValueError, match=rf"own\.json does not describe a model: {name}"
+        ) as error:
+            load_model(path)
+        assert len(str(error.value)) < 500
+    facts.write_text(json.dumps({**known, "task": "guessing"}))
+    with pytest.raises(ValueError, match=r"one of 'classification', .* \(got 'guessing'\)"):
         load_model(path)
 
 

@@ -7,6 +7,7 @@ import json
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -167,54 +168,53 @@ def test_a_file_that_is_missing(stored: Path, suffix: str) -> None:
         load_model(stored)
 
 
-@pytest.mark.parametrize("keep", [0, 4, 100, -1])
-def test_weights_that_are_cut_off(stored: Path, keep: int) -> None:
-    stored.write_bytes(stored.read_bytes()[:keep])
-    with pytest.raises(ValueError, match=r"model\.safetensors is not a readable safetensors file"):
-        load_model(stored)
-
-
 def test_weights_that_are_damaged(stored: Path) -> None:
     content = bytearray(stored.read_bytes())
+    for keep in (0, 4, 100, -1):
+        stored.write_bytes(content[:keep])
+        with pytest.raises(ValueError, match=r"\.safetensors is not a readable safetensors file"):
+            load_model(stored)
     content[-3] ^= 1
     stored.write_bytes(content)
     with pytest.raises(ValueError, match="do not belong together: the digest of the weights must"):
         load_model(stored)
 
 
-@pytest.mark.parametrize("content", ["", "{", '{"format": 1', "\ud800", "[" * 100_000])
-def test_facts_that_are_garbled(stored: Path, content: str) -> None:
-    stored.with_suffix(".json").write_bytes(content.encode("utf-8", "surrogatepass"))
-    with pytest.raises(ValueError, match=r"model\.json is not readable as JSON"):
-        load_model(stored)
+def test_facts_that_are_garbled(stored: Path) -> None:
+    for content in ("", "{", '{"format": 1', "\ud800", "[" * 100_000):
+        stored.with_suffix(".json").write_bytes(content.encode("utf-8", "surrogatepass"))
+        with pytest.raises(ValueError, match=r"model\.json is not readable as JSON"):
+            load_model(stored)
+    for content in ("[]", "{}", '{"format": 2}', "3"):
+        stored.with_suffix(".json").write_text(content)
+        with pytest.raises(ValueError, match=r"must describe a model in format 1 \(got"):
+            load_model(stored)
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", '{"format": 2}', "3"])
-def test_facts_of_another_format(stored: Path, content: str) -> None:
-    stored.with_suffix(".json").write_text(content)
-    with pytest.raises(ValueError, match=r"must describe a model in format 1 \(got"):
-        load_model(stored)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"network": ...}, "'network' is missing"),
-        ({"digest": ...}, "'digest' is missing"),
-        ({"config": ...}, "'config' is missing"),
-        ({"config": [1]}, "'config' is missing or not valid"),
-        ({"color": "red"}, "'color' is missing or not valid"),
-        ({"network": "rnn"}, "must be one of 'gcn', 'gin', 'gat': 'rnn'"),
-        ({"network": ["gcn"]}, "must be one of 'gcn', 'gin', 'gat'"),
+def test_facts_that_do_not_fit(stored: Path) -> None:
+    whole = stored.with_suffix(".json").read_text()
+    for changes, message in (
+        ({"network": ...}, "model: network: Field required"),
+        ({"digest": ...}, "model: digest: Field required"),
+        ({"config": [1]}, r"model: config: .* \(got \[1\]\)"),
+        ({"color": "red"}, "model: color: Unexpected keyword argument"),
+        ({"network": "rnn"}, r"network: it must be one of 'gcn', 'gin', 'gat' \(got 'rnn'\)"),
+        ({"network": ["gcn"]}, "network: it must be one of 'gcn', 'gin', 'gat'"),
         ({"network": "gcn"}, "are not those of the gcn"),
         ({"config": {"in_channels": 4}}, "does not describe a gin"),
         ({"digest": "0" * 64}, r"must be 000.* \(got "),
-    ],
-)
-def test_facts_that_do_not_fit(stored: Path, changes: dict[str, Any], message: str) -> None:
-    edit(stored, **changes)
-    with pytest.raises(ValueError, match=message):
-        load_model(stored)
+        ({"dataset": ["mutag"]}, r"dataset: .* \(got \['mutag'\]\)"),
+        ({"seed": "1"}, "seed: .*integer"),
+        ({"notes": [1]}, "notes: .*dictionary"),
+        ({"accuracy": [0.5]}, "accuracy: .*dictionary"),
+        ({"accuracy": {"test": None}}, r"accuracy\.test: .*number"),
+        ({"metrics": {"test": {"rmse": "1"}}}, r"metrics\.test\.rmse: .*number"),
+        ({"reference": {"range": 10**400, "mean": 0}}, "range of a reference must be a finite"),
+    ):
+        stored.with_suffix(".json").write_text(whole)
+        edit(stored, **changes)
+        with pytest.raises(ValueError, match=message):
+            load_model(stored)
 
 
 #: Values of all kinds that JSON can hold.
@@ -252,24 +252,6 @@ def test_a_description_with_any_value_anywhere_is_read_or_refused(
                 load_weights(path)
                 read += 1
     assert 20 < read < 120
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"dataset": ["mutag"]}, r"dataset must be text \(got \['mutag'\]\)"),
-        ({"seed": "1"}, "seed must be an integer"),
-        ({"notes": [1]}, "notes must be a dictionary"),
-        ({"accuracy": [0.5]}, "accuracy must be finite numbers by split"),
-        ({"accuracy": {"test": None}}, "accuracy must be finite numbers by split"),
-        ({"metrics": {"test": {"rmse": "1"}}}, "metrics must be scores by split and name"),
-        ({"reference": {"range": 10**400, "mean": 0}}, "range of a reference must be a finite"),
-    ],
-)
-def test_facts_of_other_types(stored: Path, changes: dict[str, Any], message: str) -> None:
-    edit(stored, **changes)
-    with pytest.raises(ValueError, match=rf"model\.json does not describe a model: {message}"):
-        load_model(stored)
 
 
 def test_a_config_of_other_sizes_or_options(stored: Path) -> None:
@@ -316,10 +298,9 @@ def test_a_network_is_compared_with_its_file_before_it_is_built(
     assert set(built) <= {"meta"}  # which takes no memory
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3, 12])
-def test_networks_of_any_depth_are_loaded(tmp_path: Path, layers: int) -> None:
+def test_networks_of_any_depth_are_loaded(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
-    for kind in (GCN, GIN, GAT):
+    for kind, layers in product((GCN, GIN, GAT), (1, 2, 3, 12)):
         written = save_model(path, kind(4, 3, 2, num_layers=layers))
         assert load_model(path)[1] == written
 
@@ -366,6 +347,6 @@ def test_paths_and_models_that_are_refused(tmp_path: Path) -> None:
         with pytest.raises(TypeError, match="model must be one of GCN, GIN, GAT"):
             save_model(tmp_path / "model.safetensors", model)  # type: ignore[arg-type]
     for options in ({"notes": {"a": object()}}, {"accuracy": {"test": float("nan")}}):
-        with pytest.raises((TypeError, ValueError), match="JSON"):
+        with pytest.raises((TypeError, ValueError), match=r"JSON|cannot be stored: accuracy"):
             save_model(tmp_path / "model.safetensors", networks()[0], **options)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []

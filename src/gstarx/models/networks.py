@@ -33,7 +33,7 @@ class Network(nn.Module):
     """Message passing, a readout, and one linear layer to the classes.
 
     A subclass keeps every argument of its constructor as an attribute of the same name, and has
-    ``embed`` (node embeddings) and ``forward`` (logits).
+    ``embed`` (node embeddings).
     """
 
     readout: str | None
@@ -59,6 +59,20 @@ class Network(nn.Module):
         ``type(model)(**model.config)`` is the same network with other weights.
         """
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def embed(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Node embeddings of the last layer."""
+        raise NotImplementedError
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        batch: Tensor | None = None,
+        batch_size: int | None = None,
+    ) -> Tensor:
+        """Logits of every graph of a batch, (graphs, classes), or of every node."""
+        return self.classify(self.embed(x, edge_index), batch, batch_size)
 
     def classify(self, hidden: Tensor, batch: Tensor | None, batch_size: int | None) -> Tensor:
         """Logits of every graph, (graphs, classes), or without a readout of every node."""
@@ -138,7 +152,7 @@ class GCN(Network):
             x = x.relu()
         return x
 
-    def forward(
+    def forward(  # type: ignore[override]  # PyG's place of the weights
         self,
         x: Tensor,
         edge_index: Tensor,
@@ -212,16 +226,6 @@ class GIN(Network):
         for conv in self.convs:
             x = conv(x, edge_index)
         return x
-
-    def forward(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        batch: Tensor | None = None,
-        batch_size: int | None = None,
-    ) -> Tensor:
-        """Logits of every graph of a batch, (graphs, classes), or of every node."""
-        return self.classify(self.embed(x, edge_index), batch, batch_size)
 
 
 def _perceptron(width: int, hidden: int) -> nn.Sequential:
@@ -303,13 +307,3 @@ class GAT(Network):
         for conv in self.convs:
             x = conv(x, edge_index).relu()
         return x
-
-    def forward(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        batch: Tensor | None = None,
-        batch_size: int | None = None,
-    ) -> Tensor:
-        """Logits of every graph of a batch, (graphs, classes), or of every node."""
-        return self.classify(self.embed(x, edge_index), batch, batch_size)

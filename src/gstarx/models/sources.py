@@ -85,11 +85,6 @@ class LoadedNetwork:
         """The columns of a table that its labels were read from, if known."""
         return self.target_names or (() if self.label is None else (self.label,))
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Names of its classes, if they are known without the data."""
-        return self.class_names
-
 
 def load_source(source: ModelSource) -> LoadedNetwork:
     """Load the model of a source.

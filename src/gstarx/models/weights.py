@@ -6,13 +6,14 @@ import hashlib
 import json
 import math
 import os
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import asdict, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from pydantic import BeforeValidator, Field, StrictInt, ValidationError
+from pydantic.dataclasses import dataclass
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
@@ -28,18 +29,49 @@ from gstarx.registry import TASKS
 #: Networks by the name under which they are stored and trained.
 ARCHITECTURES: dict[str, type[Network]] = {"gcn": GCN, "gin": GIN, "gat": GAT}
 _FORMAT = 1
-#: The fields of :class:`ModelFacts` that are text or ``None``, and what others are.
-_TEXTS = ("dataset", "dataset_digest", "label", "features", "salts")
-_MUST_BE = {
-    "seed": "an integer",
-    "config": "a dictionary",
-    "notes": "a dictionary",
-    "accuracy": "finite numbers by split, as JSON has them",
-    "metrics": "scores by split and name, finite numbers or nothing",
-}
 
 
-@dataclass(frozen=True)
+def _reference(given: Any) -> Reference | None:
+    try:
+        return as_reference(given)
+    except TypeError as error:  # pydantic expects a ValueError
+        raise ValueError(str(error)) from error
+
+
+def _among(valid: Mapping[str, Any]) -> BeforeValidator:
+    def check(given: Any) -> Any:
+        if given not in list(valid):
+            raise ValueError(f"it must be one of {', '.join(map(repr, valid))}")
+        return given
+
+    return BeforeValidator(check)
+
+
+def _split(given: Any) -> Any:
+    if given is not None:
+        SplitRecord.read(given)
+    return given
+
+
+def _without_nan(metrics: Any) -> Any:
+    """Scores that are not defined are nan in memory, and nothing in JSON."""
+    if not isinstance(metrics, Mapping):
+        return metrics
+    return {
+        part: {
+            name: None if isinstance(value, float) and math.isnan(value) else value
+            for name, value in scores.items()
+        }
+        if isinstance(scores, Mapping)
+        else scores
+        for part, scores in metrics.items()
+    }
+
+
+_Score = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, config={"extra": "forbid"})
 class ModelFacts:
     """What is known about a stored model.
 
@@ -81,53 +113,25 @@ class ModelFacts:
         :class:`~gstarx.models.splits.SplitRecord` writes it.
     """
 
-    network: str
+    network: Annotated[str, _among(ARCHITECTURES)]
     config: dict[str, Any]
     digest: str
     dataset: str | None = None
     dataset_digest: str | None = None
-    seed: int | None = None
-    accuracy: dict[str, float] | None = None
+    seed: StrictInt | None = None
+    accuracy: dict[str, _Score] | None = None
     notes: dict[str, Any] = field(default_factory=dict)
-    task: str = "classification"
+    task: Annotated[str, _among(TASKS)] = "classification"
     class_names: tuple[str, ...] = ()
     target_names: tuple[str, ...] = ()
     label: str | None = None
     features: str | None = None
     salts: str | None = None
-    reference: Reference | None = None
-    metrics: dict[str, dict[str, float | None]] | None = None
-    split: dict[str, str] | None = None
-
-    def __post_init__(self) -> None:
-        if self.task not in list(TASKS):
-            valid = ", ".join(map(repr, TASKS))
-            raise ValueError(f"task must be one of {valid} (got {quoted(self.task)})")
-        for name in ("class_names", "target_names"):
-            listed: Any = getattr(self, name)
-            names = isinstance(listed, list | tuple) and all(isinstance(n, str) for n in listed)
-            if not names:
-                raise ValueError(f"{name} must be a list of names (got {quoted(listed)})")
-            object.__setattr__(self, name, tuple(listed))
-        object.__setattr__(self, "reference", as_reference(self.reference))
-        if self.split is not None:
-            SplitRecord.read(self.split)
-        texts = {name: getattr(self, name) for name in _TEXTS}
-        fits = {name: text is None or isinstance(text, str) for name, text in texts.items()}
-        splits: Any = {} if self.metrics is None else self.metrics
-        fits |= {
-            "digest": isinstance(self.digest, str),
-            "seed": self.seed is None or type(self.seed) is int,
-            "config": isinstance(self.config, dict),
-            "notes": isinstance(self.notes, dict),
-            "accuracy": self.accuracy is None or _are_numbers(self.accuracy),
-            "metrics": isinstance(splits, dict)
-            and all(_are_numbers(scores, or_none=True) for scores in splits.values()),
-        }
-        for name, fitting in fits.items():
-            if not fitting:
-                what = _MUST_BE.get(name, "text")
-                raise ValueError(f"{name} must be {what} (got {quoted(getattr(self, name))})")
+    reference: Annotated[Reference | None, BeforeValidator(_reference)] = None
+    metrics: Annotated[
+        dict[str, dict[str, _Score | None]] | None, BeforeValidator(_without_nan)
+    ] = None
+    split: Annotated[dict[str, str] | None, BeforeValidator(_split)] = None
 
 
 def digest(model: nn.Module) -> str:
@@ -152,25 +156,7 @@ def digest(model: nn.Module) -> str:
     return sha.hexdigest()
 
 
-def save_model(
-    path: str | os.PathLike[str],
-    model: nn.Module,
-    *,
-    dataset: str | None = None,
-    dataset_digest: str | None = None,
-    seed: int | None = None,
-    accuracy: Mapping[str, float] | None = None,
-    notes: Mapping[str, Any] | None = None,
-    task: str = "classification",
-    class_names: Sequence[str] = (),
-    target_names: Sequence[str] = (),
-    label: str | None = None,
-    features: str | None = None,
-    salts: str | None = None,
-    reference: Reference | None = None,
-    metrics: Mapping[str, Mapping[str, float]] | None = None,
-    split: SplitRecord | None = None,
-) -> ModelFacts:
+def save_model(path: str | os.PathLike[str], model: nn.Module, **facts: Any) -> ModelFacts:
     """Store a network: ``<name>.safetensors`` for the weights, ``<name>.json`` for the facts.
 
     Each file is written completely or not at all. Existing files are replaced.
@@ -181,9 +167,9 @@ def save_model(
         The file; its name must end in ``.safetensors``.
     model
         A :class:`GCN`, :class:`GIN` or :class:`GAT`.
-    dataset, dataset_digest, seed, accuracy, notes,
-    task, class_names, target_names, label, features, salts, reference, metrics, split
-        What else to remember, see :class:`ModelFacts`.
+    **facts
+        What else to remember: fields of :class:`ModelFacts`, from ``dataset`` on. ``split`` may
+        also be a :class:`~gstarx.models.splits.SplitRecord`, and scores in ``metrics`` nan.
 
     Returns
     -------
@@ -195,30 +181,18 @@ def save_model(
     if not isinstance(model, Network) or type(model) not in known:
         valid = ", ".join(kind.__name__ for kind in known)
         raise TypeError(f"model must be one of {valid} (got {type(model).__name__})")
-    facts = ModelFacts(
-        network=known[type(model)],
-        config=model.config,
-        digest=digest(model),
-        dataset=dataset,
-        dataset_digest=dataset_digest,
-        seed=seed,
-        accuracy=None if accuracy is None else dict(accuracy),
-        notes=dict(notes or {}),
-        task=task,
-        class_names=tuple(class_names),
-        target_names=tuple(target_names),
-        label=label,
-        features=features,
-        salts=salts,
-        reference=reference,
-        metrics=None if metrics is None else _without_nan(metrics),
-        split=None if split is None else split.written(),
-    )
-    text = json.dumps({"format": _FORMAT, **asdict(facts)}, indent=2, allow_nan=False)
+    if isinstance(facts.get("split"), SplitRecord):
+        facts["split"] = facts["split"].written()
+    found = _facts({**facts, **_of_model(model, known[type(model)])}, "the facts cannot be stored")
+    text = json.dumps({"format": _FORMAT, **asdict(found)}, indent=2, allow_nan=False)
     tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
     write_atomically(path, to_bytes(tensors))
     write_atomically(path.with_suffix(".json"), f"{text}\n".encode())
-    return facts
+    return found
+
+
+def _of_model(model: Network, network: str) -> dict[str, Any]:
+    return {"network": network, "config": model.config, "digest": digest(model)}
 
 
 def load_model(path: str | os.PathLike[str]) -> tuple[Network, ModelFacts]:
@@ -271,24 +245,6 @@ def load_model(path: str | os.PathLike[str]) -> tuple[Network, ModelFacts]:
     return model.eval(), facts
 
 
-def _are_numbers(scores: Any, *, or_none: bool = False) -> bool:
-    """Whether scores are finite numbers by name."""
-    return isinstance(scores, dict) and all(
-        (or_none and score is None)
-        or (type(score) in (int, float) and abs(score) <= sys.float_info.max)
-        for score in scores.values()
-    )
-
-
-def _without_nan(
-    metrics: Mapping[str, Mapping[str, float]],
-) -> dict[str, dict[str, float | None]]:
-    return {
-        part: {name: value if math.isfinite(value) else None for name, value in scores.items()}
-        for part, scores in metrics.items()
-    }
-
-
 def _checked_path(path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     if path.suffix != ".safetensors":
@@ -337,23 +293,18 @@ def _read_facts(path: Path) -> ModelFacts:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not readable as JSON: {error}") from error
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        got = content.get("format") if isinstance(content, dict) else type(content).__name__
-        raise ValueError(f"{path} must describe a model in format {_FORMAT} (got {quoted(got)})")
-    names = {f.name for f in fields(ModelFacts)}
-    content = {key: value for key, value in content.items() if key != "format"}
-    missing = {"network", "config", "digest"} - content.keys()
-    if missing or content.keys() - names or not isinstance(content["config"], dict):
-        wrong = sorted(missing or content.keys() - names or {"config"})
+    if not isinstance(content, dict) or content.pop("format", None) != _FORMAT:
         raise ValueError(
-            f"{path} does not describe a model: {quoted(wrong[0])} is missing or not valid"
+            f"{path} must describe a model in format {_FORMAT} (got {quoted(content)})"
         )
-    if content["network"] not in list(ARCHITECTURES):
-        valid = ", ".join(map(repr, ARCHITECTURES))
-        raise ValueError(
-            f"the network in {path} must be one of {valid}: {quoted(content['network'])}"
-        )
+    return _facts(content, f"{path} does not describe a model")
+
+
+def _facts(content: dict[str, Any], wrong: str) -> ModelFacts:
     try:
         return ModelFacts(**content)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} does not describe a model: {error}") from error
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))
+        words = problem["msg"].removeprefix("Value error, ")
+        raise ValueError(f"{wrong}: {where}: {words} (got {quoted(problem['input'])})") from error
