@@ -40,8 +40,14 @@ def put(root: Path, name: str, **changes: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_rows_of_features_sum_to_one_and_masks_split_the_nodes(name: str, tmp_path: Path) -> None:
+def test_every_citation_graph_is_loaded_alike(tmp_path: Path) -> None:
+    for name, classes in CLASSES.items():
+        put(tmp_path, name)
+        assert load(name, tmp_path).num_classes == classes
+
+
+def test_rows_of_features_sum_to_one_and_masks_split_the_nodes(tmp_path: Path) -> None:
+    name = "coauthor_physics"
     put(tmp_path, name)
     dataset = load(name, tmp_path)
     (graph,) = dataset
@@ -72,28 +78,26 @@ def test_your_own_large_graph_in_compressed_rows(tmp_path: Path) -> None:
     assert graph.val_mask.tolist() == [False, True, False, False]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    damaged: list[tuple[dict[str, Any], str]] = [
         ({"edge_index": None}, "edge_index is missing"),
         ({"x_indptr": None}, "x_indptr is missing"),
         ({"y": None}, "y is missing"),
         ({"edge_index": np.array([[0], [4]])}, r"must name nodes in 0..3 \(got 0..4\)"),
         ({"edge_index": np.zeros((3, 2), int)}, r"shape \(2, E\)"),
-        ({"x_indices": np.full(6, 3)}, "x_indices must lie in 0..2"),
-        ({"x_indptr": np.array([0, 2, 1, 6, 6])}, "x_indptr must ascend"),
+        ({"x_indices": np.full(6, 3)}, "must be compressed rows"),
+        ({"x_indptr": np.array([0, 2, 1, 6, 6])}, "must be compressed rows"),
         ({"x_shape": np.array([3, 3])}, "compressed rows"),
         ({"train": np.zeros(3, bool)}, "train must be 4 booleans"),
         ({"y": np.array([0, 1, 2, 7])}, r"y must lie in 0..6 \(got 7\)"),
-    ],
-)
-def test_a_damaged_file_is_refused(changes: Any, message: str, tmp_path: Path) -> None:
-    put(tmp_path, "cora", **changes)
-    with pytest.raises(ValueError, match=message):
-        load("cora", tmp_path)
+    ]
+    for changes, message in damaged:
+        put(tmp_path, "cora", **changes)
+        with pytest.raises(ValueError, match=message):
+            load("cora", tmp_path)
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", ["cora", "coauthor_cs"])
 def test_a_missing_file_is_named_with_its_place(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

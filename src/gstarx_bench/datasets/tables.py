@@ -308,60 +308,52 @@ def _known_encoding(encoding: str) -> str:
 
 
 def _detected_lines(path: Path) -> Iterator[str]:
-    with path.open("rb") as file:
-        decode = _Decoder(path)
-        while raw := file.readline(_LONGEST_LINE):
-            if decode.lines == 0:
-                decode.is_certain = raw.startswith(codecs.BOM_UTF8)
-                raw = raw.removeprefix(codecs.BOM_UTF8)
-                if b"\r" in raw and not raw.endswith(b"\n"):  # lines end as on old Macs
-                    yield from map(decode, raw.split(b"\r"))
-                    return
-            if len(raw) == _LONGEST_LINE:
-                raise TableError(
-                    f"{path} line {decode.lines + 1}: longer than {_LONGEST_LINE:,} bytes"
-                )
-            yield decode(raw)
-
-
-class _Decoder:
-    """Turns one line after the other into text, in UTF-8 or from some line on in Windows-1252."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.lines = path, 0
-        self.encoding, self.is_certain = "utf-8", False
-
-    def __call__(self, raw: bytes) -> str:
-        self.lines += 1
+    encoding, certain = "utf-8", False
+    for number, raw in enumerate(_raw_lines(path), start=1):
+        if number == 1:
+            certain = raw.startswith(codecs.BOM_UTF8)
+            raw = raw.removeprefix(codecs.BOM_UTF8)
         try:
-            text = raw.decode(self.encoding)
-            wrong = raw.find(b"\0")
+            text, wrong = raw.decode(encoding), raw.find(b"\0")
         except UnicodeDecodeError as error:
-            wrong = error.start
-            if b"\0" not in raw and not self.is_certain:
-                return self._in_another_encoding(raw, wrong)
+            text, wrong = "", error.start
+        if wrong >= 0 and not certain and b"\0" not in raw:
+            encoding = "cp1252" if _fits(raw, "cp1252") else "latin-1"
+            warnings.warn(
+                f"{path} line {number} is not in UTF-8 (got the byte 0x{raw[wrong]:02x}): the file "
+                f"is read as {encoding}; name its encoding with --encoding (encoding=) if letters "
+                "are wrong",
+                stacklevel=2,
+            )
+            text, wrong = raw.decode(encoding), -1
         if wrong >= 0:
             raise TableError(
-                f"{self.path} line {self.lines}: not a text in UTF-8 (got the byte "
-                f"0x{raw[wrong]:02x}): it is no text, or name its encoding with --encoding"
+                f"{path} line {number}: not a text in UTF-8 (got the byte 0x{raw[wrong]:02x}): it "
+                "is no text, or name its encoding with --encoding"
             )
-        self.is_certain |= not raw.isascii()
-        return text
+        certain |= not raw.isascii()
+        yield text
 
-    def _in_another_encoding(self, raw: bytes, wrong: int) -> str:
-        self.encoding, self.is_certain = "cp1252", True
-        try:
-            text = raw.decode(self.encoding)
-        except UnicodeDecodeError:
-            self.encoding = "latin-1"
-            text = raw.decode(self.encoding)
-        warnings.warn(
-            f"{self.path} line {self.lines} is not in UTF-8 (got the byte 0x{raw[wrong]:02x}): the "
-            f"file is read as {self.encoding}; name its encoding with --encoding (encoding=) if "
-            "letters are wrong",
-            stacklevel=2,
-        )
-        return text
+
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    number = 0
+    with path.open("rb") as file:
+        while raw := file.readline(_LONGEST_LINE):
+            number += 1
+            if number == 1 and b"\r" in raw and not raw.endswith(b"\n"):  # as on old Macs
+                yield from raw.split(b"\r")
+                return
+            if len(raw) == _LONGEST_LINE:
+                raise TableError(f"{path} line {number}: longer than {_LONGEST_LINE:,} bytes")
+            yield raw
+
+
+def _fits(raw: bytes, encoding: str) -> bool:
+    try:
+        raw.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _structure_file(path: Path, encoding: str | None) -> Table:
