@@ -11,7 +11,7 @@ import pytest
 
 from tests.test_documentation import ROOT, blocks, run
 
-PAGES = ("drawing.md", "summaries.md")
+PAGES = ("drawing.md",)
 FOLDER = ROOT / "docs" / "pictures"
 _SHOWN = re.compile(r"\(pictures/([\w-]+\.svg)\)")
 
