@@ -422,9 +422,10 @@ def test_seeds(sampling: str) -> None:
     assert not np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("value", ["hn", "myerson", "shapley"])
-@pytest.mark.parametrize("sampling", ["random", "khop"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("value", "sampling", "seed"),
+    [("hn", "random", 0), ("myerson", "khop", 1), ("shapley", "random", 2), ("hn", "khop", 2)],
+)
 def test_additive_games_are_exact_whatever_is_drawn(value: str, sampling: str, seed: int) -> None:
     own = np.random.default_rng(seed).normal(size=(20, 2))
     for graph in (molecule(20, seed=seed), CommunicationGraph(20, path(15).edges)):

@@ -55,44 +55,37 @@ def _listing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @asking
 @pytest.mark.usefixtures("_listing")
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_worths_that_are_not_finite(ask: Any, bad: float) -> None:
-    def game(coalitions: np.ndarray) -> np.ndarray:
-        # every method looks at a whole component
-        return np.where(coalitions.all(axis=1), bad, 1.0)
+def test_worths_that_are_not_finite(ask: Any) -> None:
+    for bad in (np.nan, np.inf, -np.inf):
 
-    message = rf"worths must be finite \(got {bad} for coalition \{{0, 1, 2, 3, 4, 5, 6, 7, 8\}}\)"
-    with pytest.raises(ValueError, match=message):
-        ask(game, ring(9))
+        def game(coalitions: np.ndarray, bad: float = bad) -> np.ndarray:
+            # every method looks at a whole component
+            return np.where(coalitions.all(axis=1), bad, 1.0)
 
-
-@asking
-def test_too_few_worths(ask: Any) -> None:
-    message = r"a game asked for \d+ coalitions must return worths of shape \(\d+,\)"
-    with pytest.raises(ValueError, match=message):
-        ask(lambda coalitions: np.zeros(len(coalitions) - 1), ring(9))
+        message = (
+            rf"worths must be finite \(got {bad} for coalition \{{0, 1, 2, 3, 4, 5, 6, 7, 8\}}\)"
+        )
+        with pytest.raises(ValueError, match=message):
+            ask(game, ring(9))
 
 
 @asking
-def test_one_worth_for_everybody(ask: Any) -> None:
-    with pytest.raises(ValueError, match=r"must return worths of shape .* \(got \(\)\)"):
-        ask(lambda coalitions: 1.0, ring(9))
-
-
-@asking
-def test_three_dimensions_of_worths(ask: Any) -> None:
-    with pytest.raises(ValueError, match=r"\(got \(\d+, 1, 1\)\)"):
-        ask(lambda coalitions: np.zeros((len(coalitions), 1, 1)), ring(9))
-
-
-@asking
-@pytest.mark.parametrize("answer", ["words", {"a": 1}, None])
-def test_worths_that_are_no_numbers(ask: Any, answer: Any) -> None:
-    def game(coalitions: np.ndarray) -> Any:
-        return [answer] * len(coalitions) if answer is not None else ["x"] * len(coalitions)
-
-    with pytest.raises(TypeError, match="a game must return numbers"):
-        ask(game, ring(9))
+def test_worths_of_a_wrong_shape_or_kind(ask: Any) -> None:
+    wrong: list[tuple[Any, type[Exception], str]] = [
+        (
+            lambda rows: np.zeros(len(rows) - 1),
+            ValueError,
+            r"a game asked for \d+ coalitions must return worths of shape \(\d+,\)",
+        ),
+        (lambda rows: 1.0, ValueError, r"must return worths of shape .* \(got \(\)\)"),
+        (lambda rows: np.zeros((len(rows), 1, 1)), ValueError, r"\(got \(\d+, 1, 1\)\)"),
+        (lambda rows: ["words"] * len(rows), TypeError, "a game must return numbers"),
+        (lambda rows: [{"a": 1}] * len(rows), TypeError, "a game must return numbers"),
+        (3.0, TypeError, "a game must be a callable"),
+    ]
+    for game, error, message in wrong:
+        with pytest.raises(error, match=message):
+            ask(game, ring(9))
 
 
 @asking
@@ -105,13 +98,6 @@ def test_a_game_that_raises_gets_a_note_with_the_coalition(ask: Any) -> None:
     (note,) = caught.value.__notes__
     assert note.startswith("raised by the game when asked for ")
     assert "of 9 nodes, the first being {" in note
-
-
-@asking
-@pytest.mark.parametrize("game", [None, 3.0, [0.0, 1.0]])
-def test_a_game_that_cannot_be_called(ask: Any, game: Any) -> None:
-    with pytest.raises(TypeError, match="a game must be a callable"):
-        ask(game, ring(9))
 
 
 @asking
@@ -156,24 +142,18 @@ def test_weights_need_no_game() -> None:
     assert coalition_weights(ring(9)).shape == (9, 73)
 
 
-@pytest.mark.parametrize("budget", [5, 6, 10**9, np.int64(7)])
-def test_a_budget_for_every_node(budget: Any) -> None:
-    found = check_budget(budget, 5)
-    assert found == budget
-    assert type(found) is int
-
-
-@pytest.mark.parametrize("budget", [4, 0, -1])
-def test_a_budget_that_cannot_see_every_node(budget: int) -> None:
-    message = rf"budget must be at least the number of nodes, 5: .* \(got {budget}\)"
-    with pytest.raises(ValueError, match=message):
-        check_budget(budget, 5)
-
-
-@pytest.mark.parametrize("budget", [5.0, "5", None, True])
-def test_a_budget_that_is_no_number(budget: Any) -> None:
-    with pytest.raises(TypeError, match=r"budget must be an integer \(got "):
-        check_budget(budget, 0)
+def test_a_budget_sees_every_node() -> None:
+    for budget in (5, 10**9, np.int64(7)):
+        found = check_budget(budget, 5)
+        assert found == budget
+        assert type(found) is int
+    for budget in (4, -1):
+        message = rf"budget must be at least the number of nodes, 5: .* \(got {budget}\)"
+        with pytest.raises(ValueError, match=message):
+            check_budget(budget, 5)
+    for wrong in (5.0, "5", None, True):
+        with pytest.raises(TypeError, match=r"budget must be an integer \(got "):
+            check_budget(wrong, 0)
 
 
 def test_a_listing_grows_with_the_budget_and_is_bounded() -> None:
