@@ -49,35 +49,45 @@ def all_coalitions(n: int) -> Any:
     return (np.arange(1, 2**n)[:, None] >> np.arange(n)) & 1 == 1
 
 
-@pytest.mark.parametrize("name", PREDICTORS)
-def test_outputs_are_what_chemprop_predicts(name: str) -> None:
-    mpnn = network(name)
-    model = chemprop.wrap(mpnn, return_type="probs")
-    graph = chemprop.graph(PARACETAMOL)
-    expected = predicted(mpnn, PARACETAMOL)
-    if model.task == "classification":
-        expected = expected[0]
-    elif expected.dim() == 2:
-        expected = expected[:, 0]
-    with torch.no_grad():
-        outputs = model(graph.x, graph.edge_index, graph.edge_attr, None, graph.rev_edge_index)
-    assert torch.allclose(outputs[0], expected, atol=1e-6)
+def test_outputs_are_what_chemprop_predicts() -> None:
+    for name in PREDICTORS:
+        mpnn = network(name)
+        model = chemprop.wrap(mpnn, return_type="probs")
+        graph = chemprop.graph(PARACETAMOL)
+        expected = predicted(mpnn, PARACETAMOL)
+        if model.task == "classification":
+            expected = expected[0]
+        elif expected.dim() == 2:
+            expected = expected[:, 0]
+        with torch.no_grad():
+            outputs = model(graph.x, graph.edge_index, graph.edge_attr, None, graph.rev_edge_index)
+        assert torch.allclose(outputs[0], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["binary", "several binaries", "binary Dirichlet", "multiclass"])
-def test_raw_outputs_are_logits_of_the_same_probabilities(name: str) -> None:
-    mpnn, graph = network(name), chemprop.graph(PARACETAMOL)
-    raw, probs = chemprop.wrap(mpnn), chemprop.wrap(mpnn, return_type="probs")
-    target = "all" if raw.task != "binary" else 1
-    options = {"mode": raw.mode, "target": target, "payoff": "prob", "baseline": 0.0}
-    one = explain(raw, graph, value="myerson", **options)
-    other = explain(probs, graph, value="myerson", return_type="probs", **options)
-    assert torch.allclose(one.scores, other.scores, atol=1e-5)
+def test_raw_outputs_are_logits_of_the_same_probabilities() -> None:
+    for name in (
+        "binary",
+        "several binaries",
+        "binary Dirichlet",
+        "multiclass",
+    ):
+        mpnn, graph = network(name), chemprop.graph(PARACETAMOL)
+        raw, probs = chemprop.wrap(mpnn), chemprop.wrap(mpnn, return_type="probs")
+        target = "all" if raw.task != "binary" else 1
+        options = {"mode": raw.mode, "target": target, "payoff": "prob", "baseline": 0.0}
+        one = explain(raw, graph, value="myerson", **options)
+        other = explain(probs, graph, value="myerson", return_type="probs", **options)
+        assert torch.allclose(one.scores, other.scores, atol=1e-5)
 
 
-@pytest.mark.parametrize("passing", PASSING)
-@pytest.mark.parametrize("aggregation", AGGREGATIONS)
-@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize(
+    ("passing", "aggregation", "undirected"),
+    [
+        (passing, aggregation, (row + column) % 2 == 1)
+        for row, passing in enumerate(PASSING)
+        for column, aggregation in enumerate(AGGREGATIONS)
+    ],
+)
 def test_worths_are_predictions_of_parts_and_shared_embeddings_change_nothing(
     passing: str, aggregation: str, undirected: bool
 ) -> None:
@@ -109,8 +119,10 @@ def _cut(graph: Any, inside: Any) -> Any:
     return BatchMolGraph([MolGraph(graph.V[inside], graph.E[kept], ends.reshape(2, -1), back)])
 
 
-@pytest.mark.parametrize("name", ["regression", "binary"])
-@pytest.mark.parametrize("smiles", ["CCO", "C1CC1N", "CC(=O)Nc1ccccc1"])
+@pytest.mark.parametrize(
+    ("name", "smiles"),
+    [("regression", "C1CC1N"), ("binary", "CCO"), ("binary", "CC(=O)Nc1ccccc1")],
+)
 def test_myerson_values_are_those_of_the_myerson_package(name: str, smiles: str) -> None:
     from myerson.chemprop_explain import MyersonExplainer
 
@@ -201,12 +213,12 @@ def test_extra_features_of_atoms_and_bonds_are_read() -> None:
         explain(model, chemprop.graph(PARACETAMOL), mode="regression")
 
 
-@pytest.mark.parametrize("features", chemprop.FEATURES)
-def test_every_set_of_features_of_chemprop(features: str) -> None:
-    graph = chemprop.graph(PARACETAMOL, features=features)
-    model = chemprop.wrap(network(d_v=graph.x.shape[1], d_e=graph.edge_attr.shape[1]))
-    assert model.features == features
-    assert explain(model, graph, mode="regression").scores.shape == (11,)
+def test_every_set_of_features_of_chemprop() -> None:
+    for features in chemprop.FEATURES:
+        graph = chemprop.graph(PARACETAMOL, features=features)
+        model = chemprop.wrap(network(d_v=graph.x.shape[1], d_e=graph.edge_attr.shape[1]))
+        assert model.features == features
+        assert explain(model, graph, mode="regression").scores.shape == (11,)
 
 
 def test_graphs_of_a_batch_keep_their_reverse_bonds() -> None:
@@ -228,15 +240,20 @@ def test_many_molecules_get_the_scores_that_each_gets_alone() -> None:
         assert torch.allclose(explanation.scores, explain(model, graph, **options).scores)
 
 
-@pytest.mark.parametrize(
-    "explainer", ["gradient_x_input", "subgraphx", "graphsvx", "leave_one_out"]
-)
-def test_other_explainers_take_it_too(explainer: str) -> None:
-    from gstarx.explainers import create
+def test_other_explainers_take_it_too() -> None:
+    for explainer in (
+        "gradient_x_input",
+        "subgraphx",
+        "graphsvx",
+        "leave_one_out",
+    ):
+        from gstarx.explainers import create
 
-    model, graph = chemprop.wrap(network()), chemprop.graph("CC(=O)Nc1ccccc1")
-    explanation = create(explainer).explain(model, graph, mode="regression", seed=0, edge_mask=True)
-    assert explanation.edge_mask.shape == (20,)
+        model, graph = chemprop.wrap(network()), chemprop.graph("CC(=O)Nc1ccccc1")
+        explanation = create(explainer).explain(
+            model, graph, mode="regression", seed=0, edge_mask=True
+        )
+        assert explanation.edge_mask.shape == (20,)
 
 
 def test_bonds_and_fragments_are_scored() -> None:
@@ -293,17 +310,20 @@ def test_a_molecule_with_hydrogens_has_them_as_nodes() -> None:
     assert chemprop.graph(make_mol("CC=O")).smiles == "CC=O"
 
 
-@pytest.mark.parametrize("name", ["binary", "multiclass"])
-def test_logits_stay_finite_where_probabilities_are_0_or_1(name: str) -> None:
-    mpnn = network(name)
-    with torch.no_grad():
-        for parameter in mpnn.predictor.ffn[-1].parameters():
-            parameter *= 1000
-    model, graph = chemprop.wrap(mpnn), chemprop.graph(PARACETAMOL)
-    certain = predicted(mpnn, PARACETAMOL).flatten()
-    assert bool(((certain == 0) | (certain == 1)).any())
-    found = explain(model, graph, mode=model.mode, payoff="raw", value="myerson", target=0)
-    assert bool(found.scores.isfinite().all())
+def test_logits_stay_finite_where_probabilities_are_0_or_1() -> None:
+    for name in (
+        "binary",
+        "multiclass",
+    ):
+        mpnn = network(name)
+        with torch.no_grad():
+            for parameter in mpnn.predictor.ffn[-1].parameters():
+                parameter *= 1000
+        model, graph = chemprop.wrap(mpnn), chemprop.graph(PARACETAMOL)
+        certain = predicted(mpnn, PARACETAMOL).flatten()
+        assert bool(((certain == 0) | (certain == 1)).any())
+        found = explain(model, graph, mode=model.mode, payoff="raw", value="myerson", target=0)
+        assert bool(found.scores.isfinite().all())
 
 
 def test_logits_between_0_and_1_are_not_taken_for_probabilities(
@@ -536,23 +556,18 @@ def test_a_model_of_reactions_is_refused(tmp_path: Path) -> None:
     assert "reactions)" in message
 
 
-@pytest.mark.parametrize(
-    ("option", "shape", "message"),
-    [
+def test_descriptors_of_another_shape_are_refused() -> None:
+    for option, shape, message in (
         ("x_d", (2, 3), r"x_d must have 1 row\(s\), for the molecule \(got 2x3 numbers\)"),
         ("v_d", (2, 11), r"v_d must have 11 row\(s\), for each atom \(got 2x11 numbers\)"),
         ("v_d", (22, 1), r"v_d must have 11 row"),
         ("atom_features", (12,), r"atom_features must have 11 row"),
         ("bond_features", (22, 2), r"bond_features must have 11 row.*, for each bond"),
         ("v_d", (11, 2, 1), r"v_d must have 11 row.*got 11x2x1"),
-    ],
-)
-def test_descriptors_of_another_shape_are_refused(
-    option: str, shape: tuple[int, ...], message: str
-) -> None:
-    numbers: dict[str, Any] = {option: np.ones(shape)}
-    with pytest.raises(ValueError, match=message):
-        chemprop.graph(PARACETAMOL, **numbers)
+    ):
+        numbers: dict[str, Any] = {option: np.ones(shape)}
+        with pytest.raises(ValueError, match=message):
+            chemprop.graph(PARACETAMOL, **numbers)
 
 
 def test_descriptors_must_be_finite_and_may_be_a_single_column() -> None:
@@ -576,9 +591,8 @@ def test_a_constant_is_not_explained_without_a_word() -> None:
     assert explain(model, graph, **options).scores.abs().max() < 1
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    for content, message in (
         ({"weight": torch.ones(2)}, r"hyper_parameters and state_dict .got weight"),
         ([1, 2], r"hyper_parameters and state_dict"),
         ({"hyper_parameters": {"atom_predictor": 1}, "state_dict": {}}, "of atoms and bonds"),
@@ -587,12 +601,10 @@ def test_a_constant_is_not_explained_without_a_word() -> None:
             {"hyper_parameters": {"message_passing": {"cls": "x"}}, "state_dict": {}},
             "must be a layer",
         ),
-    ],
-)
-def test_other_files_are_refused(tmp_path: Path, content: Any, message: str) -> None:
-    torch.save(content, tmp_path / "other.pt")
-    with pytest.raises(ValueError, match=message):
-        chemprop.load(tmp_path / "other.pt")
+    ):
+        torch.save(content, tmp_path / "other.pt")
+        with pytest.raises(ValueError, match=message):
+            chemprop.load(tmp_path / "other.pt")
 
 
 def test_damaged_and_missing_files_are_refused(tmp_path: Path) -> None:

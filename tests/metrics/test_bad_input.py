@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
@@ -17,28 +15,8 @@ from tests.metrics.by_hand import CHANCES, by_table, path
 MODEL = by_table(CHANCES)
 
 
-@pytest.mark.parametrize(
-    ("nodes", "error", "words"),
-    [
-        ([3], ValueError, r"nodes must lie in 0\.\.2 \(got \[3\]\)"),
-        ([-1], ValueError, r"0\.\.2"),
-        ([1, 1], ValueError, "must not repeat a node"),
-        ([True, False], ValueError, r"shape \(3,\) \(got \(2,\)\)"),
-        ([0.5], TypeError, "list of node ids"),
-        ([[0, 1]], TypeError, "list of node ids"),
-        ("all", TypeError, "list of node ids"),
-    ],
-)
-def test_sets_that_are_not_sets_of_nodes(nodes: Any, error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        evaluate(MODEL, path(3), nodes)
-    with pytest.raises(error, match=words):
-        metrics.sparsity(path(3), nodes)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
+def test_options_and_sets_that_make_no_sense() -> None:
+    for options, error, words in (
         ({"mode": "regression"}, ValueError, "need reference=.*reference_of"),
         (
             {"reference": metrics.Reference(1, 0)},
@@ -60,13 +38,23 @@ def test_sets_that_are_not_sets_of_nodes(nodes: Any, error: type[Exception], wor
         ({"target": "all"}, TypeError, "target must be one class \\(got 'all'\\)"),
         ({"target": [0]}, TypeError, "target must be one class"),
         ({"batch_nodes": 0}, ValueError, "batch_nodes must be at least 1"),
-    ],
-)
-def test_options_that_make_no_sense(
-    options: dict[str, Any], error: type[Exception], words: str
-) -> None:
-    with pytest.raises(error, match=words):
-        evaluate(MODEL, path(3), [0], **options)
+    ):
+        with pytest.raises(error, match=words):
+            evaluate(MODEL, path(3), [0], **options)
+
+    for nodes, error, words in (
+        ([3], ValueError, r"nodes must lie in 0\.\.2 \(got \[3\]\)"),
+        ([-1], ValueError, r"0\.\.2"),
+        ([1, 1], ValueError, "must not repeat a node"),
+        ([True, False], ValueError, r"shape \(3,\) \(got \(2,\)\)"),
+        ([0.5], TypeError, "list of node ids"),
+        ([[0, 1]], TypeError, "list of node ids"),
+        ("all", TypeError, "list of node ids"),
+    ):
+        with pytest.raises(error, match=words):
+            evaluate(MODEL, path(3), nodes)
+        with pytest.raises(error, match=words):
+            metrics.sparsity(path(3), nodes)
 
 
 def test_graphs_that_are_not_one_graph() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -23,20 +21,17 @@ from tests.metrics.by_hand import CHANCES, by_table, path
 MODEL = by_table(CHANCES)  # predicts class 1 of {0, 1, 2}, {0, 1} and {1, 2}
 
 
-@pytest.mark.parametrize(
-    ("nodes", "without", "alone"),
-    [
+def test_by_hand() -> None:
+    for nodes, without, alone in (
         ([1], 1, 1),  # both {0, 2} and {1} are of class 0
         ([0, 1], 1, 0),  # {2} is a tie, which goes to class 0
         ([0], 0, 1),
         ([0, 1, 2], 1, 0),  # nobody has no label
         ([], 0, 1),
-    ],
-)
-def test_by_hand(nodes: list[int], without: float, alone: float) -> None:
-    found = label_fidelity(MODEL, path(3), nodes)
-    score = 1.0 if (without, alone) == (1, 0) else 0.0
-    assert found == LabelFidelity(without, alone, score)
+    ):
+        found = label_fidelity(MODEL, path(3), nodes)
+        score = 1.0 if (without, alone) == (1, 0) else 0.0
+        assert found == LabelFidelity(without, alone, score)
 
 
 def test_nobody_has_no_label_whatever_the_class() -> None:
@@ -98,21 +93,21 @@ def test_the_score_at_its_ends() -> None:
     assert found == pytest.approx(1 / 1.5)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
+def test_bad_options() -> None:
+    for options, error, words in (
         ({"positive_weight": 0.6}, ValueError, r"must sum to 1 \(got 0.6 and 0.5\)"),
         ({"mode": "regression"}, ValueError, "regression model"),
         ({"color": 1}, TypeError, "unexpected keyword argument 'color'"),
         ({"removal": "burn"}, ValueError, "removal must be"),
-    ],
-)
-def test_bad_options(options: dict[str, Any], error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        label_fidelity(MODEL, path(3), [0], **options)
+    ):
+        with pytest.raises(error, match=words):
+            label_fidelity(MODEL, path(3), [0], **options)
 
-
-@pytest.mark.parametrize("pair", [(-0.1, 0.5), (0.5, 1.1), (1.2, 0.0), (0.5, -1.0)])
-def test_shares_outside_their_range(pair: tuple[float, float]) -> None:
-    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
-        characterization_score(*pair)
+    for pair in (
+        (-0.1, 0.5),
+        (0.5, 1.1),
+        (1.2, 0.0),
+        (0.5, -1.0),
+    ):
+        with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
+            characterization_score(*pair)

@@ -94,26 +94,32 @@ def test_more_starts_are_never_worse() -> None:
         assert many.evaluation.harmonic_fidelity >= few.evaluation.harmonic_fidelity
 
 
-@pytest.mark.parametrize("exhaustive_up_to", [0, 20_000])
-def test_exactly_so_many_nodes(exhaustive_up_to: int) -> None:
-    model, data = by_bitmask(random_chances(7, seed=2)), path(7)
-    for size in range(8):
-        found = best_selection(
-            model, data, size, exact_size=True, exhaustive_up_to=exhaustive_up_to, seed=0
-        )
-        assert len(found.nodes) == size
+def test_exactly_so_many_nodes() -> None:
+    for exhaustive_up_to in (
+        0,
+        20_000,
+    ):
+        model, data = by_bitmask(random_chances(7, seed=2)), path(7)
+        for size in range(8):
+            found = best_selection(
+                model, data, size, exact_size=True, exhaustive_up_to=exhaustive_up_to, seed=0
+            )
+            assert len(found.nodes) == size
 
 
-@pytest.mark.parametrize("exhaustive_up_to", [0, 20_000])
-def test_nobody_and_everybody(exhaustive_up_to: int) -> None:
-    model, data = by_bitmask(random_chances(5, seed=2)), path(5)
-    options: dict[str, Any] = {"exhaustive_up_to": exhaustive_up_to, "seed": 0}
-    nobody = best_selection(model, data, 0, **options)
-    assert nobody.nodes.tolist() == []
-    assert nobody.evaluation.harmonic_fidelity == 0.5
-    everybody = best_selection(model, data, 5, exact_size=True, **options)
-    assert everybody.nodes.tolist() == [0, 1, 2, 3, 4]
-    assert everybody.evaluation.harmonic_fidelity == 0.5
+def test_nobody_and_everybody() -> None:
+    for exhaustive_up_to in (
+        0,
+        20_000,
+    ):
+        model, data = by_bitmask(random_chances(5, seed=2)), path(5)
+        options: dict[str, Any] = {"exhaustive_up_to": exhaustive_up_to, "seed": 0}
+        nobody = best_selection(model, data, 0, **options)
+        assert nobody.nodes.tolist() == []
+        assert nobody.evaluation.harmonic_fidelity == 0.5
+        everybody = best_selection(model, data, 5, exact_size=True, **options)
+        assert everybody.nodes.tolist() == [0, 1, 2, 3, 4]
+        assert everybody.evaluation.harmonic_fidelity == 0.5
 
 
 def test_what_counts_as_few_enough_to_try() -> None:
@@ -227,9 +233,8 @@ def test_a_budget_of_nothing_but_the_start() -> None:
     assert found.evaluations == 3
 
 
-@pytest.mark.parametrize(
-    ("size", "options", "error", "words"),
-    [
+def test_bad_input() -> None:
+    for size, options, error, words in (
         (5, {}, ValueError, r"size must lie in 0\.\.4, the number of nodes \(got 5\)"),
         (-1, {}, ValueError, r"size must lie in 0\.\.4"),
         (1.5, {}, TypeError, r"size must be an integer \(got 1.5\)"),
@@ -238,11 +243,9 @@ def test_a_budget_of_nothing_but_the_start() -> None:
         (1, {"color": 1}, TypeError, "unexpected keyword argument 'color'"),
         (1, {"target": "all"}, TypeError, "target must be one class"),
         (1, {"target": 7}, ValueError, r"0\.\.1 \(got 7\)"),
-    ],
-)
-def test_bad_input(size: Any, options: dict[str, Any], error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        best_selection(by_bitmask(random_chances(4, seed=0)), path(4), size, **options)
+    ):
+        with pytest.raises(error, match=words):
+            best_selection(by_bitmask(random_chances(4, seed=0)), path(4), size, **options)
 
 
 def test_bad_input_for_refining() -> None:

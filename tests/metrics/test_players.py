@@ -46,22 +46,22 @@ PLAYERS: dict[str, tuple[Any, int]] = {"edges": ("edges", 5), "features": ("feat
 PLAYERS["groups"] = (SETS, 3)
 
 
-@pytest.mark.parametrize("kind", PLAYERS)
-def test_fidelity_by_hand_for_every_selection(kind: str) -> None:
-    model, data = Network(), small_graph()
-    players, count = PLAYERS[kind]
-    part = parts_by_hand(kind, model, data)
-    everybody = list(range(count))
-    full_graph = part(everybody)
-    for size in range(count + 1):
-        for chosen in combinations(everybody, size):
-            found = metrics.evaluate(model, data, list(chosen), players=players, target=1)
-            rest = [i for i in everybody if i not in chosen]
-            expected = metrics.Faithfulness.of(
-                full_graph, part(rest), part(list(chosen)), 1 - size / count
-            )
-            for name in metrics.METRICS:
-                assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=1e-9)
+def test_fidelity_by_hand_for_every_selection() -> None:
+    for kind in PLAYERS:
+        model, data = Network(), small_graph()
+        players, count = PLAYERS[kind]
+        part = parts_by_hand(kind, model, data)
+        everybody = list(range(count))
+        full_graph = part(everybody)
+        for size in range(count + 1):
+            for chosen in combinations(everybody, size):
+                found = metrics.evaluate(model, data, list(chosen), players=players, target=1)
+                rest = [i for i in everybody if i not in chosen]
+                expected = metrics.Faithfulness.of(
+                    full_graph, part(rest), part(list(chosen)), 1 - size / count
+                )
+                for name in metrics.METRICS:
+                    assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=1e-9)
 
 
 def test_groups_are_judged_as_the_nodes_that_they_are() -> None:
@@ -182,18 +182,15 @@ def test_the_auroc_of_edges_counts_every_edge_once() -> None:
         metrics.edge_auroc(mask, data.edge_index, [0, 4])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_what_cannot_be_judged_is_refused() -> None:
+    for options, message in (
         ({"nodes": [5], "players": "edges"}, r"0\.\.4"),
         ({"nodes": [0], "players": [[0], [0, 1]]}, "overlap"),
         ({"nodes": [0], "players": "bonds"}, "no kind of players"),
         ({"nodes": [0], "players": "edges", "removal": "split"}, "removal says"),
-    ],
-)
-def test_what_cannot_be_judged_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        metrics.evaluate(Network(), small_graph(), **options)
+    ):
+        with pytest.raises(ValueError, match=message):
+            metrics.evaluate(Network(), small_graph(), **options)
 
 
 def test_kinds_with_options_are_taken() -> None:

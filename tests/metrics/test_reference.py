@@ -71,23 +71,24 @@ def by_definition(
     }
 
 
-@pytest.mark.parametrize(
-    ("nodes", "fidelity", "inverse", "clipped"),
-    [
+def test_by_hand() -> None:
+    for nodes, fidelity, inverse, clipped in (
         ([1], 1.0, -0.5, 1),  # without 1: (5 + 3) / 4 is clipped; alone (5 - 7) / 4
         ([2], 0.125, 0.75, 0),  # without 2: (5 - 4.5) / 4; alone (5 - 2) / 4
         ([0, 1, 2], 0.75, 0.0, 0),  # nothing left counts as 2
         ([], 0.0, 0.75, 0),
-    ],
-)
-def test_by_hand(nodes: list[int], fidelity: float, inverse: float, clipped: float) -> None:
-    found = judged(by_table(OUTPUTS), nodes)
-    assert (found.fidelity, found.inverse_fidelity, found.clipped) == (fidelity, inverse, clipped)
-    share = 1 - len(nodes) / 3
-    assert found.harmonic_fidelity == pytest.approx(
-        harmonic(0.0, -fidelity, -inverse, share), abs=1e-12
-    )
-    assert found.undefined == 0
+    ):
+        found = judged(by_table(OUTPUTS), nodes)
+        assert (found.fidelity, found.inverse_fidelity, found.clipped) == (
+            fidelity,
+            inverse,
+            clipped,
+        )
+        share = 1 - len(nodes) / 3
+        assert found.harmonic_fidelity == pytest.approx(
+            harmonic(0.0, -fidelity, -inverse, share), abs=1e-12
+        )
+        assert found.undefined == 0
 
 
 def test_below_the_mean_a_rise_is_a_loss() -> None:
@@ -294,9 +295,8 @@ def test_the_reference_of_a_model() -> None:
     assert constant.range == (0.0, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
+def test_references_that_are_none() -> None:
+    for fields, words in (
         ({"range": None, "mean": 1.0}, r"range of a reference must be a finite number.*got None"),
         ({"range": 1.0, "mean": None}, r"mean of a reference must be"),
         ({"range": 1.0, "mean": "x"}, r"mean of a reference must be"),
@@ -305,11 +305,9 @@ def test_the_reference_of_a_model() -> None:
         ({"range": -1.0, "mean": 1.0}, "at least 0"),
         ({"range": (1.0, 2.0), "mean": 1.0}, "must be of the same outputs"),
         ({"range": (), "mean": ()}, "must be a finite number"),
-    ],
-)
-def test_references_that_are_none(given: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        Reference(**given)
+    ):
+        with pytest.raises(ValueError, match=words):
+            Reference(**fields)
 
 
 def test_bad_input() -> None:

@@ -21,7 +21,7 @@ from gstarx.metrics import (
     robust_fidelity,
     seed_stability,
 )
-from gstarx.metrics.robustness import renumbered
+from gstarx.metrics.comparison import renumbered
 from tests.gnn.networks import build
 from tests.gnn.one_by_one import graph
 from tests.metrics.by_hand import CHANCES, by_table, path
@@ -29,23 +29,35 @@ from tests.metrics.by_hand import CHANCES, by_table, path
 MODEL = by_table(CHANCES)
 
 
-@pytest.mark.parametrize("removal", ["remove", "split", "zero_filling"])
-@pytest.mark.parametrize("nodes", [[], [0], [1, 2, 4], list(range(7))])
-def test_certain_deletion_is_the_plain_fidelity(removal: str, nodes: list[int]) -> None:
-    model, data = build("gcn"), graph("messy")
-    options: dict[str, Any] = {"removal": removal, "target": 1}
-    found = robust_fidelity(
-        model, data, nodes, delete_inside=1, delete_outside=1, samples=3, **options
-    )
-    plain = evaluate(model, data, nodes, **options)
-    assert found.fidelity == pytest.approx(plain.fidelity, abs=1e-6)
-    assert found.inverse_fidelity == pytest.approx(plain.inverse_fidelity, abs=1e-6)
-    assert found.fidelity_std_error == pytest.approx(0, abs=1e-7)
+def test_certain_deletion_is_the_plain_fidelity() -> None:
+    for removal in (
+        "remove",
+        "split",
+        "zero_filling",
+    ):
+        for nodes in (
+            [],
+            [0],
+            [1, 2, 4],
+            list(range(7)),
+        ):
+            model, data = build("gcn"), graph("messy")
+            options: dict[str, Any] = {"removal": removal, "target": 1}
+            found = robust_fidelity(
+                model, data, nodes, delete_inside=1, delete_outside=1, samples=3, **options
+            )
+            plain = evaluate(model, data, nodes, **options)
+            assert found.fidelity == pytest.approx(plain.fidelity, abs=1e-6)
+            assert found.inverse_fidelity == pytest.approx(plain.inverse_fidelity, abs=1e-6)
+            assert found.fidelity_std_error == pytest.approx(0, abs=1e-7)
 
 
-def test_no_deletion_loses_nothing() -> None:
+def test_no_deletion_loses_nothing_and_one_has_no_standard_error() -> None:
     found = robust_fidelity(MODEL, path(3), [1], delete_inside=0, delete_outside=0, samples=4)
     assert (found.fidelity, found.inverse_fidelity) == (0, 0)
+
+    found = robust_fidelity(MODEL, path(3), [1], samples=1, seed=0)
+    assert np.isnan(found.fidelity_std_error)
 
 
 def test_the_mean_by_hand() -> None:
@@ -68,24 +80,16 @@ def test_the_same_seed_the_same_deletions() -> None:
     assert once(1) != once(2)
 
 
-def test_one_deletion_has_no_standard_error() -> None:
-    found = robust_fidelity(MODEL, path(3), [1], samples=1, seed=0)
-    assert np.isnan(found.fidelity_std_error)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
+def test_bad_options() -> None:
+    for options, error, words in (
         ({"delete_inside": 1.1}, ValueError, r"delete_inside must lie in \[0, 1\] \(got 1.1\)"),
         ({"delete_outside": -0.1}, ValueError, "delete_outside must lie in"),
         ({"samples": 0}, ValueError, "samples must be at least 1"),
         ({"mode": "regression"}, ValueError, "regression model"),
         ({"color": 1}, TypeError, "unexpected keyword argument 'color'"),
-    ],
-)
-def test_bad_options(options: dict[str, Any], error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        robust_fidelity(MODEL, path(3), [0], **options)
+    ):
+        with pytest.raises(error, match=words):
+            robust_fidelity(MODEL, path(3), [0], **options)
 
 
 def by_neighbors(data: Data) -> Any:
@@ -94,28 +98,24 @@ def by_neighbors(data: Data) -> Any:
     return total.index_add(0, data.edge_index[1], data.x.sum(dim=1)[data.edge_index[0]])
 
 
-def test_scores_that_follow_the_nodes_are_stable() -> None:
+def test_scores_that_follow_the_nodes_are_stable_and_others_are_not() -> None:
     found = relabeling_stability(by_neighbors, graph("messy"), seed=0)
     assert found.largest < 1e-5
     assert found.correlation == pytest.approx(1)
     assert found.runs == 6
+
+    found = relabeling_stability(lambda data: np.arange(6.0), graph("ring"), seed=0)
+    assert found.largest > 1
+    assert found.correlation < 0.9
+
+    found = relabeling_stability(lambda data: np.full(6, 2.0), graph("ring"), repeats=1)
+    assert (found.largest, found.correlation, found.runs) == (0, 1, 2)
 
 
 def test_scores_of_exact_values_are_stable() -> None:
     model = build("gcn")
     found = relabeling_stability(lambda data: explain(model, data).node_mask, graph("messy"))
     assert found.largest < 1e-5
-
-
-def test_scores_by_number_are_not() -> None:
-    found = relabeling_stability(lambda data: np.arange(6.0), graph("ring"), seed=0)
-    assert found.largest > 1
-    assert found.correlation < 0.9
-
-
-def test_a_constant_explainer_is_stable() -> None:
-    found = relabeling_stability(lambda data: np.full(6, 2.0), graph("ring"), repeats=1)
-    assert (found.largest, found.correlation, found.runs) == (0, 1, 2)
 
 
 def test_seeds() -> None:

@@ -122,9 +122,8 @@ def test_scores_come_in_many_ways() -> None:
     assert select_nodes([4.0], 0.1).tolist() == []
 
 
-@pytest.mark.parametrize(
-    ("given_scores", "sparsity", "error", "words"),
-    [
+def test_bad_scores_and_sparsities() -> None:
+    for given_scores, sparsity, error, words in (
         ([1, 2], 1.01, ValueError, r"sparsity must lie in \[0, 1\] \(got 1.01\)"),
         ([1, 2], -0.01, ValueError, "sparsity must lie in"),
         ([1, 2], float("nan"), ValueError, "sparsity must lie in"),
@@ -135,13 +134,20 @@ def test_scores_come_in_many_ways() -> None:
         (["high", "low"], 0.5, TypeError, "scores must be numbers"),
         ([[1, 2], [3, 4]], 0.5, ValueError, r"shape \(n,\) \(got \(2, 2\)\)"),
         (1.0, 0.5, ValueError, r"shape \(n,\) \(got \(\)\)"),
-    ],
-)
-def test_bad_scores_and_sparsities(
-    given_scores: Any, sparsity: Any, error: type[Exception], words: str
-) -> None:
-    with pytest.raises(error, match=words):
-        select_nodes(given_scores, sparsity)
+    ):
+        with pytest.raises(error, match=words):
+            select_nodes(given_scores, sparsity)
+
+    for values, edges, options, words in (
+        ([1], [[0, 1], [1, 2]], {}, r"one number for each column.*\(got \(1,\) for \(2, 2\)\)"),
+        ([1, 2], [[0, 1, 2], [1, 2, 0]], {}, "one number for each column"),
+        ([1, 2], [[0, 1], [1, 3]], {}, r"nodes in 0\.\.2 \(got 0\.\.3\)"),
+        ([1, 2], [[0, -1], [1, 2]], {}, r"nodes in 0\.\.2"),
+        ([1, float("nan")], [[0, 1], [1, 2]], {}, r"edge_scores must be finite \(got nan at 1\)"),
+        ([1, 2], [[0, 1], [1, 2]], {"reduce": "min"}, "reduce must be one of 'max', 'mean', 'sum'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            node_scores_from_edges(values, edges, 3, **options)
 
 
 def test_scores_of_the_wrong_number_of_nodes() -> None:
@@ -192,22 +198,6 @@ def test_scores_of_no_edges() -> None:
     assert node_scores_from_edges([], [[], []], 2).tolist() == [0, 0]
     edges = torch.tensor([[0, 1], [1, 0]])
     assert node_scores_from_edges(torch.tensor([-1.0, -3.0]), edges, 3).tolist() == [-2, -2, 0]
-
-
-@pytest.mark.parametrize(
-    ("values", "edges", "options", "words"),
-    [
-        ([1], [[0, 1], [1, 2]], {}, r"one number for each column.*\(got \(1,\) for \(2, 2\)\)"),
-        ([1, 2], [[0, 1, 2], [1, 2, 0]], {}, "one number for each column"),
-        ([1, 2], [[0, 1], [1, 3]], {}, r"nodes in 0\.\.2 \(got 0\.\.3\)"),
-        ([1, 2], [[0, -1], [1, 2]], {}, r"nodes in 0\.\.2"),
-        ([1, float("nan")], [[0, 1], [1, 2]], {}, r"edge_scores must be finite \(got nan at 1\)"),
-        ([1, 2], [[0, 1], [1, 2]], {"reduce": "min"}, "reduce must be one of 'max', 'mean', 'sum'"),
-    ],
-)
-def test_bad_scores_of_edges(values: Any, edges: Any, options: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        node_scores_from_edges(values, edges, 3, **options)
 
 
 @given(st.lists(SCORE, min_size=1, max_size=12))

@@ -1,14 +1,24 @@
 """Metrics of explanations: fidelity, sparsity, ground truth, robustness and comparison."""
 
-from gstarx.metrics.comparison import Difference, paired_bootstrap, share_of_gap
-from gstarx.metrics.curves import FidelityCurve, fidelity_curve
+from gstarx.metrics.comparison import (
+    Difference,
+    Stability,
+    paired_bootstrap,
+    randomization_check,
+    rank_correlation,
+    relabeling_stability,
+    seed_stability,
+    share_of_gap,
+)
 from gstarx.metrics.entropy import entropy_sparsity, poisson_entropy, uniform_entropy
 from gstarx.metrics.faithfulness import (
     METRICS,
     Faithfulness,
+    FidelityCurve,
     average,
     evaluate,
     evaluate_many,
+    fidelity_curve,
     harmonic_fidelity,
     random_selections,
     sparsity,
@@ -23,7 +33,6 @@ from gstarx.metrics.ground_truth import (
     precision_at_k,
     recall,
 )
-from gstarx.metrics.labels import LabelFidelity, characterization_score, label_fidelity
 from gstarx.metrics.optimum import (
     BestSelection,
     RefinedSelection,
@@ -33,17 +42,8 @@ from gstarx.metrics.optimum import (
 )
 from gstarx.metrics.optimum import best_selections_in_turn as best_selections_in_turn
 from gstarx.metrics.probabilities import PartTask as PartTask
-from gstarx.metrics.reference import Reference, reference_of
-from gstarx.metrics.reference import as_reference as as_reference
-from gstarx.metrics.robustness import (
-    RobustFidelity,
-    Stability,
-    randomization_check,
-    rank_correlation,
-    relabeling_stability,
-    robust_fidelity,
-    seed_stability,
-)
+from gstarx.metrics.probabilities import Reference, reference_of
+from gstarx.metrics.probabilities import as_reference as as_reference
 from gstarx.metrics.selection import (
     SPARSITIES,
     edge_player_scores,
@@ -58,6 +58,13 @@ from gstarx.metrics.selection import select_best as select_best
 from gstarx.metrics.selection import selection_size as selection_size
 from gstarx.metrics.selection import ties_at_cut as ties_at_cut
 from gstarx.metrics.selection import uncertain as uncertain
+from gstarx.metrics.variants import (
+    LabelFidelity,
+    RobustFidelity,
+    characterization_score,
+    label_fidelity,
+    robust_fidelity,
+)
 
 __all__ = [
     "METRICS",

@@ -8,16 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, astuple, dataclass, fields, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data, HeteroData
 
-from gstarx.gnn import HeteroGraph, Model, check_data, hetero_of
-from gstarx.metrics.probabilities import Parts, PartTask, part_probabilities, parts_of_game
-from gstarx.metrics.reference import Reference
-from gstarx.metrics.selection import as_mask
+from gstarx.gnn import GNNGame, HeteroGraph, Model, check_data, hetero_of
+from gstarx.metrics.probabilities import (
+    NodeTask,
+    Parts,
+    PartTask,
+    PlayerTask,
+    Reference,
+    part_probabilities,
+    parts_of_game,
+)
+from gstarx.metrics.selection import SPARSITIES, as_mask, as_scores, select_nodes
 from gstarx.players import PlayersLike
 
 #: One set of nodes: ids, a boolean mask, or pairs of a type and a node.
@@ -194,7 +201,20 @@ def evaluate(
     >>> round(metrics.fidelity, 6), round(metrics.inverse_fidelity, 6), metrics.sparsity
     (0.25, -0.25, 0.5)
     """
-    task = PartTask.among(locals())
+    task = PartTask(
+        mode,
+        task_level,
+        return_type,
+        None,
+        index,
+        keywords,
+        node_type,
+        removal,
+        num_hops,
+        batch_nodes,
+        reference,
+        players,
+    )
     return _evaluated(model, [data], [[nodes]], [target], task)[0][0]
 
 
@@ -204,31 +224,22 @@ def evaluate_many(
     selections: Iterable[Any],
     *,
     target: int | Sequence[int | None] | None = None,
-    removal: Any = "remove",
-    mode: str = "multiclass_classification",
-    task_level: str = "graph",
-    return_type: str = "raw",
-    index: int | None = None,
-    node_type: str | None = None,
-    num_hops: int | None = None,
-    batch_nodes: int | None = None,
-    keywords: Sequence[str] | None = None,
-    reference: Reference | None = None,
-    players: PlayersLike = "nodes",
+    **task: Unpack[PlayerTask],
 ) -> list[Any]:
     """All metrics of many sets of nodes of many graphs, in few forward passes.
 
     Parameters
     ----------
-    model, removal, mode, task_level, return_type, index, node_type, num_hops, batch_nodes,
-    keywords, reference, players
-        As for :func:`evaluate`.
+    model
+        Any PyG model or callable.
     graphs
         The graphs.
     selections
         For every graph a set of nodes, or a list of sets (for example one for every sparsity).
     target
         The class for all graphs, or one for each; by default the predicted one.
+    **task
+        The other options of :func:`evaluate`.
 
     Returns
     -------
@@ -243,8 +254,7 @@ def evaluate_many(
     targets = _one_for_each(target, len(listed))
     several = [_are_sets(entry) for entry in entries]
     sets = [list(e) if many else [e] for e, many in zip(entries, several, strict=True)]
-    task = PartTask.among(locals())
-    evaluated = _evaluated(model, listed, sets, targets, task)
+    evaluated = _evaluated(model, listed, sets, targets, PartTask(target=None, **task))
     return [
         metrics if many else metrics[0] for metrics, many in zip(evaluated, several, strict=True)
     ]
@@ -286,20 +296,10 @@ def harmonic_fidelity(
     nodes: NodesLike,
     *,
     target: int | None = None,
-    removal: Any = "remove",
-    mode: str = "multiclass_classification",
-    task_level: str = "graph",
-    return_type: str = "raw",
-    index: int | None = None,
-    node_type: str | None = None,
-    num_hops: int | None = None,
-    batch_nodes: int | None = None,
-    keywords: Sequence[str] | None = None,
-    reference: Reference | None = None,
-    players: PlayersLike = "nodes",
+    **task: Unpack[PlayerTask],
 ) -> float:
     """Both fidelities, weighted by sparsity, in one number between 0 and 1 (Appendix A.3)."""
-    return evaluate(**locals()).harmonic_fidelity
+    return evaluate(model, data, nodes, target=target, **task).harmonic_fidelity
 
 
 def as_parts(data: Data, sets: Sequence[NodesLike]) -> NDArray[np.bool_]:
@@ -348,6 +348,13 @@ def _of_players(
     """The metrics of sets of players that are groups, edges or features."""
     game = task.game(model, data, "all")
     inside = np.array([as_mask(chosen, game.n) for chosen in sets]).reshape(len(sets), game.n)
+    return _metrics_in_game(game, inside, target, task)
+
+
+def _metrics_in_game(
+    game: GNNGame, inside: NDArray[np.bool_], target: int | None, task: PartTask
+) -> list[Faithfulness]:
+    """The metrics of boolean sets (k, n) of the players of a game."""
     parts = parts_of_game(game, np.concatenate([inside, ~inside]), target, task)
     return metrics_of_sets(replace(parts, players=np.arange(game.n)), inside)
 
@@ -360,24 +367,13 @@ def random_selections(
     count: int = 20,
     seed: int | np.random.Generator | None = None,
     target: int | None = None,
-    removal: Any = "remove",
-    mode: str = "multiclass_classification",
-    task_level: str = "graph",
-    return_type: str = "raw",
-    index: int | None = None,
-    node_type: str | None = None,
-    num_hops: int | None = None,
-    batch_nodes: int | None = None,
-    keywords: Sequence[str] | None = None,
-    reference: Reference | None = None,
-    players: PlayersLike = "nodes",
+    **task: Unpack[PlayerTask],
 ) -> Faithfulness:
     """The mean metrics of random selections of ``size`` players, which explainers must beat.
 
     Parameters
     ----------
-    model, data, target, removal, mode, task_level, return_type, index, node_type, num_hops,
-    batch_nodes, keywords, reference, players
+    model, data, target, **task
         As for :func:`evaluate`.
     size
         How many players are selected.
@@ -386,16 +382,15 @@ def random_selections(
     seed
         The same seed draws the same selections.
     """
-    task = PartTask.among(locals())
-    game = task.game(model, data, "all")
+    part_task = PartTask(target=None, **task)
+    game = part_task.game(model, data, "all")
     if not 0 <= size <= game.n:
         raise ValueError(f"size must lie in 0..{game.n}, the number of players (got {size})")
     generator = np.random.default_rng(seed)
     inside = np.zeros((count, game.n), dtype=np.bool_)
     for row in inside:
         row[generator.permutation(game.n)[:size]] = True
-    parts = parts_of_game(game, np.concatenate([inside, ~inside]), target, task)
-    return average(metrics_of_sets(replace(parts, players=np.arange(game.n)), inside))
+    return average(_metrics_in_game(game, inside, target, part_task))
 
 
 def _one_for_each(target: Any, count: int) -> list[Any]:
@@ -425,3 +420,98 @@ def _is_set(item: Any) -> bool:
         if isinstance(item[0], list | tuple):  # nodes of a heterogeneous graph
             return isinstance(item[0][0], str)
     return np.ndim(item) == 1
+
+
+@dataclass(frozen=True)
+class FidelityCurve:
+    """The metrics at every sparsity, each the mean over the graphs.
+
+    Attributes
+    ----------
+    sparsities
+        The requested sparsities, ascending. Those achieved are ``curve["sparsity"]``.
+    points
+        The means at each of them.
+    graphs
+        For every sparsity the metrics of every graph.
+    """
+
+    sparsities: tuple[float, ...]
+    points: tuple[Faithfulness, ...]
+    graphs: tuple[tuple[Faithfulness, ...], ...]
+
+    def __getitem__(self, metric: str) -> NDArray[np.float64]:
+        """The means of one metric, by its name."""
+        if metric not in METRICS:
+            valid = ", ".join(map(repr, METRICS))
+            raise KeyError(f"metric must be one of {valid} (got {metric!r})")
+        return np.array([getattr(point, metric) for point in self.points])
+
+    def area(self, metric: str = "harmonic_fidelity") -> float:
+        """The mean height of a metric over the range of sparsities (trapezoids)."""
+        values = self[metric]
+        if len(values) == 1:
+            return float(values[0])
+        span = self.sparsities[-1] - self.sparsities[0]
+        heights = (values[1:] + values[:-1]) / 2
+        return float(heights @ np.diff(self.sparsities) / span)
+
+    def best(self, metric: str = "harmonic_fidelity") -> tuple[float, float]:
+        """The sparsity at which a mean is highest, and that mean: the paper's headline number."""
+        values = self[metric]
+        place = int(np.argmax(values))
+        return self.sparsities[place], float(values[place])
+
+
+def fidelity_curve(
+    model: Model,
+    data: Data | Iterable[Data],
+    scores: Any,
+    *,
+    sparsities: Sequence[float] = SPARSITIES,
+    positive_only: bool = False,
+    target: int | Sequence[int | None] | None = None,
+    **task: Unpack[NodeTask],
+) -> FidelityCurve:
+    """The metrics of scores at many sparsities, for one graph or averaged over many.
+
+    Parameters
+    ----------
+    model
+        Any PyG model or callable.
+    data
+        One graph, or many.
+    scores
+        The scores of its nodes, or a list of scores with an entry for every graph; of a
+        heterogeneous graph by type, or all of them one after the other.
+    sparsities
+        The sparsities; by default the paper's eight.
+    positive_only
+        The rule of :func:`select_nodes`.
+    target, **task
+        As for :func:`gstarx.metrics.evaluate_many`.
+    """
+    if not len(sparsities):
+        raise ValueError("sparsities must name at least one (got none)")
+    single = isinstance(data, Data | HeteroData)
+    graphs = [data] if isinstance(data, Data | HeteroData) else list(data)
+    listed = [scores] if single else list(scores)
+    if len(graphs) != len(listed):
+        raise ValueError(
+            f"scores must have an entry for each of {len(graphs)} graphs (got {len(listed)})"
+        )
+    if not graphs:
+        raise ValueError("data must be at least one graph (got none)")
+    levels = tuple(sorted({float(level) for level in sparsities}))
+    selections = []
+    for graph, node_scores in zip(graphs, listed, strict=True):
+        if isinstance(graph, HeteroData) and isinstance(node_scores, Mapping):
+            by_type = [as_scores(node_scores[name]) for name in graph.node_types]
+            node_scores = np.concatenate(by_type)
+        checked = as_scores(node_scores, int(graph.num_nodes or 0))
+        selections.append(
+            [select_nodes(checked, level, positive_only=positive_only) for level in levels]
+        )
+    evaluated = evaluate_many(model, graphs, selections, target=target, players="nodes", **task)
+    by_level = tuple(tuple(column) for column in zip(*evaluated, strict=True))
+    return FidelityCurve(levels, tuple(average(column) for column in by_level), by_level)

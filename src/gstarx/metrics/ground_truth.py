@@ -36,17 +36,26 @@ def auroc(scores: ArrayLike, truth: Any) -> float:
     """
     values = as_scores(scores)
     inside = as_mask(truth, len(values))
-    positives = int(inside.sum())
-    negatives = len(values) - positives
-    if not positives or not negatives:
+    if not 0 < inside.sum() < len(values):
         raise ValueError(
-            f"truth must hold some but not all of the {len(values)} nodes (got {positives})"
+            f"truth must hold some but not all of the {len(values)} nodes (got {inside.sum()})"
         )
+    return float(_areas(values, inside[None])[0])
+
+
+def ranks_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ranks from 1, of equal values their mean rank."""
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    # the mean rank of equal scores
-    ranks = (np.cumsum(count) - (count - 1) / 2)[place]
-    above = ranks[inside].sum() - positives * (positives + 1) / 2
-    return float(above / (positives * negatives))
+    ranks: NDArray[np.float64] = (np.cumsum(count) - (count - 1) / 2)[place]
+    return ranks
+
+
+def _areas(values: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The AUROC of scores (n,) for each of some truths (k, n), which are neither empty nor full."""
+    positives = inside.sum(axis=1)
+    above = inside @ ranks_of(values) - positives * (positives + 1) / 2
+    areas: NDArray[np.float64] = above / (positives * (len(values) - positives))
+    return areas
 
 
 def edge_auroc(
@@ -175,13 +184,7 @@ def attribution_auroc(
     inside = masks.astype(bool)
     positives = inside.sum(axis=1)
     inside = inside[(positives > 0) & (positives < len(values))]
-    if not len(inside):
-        return float("nan")
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(count) - (count - 1) / 2)[place]  # the mean rank of equal scores
-    positives = inside.sum(axis=1)
-    above = inside @ ranks - positives * (positives + 1) / 2
-    return float((above / (positives * (len(values) - positives))).max())
+    return float(_areas(values, inside).max()) if len(inside) else float("nan")
 
 
 def attribution_tau(

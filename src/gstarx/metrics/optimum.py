@@ -6,11 +6,11 @@ these.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,8 @@ from gstarx.metrics.faithfulness import (
     harmonic_mean_of,
     losses,
 )
-from gstarx.metrics.probabilities import PartTask, absolute_worths, as_target
-from gstarx.metrics.reference import Reference
+from gstarx.metrics.probabilities import PartTask, PlayerTask, absolute_worths, as_target
 from gstarx.metrics.selection import as_mask
-from gstarx.players import PlayersLike
 
 _SETS_PER_CALL = 1 << 14
 
@@ -92,17 +90,7 @@ def best_selection(
     starts: int = 8,
     seed: int | np.random.Generator | None = None,
     target: int | None = None,
-    removal: Any = "remove",
-    mode: str = "multiclass_classification",
-    task_level: str = "graph",
-    return_type: str = "raw",
-    index: int | None = None,
-    node_type: str | None = None,
-    num_hops: int | None = None,
-    batch_nodes: int | None = None,
-    keywords: Sequence[str] | None = None,
-    reference: Reference | None = None,
-    players: PlayersLike = "nodes",
+    **task: Unpack[PlayerTask],
 ) -> BestSelection:
     """The set of at most ``size`` nodes with the highest harmonic fidelity.
 
@@ -111,9 +99,7 @@ def best_selection(
 
     Parameters
     ----------
-    model, data, target, removal,
-    mode, task_level, return_type, index, node_type, num_hops, batch_nodes, keywords, reference,
-    players
+    model, data, target, **task
         As for :func:`gstarx.metrics.evaluate`.
     size
         The largest number of nodes.
@@ -134,8 +120,7 @@ def best_selection(
     >>> best_selection(GCN(5, 8, 2), ring, 2).status
     'optimal'
     """
-    task = PartTask.among(locals())
-    judge = _Judge(model, data, target, task)
+    judge = _Judge(model, data, target, PartTask(target=None, **task))
     n = judge.game.n
     if isinstance(size, bool) or not isinstance(size, int | np.integer):
         raise TypeError(f"size must be an integer (got {size!r})")
@@ -166,17 +151,7 @@ def best_selections(
     starts: int = 2,
     seed: int | np.random.Generator | None = None,
     target: int | None = None,
-    removal: Any = "remove",
-    mode: str = "multiclass_classification",
-    task_level: str = "graph",
-    return_type: str = "raw",
-    index: int | None = None,
-    node_type: str | None = None,
-    num_hops: int | None = None,
-    batch_nodes: int | None = None,
-    keywords: Sequence[str] | None = None,
-    reference: Reference | None = None,
-    players: PlayersLike = "nodes",
+    **task: Unpack[PlayerTask],
 ) -> dict[int, BestSelection]:
     """The sets of limited size with the highest harmonic fidelity, for several sizes.
 
@@ -185,9 +160,7 @@ def best_selections(
 
     Parameters
     ----------
-    model, data, exhaustive_up_to, starts, seed, target, removal,
-    mode, task_level, return_type, index, node_type, num_hops, batch_nodes, keywords, reference,
-    players
+    model, data, exhaustive_up_to, starts, seed, target, **task
         As for :func:`best_selection`.
     sizes
         The largest numbers of nodes; repeated sizes are searched once.
@@ -197,10 +170,10 @@ def best_selections(
     dict
         A :class:`BestSelection` by size.
     """
-    task = PartTask.among(locals())
     options: dict[str, Any] = {"starts": starts, "seed": seed, "target": target}
     options["exhaustive_up_to"] = exhaustive_up_to
-    return dict(best_selections_in_turn(model, data, sizes, task, **options))
+    part_task = PartTask(target=None, **task)
+    return dict(best_selections_in_turn(model, data, sizes, part_task, **options))
 
 
 def best_selections_in_turn(
@@ -245,17 +218,7 @@ def refine(
     *,
     budget: int = 2_000,
     target: int | None = None,
-    removal: Any = "remove",
-    mode: str = "multiclass_classification",
-    task_level: str = "graph",
-    return_type: str = "raw",
-    index: int | None = None,
-    node_type: str | None = None,
-    num_hops: int | None = None,
-    batch_nodes: int | None = None,
-    keywords: Sequence[str] | None = None,
-    reference: Reference | None = None,
-    players: PlayersLike = "nodes",
+    **task: Unpack[PlayerTask],
 ) -> RefinedSelection:
     """Improve a selection by swapping nodes, best swap first, within a budget of evaluations.
 
@@ -265,9 +228,7 @@ def refine(
 
     Parameters
     ----------
-    model, data, target, removal,
-    mode, task_level, return_type, index, node_type, num_hops, batch_nodes, keywords, reference,
-    players
+    model, data, target, **task
         As for :func:`gstarx.metrics.evaluate`.
     nodes
         The selection to start from; its size does not change.
@@ -278,9 +239,9 @@ def refine(
         raise ValueError(
             f"budget must be at least 3: the graph, the nodes and the rest (got {budget!r})"
         )
-    task = PartTask.among(locals())
-    judge = _Judge(model, data, target, task, budget)
-    if task.of_nodes:
+    part_task = PartTask(target=None, **task)
+    judge = _Judge(model, data, target, part_task, budget)
+    if part_task.of_nodes:
         start = as_parts(data, [nodes])[0][judge.game.nodes]
     else:
         start = as_mask(nodes, judge.game.n)
