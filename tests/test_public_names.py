@@ -255,7 +255,7 @@ PUBLIC = {
         "train",
     },
     "gstarx_bench.summary": {"SummaryRow", "summarize"},
-    "gstarx_explorer": {"Limits", "LoadedModel", "ServedModel", "ServedRun", "Settings"},
+    "gstarx_explorer": {"Limits", "ServedModel", "ServedRun", "Settings"},
 }
 
 

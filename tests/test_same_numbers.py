@@ -18,7 +18,6 @@ from gstarx_bench.report import build_report
 from gstarx_bench.runs import RunSpec
 from gstarx_explorer.explaining import ExplanationWorker
 from gstarx_explorer.settings import ServedModel, Settings
-from gstarx_explorer.worker import Interrupter
 from tests.cli.commands import found
 
 # of one molecule all parts are alike to the network, which the uniform baseline leaves
@@ -107,7 +106,7 @@ def test_reports(expected: dict[int, np.ndarray]) -> None:
 
 def test_the_explorer(expected: dict[int, np.ndarray]) -> None:
     settings = Settings(models=(ServedModel("nitro", ModelSource("nitro")),))
-    explorer = ExplanationWorker(settings, Interrupter())
+    explorer = ExplanationWorker(settings)
     for position in POSITIONS:
         told: list[tuple[str, Any]] = []
         job = {

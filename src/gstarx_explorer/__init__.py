@@ -4,8 +4,6 @@ The server passes JSON between browsers and worker processes and never imports t
 call the other packages.
 """
 
-from gstarx_explorer.memory import default_memory as default_memory
-from gstarx_explorer.settings import Limits, LoadedModel, ServedModel, ServedRun, Settings
-from gstarx_explorer.settings import is_loopback as is_loopback
+from gstarx_explorer.settings import Limits, ServedModel, ServedRun, Settings
 
-__all__ = ["Limits", "LoadedModel", "ServedModel", "ServedRun", "Settings"]
+__all__ = ["Limits", "ServedModel", "ServedRun", "Settings"]

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from gstarx._internal.factories import FactoryError
 from gstarx._internal.messages import unknown
 from gstarx.datasets import label_of, title_of
-from gstarx.registry import DatasetSource, ModelSource
+from gstarx.players import default_kind
+from gstarx.registry import PARTS, DatasetSource, ModelSource
 from gstarx_bench import runs
 from gstarx_bench.runs import OF_A_RESULT, Store, check_format, explanation_of
-from gstarx_explorer.catalog import METRICS, OFFERED, PLAYERS
+from gstarx_bench.summary import summarize
+from gstarx_explorer.library import Loaded, Subject, matches, outputs_of, thumbnail
 from gstarx_explorer.messages import Refused, public_message
-from gstarx_explorer.settings import LoadedModel, ServedModel, ServedRun
-from gstarx_explorer.subjects import Subject, matches, outputs_of, thumbnail
+from gstarx_explorer.settings import METRICS, PLAYERS, ServedModel, ServedRun, offered
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -31,6 +31,14 @@ if TYPE_CHECKING:
     from gstarx_explorer.library import Library
 
 _COLUMNS = ("run", "graph", "sparsities", "error", "name", "smiles", *OF_A_RESULT, *METRICS)
+#: Graphs of a run that are summarized, so that the page does not have to wait.
+MAX_GRAPHS = 2_000
+#: What graphs can be divided into, by the division that suits them best.
+_DIVISIONS = {
+    "functional_groups": tuple(name for name, kind in PARTS.items() if kind != "sentence"),
+    "words": ("words",),
+    "node_types": ("node_types",),
+}
 
 
 @dataclass(frozen=True)
@@ -41,9 +49,18 @@ class StoredRun:
     explainer: str
     options: dict[str, Any]
     title: str
-    removal: str = "remove"
-    target: int | None = None
-    rows: dict[int, dict[str, Any]] = field(default_factory=dict, repr=False)
+    removal: str
+    target: int | None
+    rows: dict[int, dict[str, Any]] = field(repr=False)
+
+    @classmethod
+    def read(cls, store: Path, run: str, spec: Mapping[str, Any], title: str) -> StoredRun:
+        """Read the rows of a run from a store."""
+        table = runs.read(store, run=run, columns=list(_COLUMNS))
+        rows = {row["graph"]: row for row in table.to_pylist()}
+        name, options = spec["explainer"]["name"], spec["explainer"]["options"]
+        removal, target = spec.get("removal", "remove"), spec.get("target")
+        return cls(run, name, options, title, removal, target, rows)
 
     @property
     def explained(self) -> list[dict[str, Any]]:
@@ -64,16 +81,16 @@ class StoredRun:
 
 
 @dataclass(frozen=True)
-class StoreSubject:
-    """What runs are about: the graphs and the network."""
+class About:
+    """What runs are about: the graphs, the network, and what it returns."""
 
     source: DatasetSource
     model: ModelSource
-    return_type: str = "raw"
+    return_type: str
 
     @classmethod
-    def of(cls, spec: Mapping[str, Any]) -> StoreSubject:
-        """The subject of the specification of a run, as a store has it."""
+    def of(cls, spec: Mapping[str, Any]) -> About:
+        """What the specification of a run says, as a store has it."""
         graphs, model = spec["dataset"], spec["model"]
         if graphs.get("name") is not None:
             # the options of a named dataset determine its split, not its graphs
@@ -82,36 +99,24 @@ class StoreSubject:
             source = DatasetSource(
                 file=graphs.get("file"), graphs=graphs.get("graphs"), **graphs.get("options", {})
             )
-        weights = model.get("weights")
-        return cls(
-            source,
-            ModelSource(
-                model.get("factory"),
-                None if weights is None else Path(weights),
-                task=model.get("task"),
-            ),
-            model.get("return_type", "raw"),
-        )
+        weights, factory = model.get("weights"), model.get("factory")
+        path = None if weights is None else Path(weights)
+        network = ModelSource(factory, path, task=model.get("task"))
+        return cls(source, network, model.get("return_type", "raw"))
 
-    @property
-    def network(self) -> str:
-        """What to call the network."""
+    def served(self, library: Library) -> ServedModel:
+        """The network of the runs, under a name that no other has."""
         factory, weights = self.model.model, self.model.weights
-        return factory or ("" if weights is None else weights.stem)
-
-    def served(self, used_names: Sequence[str]) -> ServedModel:
-        """The network of the runs, under a name that is not in ``used_names``."""
-        name = f"{self.network} (run)" if self.network in used_names else self.network
+        network = factory or ("" if weights is None else weights.stem)
         return ServedModel(
-            name,
+            f"{network} (run)" if network in library.names else network,
             self.model,
-            f"{self.network}, of the run",
+            f"{network}, of the run",
             return_type=self.return_type,
             graphs=None if self.source.name is not None else self.source,
         )
 
 
-@dataclass(frozen=True)
 class StoreView:
     """The runs of a store that are about one dataset and one network.
 
@@ -119,31 +124,20 @@ class StoreView:
     ----------
     runs
         The runs by ID.
+    about
+        The dataset and the network.
     served
         The network, for requests about graphs of the dataset.
-    remark
-        What is not shown, if anything.
-    subject
-        The dataset and the network.
-    library
-        Loads the dataset.
     """
 
-    runs: dict[str, StoredRun]
-    served: ServedModel
-    remark: str | None
-    subject: StoreSubject
-    library: Library = field(repr=False)
-
-    @classmethod
-    def of(
-        cls, served_run: ServedRun, library: Library, subject: StoreSubject | None = None
-    ) -> StoreView:
+    def __init__(
+        self, served_run: ServedRun, library: Library, before: StoreView | None = None
+    ) -> None:
         """Read the runs about the dataset of the settings, or about that with the most rows.
 
-        With ``subject``, read those about this dataset and network, even if others have more rows.
+        A view that was read before determines the dataset and network, even if others have more.
         """
-        store = served_run.store
+        store, dataset = served_run.store, served_run.dataset
         check_format(store)
         requests = {
             request["name"].partition("-")[0]: request["spec"]
@@ -151,71 +145,49 @@ class StoreView:
             # runs of nodes have neither selections nor metrics to browse
             if not request["spec"].get("nodes")
         }
-        subjects = {run: StoreSubject.of(spec) for run, spec in requests.items()}
-        rows = runs.read(store, columns=["run"]).column("run").to_pylist()
-        counts = Counter(subjects[run] for run in rows if run in subjects)
+        about: dict[str, About] = {run: About.of(spec) for run, spec in requests.items()}
+        rows = Counter(runs.read(store, columns=["run"]).column("run").to_pylist())
+        counts: Counter[About] = Counter()
+        for run in about.keys() & rows.keys():
+            counts[about[run]] += rows[run]
         matching = [
-            candidate
-            for candidate in counts
-            if served_run.dataset in (None, candidate.source.title) and subject in (None, candidate)
+            one
+            for one in counts
+            if dataset in (None, one.source.title) and (before is None or one == before.about)
         ]
         if not matching:
-            if not served_run.dataset:
+            if not dataset:
                 raise ValueError("the store has no rows of whole graphs")
-            valid = sorted({candidate.source.title for candidate in counts})
-            raise ValueError(unknown("dataset in the store", served_run.dataset, valid))
-        chosen = max(matching, key=lambda candidate: counts[candidate])
-        with_rows = set(rows)
-        ids = [run for run, about in subjects.items() if about == chosen and run in with_rows]
+            valid = sorted({one.source.title for one in counts})
+            raise ValueError(unknown("dataset in the store", dataset, valid))
+        self.about: About = max(matching, key=lambda one: counts[one])
+        ids = [run for run in about if about[run] == self.about and run in rows]
         titles = _titles({run: requests[run] for run in ids})
-        return cls(
-            {run: _read_run(store, run, requests[run], titles[run]) for run in ids},
-            chosen.served(library.names),
-            _remark(chosen.source.title, counts[chosen], len(counts) - 1),
-            chosen,
-            library,
-        )
-
-    @property
-    def dataset(self) -> str:
-        """The name of the dataset."""
-        return self.subject.source.title
-
-    @property
-    def target(self) -> int | None:
-        """The class or target that the first run explains; ``None`` is the predicted class."""
-        return next(iter(self.runs.values())).target
-
-    @property
-    def model(self) -> str:
-        """The name of the network."""
-        return self.served.name
-
-    @cached_property
-    def _data(self) -> Any:
-        """The dataset, if it can be loaded."""
-        try:
-            return self.library.dataset(self.subject.source)
-        except (OSError, ValueError, ImportError, FactoryError):
-            return None
-
-    @cached_property
-    def _model(self) -> LoadedModel | None:
-        """The network, if it can be loaded."""
-        try:
-            return self.library.get(self.model)
-        except Refused:
-            return None
-
-    @property
-    def task(self) -> str:
-        """What the network predicts."""
+        self.runs = {run: StoredRun.read(store, run, requests[run], titles[run]) for run in ids}
+        self.dataset = self.about.source.title
+        self.served = self.about.served(library)
+        self.remark = _remark(self.dataset, counts[self.about], len(counts) - 1)
+        self._library = library
+        #: The graphs and the network, if they can be loaded.
+        self._data: Any = None
+        self._model: Loaded | None = None
+        with suppress(OSError, ValueError, ImportError, FactoryError):
+            self._data = library.dataset(self.about.source)
+        with suppress(Refused):
+            self._model = library.load(self.served)
+        #: The class or target that the first run explains; None is the predicted class.
+        self.target = next(iter(self.runs.values())).target
+        #: What the network predicts.
+        self.task = self.about.model.task or "classification"
         if self._model is not None:
-            return self._model.task
-        return self.subject.model.task or "classification"
+            self.task = self._model.task
+        levels = (row["sparsities"] for run in self.runs.values() for row in run.explained)
+        #: The sparsities at which the runs evaluated their explanations.
+        self.sparsities = sorted({level for row in levels for level in row})
+        self._graphs = self._entries()
+        self._summaries: dict[tuple[str, str], dict[str, Any]] = {}
 
-    @cached_property
-    def _graphs(self) -> dict[int, dict[str, Any]]:
+    def _entries(self) -> dict[int, dict[str, Any]]:
         """The entries of all graphs that have a row in any run."""
         entries: dict[int, dict[str, Any]] = {}
         for run in self.runs.values():
@@ -236,7 +208,8 @@ class StoreView:
         title = row["name"] or row["smiles"] or f"{self.dataset} {graph}"
         label = None
         if data is not None:
-            label = label_of(data) if self._model is None else self.library.label(self._model, data)
+            model = self._model
+            label = label_of(data) if model is None else self._library.label(model, data)
         return {
             "graph": graph,
             "title": title if data is None else title_of(data, title),
@@ -249,20 +222,20 @@ class StoreView:
 
     def graph(self, position: int) -> Data:
         """A graph of the runs, or Refused."""
+        field = "input.run_graph"
         if position not in self._graphs:
             text = f"the run does not include graph {position} of {self.dataset}"
-            raise Refused("bad_graph", text, "input.run_graph")
+            raise Refused("bad_graph", text, field)
         if self._data is None:
-            is_own_data = self.subject.source.name is None
-            hint = "it was moved or changed" if is_own_data else "start the server with --data"
+            own = self.about.source.name is None
+            hint = "it was moved or changed" if own else "start the server with --data"
             text = f"the dataset {self.dataset} is not available: {hint}"
-            raise Refused("no_data", text, "input.run_graph")
-        data: Data = self._data[position]
-        for run in self.runs.values():
-            row = run.rows.get(position)
-            if row is not None and not _is_graph_of(row, data):
-                text = f"graph {position} of {self.dataset} has changed since the run"
-                raise Refused("bad_graph", text, "input.run_graph")
+            raise Refused("no_data", text, field)
+        data = cast("Data", self._data[position])
+        rows = (run.rows.get(position) for run in self.runs.values())
+        if not all(row is None or _is_graph_of(row, data) for row in rows):
+            text = f"graph {position} of {self.dataset} has changed since the run"
+            raise Refused("bad_graph", text, field)
         return data
 
     def results(self, position: int) -> list[tuple[StoredRun, Explanation | None, str | None]]:
@@ -272,7 +245,7 @@ class StoreView:
             row = run.rows.get(position)
             error = "this run has not reached the graph yet" if row is None else row["error"]
             explanation = explanation_of(row) if row is not None and error is None else None
-            results.append((run, explanation, _first_line(error)))
+            results.append((run, explanation, None if error is None else _first_line(error)))
         return results
 
     @property
@@ -283,48 +256,38 @@ class StoreView:
         known = {name for by_kind in PLAYERS.values() for name in by_kind}
         return names.pop() if len(names) == 1 and names <= known else "nodes"
 
-    @cached_property
-    def sparsities(self) -> list[float]:
-        """The sparsities at which the runs evaluated their explanations."""
-        rows = [row for run in self.runs.values() for row in run.explained]
-        return sorted({level for row in rows for level in row["sparsities"]})
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the classes or targets."""
+        if self._model is not None and (names := self._library.labels(self._model)):
+            return names
+        if self._data is None:
+            return ()
+        by_class = self.task in ("classification", "binary")
+        return tuple(self._data.class_names if by_class else self._data.target_names)
 
     def summary(self) -> dict[str, Any]:
         """The runs, with the mean metrics at every sparsity."""
-        correct = [
-            entry["correct"] for entry in self._graphs.values() if entry["correct"] is not None
-        ]
+        known = [one["correct"] for one in self._graphs.values() if one["correct"] is not None]
         return {
             "title": f"{self.dataset}: {', '.join(run.title for run in self.runs.values())}"[:200],
             "dataset": self.dataset,
-            "model": self.model,
+            "model": self.served.name,
             "runs": [run.entry() for run in self.runs.values()],
             "sparsities": self.sparsities,
             "curves": {run.id: self._curves(run) for run in self.runs.values()},
-            "accuracy": sum(correct) / len(correct) if correct else None,
+            "accuracy": sum(known) / len(known) if known else None,
             "task": self.task,
             "classes": list(self.names),
             "target": self.target,
             "remark": self.remark,
         }
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the classes or targets."""
-        by_class = self.task in ("classification", "binary")
-        if self._model is not None:
-            named = self.library.classes if by_class else self.library.targets
-            if names := named(self._model):
-                return names
-        if self._data is None:
-            return ()
-        names = self._data.class_names if by_class else self._data.target_names
-        return tuple(names)
-
     def _curves(self, run: StoredRun) -> dict[str, list[float | None]]:
         by_level = [[_metrics(row, level) for row in run.explained] for level in self.sparsities]
+        kept = [[row for row in rows if row is not None] for rows in by_level]
         return {
-            name: [_mean([row[name] for row in rows if row is not None]) for rows in by_level]
+            name: [float(np.mean([row[name] for row in rows])) if rows else None for rows in kept]
             for name in METRICS
         }
 
@@ -341,14 +304,14 @@ class StoreView:
         limit: int,
     ) -> dict[str, Any]:
         """A page of the graphs, with the metrics of every run."""
+        sort_run = self._known(run)
         level = min(self.sparsities, key=lambda level: abs(level - sparsity), default=None)
+        wanted: Callable[[dict[str, Any]], bool] = {
+            "wrong": lambda entry: entry["correct"] is False,
+            "failed": lambda entry: entry["error"] is not None,
+        }.get(filter, lambda _: True)
         entries = [self._row(graph, level) for graph in self._graphs]
-        if filter == "wrong":
-            entries = [entry for entry in entries if entry["correct"] is False]
-        elif filter == "failed":
-            entries = [entry for entry in entries if entry["error"] is not None]
-        entries = [entry for entry in entries if matches(search, entry["graph"], entry)]
-        sort_run = next(iter(self.runs)) if run is None else run
+        entries = [one for one in entries if wanted(one) and matches(search, one["graph"], one)]
 
         def value(entry: dict[str, Any]) -> Any:
             return entry[sort] if sort in entry else (entry["metrics"][sort_run] or {}).get(sort)
@@ -366,16 +329,12 @@ class StoreView:
     def _preview(self, graph: int) -> dict[str, Any]:
         """The picture of a graph, and the model's outputs for several targets or a value."""
         entry: dict[str, Any] = {"picture": None, "outputs": [], "measured": []}
-        try:
+        with suppress(Refused):  # opening the graph reports the reason
             data = self.graph(graph)
-        except Refused:
-            return entry  # opening the graph reports the reason
-        entry["picture"] = thumbnail(data)
-        if self._model is not None and self.task in ("multilabel", "regression"):
-            with suppress(Refused):
-                subject = Subject(data, "", graph, {})
-                entry["outputs"] = outputs_of(self._model, subject)
-                entry["measured"] = self.library.measured(self._model, data)
+            entry["picture"] = thumbnail(data)
+            if self._model is not None and not self._model.by_class:
+                entry["outputs"] = outputs_of(self._model, Subject(data, "", graph, {}))
+                entry["measured"] = self._library.measured(self._model, data)
         return entry
 
     def _row(self, graph: int, level: float | None) -> dict[str, Any]:
@@ -385,21 +344,52 @@ class StoreView:
             for id, row in rows.items()
             if row is not None and row["error"] is not None
         ]
-        return {
-            **self._graphs[graph],
-            "metrics": {
-                id: None if row is None else _metrics(row, level) for id, row in rows.items()
-            },
-            "error": "; ".join(errors) or None,
-        }
+        metrics = {id: None if row is None else _metrics(row, level) for id, row in rows.items()}
+        return {**self._graphs[graph], "metrics": metrics, "error": "; ".join(errors) or None}
 
+    def _known(self, run: str | None) -> str:
+        """The ID of a run, by default of the first; or Refused."""
+        if run is not None and run not in self.runs:
+            raise Refused("bad_run", unknown("run", run[:50], self.runs), "run")
+        return next(iter(self.runs)) if run is None else run
 
-def _read_run(store: Path, run: str, spec: Mapping[str, Any], title: str) -> StoredRun:
-    explainer, options = spec["explainer"]["name"], spec["explainer"]["options"]
-    table = runs.read(store, run=run, columns=list(_COLUMNS))
-    rows = {row["graph"]: row for row in table.to_pylist()}
-    removal, target = spec.get("removal", "remove"), spec.get("target")
-    return StoredRun(run, explainer, options, title, removal, target, rows)
+    def groups(self, run: str | None, by: str | None) -> dict[str, Any]:
+        """The groups of the graphs that a run has explained, with their mean scores; or Refused."""
+        stored = self.runs[self._known(run)]
+        graphs = []
+        for position, row in sorted(stored.rows.items()):
+            if row["error"] is None and row["scores"] is not None:
+                with suppress(Refused):  # it has changed since the run; opening it reports that
+                    graphs.append((self.graph(position), row))
+        if not graphs:
+            text = f"{stored.title} has no scores to summarize, or the graphs are not available"
+            raise Refused("no_data", text, "run")
+        valid = _DIVISIONS.get(default_kind(graphs[0][0]), ("node_types",))
+        by = valid[0] if by is None else by
+        if by not in valid:
+            raise Refused("bad_option", unknown("division", by[:50], valid), "by")
+        key, shown = (stored.id, by), graphs[:MAX_GRAPHS]
+        if key not in self._summaries:
+            try:
+                rows = summarize(
+                    [graph for graph, _ in shown],
+                    [explanation_of(row) for _, row in shown],
+                    by=by,
+                    mode=self.task,
+                    class_names=self.names,
+                    target_names=self.names,
+                )
+            except ValueError as error:
+                raise Refused("failed", public_message(error), "by") from error
+            self._summaries[key] = {
+                "run": stored.id,
+                "by": by,
+                "divisions": list(valid),
+                "graphs": len(shown),
+                "total": len(graphs),
+                "rows": [row.as_dict() for row in rows],
+            }
+        return self._summaries[key]
 
 
 def _titles(specs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -413,37 +403,29 @@ def _titles(specs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     ... )
     {'a': 'Random (seed 0)', 'b': 'Random (seed 7)'}
     """
-    names = {run: spec["explainer"]["name"] for run, spec in specs.items()}
-    titles = {run: OFFERED[name].title if name in OFFERED else name for run, name in names.items()}
-    players = {run: _played_by(spec) for run, spec in specs.items()}
-    details: dict[str, list[str]] = {run: [text] if (text := players[run]) else [] for run in specs}
-    for describe in (_describe_target, _describe_options, _describe_seed, lambda run, _: run[:6]):
+    titles, details = {}, {}
+    for run, spec in specs.items():
+        name, options = spec["explainer"]["name"], spec["explainer"]["options"]
+        titles[run] = offered()[name].title if name in offered() else name
+        players = str(options.get("players") or "nodes").replace("_", " ").replace("-", " ")
+        details[run] = [] if players == "nodes" else [players]
+
+    def described(run: str) -> list[str]:
+        spec = specs[run]
+        options = spec["explainer"]["options"]
+        told = [f"{name} {json.dumps(own)}" for name, own in options.items() if name != "players"]
+        target = f"target {spec['target']}" if spec.get("target") is not None else ""
+        seed = f"seed {spec['seed']}" if "seed" in spec else ""
+        return [target, ", ".join(told), seed, run[:6]]
+
+    for at in range(4):
         counts = Counter((titles[run], *details[run]) for run in specs)
         for run in [run for run in specs if counts[titles[run], *details[run]] > 1]:
-            details[run] += [text] if (text := describe(run, specs[run])) else []
+            details[run] += [text] if (text := described(run)[at]) else []
     return {
         run: f"{title} ({', '.join(details[run])})" if details[run] else title
         for run, title in titles.items()
     }
-
-
-def _describe_target(_: str, spec: Mapping[str, Any]) -> str:
-    return f"target {spec['target']}" if spec.get("target") is not None else ""
-
-
-def _describe_options(_: str, spec: Mapping[str, Any]) -> str:
-    options = spec["explainer"]["options"]
-    told = {name: value for name, value in options.items() if name != "players"}
-    return ", ".join(f"{name} {json.dumps(value)}" for name, value in told.items())
-
-
-def _played_by(spec: Mapping[str, Any]) -> str:
-    players = str(spec["explainer"]["options"].get("players") or "nodes")
-    return "" if players == "nodes" else players.replace("_", " ").replace("-", " ")
-
-
-def _describe_seed(_: str, spec: Mapping[str, Any]) -> str:
-    return f"seed {spec['seed']}" if "seed" in spec else ""
 
 
 def _remark(dataset: str, rows: int, others: int) -> str | None:
@@ -471,11 +453,5 @@ def _is_graph_of(row: Mapping[str, Any], data: Data) -> bool:
     return row["smiles"] is None or data.get("smiles") in (None, row["smiles"])
 
 
-def _mean(values: list[float]) -> float | None:
-    return float(np.mean(values)) if values else None
-
-
-def _first_line(error: str | None) -> str | None:
-    if error is None:
-        return None
-    return public_message(RuntimeError(error.splitlines()[0] if error else ""))
+def _first_line(error: str) -> str:
+    return public_message(error.splitlines()[0] if error else "")

@@ -1,31 +1,39 @@
-"""The worker process that runs jobs, from the graph to the best selections."""
+"""What worker processes do: explain graphs, and answer quick queries about models and graphs."""
 
 from __future__ import annotations
 
 import math
+import signal
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gstarx import explainers
+from gstarx.datasets import title_of
 from gstarx.drawing import Subject as Drawn
 from gstarx.drawing import at_stake_in, color_limit, faint_words, is_faint
-from gstarx.evaluation import Evaluated, Pipeline, recorded
+from gstarx.evaluation import Evaluated, Pipeline
 from gstarx.explainers import with_settings
-from gstarx.gnn import expected_output
-from gstarx.metrics import Faithfulness, PartTask, Reference, best_selections_in_turn
+from gstarx.gnn import expected_output, hetero_of
+from gstarx.metrics import Faithfulness, PartTask, best_selections_in_turn
 from gstarx.registry import kind_of_players
-from gstarx_explorer.catalog import METRICS, OFFERED
-from gstarx_explorer.library import Library
-from gstarx_explorer.memory import check_memory
+from gstarx_explorer.library import (
+    Library,
+    Loaded,
+    Subject,
+    matches,
+    name_of,
+    outputs_of,
+    thumbnail,
+)
 from gstarx_explorer.messages import Refused, public_message
-from gstarx_explorer.settings import LoadedModel, Settings
-from gstarx_explorer.subjects import Subject, SubjectCache, outputs_of, subject_entry
-from gstarx_explorer.worker import Interrupter, public_problem
+from gstarx_explorer.settings import METRICS, Settings, offered, player_entries
+from gstarx_explorer.workers import MEMORY, public_problem
 
 if TYPE_CHECKING:
     from gstarx.explainers import NodeExplainer
@@ -38,50 +46,77 @@ Send = Callable[[str, Any], None]
 _MAX_TRAINED = 16
 #: The molecule of the warm-up.
 _WARM_UP_SMILES = "CC(=O)Nc1ccc([N+](=O)[O-])cc1"
+#: Named molecules, for networks that know few elements and for those that know all.
+_MOLECULES = {
+    "nitro": (
+        ("Nitrobenzene", "c1ccccc1[N+](=O)[O-]"),
+        ("Nitrated acetaminophen", "CC(=O)Nc1ccc(O)c([N+](=O)[O-])c1"),
+        ("Nitroglycerin", "C(C(CO[N+](=O)[O-])O[N+](=O)[O-])O[N+](=O)[O-]"),
+        ("Chloramphenicol", "OCC(NC(=O)C(Cl)Cl)C(O)c1ccc([N+](=O)[O-])cc1"),
+        ("Nifedipine", "COC(=O)C1=C(C)NC(C)=C(C1c1ccccc1[N+](=O)[O-])C(=O)OC"),
+    ),
+    "": (
+        ("Aspirin", "CC(=O)Oc1ccccc1C(=O)O"),
+        ("Caffeine", "Cn1cnc2c1c(=O)n(C)c(=O)n2C"),
+        ("Ibuprofen", "CC(C)Cc1ccc(cc1)C(C)C(=O)O"),
+    ),
+}
+_SENTENCES = (
+    "a gripping and wonderfully acted film",
+    "the plot is thin but the cast is a delight",
+    "it is not a bad film, just a long one",
+)
+#: Characters of the title of an example.
+_MAX_TITLE = 40
+#: Rows of a table that are listed because they cannot be read.
+_MAX_UNREADABLE = 5
 
 
 @dataclass(frozen=True)
-class _Request:
-    """A model, a graph with its players and their number, and the class or target to explain."""
+class _Task:
+    """A graph with the number of its players, and how it is explained and evaluated."""
 
-    model: LoadedModel
+    model: Loaded
     model_name: str
     subject: Subject
-    target: int | None
-    seed: int
-    reference: Reference | None = None
-    removal: str = "remove"
-    players: str = "nodes"
-    count: int = 0
+    pipeline: Pipeline
+    count: int
 
-    @property
-    def pipeline(self) -> Pipeline:
-        """How the graph is explained and evaluated."""
-        return Pipeline(
-            self.model.model,
-            seed=self.seed,
-            target=self.target,
-            removal=self.removal,
-            mode=self.model.mode,
-            return_type=self.model.return_type,
-            reference=self.reference,
-            players=self.players,
+    @classmethod
+    def of(
+        cls, library: Library, request: Mapping[str, Any], limit: int
+    ) -> tuple[_Task, Any, list[float]]:
+        """What a request is about, its players, and the model's outputs; or Refused."""
+        name, input = request["model"], request["input"]
+        model, subject = library.get(name), library.subject(name, input)
+        who = request.get("players", "nodes")
+        if "run_graph" in input:
+            who = library.browsed().players
+        players = subject.players(who, limit)
+        outputs = outputs_of(model, subject)
+        pipeline = Pipeline(
+            model.model,
+            seed=request.get("seed", 0),
+            target=_explained_target(library, model, input, request["target"], len(outputs)),
+            mode=model.mode,
+            return_type=model.return_type,
+            reference=library.reference(model)[0],
+            players=who,
         )
+        return cls(model, name, subject, pipeline, len(players)), players, outputs
 
     @property
     def has_metrics(self) -> bool:
         """Whether selections can be evaluated; those of a regression need a reference."""
-        return self.reference is not None or self.model.mode != "regression"
+        return self.pipeline.reference is not None or self.pipeline.mode != "regression"
 
 
 class ExplanationWorker:
     """Runs jobs, one at a time."""
 
-    def __init__(self, settings: Settings, interrupter: Interrupter) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._library = Library(settings)
-        self._subjects = SubjectCache(self._library, settings.limits)
         self._settings = settings
-        self._interrupter = interrupter
         self._trained: dict[tuple[Any, ...], NodeExplainer] = {}
         self._mean_outputs: dict[str, Any] = {}
 
@@ -98,8 +133,9 @@ class ExplanationWorker:
             input = {"smiles": _WARM_UP_SMILES} if "smiles" in inputs else {"graph": 0}
             if not input.keys() <= set(inputs):
                 continue
-            names = [name for name, spec in OFFERED.items() if spec.default]
-            chosen = [{"name": name, "options": {}} for name in names]
+            chosen = [
+                {"name": name, "options": {}} for name, spec in offered().items() if spec.default
+            ]
             job = {"model": served.name, "input": input, "explainers": chosen, "best": True}
             try:
                 self.answer({**job, "seed": 0, "target": None}, lambda *_: None)
@@ -109,89 +145,69 @@ class ExplanationWorker:
 
     def answer(self, job: Mapping[str, Any], send: Send) -> None:
         """Run a job; each result is sent as soon as it is known."""
-        model = self._library.get(job["model"])
-        subject = self._subjects.get(job["model"], job["input"])
-        stored = "run_graph" in job["input"]
-        name, limits = job.get("players", "nodes"), self._settings.limits
-        if stored and self._library.store_view is not None:
-            name = self._library.store_view.players
-        players = subject.players(name, limits.nodes)
-        if not stored:
-            check_memory(model, subject, job["explainers"], limits, players=len(players))
-        outputs = outputs_of(model, subject)
-        target = explained_target(self._library, model, job["input"], job["target"], outputs)
+        if "run_graph" in job["input"]:
+            self._library.refresh()
+        # what the server keeps is no part of the memory of a job
+        self._library.local_dataset(self._library.get(job["model"]))
+        with MEMORY.limited(self._settings.limits.memory):
+            self._run(job, send)
+
+    def _run(self, job: Mapping[str, Any], send: Send) -> None:
+        task, players, outputs = _Task.of(self._library, job, self._settings.limits.nodes)
+        who, target = task.pipeline.players, task.pipeline.target
+        shown = None if who == "nodes" else (str(who), players)
         send(
             "subject",
-            subject_entry(
-                subject,
-                model,
-                self._library,
-                outputs=outputs,
-                target=target,
-                players=None if name == "nodes" else (name, players),
-            ),
+            self._library.subject_entry(task.subject, task.model, outputs, target, shown),
         )
-        reference, _ = self._library.reference(model)
-        request = _Request(
-            model,
-            job["model"],
-            subject,
-            target,
-            job["seed"],
-            reference,
-            players=name,
-            count=len(players),
-        )
+        stored, best = "run_graph" in job["input"], job["best"] and task.has_metrics
         if stored:
-            self._send_stored(request, job["best"], send)
-            return
-        chosen = job["explainers"]
-        total = len(chosen) + bool(job["best"])
-        for done, explainer in enumerate(chosen):
-            title = OFFERED[explainer["name"]].title
-            send("progress", {"done": done, "total": total, "doing": title})
-            send("result", self._result(request, explainer["name"], explainer["options"], title))
-        self._finish(request, job["best"], len(chosen), send)
-
-    def _finish(self, request: _Request, best: bool, done: int, send: Send) -> None:
-        best = best and request.has_metrics
+            results = list(self._stored(task))
+            for result, _ in results:
+                send("result", result)
+            # if runs differ in removal or target, no selection is the best for all of them
+            (pipeline, *different) = {(p.removal, p.target): p for _, p in results}.values()
+            task = replace(task, pipeline=replace(task.pipeline, removal=pipeline.removal))
+            best, done = best and not different, len(results)
+        else:
+            chosen = job["explainers"]
+            for done, explainer in enumerate(chosen):
+                title = offered()[explainer["name"]].title
+                progress = {"done": done, "total": len(chosen) + job["best"], "doing": title}
+                send("progress", progress)
+                send("result", self._result(task, explainer["name"], explainer["options"], title))
+            done = len(chosen)
         total = done + best
         if best:
-            send(
-                "progress", {"done": done, "total": total, "doing": "search for the best selection"}
-            )
-            send("best", self._best(request))
+            doing = "search for the best selection"
+            send("progress", {"done": done, "total": total, "doing": doing})
+            send("best", self._best(task))
         send("progress", {"done": total, "total": total, "doing": ""})
 
-    def _send_stored(self, request: _Request, best: bool, send: Send) -> None:
-        store_view = self._library.store_view
-        assert store_view is not None, "the subject is a graph of the run"
-        stored = store_view.results(request.subject.position)
-        for run, explanation, error in stored:
-            result = _empty_result(run.explainer, run.title, run.options)
+    def _stored(self, task: _Task) -> Iterator[tuple[dict[str, Any], Pipeline]]:
+        """The results of all runs for a graph, with how each was computed."""
+        for run, explanation, error in self._library.browsed().results(task.subject.position):
+            pipeline = replace(task.pipeline, removal=run.removal, target=run.target)
+            result = _result_entry(run.explainer, run.title, run.options)
             if explanation is None:
                 result["error"] = error
             else:
-                of_run = replace(request, removal=run.removal, target=run.target)
-                result |= _evaluated(of_run, explanation)
-            send("result", result)
-        # if runs differ in removal or target, no selection is the best for all of them
-        ((removal, _), *different) = {(run.removal, run.target) for run, _, _ in stored}
-        self._finish(replace(request, removal=removal), best and not different, len(stored), send)
+                result |= _evaluated(replace(task, pipeline=pipeline), explanation)
+            yield result, pipeline
 
     def _result(
-        self, request: _Request, name: str, options: dict[str, Any], title: str
+        self, task: _Task, name: str, options: dict[str, Any], title: str
     ) -> dict[str, Any]:
         start = time.monotonic()
-        result = _empty_result(name, title, options)
+        result = _result_entry(name, title, options)
         try:
-            explainer = self._explainer(request, name, options)
-            subject = request.subject
+            explainer = self._explainer(task, name, options)
+            subject = task.subject
             with warnings.catch_warnings(record=True) as warned:
                 warnings.simplefilter("always", UserWarning)
-                explanation = request.pipeline.explain(explainer, subject.data, subject.position)
-            result |= _evaluated(request, explanation)
-            said = (public_message(warning.message) for warning in warned)
+                explanation = task.pipeline.explain(explainer, subject.data, subject.position)
+            result |= _evaluated(task, explanation)
+            said = (public_message(str(warning.message)) for warning in warned)
             result["notes"] += [f"Warning: {words}." for words in dict.fromkeys(said)]
         except Refused:
             raise
@@ -200,69 +216,68 @@ class ExplanationWorker:
         result["seconds"] = time.monotonic() - start
         return result
 
-    def _explainer(self, request: _Request, name: str, options: dict[str, Any]) -> NodeExplainer:
+    def _explainer(self, task: _Task, name: str, options: dict[str, Any]) -> NodeExplainer:
         """An explainer with its options, trained if it requires training."""
-        all_options = dict(options)
+        all_options, pipeline = dict(options), task.pipeline
         if name == "gstarx_published":
-            all_options["baseline"] = self._mean_output(request)
-        if request.players != "nodes":
-            all_options["players"] = request.players
+            all_options["baseline"] = self._mean_output(task)
+        if pipeline.players != "nodes":
+            all_options["players"] = pipeline.players
         chosen = tuple(sorted(options.items()))
-        key = (request.model_name, name, chosen, request.seed, request.players)
+        key = (task.model_name, name, chosen, pipeline.seed, pipeline.players)
         if key in self._trained:
             return self._trained[key]
         explainer = explainers.create(
-            name, dataset=with_settings(request.model.dataset), **all_options
+            name, dataset=with_settings(task.model.dataset), **all_options
         )
         if explainer.requires_training:
-            dataset = self._library.local_dataset(request.model)
+            dataset = self._library.local_dataset(task.model)
             if dataset is None:
                 raise ValueError("it has to be trained on a dataset, and none is available here")
             explainer.fit(
-                request.model.model,
+                task.model.model,
                 dataset.training_graphs,
-                seed=request.seed,
-                mode=request.model.mode,
-                return_type=request.model.return_type,
+                seed=pipeline.seed,
+                mode=pipeline.mode,
+                return_type=pipeline.return_type,
             )
             while len(self._trained) >= _MAX_TRAINED:
                 del self._trained[next(iter(self._trained))]
             self._trained[key] = explainer
         return explainer
 
-    def _mean_output(self, request: _Request) -> Any:
-        dataset = self._library.local_dataset(request.model)
+    def _mean_output(self, task: _Task) -> Any:
+        dataset, name = self._library.local_dataset(task.model), task.model_name
         if dataset is None:
             raise ValueError("it needs the mean output over a dataset, and none is available here")
-        name = request.model_name
         if name not in self._mean_outputs:
             self._mean_outputs[name] = expected_output(
-                request.model.model,
+                task.model.model,
                 dataset.split("test"),
-                mode=request.model.mode,
-                return_type=request.model.return_type,
+                mode=task.model.mode,
+                return_type=task.model.return_type,
             )
         return self._mean_outputs[name]
 
-    def _best(self, request: _Request) -> dict[str, Any]:
+    def _best(self, task: _Task) -> dict[str, Any]:
         """The best selections by size that a search finds within its time limit."""
         best: dict[int, Any] = {}
-        sizes = range(request.count // 2 + 1)
-        with self._interrupter.time_limit(self._settings.limits.best_seconds):
+        sizes, pipeline = range(task.count // 2 + 1), task.pipeline
+        with time_limit(self._settings.limits.best_seconds):
             best.update(
                 best_selections_in_turn(
-                    request.model.model,
-                    request.subject.data,
+                    pipeline.model,
+                    task.subject.data,
                     sizes,
                     PartTask(
-                        request.model.mode,
-                        return_type=request.model.return_type,
-                        removal=request.removal,
-                        reference=request.reference,
-                        players=request.players,
+                        pipeline.mode,
+                        return_type=pipeline.return_type,
+                        removal=pipeline.removal,
+                        reference=pipeline.reference,
+                        players=pipeline.players,
                     ),
-                    seed=explainers.graph_generator(request.seed, request.subject.position),
-                    target=request.target,
+                    seed=explainers.graph_generator(pipeline.seed, task.subject.position),
+                    target=pipeline.target,
                 )
             )
         by_size = [best.get(size) for size in sizes]
@@ -274,96 +289,104 @@ class ExplanationWorker:
         }
 
 
-def explained_target(
-    library: Library,
-    model: LoadedModel,
-    input: Mapping[str, Any],
-    target: int | None,
-    outputs: Sequence[float],
+class _OutOfTime(BaseException):
+    """The time limit of a part of a job has passed; no handler on the way swallows it."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Leave the block after this many seconds, where the system has an alarm."""
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+    inside = True
+
+    def expire(*_: Any) -> None:
+        if inside:
+            raise _OutOfTime
+
+    before = signal.signal(signal.SIGALRM, expire)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        yield
+    except _OutOfTime:
+        pass
+    finally:
+        inside = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _explained_target(
+    library: Library, model: Loaded, input: Mapping[str, Any], target: int | None, count: int
 ) -> int | None:
     """The class or target to explain, ``None`` for the predicted class; or Refused."""
-    if target is None and "run_graph" in input and library.store_view is not None:
-        target = library.store_view.target
-    if target is None and model.task in ("multilabel", "regression"):
-        if len(outputs) > 1:
-            text = f"the model has {len(outputs)} targets: choose one in 0..{len(outputs) - 1}"
+    if target is None and "run_graph" in input:
+        target = library.browsed().target
+    if target is None and not model.by_class:
+        if count > 1:
+            text = f"the model has {count} targets: choose one in 0..{count - 1}"
             raise Refused("bad_target", text, "target")
         return 0
-    if target is not None and target >= len(outputs):
-        noun = "class" if model.task in ("classification", "binary") else "target"
-        text = f"target must be a {noun} in 0..{len(outputs) - 1} (got {target})"
+    if target is not None and target >= count:
+        noun = "class" if model.by_class else "target"
+        text = f"target must be a {noun} in 0..{count - 1} (got {target})"
         raise Refused("bad_target", text, "target")
     return target
 
 
-def score_selection(
-    model: LoadedModel,
-    subject: Subject,
-    nodes: Sequence[int],
-    target: int | None,
-    reference: Reference | None,
-    players: tuple[str, int],
-) -> dict[str, Any]:
-    """The metrics of one selection; ``None`` where those of a regression have no reference.
-
-    ``players`` are their name and number.
-    """
-    name, count = players
-    request = _Request(model, "", subject, target, 0, reference, players=name, count=count)
-    metrics: dict[str, float | None] = dict.fromkeys(METRICS)
-    if request.has_metrics:
-        ((faithfulness,),) = request.pipeline.evaluate_selections([subject.data], [[list(nodes)]])
-        metrics = {name: _number(getattr(faithfulness, name)) for name in METRICS}
-    return {"size": len(nodes), "sparsity": 1 - len(nodes) / count, **metrics}
-
-
-def _empty_result(name: str, title: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """A result without scores."""
-    unknown: dict[str, Any] = dict.fromkeys(
-        ("target", "scores", "std_errors", "limit", "exact", "estimator", "evaluations")
-    )
+def _result_entry(name: str, title: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """A result without an explanation."""
     return {
         "explainer": name,
         "title": title,
         "options": dict(options),
-        **unknown,
+        **dict.fromkeys(("explanation", "scores", "std_errors", "limit", "error")),
         "notes": [],
-        "error": None,
         "selections": [],
         "metrics": {metric: [] for metric in METRICS},
         "seconds": 0.0,
     }
 
 
-def _evaluated(request: _Request, explanation: Explanation) -> dict[str, Any]:
-    """Scores, and the selections of all sizes with their metrics."""
-    kind = kind_of_players(request.players)
+def _evaluated(task: _Task, explanation: Explanation) -> dict[str, Any]:
+    """An explanation, what is drawn of it, and the selections of all sizes with their metrics."""
+    kind = kind_of_players(str(task.pipeline.players))
     as_asked = explanation.player_kind == kind
-    sizes = range((request.count if as_asked else len(explanation.players)) + 1)
-    if request.has_metrics:
-        evaluated = request.pipeline.evaluate(request.subject.data, explanation, sizes=sizes)["top"]
-    else:
-        evaluated = Evaluated([explanation.select(size=size) for size in sizes], [])
-    record = recorded(explanation)
-    scores, errors, selections = record["scores"], record["std_errors"], evaluated.selections
-    if as_asked and kind != "nodes":
-        scores, errors = explanation.scores.tolist(), explanation.std_errors.tolist()
-    elif not as_asked:  # a run whose players differ from those of others: its nodes
+    sizes = range((task.count if as_asked else len(explanation.players)) + 1)
+    evaluated = Evaluated([explanation.select(size=size) for size in sizes], [])
+    if task.has_metrics:
+        evaluated = task.pipeline.evaluate(task.subject.data, explanation, sizes=sizes)["top"]
+    selections = evaluated.selections
+    if not as_asked:  # a run whose players differ from those of others: its nodes
         selections = [explanation.nodes_of(players) for players in selections]
+    scores, errors = _drawn_scores(explanation, of_nodes=kind == "nodes" or not as_asked)
     players = explanation if as_asked and kind != "nodes" else None
-    noun = Drawn.of(request.subject.data).noun_of(players)
+    noun = Drawn.of(task.subject.data).noun_of(players)
     return {
-        "target": request.target if record["target"] is None else record["target"],
+        "explanation": explanation.to_dict(),
         "scores": _numbers(scores),
         "std_errors": _numbers(errors),
         **_colors(scores, explanation, noun),
         "selections": [_node_list(one) for one in selections],
         "metrics": _metric_columns(evaluated.metrics),
-        "exact": record["exact"],
-        "estimator": record["estimator"],
-        "evaluations": record["evaluations"],
-        "seconds": record["cpu_seconds"],
+        "seconds": float(explanation.seconds),
     }
+
+
+def _drawn_scores(explanation: Explanation, *, of_nodes: bool) -> tuple[Any, Any]:
+    """Scores and standard errors of everything that is drawn, ``None`` where none are known."""
+    scores, errors = explanation.scores, explanation.std_errors
+    if not of_nodes:
+        return scores, errors
+    if explanation.player_kind != "nodes":
+        by_group = explanation.player_kind == "groups" and explanation.node_scores is None
+        return explanation.node_mask[:, 0] if by_group else explanation.node_scores, None
+    if scores is None or errors.isnan().all():
+        return explanation.node_scores, None
+    everywhere = np.zeros(int(explanation.num_nodes or 0))
+    everywhere[explanation.players.numpy()] = errors.numpy()
+    return explanation.node_scores, everywhere
 
 
 def _colors(scores: Any, explanation: Explanation, noun: str) -> dict[str, Any]:
@@ -391,7 +414,7 @@ def _node_list(nodes: Iterable[Any]) -> list[int]:
     return [int(node) for node in nodes]
 
 
-def _numbers(values: Iterable[Any] | None) -> list[float | None] | None:
+def _numbers(values: Any) -> list[float | None] | None:
     return None if values is None else [_number(value) for value in values]
 
 
@@ -399,3 +422,165 @@ def _number(value: Any) -> float | None:
     """A number for JSON, which has neither NaN nor infinity."""
     number = float(value)
     return number if math.isfinite(number) else None
+
+
+class QueryWorker:
+    """Answers queries, one at a time."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._library = Library(settings)
+        self._limits = settings.limits
+        self._answers: dict[str, Callable[..., Any]] = {
+            "model": self._model,
+            "run": lambda: self._library.browsed().summary(),
+            "graphs": self._graphs,
+            "check": self._check,
+            "score": self._score,
+            "rows": lambda **view: self._library.browsed().rows(**view),
+            "groups": lambda **view: self._library.browsed().groups(**view),
+        }
+
+    def answer(self, query: Mapping[str, Any], _: Any = None) -> Any:
+        """The answer to one query; nothing is sent before it is complete."""
+        name, arguments = query["query"], query["arguments"]
+        # what the server keeps is no part of the memory of a query
+        self._library.refresh()
+        if name in ("model", "run"):
+            return self._answers[name](**arguments)
+        if "model" in arguments:
+            self._library.local_dataset(self._library.get(arguments["model"]))
+        with MEMORY.limited(self._limits.memory):
+            return self._answers[name](**arguments)
+
+    def _model(self, model: str) -> dict[str, Any]:
+        """What is known of a model, or its problem."""
+        served = self._library.served(model)
+        entry = {"title": served.title or served.name}
+        try:
+            loaded = self._library.get(model)
+            outputs = self._count_outputs(model, loaded) if served.required else 0
+            return {**entry, **self._known(loaded, outputs)}
+        except Refused as error:
+            return {**entry, "problem": str(error)}
+
+    def _known(self, loaded: Loaded, outputs: int) -> dict[str, Any]:
+        library = self._library
+        dataset, inputs, kind = (
+            library.local_dataset(loaded),
+            library.inputs(loaded),
+            library.kind(loaded),
+        )
+        names, players = library.labels(loaded), player_entries(kind)
+        known = {
+            "kind": kind,
+            "inputs": inputs,
+            "task": loaded.task,
+            "classes": list(names),
+            "outputs": max(len(names), outputs),
+            "dataset": loaded.dataset,
+            "graphs": 0 if dataset is None else len(dataset),
+            "facts": {str(name): str(fact) for name, fact in loaded.facts.items()},
+            "examples": _examples(loaded, inputs, dataset),
+        }
+        if loaded.graphs is not None and dataset is not None:
+            unreadable = dataset.unreadable
+            known |= {
+                "dataset": loaded.graphs.title,
+                "skipped": len(unreadable),
+                "unreadable": [public_message(str(row)) for row in unreadable[:_MAX_UNREADABLE]],
+                "warnings": library.said_of.get(loaded.graphs.title, []),
+            }
+            if len(dataset) and hetero_of(dataset[0]):
+                players = players[:1]  # nodes: graphs with types have no others
+        return {**known, "players": players}
+
+    def _count_outputs(self, name: str, model: Loaded) -> int:
+        """How many classes or targets the model has, after a first prediction; or Refused."""
+        inputs = self._library.inputs(model)
+        if not inputs:
+            hint = "give the graphs it reads with --file or --graphs"
+            raise Refused("no_model", f"there are no graphs for {name}: {hint}")
+        if inputs == ["sentence"]:
+            return 0  # parsing the first sentence takes long
+        input: dict[str, Any] = {"graph": 0} if "graph" in inputs else {"smiles": "CCO"}
+        outputs = len(outputs_of(model, self._library.subject(name, input)))
+        names = self._library.labels(model)
+        if model.task == "classification" and outputs == 1:
+            text = "has one output: use --task binary (one logit) or --task regression"
+        elif model.task == "binary" and outputs != 2:
+            text = f"has {outputs} outputs, but --task binary is for one: use --task multilabel"
+        elif names[outputs:] and model.task == "classification":
+            classes = ", ".join(names[:5])
+            text = f"has {outputs} outputs, which are too few for the classes {classes}"
+        else:
+            return outputs
+        raise Refused("no_model", f"it {text}")
+
+    def _graphs(self, model: str, offset: int, limit: int, search: str) -> dict[str, Any]:
+        loaded = self._library.get(model)
+        dataset = self._library.local_dataset(loaded)
+        if dataset is None:
+            return {"total": 0, "graphs": []}
+        matching: list[dict[str, Any]] = []
+        for position, graph in enumerate(dataset):
+            smiles = graph.get("smiles")
+            entry: dict[str, Any] = {
+                "position": position,
+                "title": title_of(graph, f"{dataset.name} {position}"),
+                "smiles": smiles if isinstance(smiles, str) else None,
+            }
+            if matches(search, position, entry):
+                matching.append(entry)
+        splits = {i: name for name, indices in dataset.split_indices.items() for i in indices}
+        shown = matching[offset : offset + limit]
+        for entry in shown:
+            graph = dataset[entry["position"]]
+            entry["nodes"] = int(graph.num_nodes or 0)
+            entry["label"] = self._library.label(loaded, graph)
+            entry["measured"] = self._library.measured(loaded, graph)
+            entry["split"] = splits.get(entry["position"])
+            entry["picture"] = thumbnail(graph)
+        return {"total": len(matching), "graphs": shown}
+
+    def _check(
+        self, model: str, input: dict[str, Any], target: int | None, players: str = "nodes"
+    ) -> None:
+        """Refuse at once what the job would refuse."""
+        if "sentence" in input:
+            return  # parsing the first one takes long: the job itself checks it
+        loaded, subject = self._library.get(model), self._library.subject(model, input)
+        subject.players(players, self._limits.nodes)
+        # only a job runs a model without need
+        if target is not None or not loaded.by_class:
+            count = len(outputs_of(loaded, subject))
+            _explained_target(self._library, loaded, input, target, count)
+
+    def _score(self, nodes: Sequence[int], **question: Any) -> dict[str, Any]:
+        """The metrics of a selection; ``None`` where those of a regression have no reference."""
+        task, _, _ = _Task.of(self._library, question, self._limits.nodes)
+        if len(set(nodes)) < len(nodes) or (nodes and max(nodes) >= task.count):
+            text = f"nodes must be distinct numbers in 0..{task.count - 1}"
+            raise Refused("bad_nodes", text, "nodes")
+        metrics: dict[str, float | None] = dict.fromkeys(METRICS)
+        if task.has_metrics:
+            ((found,),) = task.pipeline.evaluate_selections([task.subject.data], [[list(nodes)]])
+            metrics = {name: _number(getattr(found, name)) for name in METRICS}
+        return {"size": len(nodes), "sparsity": 1 - len(nodes) / task.count, **metrics}
+
+
+def _examples(model: Loaded, inputs: list[str], data: Any) -> list[dict[str, Any]]:
+    """A few inputs for a model, each with a title."""
+    examples: list[dict[str, Any]] = []
+    if "smiles" in inputs and model.graphs is None:
+        molecules = _MOLECULES["nitro" if model.dataset in ("nitro", "mutag") else ""]
+        examples += [{"title": title, "input": {"smiles": smiles}} for title, smiles in molecules]
+    if "sentence" in inputs:
+        examples += [{"title": text, "input": {"sentence": text}} for text in _SENTENCES]
+    if "graph" in inputs and not examples:
+        for position in (data.split_indices.get("test") or range(len(data)))[:4]:
+            graph, smiles = data[position], data[position].get("smiles")
+            by_smiles = "smiles" in inputs and isinstance(smiles, str)
+            input = {"smiles": smiles} if by_smiles else {"graph": int(position)}
+            title = name_of(graph, f"{data.name} {position}")
+            examples.append({"title": title[:_MAX_TITLE], "input": input})
+    return examples

@@ -1,19 +1,12 @@
-"""Answers and errors that pass between browsers, the server and its worker processes.
-
-The server sends JSON to a worker, one line per query. A worker answers with the number of the
-query, the kind of the answer, and JSON, which the server passes on without parsing it.
-"""
+"""JSON and errors, as browsers get them."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from dataclasses import asdict, dataclass
 from typing import Any
 
-#: Longest line that is read; larger than any answer within the limits.
-MAX_LINE = 32 << 20
 _MAX_MESSAGE = 400
 #: Absolute paths on POSIX and Windows.
 _PATH = re.compile(r"(?<![\w/\\])(?:/[^\s/'\":,;]+){2,}/?|\b[A-Za-z]:\\[^\s'\",;]+")
@@ -43,57 +36,19 @@ def as_json(content: Any) -> str:
     return json.dumps(content, allow_nan=False, separators=(",", ":"))
 
 
-@dataclass(frozen=True)
-class Answer:
-    """One line from a worker."""
+class Refused(Exception):
+    """A request that cannot be answered, or a job that failed, as the API returns it.
 
-    number: int
-    kind: str
-    content: str
-
-    @property
-    def last(self) -> bool:
-        """Whether this is the final answer to the query."""
-        return self.kind in ("refused", "done", "stopped")
-
-    def encode(self) -> bytes:
-        r"""The line to write.
-
-        >>> Answer(3, "done", "{}").encode()
-        b'3 done {}\n'
-        """
-        return f"{self.number} {self.kind} {self.content}\n".encode("ascii")
-
-    @classmethod
-    def decode(cls, line: bytes) -> Answer:
-        r"""Parse a line; ValueError if it is incomplete.
-
-        >>> Answer.decode(b"3 done {}\n")
-        Answer(number=3, kind='done', content='{}')
-        """
-        if not line.endswith(b"\n"):
-            raise ValueError("the line is incomplete")
-        number, kind, content = line[:-1].decode("ascii").split(" ", 2)
-        return cls(int(number), kind, content)
-
-
-@dataclass(frozen=True)
-class Problem:
-    """An error as the API returns it.
-
-    Attributes
-    ----------
-    code
-        Identifies the error for programs.
-    message
-        Explains it to people: what was received and what is valid.
-    field
-        The field of the request that it is about.
+    ``code`` identifies the error for programs. The message explains it to people: what was received
+    and what is valid. ``field`` is the field of the request that it is about.
     """
 
-    code: str
-    message: str
-    field: str | None = None
+    def __init__(self, code: str, message: str, field: str | None = None) -> None:
+        super().__init__(code, message, field)
+        self.code, self.message, self.field = code, message, field
+
+    def __str__(self) -> str:
+        return self.message
 
     @property
     def status(self) -> int:
@@ -102,15 +57,7 @@ class Problem:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields."""
-        return asdict(self)
-
-
-class Refused(Exception):
-    """A request that cannot be answered, with the reason."""
-
-    def __init__(self, code: str, message: str, field: str | None = None) -> None:
-        super().__init__(message)
-        self.problem = Problem(code, message, field)
+        return {"code": self.code, "message": self.message, "field": self.field}
 
 
 def public_message(error: BaseException | str) -> str:

@@ -32,7 +32,7 @@ from gstarx.cli.options import (
     examples,
 )
 from gstarx.registry import DATASETS, MODEL_FILES, NETWORKS, DatasetSource, ModelSource
-from gstarx_explorer import Limits, ServedModel, ServedRun, Settings
+from gstarx_explorer.settings import Limits, ServedModel, ServedRun, Settings, is_loopback
 
 EXAMPLES = examples(
     "gstarx serve",
@@ -195,9 +195,9 @@ def serve(
     for package in ("fastapi", "uvicorn"):
         if find_spec(package) is None:
             require(package, extra="web")
-    from gstarx_explorer import default_memory, is_loopback
-    from gstarx_explorer.serving import ModelRefused
-    from gstarx_explorer.serving import serve as listen
+    from gstarx_explorer.server import ModelRefused
+    from gstarx_explorer.server import serve as listen
+    from gstarx_explorer.workers import default_memory
 
     if token is not None and len(token) < _SHORTEST_TOKEN:
         raise WrongUse(f"--token must have {_SHORTEST_TOKEN} characters or more (got {len(token)})")

@@ -1,17 +1,31 @@
-"""Settings of the server: what is served, to whom, and within which limits."""
+"""What the server offers, to whom, and within which limits: plain data, without torch.
+
+Requests can choose among models, explainers, players and options that are listed here, so that none
+can name a file or code.
+"""
 
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gstarx._version import __version__
-from gstarx.registry import TASKS, DatasetSource, ModelSource
-
-#: The version of the package.
-VERSION: str = __version__
+from gstarx import registry
+from gstarx._internal.messages import unknown
+from gstarx.registry import (
+    EXPLAINERS,
+    SAMPLED_BUDGET,
+    DatasetSource,
+    ExplainerSpec,
+    ModelSource,
+    Option,
+    kind_of_players,
+)
+from gstarx_explorer.messages import Refused
 
 
 @dataclass(frozen=True)
@@ -69,58 +83,6 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class LoadedModel:
-    """A model and what is known about it.
-
-    Attributes
-    ----------
-    model
-        The model, in evaluation mode.
-    dataset
-        The dataset it was trained on, if known: it determines what the model can read.
-    facts
-        Further facts: network, digest, accuracy ...
-    classes, targets
-        Names of the classes or targets; empty if the dataset has them or they are unknown.
-    return_type
-        ``"raw"``, ``"probs"`` or ``"log_probs"``.
-    task
-        What it predicts, one of :data:`gstarx.registry.TASKS`.
-    reference
-        The :class:`gstarx.metrics.Reference` of a regression, if it is stored with the weights.
-    features
-        What it reads of a molecule, if that is stored with its weights.
-    graphs
-        The table or factory of the user's own graphs, instead of its dataset.
-    label_columns
-        The columns of the table that its labels were read from, if known.
-    split
-        The :class:`gstarx.models.SplitRecord` of its training, if that is stored with the weights.
-    salts
-        ``"largest"`` if it was trained on the largest parts of molecules, and its weights say so.
-    """
-
-    model: Any
-    dataset: str | None = None
-    facts: dict[str, str] = field(default_factory=dict)
-    classes: tuple[str, ...] = ()
-    return_type: str = "raw"
-    task: str = "classification"
-    targets: tuple[str, ...] = ()
-    reference: Any = None
-    features: str | None = None
-    graphs: DatasetSource | None = None
-    label_columns: tuple[str, ...] = ()
-    split: Any = None
-    salts: str | None = None
-
-    @property
-    def mode(self) -> str:
-        """The task as PyG calls it."""
-        return TASKS[self.task]
-
-
-@dataclass(frozen=True)
 class ServedModel:
     """A model and the name that requests use for it.
 
@@ -149,27 +111,6 @@ class ServedModel:
     return_type: str = "raw"
     graphs: DatasetSource | None = None
     required: bool = False
-
-    def load(self) -> LoadedModel:
-        """The model, loaded in this process."""
-        from gstarx.models import load_source
-
-        loaded = load_source(self.source)
-        return LoadedModel(
-            loaded.model,
-            loaded.dataset,
-            loaded.facts,
-            loaded.class_names,
-            self.return_type,
-            loaded.task,
-            loaded.target_names,
-            loaded.reference,
-            loaded.features,
-            self.graphs,
-            loaded.label_columns,
-            loaded.split,
-            loaded.salts,
-        )
 
 
 @dataclass(frozen=True)
@@ -235,3 +176,103 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+#: The metrics that the page shows.
+METRICS = ("fidelity", "inverse_fidelity", "harmonic_fidelity")
+#: Who can play, by the kind of graph: names and what they are called on the page.
+PLAYERS = {
+    kind: {
+        name: spec.titles[kind] for name, spec in registry.PLAYERS.items() if kind in spec.titles
+    }
+    for kind in ("molecule", "sentence", "graph")
+}
+
+
+@cache
+def offered() -> dict[str, ExplainerSpec]:
+    """The explainers that the page offers, by name."""
+    return {name: spec for name, spec in EXPLAINERS.items() if not spec.oracle}
+
+
+def player_entries(kind: str) -> list[dict[str, str]]:
+    """Who can play on graphs of a kind."""
+    return [{"name": name, "title": title} for name, title in PLAYERS[kind].items()]
+
+
+def check_players(players: str, kind: str, explainers: Sequence[ExplainerSpec]) -> None:
+    """Refuse players that graphs of a kind do not have, or that an explainer cannot score."""
+    if players not in PLAYERS[kind]:
+        valid = ", ".join(PLAYERS[kind])
+        text = f"players must be one of {valid} for a {kind} (got {players})"
+        raise Refused("bad_players", text, "players")
+    for at, spec in enumerate(explainers):
+        if kind_of_players(players) not in spec.players:
+            text = f"{spec.title} scores {' and '.join(spec.players)}, not {players}"
+            raise Refused("bad_players", text, f"explainers.{at}.name")
+
+
+def explainer_entry(spec: ExplainerSpec, budget: int) -> dict[str, Any]:
+    """The entry of an explainer, with the server's limit on its options."""
+    shown = ("name", "title", "about", "trains", "default", "players")
+    of_option = ("name", "about", "type", "default", "choices", "minimum", "maximum")
+    options = [limited(option, budget) for option in spec.options]
+    return {
+        **{name: getattr(spec, name) for name in shown},
+        "options": [{name: getattr(one, name) for name in of_option} for one in options],
+    }
+
+
+def limited(option: Option, budget: int) -> Option:
+    """The option, with the server's limit if it counts evaluations or samples."""
+    if not option.counted or option.maximum is None:
+        return option
+    default = option.default
+    if option.name == "budget" and default is None:
+        default = SAMPLED_BUDGET  # the same for every graph: time and memory of a job are limited
+    default = None if default is None else min(default, budget)
+    return replace(option, maximum=min(option.maximum, budget), default=default)
+
+
+def find_explainer(name: str, field: str) -> ExplainerSpec:
+    """The explainer of that name, or Refused."""
+    if name not in offered():
+        raise Refused("unknown_explainer", unknown("explainer", name[:50], offered()), field)
+    return offered()[name]
+
+
+def checked_options(
+    spec: ExplainerSpec, options: Mapping[str, Any], budget: int, field: str
+) -> dict[str, Any]:
+    """The options of a request if all are valid, or Refused."""
+    valid = {option.name: limited(option, budget) for option in spec.options}
+    for name, value in options.items():
+        if name not in valid:
+            noun = f"option of {spec.name!r}"
+            raise Refused("bad_option", unknown(noun, name[:50], valid), field)
+        check_value(valid[name], value, f"{field}.{name}")
+    # where the explainer's own default exceeds the limit
+    lower = {
+        option.name: valid[option.name].default
+        for option in spec.options
+        if option.counted and valid[option.name].default != option.default
+    }
+    return {**lower, **options}
+
+
+def check_value(option: Option, value: Any, field: str) -> None:
+    """Refuse a value that an option does not accept."""
+    if option.type == "boolean":
+        fits, valid = isinstance(value, bool), "true or false"
+    elif option.type == "choice":
+        fits = isinstance(value, str) and value in option.choices
+        valid = f"one of {', '.join(option.choices)}"
+    else:
+        kinds = (int,) if option.type == "integer" else (int, float)
+        low = -math.inf if option.minimum is None else option.minimum
+        high = math.inf if option.maximum is None else option.maximum
+        fits = type(value) in kinds and low <= value <= high
+        kind = "an integer" if option.type == "integer" else "a number"
+        valid = f"{kind} between {low:g} and {high:,.10g}"
+    if not fits:
+        raise Refused("bad_option", f"{option.name} must be {valid}", field)

@@ -14,7 +14,7 @@ import httpx
 
 from gstarx_explorer import Settings
 from gstarx_explorer.app import create_app
-from gstarx_explorer.serving import create_server, listening_socket
+from gstarx_explorer.server import create_server, listening_socket
 
 #: The most connections of the test server.
 CONNECTIONS = 60

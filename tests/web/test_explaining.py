@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from gstarx_explorer.schemas import JobEntry
+from gstarx import Explanation
+from gstarx_explorer.app import Job
 from tests.cli.commands import found as command_output
 from tests.web.served import MOLECULE, Served, problem
 
 
 def test_a_molecule_from_the_request_to_the_best_selections(server: Served) -> None:
     job = server.job(explainers=["gstarx", "graphsvx", "subgraphx"], best=True)
-    JobEntry.model_validate(job)
+    Job.model_validate(job)
     assert job["state"] == "done"
     assert job["error"] is None
     assert job["progress"] == {"done": 4, "total": 4, "doing": ""}
@@ -33,8 +34,10 @@ def test_a_molecule_from_the_request_to_the_best_selections(server: Served) -> N
         for size, nodes in enumerate(result["selections"]):
             assert len(set(nodes)) == len(nodes) <= size
         assert all(len(column) == count + 1 for column in result["metrics"].values())
-    assert job["results"][0]["exact"] is True
-    assert job["results"][0]["evaluations"] > 0
+    found = job["results"][0]["explanation"]
+    assert found["exact"] is True
+    assert found["evaluations"] > 0
+    assert Explanation.from_dict(found).node_scores.tolist() == job["results"][0]["scores"]
     assert job["results"][2]["scores"] is None
     best = job["best"]
     assert len(best["selections"]) == count // 2 + 1
@@ -50,7 +53,7 @@ def test_the_page_and_the_command_give_the_same_numbers(server: Served) -> None:
     expected = command_output("explain", "nitro", 15, "-e", "banzhaf", *options)
     job = server.job(explainers=[("banzhaf", {"budget": 200})], input={"graph": 15}, seed=3)
     (result,) = job["results"]
-    assert result["exact"] is False  # so that there are random numbers at all
+    assert result["explanation"]["exact"] is False  # so that there are random numbers at all
     assert result["scores"] == pytest.approx(
         [node["score"] for node in expected["nodes"]], abs=1e-12
     )
@@ -90,7 +93,7 @@ def test_a_graph_of_the_motifs(server: Served) -> None:
 
 def test_another_class_can_be_explained(server: Served) -> None:
     one, other = (server.job(target=target)["results"][0] for target in (1, 0))
-    assert (one["target"], other["target"]) == (1, 0)
+    assert [each["explanation"]["explained"] for each in (one, other)] == [[1], [0]]
     # without any node nothing is left of a probability, and the two of them add up to 1
     assert one["metrics"]["fidelity"][-1] + other["metrics"]["fidelity"][-1] == pytest.approx(1)
     assert one["scores"] != other["scores"]

@@ -15,7 +15,7 @@ import pytest
 
 from gstarx.drawing.svg import score_color
 from gstarx_explorer import Settings
-from gstarx_explorer.serving import address as address_of
+from gstarx_explorer.server import address as address_of
 from tests.browser import started_browser
 from tests.web import made_answers
 from tests.web.served import Served, wait_for
@@ -37,7 +37,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def address(browser: Any, server: Served) -> str:
     """The address of the server, once all workers have recovered from earlier tests."""
-    wait_for(lambda: all(runner.ready.is_set() for runner in server.service.job_runners))
+    wait_for(lambda: len(server.service.pids) == 3)
     return f"http://127.0.0.1:{server.port}"
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from gstarx_explorer import Limits, jobs
-from gstarx_explorer.jobs import Job, JobQueue
-from gstarx_explorer.messages import Answer, Problem, Refused
-from gstarx_explorer.schemas import JobEntry
+from gstarx_explorer import Limits, app, workers
+from gstarx_explorer.messages import Refused
+from gstarx_explorer.workers import Job, JobQueue
 
 LIMITS = Limits(queue=2, kept_jobs=2)
 
@@ -25,7 +24,7 @@ def parsed(events: list[str]) -> list[dict[str, Any]]:
 async def finished(job_queue: JobQueue) -> Job:
     await job_queue.add({})
     job = await job_queue.take()
-    job.receive(Answer(1, "done", "null"))
+    job.end("done")
     return job
 
 
@@ -91,7 +90,7 @@ def test_unfinished_jobs_are_never_deleted() -> None:
 def test_only_the_first_end_counts() -> None:
     job = Job({})
     job.end("canceled")
-    job.end("failed", Problem("failed", "too late"))
+    job.end("failed", Refused("failed", "too late"))
     assert job.state == "canceled"
     assert job.error is None
 
@@ -101,18 +100,20 @@ def test_a_job_as_json() -> None:
     job.start()
     curves = {name: [0.5] for name in ("fidelity", "inverse_fidelity", "harmonic_fidelity")}
     best = {"selections": [[]], "metrics": curves, "optimal": [True], "evaluations": 3}
-    job.receive(Answer(1, "best", json.dumps(best)))
-    job.receive(Answer(1, "progress", '{"done":1,"total":2,"doing":"x"}'))
-    job.receive(Answer(1, "refused", '{"code":"failed","message":"m","field":null}'))
+    job.receive("best", json.dumps(best))
+    job.receive("progress", '{"done":1,"total":2,"doing":"x"}')
+    job.end("failed", Refused("failed", "m"))
+    job.receive("progress", '{"done":2,"total":2,"doing":"too late"}')
     entry = json.loads(job.as_json())
-    JobEntry.model_validate(entry)
+    app.Job.model_validate(entry)
+    assert entry["progress"] == {"done": 1, "total": 2, "doing": "x"}
     assert entry["best"] == best
     assert entry["state"] == "failed"
     assert entry["error"]["message"] == "m"
 
 
 def test_events_arrive_at_once_with_heartbeats_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "_HEARTBEAT", 0.01)
+    monkeypatch.setattr(workers, "_HEARTBEAT", 0.01)
 
     async def script() -> list[str]:
         job = Job({})
@@ -159,9 +160,3 @@ def test_closing_the_queue_ends_all_jobs() -> None:
         return [waiting.state, running.state]
 
     assert asyncio.run(script()) == ["canceled", "canceled"]
-
-
-@pytest.mark.parametrize("line", [b"", b"1 done", b"1 done {}", b"x done {}\n", b"\xff\n"])
-def test_an_incomplete_line_is_not_an_answer(line: bytes) -> None:
-    with pytest.raises(ValueError):
-        Answer.decode(line)

@@ -94,18 +94,18 @@ def test_every_field_has_a_label(parts: Parts) -> None:
             assert attributes["id"] in labeled
 
 
-@pytest.mark.parametrize("path", sorted(PAGE.iterdir()), ids=lambda path: str(path.name))
-def test_nothing_is_loaded_from_other_hosts(path: Path) -> None:
-    text = path.read_text(encoding="utf-8").replace(_NAMESPACE, "")
-    assert re.findall(r"https?:|[\"'(]//|@import", text) == []
+def test_nothing_is_loaded_from_other_hosts() -> None:
+    for path in PAGE.iterdir():
+        text = path.read_text(encoding="utf-8").replace(_NAMESPACE, "")
+        assert re.findall(r"https?:|[\"'(]//|@import", text) == [], path.name
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.name))
-def test_scripts_never_parse_text_as_markup(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
+def test_scripts_never_parse_text_as_markup() -> None:
     ways = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\b|new Function"
-    assert re.findall(ways, text) == []
-    assert "setAttribute('style'" not in text
+    for path in SCRIPTS:
+        text = path.read_text(encoding="utf-8")
+        assert re.findall(ways, text) == [], path.name
+        assert "setAttribute('style'" not in text, path.name
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node, which checks the syntax")

@@ -71,27 +71,23 @@ def test_masks_of_edges_beside_values_of_edges(server: Served) -> None:
         assert len(result["scores"]) == len(job["subject"]["players"]["entries"])
 
 
-@pytest.mark.parametrize(
-    ("request_", "code", "field"),
-    [
-        ({"players": "bonds"}, "invalid", None),
-        ({"players": ["edges"]}, "invalid", None),
-        ({"players": None}, "invalid", None),
-        ({"players": "phrases"}, "bad_players", "players"),
-        ({"players": "communities"}, "bad_players", "players"),
-        ({"players": "edges", "explainers": ["graphsvx"]}, "bad_players", "explainers.0.name"),
-        ({"players": "brics", "explainers": ["gnnexplainer"]}, "bad_players", "explainers.0.name"),
-        ({"players": "edges", "input": {"smiles": "C"}}, "bad_players", "players"),
-        ({"explainers": [("gstarx", {"players": "edges"})]}, "bad_option", "explainers.0.options"),
-    ],
-    ids=lambda value: str(value)[:50],
+IMPOSSIBLE: tuple[tuple[dict[str, Any], str, str | None], ...] = (
+    ({"players": "bonds"}, "invalid", None),
+    ({"players": ["edges"]}, "invalid", None),
+    ({"players": None}, "invalid", None),
+    ({"players": "phrases"}, "bad_players", "players"),
+    ({"players": "communities"}, "bad_players", "players"),
+    ({"players": "edges", "explainers": ["graphsvx"]}, "bad_players", "explainers.0.name"),
+    ({"players": "brics", "explainers": ["gnnexplainer"]}, "bad_players", "explainers.0.name"),
+    ({"players": "edges", "input": {"smiles": "C"}}, "bad_players", "players"),
+    ({"explainers": [("gstarx", {"players": "edges"})]}, "bad_option", "explainers.0.options"),
 )
-def test_players_that_cannot_be(
-    server: Served, request_: dict[str, Any], code: str, field: str | None
-) -> None:
-    error = problem(server.start(**request_), 422, code)
-    if field is not None:
-        assert error["field"] == field
+
+
+def test_players_that_cannot_be(server: Served) -> None:
+    for request, code, field in IMPOSSIBLE:
+        error = problem(server.start(**request), 422, code)
+        assert field in (None, error["field"]), request
 
 
 def test_a_selection_of_players_is_scored(server: Served) -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 import time
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
-from gstarx_explorer import Limits, Settings, processes
-from gstarx_explorer.jobs import JobQueue
-from gstarx_explorer.memory import used_bytes
-from gstarx_explorer.messages import Answer
-from gstarx_explorer.processes import JobRunner, Worker
+from gstarx._internal.processes import Outcome, WorkerDied
+from gstarx_explorer import Limits, Settings, workers
+from gstarx_explorer.explaining import time_limit
+from gstarx_explorer.workers import JobQueue, JobRunner, is_out_of_memory, used_bytes
+from tests.cli.commands import environment
 from tests.web.odd_models import ODD, SHIPPED
 from tests.web.served import MOLECULE, Served, problem, served, wait_for
 
@@ -141,30 +146,85 @@ def test_a_model_that_cannot_be_loaded_is_listed_with_its_problem(server: Served
 def test_a_worker_that_dies_in_its_warm_up_is_started_without_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    roles = []
+    started = []
 
-    class FakeWorker(Worker):
-        def __init__(self, first_answer: Answer | None) -> None:
-            self.first_answer = first_answer
+    class FakeWorker:
+        def __init__(self, load: Any, role: str, settings: Settings, warm: bool, fork: bool):
+            started.append(warm)
+            self.alive = not warm
+            self.ready: Future[Outcome] = Future()
+            self.ready.set_result(Outcome(error=WorkerDied("so it was") if warm else None))
 
-        alive = True
-
-        async def receive(self) -> Answer | None:
-            return self.first_answer
-
-        async def stop(self) -> None:
+        def stop(self) -> None:
             pass
-
-    async def start(role: str, settings: Settings) -> Worker:
-        roles.append(role)
-        return FakeWorker(Answer(0, "ready", "null") if role == "cold explainer" else None)
 
     async def script() -> None:
         runner = JobRunner(Settings(), JobQueue(Limits()))
-        await runner._ready_worker()
+        await runner.seat()
         assert runner.ready.is_set()
 
-    monkeypatch.setattr(Worker, "start", start)
-    monkeypatch.setattr(processes, "_MIN_PAUSE", 0.0)
+    monkeypatch.setattr(workers, "Worker", FakeWorker)
+    monkeypatch.setattr(workers, "_MIN_PAUSE", 0.0)
     asyncio.run(script())
-    assert roles == ["explainer", "cold explainer"]
+    assert started == [True, False]
+
+
+def test_which_errors_mean_that_memory_ran_out() -> None:
+    words = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
+    errors = (MemoryError(), RuntimeError(words), RuntimeError("std::bad_alloc"))
+    assert all(map(is_out_of_memory, errors))
+    assert not is_out_of_memory(ValueError("no such class"))
+
+
+PROGRAM = """
+import numpy as np
+from gstarx_explorer.workers import MEMORY
+loaded = np.ones(150 << 20, dtype=np.uint8)
+with MEMORY.limited(100 << 20):
+    used = np.ones(70 << 20, dtype=np.uint8)
+    try:
+        more = np.ones(70 << 20, dtype=np.uint8)
+    except MemoryError:
+        del used
+    else:
+        raise AssertionError
+assert not MEMORY.used_up
+more = np.ones(150 << 20, dtype=np.uint8)
+with MEMORY.limited(100 << 20):
+    kept = np.ones(70 << 20, dtype=np.uint8)
+assert MEMORY.used_up, "more than half"
+print(MEMORY.problem())
+"""
+
+
+@pytest.mark.skipif(not used_bytes(), reason="this system does not limit the memory of a process")
+def test_a_process_cannot_exceed_its_limit() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=True,
+    )
+    assert "a job may use 0.10 GB, which is not enough memory" in done.stdout
+
+
+def pause(seconds: float) -> None:
+    """Wait in small steps, between which an interrupt is noticed."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(0.001)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="this system has no alarm")
+def test_a_part_that_takes_too_long_ends_and_the_job_continues() -> None:
+    done = []
+    with time_limit(0.05):
+        done.append(1)
+        pause(10)
+        done.append(2)
+    done.append(3)
+    with time_limit(10):
+        done.append(4)
+    pause(0.02)
+    assert done == [1, 3, 4]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gstarx_explorer.catalog import OFFERED
+from gstarx_explorer.settings import offered
 from tests.web.served import Served
 
 schemathesis = pytest.importorskip("schemathesis")
@@ -58,7 +58,9 @@ def test_the_server_serves_the_description(server: Served) -> None:
 
 
 OPTIONS = st.dictionaries(
-    st.sampled_from(sorted({option.name for spec in OFFERED.values() for option in spec.options})),
+    st.sampled_from(
+        sorted({option.name for spec in offered().values() for option in spec.options})
+    ),
     st.integers() | st.floats() | st.booleans() | st.sampled_from(["auto", "exact", "prob", ""]),
     max_size=2,
 )
@@ -76,7 +78,7 @@ REQUESTS = st.fixed_dictionaries(
 
 @given(
     request=REQUESTS,
-    names=st.lists(st.sampled_from(list(OFFERED)), max_size=3),
+    names=st.lists(st.sampled_from(list(offered())), max_size=3),
     options=OPTIONS,
     nodes=st.lists(st.integers(-1, 20), max_size=5),
 )

@@ -18,9 +18,11 @@ import httpx
 import psutil
 import pytest
 
+from gstarx_explorer import Settings, workers
 from gstarx_explorer.serve_command import served_models
-from gstarx_explorer.serving import listening_socket
-from tests.cli.commands import environment, refused
+from gstarx_explorer.server import listening_socket
+from gstarx_explorer.workers import default_memory
+from tests.cli.commands import environment, gstarx, refused
 from tests.web.served import MOLECULE, is_open, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
@@ -60,7 +62,9 @@ class Command:
         self.process.stderr.close()
 
     def workers(self) -> list[psutil.Process]:
-        return psutil.Process(self.process.pid).children(recursive=True)
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        # Python tracks what processes share in a process of its own
+        return [one for one in children if "resource_tracker" not in "".join(one.cmdline())]
 
 
 @contextmanager
@@ -86,6 +90,7 @@ def finished(client: httpx.Client, **request: Any) -> dict[str, Any]:
     return ended
 
 
+GB = 1 << 30
 OWN = """
 import torch
 from gstarx.models import GCN
@@ -211,24 +216,44 @@ def test_small_responses_are_sent_at_once() -> None:
         listening.close()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--token", "short"), "16 characters"),
-        (("--token", " a token that begins with a space"), "begin"),
-        (("--token", "a token with a\nline break"), "line break"),
-        (("--run", "nowhere"), "no store of runs"),
-        (("--model", "nitros"), "did you mean 'nitro"),
-        (("--model", "no.safetensors"), "no file of weights"),
-        (("--model", "a:b", "--model", "c:d", "--weights", "w.pt"), "several"),
-        (("--model", "nitro", "--model", "nitro-gcn"), "two models"),
-        (("--host", "nowhere.invalid"), "nowhere.invalid"),
-    ],
-    ids=lambda value: str(value)[:40],
+INVALID = (
+    (("--token", "short"), "16 characters"),
+    (("--token", " a token that begins with a space"), "begin"),
+    (("--token", "a token with a\nline break"), "line break"),
+    (("--run", "nowhere"), "no store of runs"),
+    (("--model", "nitros"), "did you mean 'nitro"),
+    (("--model", "no.safetensors"), "no file of weights"),
+    (("--model", "a:b", "--model", "c:d", "--weights", "w.pt"), "several"),
+    (("--model", "nitro", "--model", "nitro-gcn"), "two models"),
+    (("--host", "nowhere.invalid"), "nowhere.invalid"),
+    (("--max-memory", "0.4"), "0.5"),
 )
-def test_invalid_arguments(arguments: tuple[str, ...], words: str) -> None:
-    code = 1 if "--host" in arguments else 2
-    assert words in refused("serve", *arguments, code=code)
+
+
+def test_invalid_arguments() -> None:
+    for arguments, words in INVALID:
+        code = 1 if "--host" in arguments else 2
+        assert words in refused("serve", *arguments, code=code)
+
+
+def test_the_memory_of_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Settings] = []
+    monkeypatch.setattr("gstarx_explorer.server.serve", lambda settings, _: seen.append(settings))
+    for more in (("--max-memory", "1.5"), ("--workers", "3")):
+        gstarx("serve", "--model", "motifs", *more)
+    assert [settings.limits.memory for settings in seen] == [GB * 3 // 2, default_memory(3)]
+    monkeypatch.setattr(workers, "_machine_memory", lambda: 16 * GB)
+    assert (default_memory(2), default_memory(64)) == (int(3.5 * GB), GB // 2)
+    monkeypatch.setattr(workers, "_machine_memory", lambda: 512 * GB)
+    assert default_memory(2) == 4 * GB
+
+
+def test_the_memory_of_a_container_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    before = workers._machine_memory()
+    monkeypatch.setattr(workers, "_CONTAINER", (str(tmp_path / "memory.max"),))
+    for content, expected in (("3221225472\n", 3 * GB), ("max\n", None)):
+        (tmp_path / "memory.max").write_text(content)
+        assert workers._machine_memory() == (expected or before)
 
 
 def test_default_models() -> None:

@@ -170,14 +170,15 @@ export class ExplainerCard extends Card {
   }
 
   #badges() {
-    const { exact, estimator } = this.result;
+    const { exact, estimator } = this.result.explanation ?? {};
     if (exact === null || exact === undefined) return [];
     const how = estimator ? ` (${estimator})` : '';
     return [term(exact ? 'exact' : 'sampled', (exact ? EXACT : SAMPLED) + how)];
   }
 
   #cost() {
-    const { evaluations, seconds: time } = this.result;
+    const { seconds: time } = this.result;
+    const evaluations = this.result.explanation?.evaluations;
     const parts = [];
     if (evaluations !== null && evaluations !== undefined)
       parts.push(evaluated(evaluations));

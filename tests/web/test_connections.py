@@ -1,9 +1,7 @@
-"""JSON is strict, idle connections are closed, and repeated log messages are counted."""
+"""Idle connections are closed, busy ones are not."""
 
 from __future__ import annotations
 
-import json
-import logging
 import socket
 import time
 from contextlib import closing, suppress
@@ -11,18 +9,10 @@ from http.client import HTTPConnection
 
 import pytest
 
-from gstarx_explorer import middleware
-from gstarx_explorer.middleware import counted_repeats, strict_json
+from gstarx_explorer import server as serving
 from tests.web.served import CONNECTIONS, Served, is_open, wait_for
 
 HEAD = b"POST /api/v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-SERVER, HTTP = logging.getLogger("gstarx_explorer"), logging.getLogger("uvicorn.error")
-
-
-@pytest.mark.parametrize("text", [b'{"a": 1, "a": 2}', b"[NaN]", b"\xff", b"[" * 100])
-def test_strict_json_is_strict(text: bytes) -> None:
-    with pytest.raises(json.JSONDecodeError):
-        strict_json(text)
 
 
 def connected(server: Served) -> socket.socket:
@@ -35,7 +25,7 @@ def connected(server: Served) -> socket.socket:
 def test_an_incomplete_request_is_closed(
     server: Served, monkeypatch: pytest.MonkeyPatch, begun: bytes
 ) -> None:
-    monkeypatch.setattr(middleware, "CONNECTION_TIMEOUT", 0.5)
+    monkeypatch.setattr(serving, "CONNECTION_TIMEOUT", 0.5)
     with connected(server) as half:
         start = time.monotonic()
         half.sendall(begun)
@@ -47,7 +37,7 @@ def test_an_incomplete_request_is_closed(
 def test_bytes_that_trickle_in_do_not_extend_the_timeout(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(middleware, "CONNECTION_TIMEOUT", 0.5)
+    monkeypatch.setattr(serving, "CONNECTION_TIMEOUT", 0.5)
 
     def trickle(slow: socket.socket) -> None:
         slow.sendall(b"GET / HTTP/1.1\r\nX-Slow: ")
@@ -62,7 +52,7 @@ def test_bytes_that_trickle_in_do_not_extend_the_timeout(
 def test_responses_and_pauses_may_take_longer(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(middleware, "CONNECTION_TIMEOUT", 0.5)
+    monkeypatch.setattr(serving, "CONNECTION_TIMEOUT", 0.5)
     id = server.start("dawdles").json()["id"]
     with connected(server) as listening:
         path = f"/api/v1/jobs/{id}/events".encode()
@@ -86,7 +76,7 @@ def test_responses_and_pauses_may_take_longer(
 def test_a_response_that_is_not_read_is_closed(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(middleware, "CONNECTION_TIMEOUT", 0.5)
+    monkeypatch.setattr(serving, "CONNECTION_TIMEOUT", 0.5)
     with socket.socket() as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         slow.settimeout(20)
@@ -131,63 +121,3 @@ def test_one_connection_too_many_replaces_the_idlest(server: Served) -> None:
         kept.request("GET", "/page/favicon.svg")
         assert kept.getresponse().read().startswith(b"<svg")
         assert kept.sock is own
-
-
-def failed(reason: str) -> None:
-    try:
-        raise ValueError(reason)
-    except ValueError:
-        SERVER.exception("a request failed: %r", reason)
-
-
-def test_a_message_is_logged_once_and_then_counted(caplog: pytest.LogCaptureFixture) -> None:
-    with counted_repeats():
-        for number in range(1_000):
-            HTTP.warning("Invalid HTTP request received.")
-            failed(f"number {number}")
-        HTTP.warning("Another one.")
-        assert len(caplog.records) == 3
-    assert [record.getMessage() for record in caplog.records[3:]] == [
-        "999 more: Invalid HTTP request received.",
-        "999 more: a request failed: %r",
-    ]
-
-
-def test_a_message_is_logged_again_after_a_while_with_the_count(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with counted_repeats():
-        for _ in range(5):
-            HTTP.warning("Invalid %s.", "request")
-        monkeypatch.setattr(middleware, "_REPEAT_SECONDS", 0.0)
-        for _ in range(2):
-            HTTP.warning("Invalid %s.", "thing")
-    logged = [record.getMessage() for record in caplog.records]
-    assert logged == ["Invalid request.", "Invalid thing. (4 more before)", "Invalid thing."]
-
-
-def test_errors_from_different_places_are_not_repeats(caplog: pytest.LogCaptureFixture) -> None:
-    with counted_repeats():
-        failed("here")
-        try:
-            int("x")
-        except ValueError:
-            SERVER.exception("a request failed: %r", "there")
-    assert len(caplog.records) == 2
-
-
-def test_nothing_is_filtered_afterwards(caplog: pytest.LogCaptureFixture) -> None:
-    with counted_repeats():
-        pass
-    for _ in range(3):
-        HTTP.warning("the same")
-    assert len(caplog.records) == 3
-
-
-def test_the_number_of_remembered_messages_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(middleware, "_MAX_MESSAGES", 10)
-    repeat_filter = middleware.RepeatFilter()
-    for number in range(100):
-        record = logging.LogRecord("x", logging.ERROR, "", 0, f"made {number}", (), None)
-        assert repeat_filter.filter(record)
-        assert len(repeat_filter._repeats) <= 10
