@@ -86,6 +86,13 @@ def test_graphs_come_back_as_they_were(source: Path, directory: Path) -> None:
     assert second[1].edge_index.is_contiguous()
 
 
+def test_a_single_graph(source: Path) -> None:
+    build = Builder(lambda: graphs()[1:2])
+    for _ in range(2):
+        assert equal(cached_graphs("one", [source], {}, 1, build), graphs()[1:2])
+    assert build.times == 1
+
+
 def test_a_graph_that_is_read_is_its_own(source: Path) -> None:
     def build() -> list[Data]:
         return [Data(x=torch.ones(10, 100)) for _ in range(100)]

@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.data import Data
+from torch_geometric.data.collate import collate
 from torch_geometric.data.separate import separate
 
 from gstarx._internal.files import write_atomically
@@ -113,7 +114,7 @@ def _packed(graphs: Sequence[Data]) -> bytes:
                     f"{key!r} must hold a tensor with a dimension, text or a list to be stored "
                     f"(got {type(value).__name__})"
                 )
-    data, slices = InMemoryDataset.collate(list(graphs))
+    data, slices, _ = collate(Data, list(graphs), increment=False, add_batch=False)
     stream = io.BytesIO()
     torch.save({"count": len(graphs), "data": data.to_dict(), "slices": dict(slices)}, stream)
     return hashlib.sha256(stream.getbuffer()).digest() + stream.getvalue()
