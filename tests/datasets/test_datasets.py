@@ -194,9 +194,8 @@ def test_a_file_that_is_missing(copied: Path, offline: list[tuple[Any, ...]]) ->
     assert offline == []
 
 
-@pytest.mark.parametrize(
-    ("name", "line", "new"),
-    [
+def test_files_that_are_garbled_or_do_not_fit_together(copied: Path) -> None:
+    wrong: list[tuple[str, int, str | None]] = [
         ("A", 3, "one, two"),
         ("A", 5, "9999, 1"),
         ("A", 5, "0, 1"),
@@ -208,17 +207,16 @@ def test_a_file_that_is_missing(copied: Path, offline: list[tuple[Any, ...]]) ->
         ("graph_indicator", 1, "2"),
         ("edge_labels", 2, "4"),
         ("edge_labels", 7442, None),
-    ],
-)
-def test_files_that_are_garbled_or_do_not_fit_together(
-    copied: Path, name: str, line: int, new: str | None
-) -> None:
-    path = copied / f"MUTAG_{name}.txt"
-    lines = path.read_text().split("\n")
-    lines[line - 1 : line] = [] if new is None else [new]
-    path.write_text("\n".join(lines))
-    with pytest.raises(ValueError, match=rf"{copied} does not hold the files of MUTAG: "):
-        load("mutag", copied.parent.parent)
+    ]
+    for name, line, new in wrong:
+        path = copied / f"MUTAG_{name}.txt"
+        whole = path.read_text()
+        lines = whole.split("\n")
+        lines[line - 1 : line] = [] if new is None else [new]
+        path.write_text("\n".join(lines))
+        with pytest.raises(ValueError, match=rf"{copied} does not hold the files of MUTAG: "):
+            load("mutag", copied.parent.parent)
+        path.write_text(whole)
 
 
 def test_a_copy_that_is_not_the_papers(copied: Path) -> None:

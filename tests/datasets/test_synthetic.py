@@ -72,14 +72,15 @@ def put(root: Path, place: Path, content: Any) -> Path:
     return root
 
 
-@pytest.mark.parametrize("name", ["BA_2Motifs.pkl", "BA-2motif.pkl"])
-def test_motifs_from_a_pickle(tmp_path: Path, name: str) -> None:
-    put(tmp_path, MOTIFS_PICKLE.with_name(name), small_motifs())
-    with pytest.warns(UnlikeThePaperWarning, match=r"2 graphs \(the paper has 1,000\)"):
-        dataset = load("ba_2motifs", tmp_path)
-    assert [graph.num_edges for graph in dataset] == [48, 50]
-    assert [int(graph.y) for graph in dataset] == [0, 1]
-    assert dataset[0].edge_index[:, :3].tolist() == [[0, 1, 1], [1, 0, 2]]
+def test_motifs_from_a_pickle(tmp_path: Path) -> None:
+    for name in ("BA_2Motifs.pkl", "BA-2motif.pkl"):
+        root = tmp_path / name
+        put(root, MOTIFS_PICKLE.with_name(name), small_motifs())
+        with pytest.warns(UnlikeThePaperWarning, match=r"2 graphs \(the paper has 1,000\)"):
+            dataset = load("ba_2motifs", root)
+        assert [graph.num_edges for graph in dataset] == [48, 50]
+        assert [int(graph.y) for graph in dataset] == [0, 1]
+        assert dataset[0].edge_index[:, :3].tolist() == [[0, 1, 1], [1, 0, 2]]
 
 
 def small_npz() -> dict[str, np.ndarray]:
@@ -206,25 +207,26 @@ def test_shapes_from_an_archive(tmp_path: Path) -> None:
     assert graph.x.tolist() == [[1.0] * 10] * 7
 
 
-@pytest.mark.parametrize("name", ["BA_shapes.pkl", "syn1.pkl"])
-def test_shapes_from_a_pickle(tmp_path: Path, name: str) -> None:
-    stored = small_shapes()
-    adjacency, motifs = np.zeros((2, 7, 7))
-    adjacency[tuple(stored["edge_index"])] = 1
-    motifs[tuple(stored["motif_edges"])] = 1
-    one_hot = np.eye(4)[stored["y"]]
-    masks = [stored[side] for side in ("train", "val", "test")]
-    labels = [one_hot * mask[:, None] for mask in masks]
-    content = (adjacency, np.ones((7, 10)), *labels, *masks, motifs)
-    (graph,) = load("ba_shapes", put(tmp_path, Path("BA_Shapes", "raw", name), content))
-    (other,) = load("ba_shapes", put(tmp_path / "npz", SHAPES_NPZ, stored))
-    assert torch.equal(graph.y, other.y)
-    assert torch.equal(graph.motif, other.motif)
-    assert torch.equal(graph.test_mask, other.test_mask)
-    assert sorted(graph.edge_index.T.tolist()) == sorted(other.edge_index.T.tolist())
-    put(tmp_path, Path("BA_Shapes", "raw", name), content[:8])
-    with pytest.raises(ValueError, match=f"{name} is not BA_Shapes: expected arrays of shapes"):
-        load("ba_shapes", tmp_path)
+def test_shapes_from_a_pickle(tmp_path: Path) -> None:
+    for name in ("BA_shapes.pkl", "syn1.pkl"):
+        root = tmp_path / name
+        stored = small_shapes()
+        adjacency, motifs = np.zeros((2, 7, 7))
+        adjacency[tuple(stored["edge_index"])] = 1
+        motifs[tuple(stored["motif_edges"])] = 1
+        one_hot = np.eye(4)[stored["y"]]
+        masks = [stored[side] for side in ("train", "val", "test")]
+        labels = [one_hot * mask[:, None] for mask in masks]
+        content = (adjacency, np.ones((7, 10)), *labels, *masks, motifs)
+        (graph,) = load("ba_shapes", put(root, Path("BA_Shapes", "raw", name), content))
+        (other,) = load("ba_shapes", put(tmp_path / "npz", SHAPES_NPZ, stored))
+        assert torch.equal(graph.y, other.y)
+        assert torch.equal(graph.motif, other.motif)
+        assert torch.equal(graph.test_mask, other.test_mask)
+        assert sorted(graph.edge_index.T.tolist()) == sorted(other.edge_index.T.tolist())
+        put(root, Path("BA_Shapes", "raw", name), content[:8])
+        with pytest.raises(ValueError, match=f"{name} is not BA_Shapes: expected arrays of shapes"):
+            load("ba_shapes", root)
 
 
 def test_shapes_that_do_not_fit(tmp_path: Path) -> None:

@@ -144,25 +144,20 @@ def test_columns_are_used_only_if_all_are_present(tmp_path: Path) -> None:
     assert present_columns(tmp_path, ("logP",)) is None
 
 
-@pytest.mark.parametrize(
-    ("cells", "task", "message"),
-    [
+def test_labels_that_cannot_be_learned(tmp_path: Path) -> None:
+    for cells, task, message in (
         (["1", "1", "1.0", "1"], None, "needs at least two classes in 'logP'"),
         (["", "na", "?", "-"], "classification", "no row has a class in 'logP': no label"),
         (["a", "b", "c", "d"], "regression", "no row has a label for regression in logP"),
         (["a", "b", "c", "d"], "binary", "a binary label has two values"),
         (["2", "3", "5", "7"], "multilabel", "no row has a label for multilabel in logP"),
-    ],
-)
-def test_labels_that_cannot_be_learned(
-    cells: list[str], task: str | None, message: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "t.csv"
-    smiles = ("C", "CC", "CCC", "CCCC")
-    rows = (f"{text},{cell}" for text, cell in zip(smiles, cells, strict=True))
-    path.write_text("\n".join(["smiles,logP", *rows]))
-    with pytest.raises(ValueError, match=message):
-        from_table(path, label="logP", task=task)
+    ):
+        path = tmp_path / "t.csv"
+        smiles = ("C", "CC", "CCC", "CCCC")
+        rows = (f"{text},{cell}" for text, cell in zip(smiles, cells, strict=True))
+        path.write_text("\n".join(["smiles,logP", *rows]))
+        with pytest.raises(ValueError, match=message):
+            from_table(path, label="logP", task=task)
 
 
 def test_text_in_a_column_of_numbers_costs_its_row_only(tmp_path: Path) -> None:
@@ -212,20 +207,25 @@ def test_usual_words_are_one_class_however_they_are_written(tmp_path: Path) -> N
         assert from_table(table, label="metal").class_names == ("CO", "Co")
 
 
-@pytest.mark.parametrize(
-    ("positive", "negative"),
-    [("Ja", "Nein"), ("Wahr", "FALSCH"), ("oui", "Non"), ("Sí", "no"), ("Aktiv", "inaktiv")],
-)
-def test_usual_words_of_other_languages_are_one_class(
-    positive: str, negative: str, tmp_path: Path
-) -> None:
-    table = tmp_path / "worte.csv"
-    forms = [form(word) for form in (str, str.lower, str.upper) for word in (positive, negative)]
-    rows = [f"C{'C' * at};{word}" for at, word in enumerate(forms)]
-    table.write_text("\n".join(["smiles;Aktiv", *rows]), encoding="utf-8")
-    data = from_table(table, label="Aktiv")
-    assert set(data.class_names) == {positive.lower(), negative.lower()}
-    assert [data.class_names[int(graph.y)] for graph in data] == [word.lower() for word in forms]
+def test_usual_words_of_other_languages_are_one_class(tmp_path: Path) -> None:
+    for positive, negative in (
+        ("Ja", "Nein"),
+        ("Wahr", "FALSCH"),
+        ("oui", "Non"),
+        ("Sí", "no"),
+        ("Aktiv", "inaktiv"),
+    ):
+        table = tmp_path / "worte.csv"
+        forms = [
+            form(word) for form in (str, str.lower, str.upper) for word in (positive, negative)
+        ]
+        rows = [f"C{'C' * at};{word}" for at, word in enumerate(forms)]
+        table.write_text("\n".join(["smiles;Aktiv", *rows]), encoding="utf-8")
+        data = from_table(table, label="Aktiv")
+        assert set(data.class_names) == {positive.lower(), negative.lower()}
+        assert [data.class_names[int(graph.y)] for graph in data] == [
+            word.lower() for word in forms
+        ]
 
 
 def known(table: Path, classes: tuple[str, ...], **more: Any) -> list[int | float | None]:
@@ -296,24 +296,34 @@ def test_a_class_of_one_row_among_many_is_warned_of(tmp_path: Path) -> None:
     assert from_table(table, label="active").class_names == ("no", "yes")
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1", "cp1252"])
 @pytest.mark.parametrize("suffix", [".csv", ".smi", ".sdf"])
-def test_texts_are_read_in_their_encoding(tmp_path: Path, encoding: str, suffix: str) -> None:
-    names = ["Caféine", "Äthanol rein"] if encoding == "latin-1" else ["Caféine", "Äthanol – rein"]
-    block = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO")).partition("\n")[2]
-    texts = {
-        ".csv": "name;smiles;label\n" + "".join(f"{name};CCO;1\n" for name in names),
-        ".smi": "".join(f"CCO {name}\n" for name in names),
-        ".sdf": "".join(f"{name}\n{block}$$$$\n" for name in names),
-    }
-    path = tmp_path / f"own{suffix}"
-    path.write_bytes(texts[suffix].encode(encoding))
-    for named in (None, encoding):
-        guessed = named is None and encoding in ("latin-1", "cp1252")
-        said = pytest.warns(UserWarning, match="is read as cp1252") if guessed else nullcontext()
-        with said:
-            table = open_table(path, encoding=named)
-            assert [row.cells["name"] for row in table.rows] == names  # type: ignore[union-attr]
+def test_texts_are_read_in_their_encoding(tmp_path: Path, suffix: str) -> None:
+    for encoding in (
+        "utf-8",
+        "utf-8-sig",
+        "utf-16",
+        "latin-1",
+        "cp1252",
+    ):
+        names = (
+            ["Caféine", "Äthanol rein"] if encoding == "latin-1" else ["Caféine", "Äthanol – rein"]
+        )
+        block = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO")).partition("\n")[2]
+        texts = {
+            ".csv": "name;smiles;label\n" + "".join(f"{name};CCO;1\n" for name in names),
+            ".smi": "".join(f"CCO {name}\n" for name in names),
+            ".sdf": "".join(f"{name}\n{block}$$$$\n" for name in names),
+        }
+        path = tmp_path / f"own{suffix}"
+        path.write_bytes(texts[suffix].encode(encoding))
+        for named in (None, encoding):
+            guessed = named is None and encoding in ("latin-1", "cp1252")
+            said = (
+                pytest.warns(UserWarning, match="is read as cp1252") if guessed else nullcontext()
+            )
+            with said:
+                table = open_table(path, encoding=named)
+                assert [row.cells["name"] for row in table.rows] == names  # type: ignore[union-attr]
 
 
 def test_bytes_that_windows_does_not_have_are_latin_1(tmp_path: Path) -> None:
@@ -324,15 +334,19 @@ def test_bytes_that_windows_does_not_have_are_latin_1(tmp_path: Path) -> None:
     assert row.cells["name"] == "\x81é"  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("wrong", ["latin-15½", "hex", "rot13"])
-def test_an_encoding_must_be_one_of_text(tmp_path: Path, wrong: str) -> None:
-    path = tmp_path / "own.csv"
-    path.write_text("smiles\nC\n")
-    with pytest.raises(TableError, match=r"such as 'latin-1', 'cp1252' or 'utf-16' \(got"):
-        open_table(path, encoding=wrong)
-    path.write_bytes(b"smiles\nC\xe9\n")
-    with pytest.raises(TableError, match="is not a text in ascii"):
-        list(open_table(path, encoding="ascii").rows)
+def test_an_encoding_must_be_one_of_text(tmp_path: Path) -> None:
+    for wrong in (
+        "latin-15½",
+        "hex",
+        "rot13",
+    ):
+        path = tmp_path / "own.csv"
+        path.write_text("smiles\nC\n")
+        with pytest.raises(TableError, match=r"such as 'latin-1', 'cp1252' or 'utf-16' \(got"):
+            open_table(path, encoding=wrong)
+        path.write_bytes(b"smiles\nC\xe9\n")
+        with pytest.raises(TableError, match="is not a text in ascii"):
+            list(open_table(path, encoding="ascii").rows)
 
 
 def test_a_workbook_is_a_table(tmp_path: Path) -> None:

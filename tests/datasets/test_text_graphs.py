@@ -322,22 +322,17 @@ def test_the_encoder_of_an_encoder_and_decoder(parser: Any) -> None:
     assert load_encoder(load_encoder(pair)).model is model.get_encoder()
 
 
-@pytest.mark.parametrize(
-    ("sentences", "message"),
-    [
+def test_sentences_that_are_no_graph(parser: Any, encoder: Any) -> None:
+    for sentences, message in (
         (["good", ""], "sentence 1 is empty: a graph needs at least one word"),
         (["good", " \t\n"], "sentence 1 is empty"),
         ([[]], "sentence 0 is empty"),
         ([["good", " "]], r"word 1 of sentence 0 is blank \(got ' '\)"),
         ([["", "good"]], r"word 0 of sentence 0 is blank \(got ''\)"),
         ([["good"], ["a"] * 23], "sentence 1 has 25 sub-words, more than the 24 that the encoder"),
-    ],
-)
-def test_sentences_that_are_no_graph(
-    sentences: Any, message: str, parser: Any, encoder: Any
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        graphs_of(sentences, parser, encoder)
+    ):
+        with pytest.raises(ValueError, match=message):
+            graphs_of(sentences, parser, encoder)
 
 
 def test_the_longest_sentence_that_can_be_read(parser: Any, encoder: Any) -> None:

@@ -18,7 +18,6 @@ from gstarx.models import GAT, GCN, GIN
 from gstarx_bench.explainers.activations import CAM, Attention, GradCAM
 from tests.explainers.small import (
     CLASSES,
-    EDGES,
     FEATURES,
     WithoutMessages,
     graph,
@@ -34,8 +33,10 @@ def gcn(readout: str) -> GCN:
     return GCN(FEATURES, 8, CLASSES, readout=readout)
 
 
-@pytest.mark.parametrize("shape", EDGES)
-@pytest.mark.parametrize("readout", READOUTS)
+@pytest.mark.parametrize(
+    ("readout", "shape"),
+    [("sum", "path"), ("mean", "loops"), ("max", "a loop everywhere"), ("sum", "components")],
+)
 def test_cam_adds_up_to_the_logit_without_its_bias(readout: str, shape: str) -> None:
     model, data = gcn(readout), graph(shape)
     with unchanged(model):
@@ -89,10 +90,13 @@ class TwoLayersAfterTheReadout(OneLogit):
         self.last = nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, CLASSES))  # type: ignore[assignment]
 
 
-@pytest.mark.parametrize("model", [TwoLayersAfterTheReadout(), WithoutMessages()])
-def test_cam_refuses_models_whose_logit_is_no_sum_over_nodes(model: nn.Module) -> None:
-    with pytest.raises(ValueError, match=r"CAM needs a model whose last linear layer reads"):
-        CAM().explain(model, graph("path"))
+def test_cam_refuses_models_whose_logit_is_no_sum_over_nodes() -> None:
+    for model in (
+        TwoLayersAfterTheReadout(),
+        WithoutMessages(),
+    ):
+        with pytest.raises(ValueError, match=r"CAM needs a model whose last linear layer reads"):
+            CAM().explain(model, graph("path"))
 
 
 def test_cam_explains_graphs_only() -> None:

@@ -68,22 +68,26 @@ def test_additive_games_are_exact_with_enough_samples() -> None:
     np.testing.assert_allclose(found, shares, atol=1e-8)
 
 
-@pytest.mark.parametrize("masks", ["Smarter", "SmarterSeparate"])
-def test_masks_come_from_both_ends(masks: str) -> None:
-    rows, weights = sample_masks(10, 100, masks, 3, np.random.default_rng(0))
-    assert len(rows) == len(weights) == 98
-    sizes = np.minimum(rows.sum(axis=1), 10 - rows.sum(axis=1))
-    assert (sizes == 1).sum() >= 20
-    pairs = {row.tobytes() for row in rows}
-    systematic = 98 if masks == "SmarterSeparate" else 88
-    assert sum((~row).tobytes() in pairs for row in rows) >= systematic
-    # single nodes before pairs: all of these fit only without random ones
-    assert ((sizes == 2).sum() == systematic - 20) or masks == "Smarter"
-    assert (sizes == 0).sum() == 0
+def test_masks_come_from_both_ends() -> None:
+    for masks in (
+        "Smarter",
+        "SmarterSeparate",
+    ):
+        rows, weights = sample_masks(10, 100, masks, 3, np.random.default_rng(0))
+        assert len(rows) == len(weights) == 98
+        sizes = np.minimum(rows.sum(axis=1), 10 - rows.sum(axis=1))
+        assert (sizes == 1).sum() >= 20
+        pairs = {row.tobytes() for row in rows}
+        systematic = 98 if masks == "SmarterSeparate" else 88
+        assert sum((~row).tobytes() in pairs for row in rows) >= systematic
+        # single nodes before pairs: all of these fit only without random ones
+        assert ((sizes == 2).sum() == systematic - 20) or masks == "Smarter"
+        assert (sizes == 0).sum() == 0
 
 
-@pytest.mark.parametrize("count", [60, 300, 1000])
-@pytest.mark.parametrize("masks", ["Smarter", "SmarterSeparate"])
+@pytest.mark.parametrize(
+    ("count", "masks"), [(60, "Smarter"), (300, "SmarterSeparate"), (1000, "SmarterSeparate")]
+)
 def test_what_is_taken_stands_for_all(count: int, masks: str) -> None:
     kernel = kernel_weights(12)
     rows, weights = sample_masks(12, count, masks, 3, np.random.default_rng(1))
@@ -136,15 +140,12 @@ def test_at_nodes_only_those_around_have_scores() -> None:
     assert found.node_scores.shape == (graph("wide").num_nodes,)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_options() -> None:
+    for options, message in (
         ({"masks": "All"}, "masks must be one of"),
         ({"efficiency": "maybe"}, "efficiency must be one of"),
         ({"num_samples": 1}, "num_samples must be None or at least 2"),
         ({"max_size": 0}, "max_size must be at least 1"),
-    ],
-)
-def test_bad_options(options: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        GraphSVX(**options)  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ValueError, match=message):
+            GraphSVX(**options)  # type: ignore[arg-type]

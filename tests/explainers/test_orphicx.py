@@ -150,14 +150,14 @@ def test_information_flow_has_its_bounds(a: int, b: int, classes: int, seed: int
     assert -1e-5 <= float(found) <= math.log(min(a, classes)) + 1e-5
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_the_flow_has_a_gradient_at_the_decoder(name: str) -> None:
-    run = training(network(name), many(4))
-    run.flow(run.training[1]).backward()
-    for parameter in run.generator.decoder.parameters():
-        assert parameter.grad.abs().sum() > 0
-    # samples of the prior do not pass through the encoder
-    assert run.generator.first.weight.grad is None
+def test_the_flow_has_a_gradient_at_the_decoder() -> None:
+    for name in NETWORKS:
+        run = training(network(name), many(4))
+        run.flow(run.training[1]).backward()
+        for parameter in run.generator.decoder.parameters():
+            assert parameter.grad.abs().sum() > 0
+        # samples of the prior do not pass through the encoder
+        assert run.generator.first.weight.grad is None
 
 
 def test_the_divergence_has_a_gradient_at_the_encoder() -> None:
@@ -234,8 +234,17 @@ def test_information_flows_from_the_causal_factors_after_training() -> None:
     assert np.mean(history[-5:]) > 10 * np.mean(history[:5])
 
 
-@pytest.mark.parametrize("shape", EDGES)
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("gcn", "path"),
+        ("gcn unnormalized", "loops"),
+        ("gin", "a loop everywhere"),
+        ("gat", "components"),
+        ("gat", "loops"),
+        ("gcn", "components"),
+    ],
+)
 def test_every_network_and_graph(name: str, shape: str) -> None:
     model, data = network(name), graph(shape)
     with unchanged(model):
@@ -319,11 +328,14 @@ def test_the_size_term_makes_weights_smaller() -> None:
     assert history[-1].size < history[0].size - 0.02
 
 
-@pytest.mark.parametrize("n", [1, 3])
-def test_a_graph_without_edges_scores_nothing(n: int) -> None:
-    model = network("gcn")
-    found = OrphicX(**BRIEF).fit(model, many(2)).explain(model, without_edges(n))
-    assert found.node_scores.tolist() == [0] * n
+def test_a_graph_without_edges_scores_nothing() -> None:
+    for n in (
+        1,
+        3,
+    ):
+        model = network("gcn")
+        found = OrphicX(**BRIEF).fit(model, many(2)).explain(model, without_edges(n))
+        assert found.node_scores.tolist() == [0] * n
 
 
 def test_inside_pygs_explainer() -> None:
@@ -390,9 +402,8 @@ def test_models_that_it_cannot_be_trained_on() -> None:
             OrphicX(**BRIEF).fit(network("gcn"), many(2), **task)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_settings_out_of_range() -> None:
+    for options, message in (
         ({"epochs": 0}, "epochs must be at least 1"),
         ({"alphas": 0}, "alphas must be at least 1"),
         ({"max_graphs": 0}, "max_graphs must be at least 1"),
@@ -400,8 +411,6 @@ def test_models_that_it_cannot_be_trained_on() -> None:
         ({"coef_kl": -1.0}, "coef_kl must be at least 0"),
         ({"causal": 16}, r"causal must be below latent, which is 16 \(got 16\)"),
         ({"reduce": "min"}, "reduce must be one of"),
-    ],
-)
-def test_settings_out_of_range(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        OrphicX(**options)
+    ):
+        with pytest.raises(ValueError, match=message):
+            OrphicX(**options)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from gstarx.models.weights import ARCHITECTURES
@@ -85,9 +83,8 @@ def test_other_graphs_and_networks_get_the_general_recipe() -> None:
         recipe("mutag", "rnn")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_bad_settings() -> None:
+    for changes, message in (
         ({"epochs": 0}, r"epochs must be at least 1 \(got 0\)"),
         ({"batch_size": 0}, r"batch_size must be at least 1 \(got 0\)"),
         ({"patience": 0}, r"patience must be at least 1 \(got 0\)"),
@@ -95,8 +92,6 @@ def test_other_graphs_and_networks_get_the_general_recipe() -> None:
         ({"learning_rate": float("nan")}, r"learning_rate must be above 0 \(got nan\)"),
         ({"clip": 0.0}, r"clip must be above 0 \(got 0.0\)"),
         ({"weight_decay": -1.0}, r"weight_decay must be at least 0 \(got -1.0\)"),
-    ],
-)
-def test_bad_settings(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        TrainingSettings(**changes)
+    ):
+        with pytest.raises(ValueError, match=message):
+            TrainingSettings(**changes)

@@ -38,34 +38,29 @@ def test_everything_is_kept_with_the_weights(tmp_path: Path) -> None:
     assert load_weights(path).class_names == ("no", "yes")
 
 
-@pytest.mark.parametrize(
-    ("dataset", "features", "classes"),
-    [
+def test_files_of_before_say_less(tmp_path: Path) -> None:
+    for dataset, features, classes in (
         ("nitro", "nitro", ()),
         ("mutag", "mutag", ()),
         ("bbbp", "molecule", ()),
         ("sst2", None, ("negative", "positive")),
         ("own", None, ()),
         (None, None, ()),
-    ],
-)
-def test_files_of_before_say_less(
-    tmp_path: Path, dataset: str | None, features: str | None, classes: tuple[str, ...]
-) -> None:
-    path = tmp_path / "old.safetensors"
-    save_model(path, GCN(7, 4, 2), dataset=dataset)
-    facts = path.with_suffix(".json")
-    content = json.loads(facts.read_text())
-    for name in ("task", "class_names", "target_names", "features", "reference", "metrics"):
-        del content[name]
-    facts.write_text(json.dumps(content))
-    loaded = load_weights(path)
-    assert (loaded.task, loaded.features, loaded.class_names) == (
-        "classification",
-        features,
-        classes,
-    )
-    assert loaded.reference is None
+    ):
+        path = tmp_path / "old.safetensors"
+        save_model(path, GCN(7, 4, 2), dataset=dataset)
+        facts = path.with_suffix(".json")
+        content = json.loads(facts.read_text())
+        for name in ("task", "class_names", "target_names", "features", "reference", "metrics"):
+            del content[name]
+        facts.write_text(json.dumps(content))
+        loaded = load_weights(path)
+        assert (loaded.task, loaded.features, loaded.class_names) == (
+            "classification",
+            features,
+            classes,
+        )
+        assert loaded.reference is None
 
 
 def test_facts_that_are_wrong(tmp_path: Path) -> None:
