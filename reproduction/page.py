@@ -57,7 +57,6 @@ _SHOWN = {
 }
 #: Tables that ``python -m reproduction measure`` stored, because they need the data.
 _MEASURED = (
-    "table_4",
     "figure_1a",
     "figure_2",
     "figure_3",

@@ -99,6 +99,14 @@ def test_a_page_that_is_wrong_fails(code: str) -> None:
         run(Block(1, code), "page", {})
 
 
+def test_files_of_the_repository_that_pages_link_are_there() -> None:
+    link = re.compile(r"https://github\.com/gstarx/gstarx/blob/main/([^)#\s]+)")
+    documents = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    linked = {name for page in documents for name in link.findall(page.read_text("utf-8"))}
+    assert len(linked) > 20
+    assert not [name for name in linked if not (ROOT / name).exists()]
+
+
 def test_the_page_on_explaining_lists_every_parameter_with_its_default() -> None:
     import inspect
 
