@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from gstarx.explainers import NodeExplainer
 from gstarx.explanation import Attribution, Explanation
 from gstarx.models import GCN
+from tests.pairs import for_each
 
 
 class Says(NodeExplainer):
@@ -30,7 +31,7 @@ def explained(answer: Any) -> Explanation:
     return Says(answer).explain(GCN(4, 4, 2), data)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("scores", "message"),
     [
         ([1, float("nan"), 3, 4], r"scores of Says must be finite \(got nan for node 1, 1 of 4"),
@@ -46,7 +47,7 @@ def test_scores_that_are_none(scores: Any, message: str) -> None:
         explained(Attribution(np.asarray(scores)))
 
 
-@pytest.mark.parametrize("nodes", [[0, 4], [-1, 2], [1, 1], [0.5, 1.0], [[0, 1]]])
+@for_each("nodes", [[0, 4], [-1, 2], [1, 1], [0.5, 1.0], [[0, 1]]])
 def test_sets_of_what_are_no_nodes(nodes: Any) -> None:
     with pytest.raises(ValueError, match=r"Says must name distinct nodes in 0\.\.3 \(got"):
         explained(Attribution(None, sets=(np.array([0, 1]), np.array(nodes))))
@@ -64,7 +65,7 @@ def test_something_else() -> None:
         explained(Attribution(["a", "b", "c", "d"]))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kind", [list, torch.tensor, lambda s: np.array(s, dtype=np.float32)])
+@for_each("kind", [list, torch.tensor, lambda s: np.array(s, dtype=np.float32)])
 def test_other_kinds_of_numbers_are_taken(kind: Any) -> None:
     found = explained(Attribution(kind([1, 2, 3, 4]))).node_scores
     assert found.dtype == torch.float64

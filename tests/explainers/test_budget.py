@@ -17,6 +17,7 @@ from gstarx import explain
 from gstarx.graphs import CommunicationGraph, TooManyCoalitions
 from gstarx.models import GCN
 from gstarx.values import PrecisionWarning
+from tests.pairs import in_turn
 
 #: A value, and whether it is two-sided.
 VALUES = [("hn", False), ("myerson", False), ("shapley", False), ("banzhaf", False)]
@@ -60,12 +61,12 @@ def evaluated(data: Data, **options: Any) -> tuple[int, Any]:
     return len(model.seen), made
 
 
-@pytest.mark.parametrize("budget", [90, 200])
-@pytest.mark.parametrize("baseline", [None, "singletons"])
-@pytest.mark.parametrize(("value", "two_sided"), VALUES)
-def test_several_components(value: str, two_sided: bool, baseline: str | None, budget: int) -> None:
+@pytest.mark.parametrize(
+    ("value", "baseline", "budget"), in_turn(VALUES, [None, "singletons"], [90, 200])
+)
+def test_several_components(value: tuple[str, bool], baseline: str | None, budget: int) -> None:
     data = components(14, 10, 3, 1, 1)
-    options: dict[str, Any] = {"value": value, "two_sided": two_sided, "baseline": baseline}
+    options: dict[str, Any] = {"value": value[0], "two_sided": value[1], "baseline": baseline}
     count, made = evaluated(data, budget=budget, **options)
     assert made.evaluations == count
     assert count <= budget
@@ -137,11 +138,14 @@ def test_a_model_of_nodes_is_refused_before_a_larger_budget_is_asked_for() -> No
         explain(nodes, data, budget=40)
 
 
-@pytest.mark.parametrize("baseline", [0.25, "singletons"])
-@pytest.mark.parametrize(("value", "two_sided"), [*VALUES[:3], *VALUES[4:]])
+@pytest.mark.parametrize(
+    ("case", "baseline"), in_turn([*VALUES[:3], *VALUES[4:]], [0.25, "singletons"])
+)
 def test_the_budget_that_a_warning_names_is_enough(
-    value: str, two_sided: bool, baseline: float | str
+    case: tuple[str, bool], baseline: float | str
 ) -> None:
+    value, two_sided = case
+
     def named(budget: int) -> int | None:
         """What a warning says of unknown standard errors."""
         with warnings.catch_warnings(record=True) as caught:

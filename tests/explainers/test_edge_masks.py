@@ -36,6 +36,7 @@ from tests.explainers.small import (
     network,
     unchanged,
 )
+from tests.pairs import for_each, in_turn
 
 CPU = torch.device("cpu")
 
@@ -51,8 +52,7 @@ def outputs(model: PlainModel) -> Tensor:
         return model(model.inputs.fields["x"])
 
 
-@pytest.mark.parametrize("shape", EDGES)
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(("name", "shape"), in_turn(NETWORKS, EDGES))
 def test_weights_of_one_change_nothing(name: str, shape: str) -> None:
     model, data = network(name).eval(), graph(shape)
     weighed = plain(model, data)
@@ -60,8 +60,7 @@ def test_weights_of_one_change_nothing(name: str, shape: str) -> None:
     assert torch.allclose(outputs(weighed), model(data.x, data.edge_index), atol=1e-6)
 
 
-@pytest.mark.parametrize("shape", EDGES)
-@pytest.mark.parametrize("name", ["gcn unnormalized", "gin"])
+@pytest.mark.parametrize(("shape", "name"), in_turn(EDGES, ["gcn unnormalized", "gin"]))
 def test_weights_of_zero_are_a_graph_without_those_edges(name: str, shape: str) -> None:
     """Where layers do not count neighbors, dropping an edge is the same as a weight of 0."""
     model, data = network(name).eval(), graph(shape)
@@ -84,7 +83,7 @@ def test_weights_of_an_unnormalized_layer_are_those_of_the_edges() -> None:
     assert torch.allclose(outputs(weighed), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@for_each("name", NETWORKS)
 def test_every_copy_has_its_own_weights(name: str) -> None:
     model, data = network(name).eval(), graph("loops")
     one = plain(model, data)
@@ -227,7 +226,7 @@ def test_a_network_inside_a_function_gets_no_gradients(name: str, options: Any) 
         )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "message"),
     [
         ({"task_level": "graphs"}, "task_level must be one of 'graph', 'node', 'edge'"),

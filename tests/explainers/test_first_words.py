@@ -13,6 +13,7 @@ from gstarx import GStarX, explain, explain_many, explain_nodes
 from gstarx.explainers import create
 from gstarx.models import GCN
 from tests.gnn.hetero_networks import OnGraphs, seeded, small
+from tests.pairs import for_each
 from tests.shared import UNTRAINED
 
 pytestmark = UNTRAINED
@@ -31,7 +32,7 @@ class _Regression(torch.nn.Module):
         return x.new_zeros(int(batch.max()) + 1, 1).index_add_(0, batch, 5 + x[:, :1])
 
 
-@pytest.mark.parametrize(("seed", "error"), [("a", TypeError), (1.5, TypeError), (-1, ValueError)])
+@for_each(("seed", "error"), [("a", TypeError), (1.5, TypeError), (-1, ValueError)])
 def test_a_seed_that_is_none_is_refused(seed: object, error: type[Exception]) -> None:
     model = GCN(3, 8, 2).eval()
     message = rf"^seed must be .* \(got {seed!r}\)"

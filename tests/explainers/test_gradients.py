@@ -26,13 +26,13 @@ from tests.explainers.small import (
     unchanged,
     without_edges,
 )
+from tests.pairs import in_turn
 
 CONFIG = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
 BOTH = (GradientXInput, IntegratedGradients)
 
 
-@pytest.mark.parametrize("shape", EDGES)
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(("name", "shape"), in_turn(NETWORKS, EDGES))
 def test_gradient_times_input(name: str, shape: str) -> None:
     model, data = network(name), graph(shape)
     with unchanged(model):

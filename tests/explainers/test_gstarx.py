@@ -17,6 +17,7 @@ from gstarx import Contrast, GNNGame, GStarX, explain, hn_value, myerson_value, 
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES, GINE, ByKeyword
 from tests.gnn.one_by_one import graph
+from tests.pairs import for_each, in_turn
 from tests.shared import UNTRAINED
 
 pytestmark = UNTRAINED
@@ -83,12 +84,14 @@ TASKS = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["model", "phenomenon"])
-@pytest.mark.parametrize("level", ["graph", "node", "edge"])
-@pytest.mark.parametrize(("mode", "return_type"), TASKS)
+@pytest.mark.parametrize(
+    ("task", "level", "kind"),
+    in_turn(TASKS, ["graph", "node", "edge"], ["model", "phenomenon"], each=2),
+)
 def test_every_task_is_explained_as_by_the_plain_function(
-    mode: str, return_type: str, level: str, kind: str
+    task: tuple[str, str], level: str, kind: str
 ) -> None:
+    mode, return_type = task
     torch.manual_seed(3)
     data, config = graph("messy"), {"mode": mode, "task_level": level, "return_type": return_type}
     model = Any1(level, mode, return_type)
@@ -221,7 +224,7 @@ def test_an_edge_mask_on_request() -> None:
     assert torch.equal(plain.edge_mask, found.edge_mask)
 
 
-@pytest.mark.parametrize("threshold", [("topk", 2), ("topk_hard", 3), ("hard", 0.01)])
+@for_each("threshold", [("topk", 2), ("topk_hard", 3), ("hard", 0.01)])
 def test_thresholds(threshold: tuple[str, Any]) -> None:
     torch.manual_seed(0)
     data, model = graph("ring"), GCN(FEATURES, 8, CLASSES)
@@ -268,7 +271,7 @@ def test_the_subgraph_where_numbers_coincide(target: Any) -> None:
     assert kept.prediction.shape == (1, 2)
 
 
-@pytest.mark.parametrize("node_mask_type", [None, "attributes", "common_attributes"])
+@for_each("node_mask_type", [None, "attributes", "common_attributes"])
 def test_other_masks_are_refused_with_the_reason(
     node_mask_type: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -33,6 +33,7 @@ from gstarx.metrics import (
 from gstarx.metrics import sparsity as left_out
 from gstarx.players import Nodes
 from tests.gnn.hetero_networks import OnGraphs, OnPapers, part_of, seeded, small, typed_graph
+from tests.pairs import for_each
 from tests.shared import UNTRAINED
 
 pytestmark = UNTRAINED
@@ -144,7 +145,7 @@ def test_several_targets() -> None:
         made.top(1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options",
     [
         {"value": "myerson", "baseline": "singletons"},
@@ -252,7 +253,7 @@ def test_inside_pygs_explainer(level: str) -> None:
     assert made.validate()
 
 
-@pytest.mark.parametrize("name", names())
+@for_each("name", names())
 def test_every_method_explains_or_says_that_it_does_not(name: str) -> None:
     data, model = small(), seeded(OnGraphs)
     options = {"baseline": 0.3} if "published" in name else {}

@@ -27,7 +27,6 @@ from gstarx_bench.explainers.orphicx_network import (
     GeneratorGraphs,
     elbo_loss,
     information_flow,
-    structural_labels,
 )
 from gstarx_bench.explainers.orphicx_training import OrphicXSettings, Training, examples_of
 from tests.explainers.small import (
@@ -72,24 +71,6 @@ def adjacency(name: str) -> Tensor:
         if a != b:
             matrix[a, b] = matrix[b, a] = 1
     return matrix
-
-
-def test_structural_labels_of_a_star_and_a_path() -> None:
-    star = np.array([[0, 0, 0], [1, 2, 3]])
-    assert structural_labels(star, 4).tolist() == [2, 1, 1, 1]
-    path = np.array([[0, 1, 2, 3], [1, 2, 3, 4]])
-    assert structural_labels(path, 5).tolist() == [1, 2, 3, 2, 1]
-    assert structural_labels(np.zeros((2, 0), dtype=np.int64), 3).tolist() == [1, 1, 1]
-    messy = np.array([[0, 1, 1, 2, 2], [1, 0, 1, 1, 3]])
-    assert structural_labels(messy, 4).tolist() == structural_labels(path[:, :3], 4).tolist()
-
-
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12), st.randoms())
-def test_structural_labels_follow_a_renumbering(edges: list[tuple[int, int]], draw: Any) -> None:
-    ends = np.array(edges, dtype=np.int64).reshape(-1, 2).T
-    places = np.array(draw.sample(range(7), 7))
-    moved = structural_labels(places[ends], 7)
-    assert np.array_equal(moved[places], structural_labels(ends, 7))
 
 
 def test_colors_beyond_the_columns_share_the_last() -> None:

@@ -22,6 +22,7 @@ from gstarx import GStarX, explain
 from gstarx.explainers import create, graph_generator
 from gstarx.values import PrecisionWarning
 from tests.gnn.hetero_networks import OnGraphs, OnPapers, seeded, small
+from tests.pairs import for_each, in_turn
 from tests.shared import UNTRAINED
 
 pytestmark = UNTRAINED
@@ -98,9 +99,9 @@ INDICES: list[tuple[Any, list[int]]] = [
 ]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("index", "rows"), INDICES)
-def test_several_nodes_are_the_sum_of_each(index: Any, rows: list[int], mode: str) -> None:
+@pytest.mark.parametrize(("asked", "mode"), in_turn(INDICES, MODES))
+def test_several_nodes_are_the_sum_of_each(asked: tuple[Any, list[int]], mode: str) -> None:
+    index, rows = asked
     data, model = GRAPHS[0], Network("node", columns(mode))
     found = explainer(model, "node", mode, edge_mask_type="object")(
         data.x, data.edge_index, index=index
@@ -142,8 +143,10 @@ def test_several_nodes_with_other_players(players: Any) -> None:
     assert found.player_kind == alone[0].player_kind
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("index", [None, 1, torch.tensor([2, 0]), torch.tensor([0, 1, 0]) > 0])
+@pytest.mark.parametrize(
+    ("index", "mode"),
+    in_turn([None, 1, torch.tensor([2, 0]), torch.tensor([0, 1, 0]) > 0], MODES),
+)
 def test_graphs_of_a_batch_get_the_scores_of_each(index: Any, mode: str) -> None:
     model = Network("graph", columns(mode), norm=True)
     found = explainer(model, "graph", mode, edge_mask_type="object")(
@@ -299,7 +302,7 @@ def test_one_warning_says_how_many_outputs_are_imprecise() -> None:
     assert " of 12 outputs have imprecise scores, the worst being output " in str(caught[0].message)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("index", "error", "message"),
     [
         (7, ValueError, r"index must lie in 0\.\.3 \(got 7\)"),

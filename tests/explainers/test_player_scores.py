@@ -27,6 +27,7 @@ from tests.gnn.by_definition import (
     with_nodes,
 )
 from tests.gnn.test_player_kinds import Network
+from tests.pairs import for_each
 from tests.shared import UNTRAINED
 
 pytestmark = UNTRAINED
@@ -137,7 +138,7 @@ def test_the_position_value_of_a_tree_is_that_of_the_game_on_its_nodes() -> None
     np.testing.assert_allclose(explained.node_scores, by_nodes.values, atol=1e-9)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"players": "nodes"}, "pass players='edges'"),
@@ -296,7 +297,7 @@ def test_pyg_takes_the_masks_and_measures_them(kind: str) -> None:
     assert 0 <= unfaithfulness(explainer, explanation) <= 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("players", "masks"),
     [
         ("edges", {"node_mask_type": "object"}),

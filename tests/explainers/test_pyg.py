@@ -30,6 +30,7 @@ from tests.explainers.small import (
     unchanged,
     without_edges,
 )
+from tests.pairs import for_each, in_turn
 
 CONFIG = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
 
@@ -40,9 +41,11 @@ def brief(kind: str, **options: Any) -> Any:
     return PGExplainer(**{"epochs": 3, **options})
 
 
-@pytest.mark.parametrize("shape", EDGES)
-@pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("kind", ["gnn", "pg"])
+@pytest.mark.parametrize(
+    ("kind", "name", "shape"),
+    [("gnn", *case) for case in in_turn(NETWORKS, EDGES)]
+    + [("pg", *case) for case in in_turn(EDGES, NETWORKS)],
+)
 def test_every_network_and_graph(kind: str, name: str, shape: str) -> None:
     model, data = network(name), graph(shape)
     with unchanged(model):
@@ -63,8 +66,8 @@ def test_every_network_and_graph(kind: str, name: str, shape: str) -> None:
     assert (found.node_scores[joined] > 0).all()
 
 
-@pytest.mark.parametrize("kind", ["gnn", "pg"])
-@pytest.mark.parametrize("n", [1, 3])
+@for_each("kind", ["gnn", "pg"])
+@for_each("n", [1, 3])
 def test_a_graph_without_edges_scores_nothing(kind: str, n: int) -> None:
     model = network("gcn")
     found = brief(kind).fit(model, many(2)).explain(model, without_edges(n), seed=0)
@@ -347,7 +350,7 @@ def test_a_file_with_a_bit_turned_round_is_noticed(tmp_path: Path) -> None:
             PGExplainer.load(path)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"epochs": 0}, "epochs must be at least 1"),
@@ -364,7 +367,7 @@ def test_settings_out_of_range(options: dict[str, Any], message: str) -> None:
         PGExplainer(**options)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "message"),
     [
         ({"mode": "regression"}, "explains classes"),

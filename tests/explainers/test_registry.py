@@ -21,6 +21,7 @@ from gstarx.registry import DATASETS, EXPLAINERS
 from tests.gnn.networks import CLASSES, FEATURES
 from tests.gnn.one_by_one import graph
 from tests.gnn.test_model_state import assert_unchanged, everything
+from tests.pairs import in_turn
 from tests.shared import UNTRAINED
 
 pytestmark = UNTRAINED
@@ -55,12 +56,9 @@ def ready(name: str, model: nn.Module, **options: Any) -> NodeExplainer:
     return explainer
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [(name, kind) for name in names() for kind in NETWORKS if name != "attention" or kind == "gat"],
-)
+@pytest.mark.parametrize(("name", "kind"), in_turn(names(), NETWORKS))
 def test_all_answer_alike_and_leave_the_model_alone(name: str, kind: str) -> None:
-    model = network(kind)
+    model = network("gat" if name == "attention" else kind)
     before = everything(model)
     explainer = ready(name, model)
     assert_unchanged(model, before)
@@ -82,15 +80,12 @@ def test_all_answer_alike_and_leave_the_model_alone(name: str, kind: str) -> Non
         if found.node_scores is not None:
             assert torch.equal(found.node_scores, again.node_scores)
         assert [s.tolist() for s in found.sets] == [s.tolist() for s in again.sets]
-
-
-@pytest.mark.parametrize("name", names())
-def test_all_work_inside_pyg(name: str) -> None:
-    model = network("gat" if name == "attention" else "gcn").eval()
+    with pytest.raises(ValueError, match="return_type='probs' says that the model returns"):
+        explainer.explain(model, graph("ring"), return_type="probs", seed=0)
     data = graph("ring")
-    explainer = Explainer(
-        model,
-        algorithm=ready(name, model),
+    inside_pyg = Explainer(
+        model.eval(),
+        algorithm=explainer,
         explanation_type="model",
         node_mask_type="object",
         model_config={
@@ -99,16 +94,7 @@ def test_all_work_inside_pyg(name: str) -> None:
             "return_type": "raw",
         },
     )
-    found = explainer(data.x, data.edge_index)
-    assert found.node_mask.shape == (data.num_nodes, 1)
-
-
-@pytest.mark.parametrize("name", names())
-def test_all_refuse_logits_that_were_declared_probabilities(name: str) -> None:
-    model = network("gat" if name == "attention" else "gcn")
-    explainer = ready(name, model)
-    with pytest.raises(ValueError, match="return_type='probs' says that the model returns"):
-        explainer.explain(model, graph("ring"), return_type="probs", seed=0)
+    assert inside_pyg(data.x, data.edge_index).node_mask.shape == (data.num_nodes, 1)
 
 
 def test_select_takes_the_best_scores() -> None:

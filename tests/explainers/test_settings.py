@@ -26,6 +26,7 @@ from gstarx.values import (
     shapley_value_sampled,
     subgraph_sampled,
 )
+from tests.pairs import for_each, in_turn
 
 RING = CommunicationGraph(8, [(i, (i + 1) % 8) for i in range(8)])
 GAME = random_game(8, seed=1)
@@ -39,8 +40,8 @@ VALID = {
 }
 
 
-@pytest.mark.parametrize("estimator", ["auto", "exact", "growth", "subgraphs", "sampled", "best"])
-@pytest.mark.parametrize("value", VALID)
+@for_each("estimator", ["auto", "exact", "growth", "subgraphs", "sampled", "best"])
+@for_each("value", VALID)
 def test_valid_pairs_and_no_others(value: str, estimator: str) -> None:
     if estimator in VALID[value]:
         ValueSettings(value=value, estimator=estimator)
@@ -60,7 +61,7 @@ def test_an_unknown_value() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning")
-@pytest.mark.parametrize(
+@for_each(
     ("value", "estimator", "expected"),
     [
         ("hn", "exact", lambda: hn_value(GAME, RING)),
@@ -82,7 +83,7 @@ def test_each_pair_is_its_function(value: str, estimator: str, expected: Any) ->
     assert found.exact == (estimator == "exact")
 
 
-@pytest.mark.parametrize("value", [value for value in VALID if "subgraphs" in VALID[value]])
+@for_each("value", [value for value in VALID if "subgraphs" in VALID[value]])
 def test_subsets_for_all_three(value: str) -> None:
     options: dict[str, Any] = {
         "max_sample_size": 5,
@@ -113,7 +114,7 @@ def test_the_truncated_iteration_is_requested_by_name_and_does_not_warn() -> Non
 
 
 @pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning")
-@pytest.mark.parametrize(
+@for_each(
     ("value", "needed", "sampler"),
     [
         ("hn", CONNECTED, "growth"),
@@ -169,10 +170,13 @@ def test_more_is_exact_by_default_where_coalitions_share_embeddings() -> None:
     torch.testing.assert_close(found.scores, exact.scores, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("wrong", ["no", "False", 1, 0, None])
-@pytest.mark.parametrize(
-    "name",
-    ["two_sided", "superadditive", "directed", "check", "progress", "edge_mask"],
+@for_each(
+    ("name", "wrong"),
+    in_turn(
+        ["two_sided", "superadditive", "directed", "check", "progress", "edge_mask"],
+        ["no", "False", 1, 0, None],
+        each=2,
+    ),
 )
 def test_boolean_options_are_true_or_false(name: str, wrong: Any) -> None:
     model, data = GCN(2, 4, 2), Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]))

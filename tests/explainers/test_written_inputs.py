@@ -15,6 +15,7 @@ from torch_geometric.nn import SAGEConv, global_mean_pool
 from gstarx import GNNGame, expected_output, explain, explain_many, explain_nodes, metrics
 from gstarx.explainers import create
 from gstarx.gnn import ModelTask
+from tests.pairs import in_turn
 
 FEATURES, CLASSES, NODES, WIDE = 3, 2, 8, 80
 
@@ -126,17 +127,17 @@ OF_GRAPHS: list[dict[str, Any]] = [
 RAW: dict[str, Any] = {"payoff": "raw", "target": 0}
 
 
-@pytest.mark.parametrize("features", [FEATURES, WIDE])
-@pytest.mark.parametrize("options", [*GAMES, *OF_GRAPHS])
-@pytest.mark.parametrize("kind", [Graph, WithData])
+@pytest.mark.parametrize(
+    ("options", "kind", "features"),
+    in_turn([*GAMES, *OF_GRAPHS], [Graph, WithData], [FEATURES, WIDE]),
+)
 def test_games_of_graphs(kind: type[Net], options: dict[str, Any], features: int) -> None:
     if options.get("players") == "features" and features == WIDE:
         options = {**options, "feature_groups": {"many": range(4, WIDE)}}
     assert_not_written(lambda m, d: explain(m, d, **RAW, **options), kind, features)
 
 
-@pytest.mark.parametrize("features", [FEATURES, WIDE])
-@pytest.mark.parametrize("options", GAMES)
+@pytest.mark.parametrize(("options", "features"), in_turn(GAMES, [WIDE, FEATURES]))
 def test_games_of_nodes(options: dict[str, Any], features: int) -> None:
     if options.get("players") == "features" and features == WIDE:
         options = {**options, "feature_groups": {"many": range(4, WIDE)}}
@@ -169,14 +170,14 @@ def explained(name: str, options: dict[str, Any], model: Any, graph: Data, **tas
     return explainer.explain(model, graph, seed=0, target=0, **task, **index)
 
 
-@pytest.mark.parametrize(("name", "options"), EXPLAINERS)
-@pytest.mark.parametrize("kind", [Graph, WithData])
-def test_explainers_of_graphs(kind: type[Net], name: str, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("case", "kind"), in_turn(EXPLAINERS, [Graph, WithData]))
+def test_explainers_of_graphs(case: tuple[str, dict[str, Any]], kind: type[Net]) -> None:
+    name, options = case
     assert_not_written(lambda m, d: explained(name, options, m, d), kind)
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [pair for pair in EXPLAINERS if pair[0] not in ("cam", "orphicx")]
+    ("name", "options"), [pair for pair in EXPLAINERS if pair[0] not in ("cam", "orphicx")][::2]
 )
 def test_explainers_of_nodes(name: str, options: dict[str, Any]) -> None:
     assert_not_written(lambda m, d: explained(name, options, m, d, task_level="node"), Node)
@@ -192,17 +193,19 @@ def of_a_loader(model: Any, graph: Data) -> Tensor:
     return found
 
 
-@pytest.mark.parametrize("kind", [Graph, WithData])
 @pytest.mark.parametrize(
-    "use",
-    [
-        of_a_loader,
-        lambda m, d: expected_output(m, [d, d]),
-        lambda m, d: metrics.evaluate(m, d, [1, 2]),
-        lambda m, d: explain_many(m, [d, d], progress=False, **RAW),
-        lambda m, d: ModelTask().output(m, d),
-        lambda m, d: torch.from_numpy(GNNGame(m, d, **RAW)(torch.eye(NODES).bool().numpy())),
-    ],
+    ("use", "kind"),
+    in_turn(
+        [
+            of_a_loader,
+            lambda m, d: expected_output(m, [d, d]),
+            lambda m, d: metrics.evaluate(m, d, [1, 2]),
+            lambda m, d: explain_many(m, [d, d], progress=False, **RAW),
+            lambda m, d: ModelTask().output(m, d),
+            lambda m, d: torch.from_numpy(GNNGame(m, d, **RAW)(torch.eye(NODES).bool().numpy())),
+        ],
+        [Graph, WithData],
+    ),
 )
 def test_other_uses(use: Callable[[Any, Data], Any], kind: type[Net]) -> None:
     assert_not_written(use, kind)

@@ -20,6 +20,7 @@ from gstarx.games import (
     voting_game,
 )
 from tests.oracles import Nodes, as_integer, as_rows, subsets
+from tests.pairs import for_each
 from tests.strategies import WHOLE
 
 sizes = st.integers(1, 6)
@@ -140,7 +141,7 @@ def test_seeds_give_different_games() -> None:
 # what they refuse
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "error", "message"),
     [
         (lambda: unanimity_game(3, []), ValueError, r"carrier must name at least one player"),
@@ -184,7 +185,7 @@ def test_bad_games(make: Callable[[], Any], error: type[Exception], message: str
         make()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "game",
     [
         unanimity_game(3, [0]),
@@ -195,7 +196,7 @@ def test_bad_games(make: Callable[[], Any], error: type[Exception], message: str
         random_game(3, seed=0),
     ],
 )
-@pytest.mark.parametrize("width", [1, 2, 4])
+@for_each("width", [1, 2, 4])
 def test_coalitions_of_other_players(game: Any, width: int) -> None:
     message = rf"coalitions must have shape \(3,\) or \(k, 3\) \(got \(2, {width}\)\)"
     with pytest.raises(ValueError, match=message):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gstarx.games import evaluate, protocol
 from gstarx.games.protocol import describe, evaluate_masks
 from gstarx.graphs.bitmasks import pack
+from tests.pairs import for_each
 from tests.strategies import coalition_matrices
 
 ASKED = np.array([[True, False, True], [False, True, False]])
@@ -26,7 +27,7 @@ def answering(answer: Any) -> Any:
 # how a coalition is written
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("nodes", "written"),
     [
         ([], "{}"),
@@ -53,7 +54,7 @@ def test_a_coalition_that_is_long_either_way_is_cut() -> None:
 # answers
 
 
-@pytest.mark.parametrize(
+@for_each(
     "answer",
     [[1, 2], (1.0, 2.0), np.array([1, 2], dtype=np.int8), np.array([1, 2], dtype=np.float32)],
 )
@@ -79,7 +80,7 @@ def test_the_game_sees_the_coalitions_as_they_are() -> None:
     np.testing.assert_array_equal(seen[0], ASKED, strict=True)
 
 
-@pytest.mark.parametrize("game", [3, None, [0.0, 1.0], {frozenset({0}): 1.0}])
+@for_each("game", [3, None, [0.0, 1.0], {frozenset({0}): 1.0}])
 def test_a_game_that_cannot_be_called(game: Any) -> None:
     message = (
         r"a game must be a callable from boolean coalitions \(k, n\) to worths "
@@ -89,7 +90,7 @@ def test_a_game_that_cannot_be_called(game: Any) -> None:
         evaluate(game, ASKED)
 
 
-@pytest.mark.parametrize("answer", [["a", "b"], [[1, 2], [3]], object(), [1j, 2]])
+@for_each("answer", [["a", "b"], [[1, 2], [3]], object(), [1j, 2]])
 def test_answers_that_are_no_numbers(answer: Any) -> None:
     message = (
         r"a game must return numbers, shape \(k,\) or \(k, q\) "
@@ -109,9 +110,7 @@ def test_a_tensor_is_an_answer_once_it_is_detached() -> None:
         evaluate(answering(worths), ASKED)
 
 
-@pytest.mark.parametrize(
-    "answer", [None, 1.0, [1.0], [1.0, 2.0, 3.0], np.zeros((3, 2)), np.zeros((2, 1, 1)), []]
-)
+@for_each("answer", [None, 1.0, [1.0], [1.0, 2.0, 3.0], np.zeros((3, 2)), np.zeros((2, 1, 1)), []])
 def test_answers_of_another_shape(answer: Any) -> None:
     shape = ", ".join(map(str, np.shape(answer))) + ("," if np.ndim(answer) == 1 else "")
     message = (
@@ -122,7 +121,7 @@ def test_answers_of_another_shape(answer: Any) -> None:
         evaluate(answering(answer), ASKED)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "message"),
     [
         ([1.0, np.nan], r"worths must be finite \(got nan for coalition \{1\}\)"),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gstarx.games import TableGame, evaluate
 from gstarx.graphs import CommunicationGraph
 from tests.oracles import as_integer, as_rows, as_sets, subsets
+from tests.pairs import for_each
 from tests.strategies import coalition_matrices, table_games, worth_tables
 
 columns = st.sampled_from([None, 1, 3])
@@ -108,7 +109,7 @@ def test_sets_of_players_of_any_kind() -> None:
     assert game(as_rows([{0, 2}, {0, 1}, {1}], 3)).tolist() == [1.0, 2.0, 3.0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("worths", "error", "message"),
     [
         ({frozenset({0, 2}): 1}, ValueError, r"players must lie in 0\.\.1 \(got \[0, 2\]\)"),
@@ -162,8 +163,8 @@ def test_a_bad_mapping(worths: Any, error: type[Exception], message: str) -> Non
 # what both forms refuse
 
 
-@pytest.mark.parametrize("worths", [np.zeros(4), {frozenset({0}): 1.0}])
-@pytest.mark.parametrize(
+@for_each("worths", [np.zeros(4), {frozenset({0}): 1.0}])
+@for_each(
     ("n", "error", "message"),
     [
         (-1, ValueError, r"n must be at least 0 \(got -1\)"),
@@ -185,7 +186,7 @@ def test_an_array_has_room_for_few_players() -> None:
         TableGame(26, np.zeros(1))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("worths", "error", "message"),
     [
         (
@@ -225,8 +226,8 @@ def test_a_bad_array(worths: Any, error: type[Exception], message: str) -> None:
         TableGame(2, worths)
 
 
-@pytest.mark.parametrize("game", [TableGame(2, np.zeros(4)), TableGame(2, {frozenset({0}): 1.0})])
-@pytest.mark.parametrize(
+@for_each("game", [TableGame(2, np.zeros(4)), TableGame(2, {frozenset({0}): 1.0})])
+@for_each(
     ("coalitions", "error", "message"),
     [
         (np.ones((1, 3), bool), ValueError, r"coalitions must have shape \(2,\) or \(k, 2\)"),

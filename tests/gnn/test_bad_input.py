@@ -16,6 +16,7 @@ from gstarx.graphs import TooManyCoalitions
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES, build
 from tests.gnn.one_by_one import graph, removed
+from tests.pairs import for_each
 
 MODEL = GCN(FEATURES, 8, CLASSES)
 NODE_MODEL = GCN(FEATURES, 8, CLASSES, readout=None)
@@ -28,19 +29,15 @@ def with_edges(edges: Any) -> Data:
 # -- the graph -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "error", "message"),
     [
         (HeteroData(), ValueError, "the graph has no nodes"),
         (torch.ones(3), TypeError, r"torch_geometric.data.Data or HeteroData \(got Tensor\)"),
         (Data(x=torch.ones(3, 4)), TypeError, r"edge_index must be a dense tensor of shape \(2, E"),
-        (with_edges([[0], [1]]), TypeError, "must be a dense tensor"),
         (with_edges(torch.ones(3, 3).to_sparse()), TypeError, "must be a dense tensor"),
         (with_edges(torch.ones(2, 3)), TypeError, "must be integers .got torch.float32"),
-        (with_edges(torch.ones(2, 3) > 0), TypeError, "must be integers .got torch.bool"),
-        (with_edges(torch.tensor([0, 1])), ValueError, r"shape \(2, E\) \(got \(2,\)\)"),
         (with_edges(torch.tensor([[0, 1, 2]])), ValueError, r"shape \(2, E\) \(got \(1, 3\)\)"),
-        (with_edges(torch.tensor([[0], [3]])), ValueError, "names node 3 of 3 nodes"),
         (with_edges(torch.tensor([[0, -1], [1, 0]])), ValueError, "names node -1 of 3 nodes"),
         (
             Data(x=torch.ones(0, FEATURES), edge_index=torch.zeros(2, 0, dtype=torch.long)),
@@ -97,7 +94,7 @@ def test_a_model_that_is_none() -> None:
 # -- options ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "error", "message"),
     [
         ({"mode": "multiclass"}, ValueError, "mode must be one of 'multiclass_cl.*got 'multiclass"),
@@ -118,19 +115,13 @@ def test_a_model_that_is_none() -> None:
             r"payoff must be one of 'auto', 'norm_prob', 'prob', 'log_prob', 'raw' \(got 'probs'\)",
         ),
         ({"payoff": 3}, TypeError, r"payoff must be a name, a Contrast or a callable \(got 3\)"),
-        ({"target": 3}, ValueError, r"target must name a class in 0..2 \(got 3\)"),
-        ({"target": -1}, ValueError, r"target must name a class in 0..2 \(got -1\)"),
         ({"target": [0, 9]}, ValueError, r"target must name a class in 0..2 \(got 9\)"),
         ({"target": []}, ValueError, r"target must name a class in 0..2 \(got none\)"),
-        ({"target": torch.tensor([5])}, ValueError, r"in 0..2 \(got 5\)"),
         ({"target": "both"}, ValueError, r"a class, a list of them, or 'all' \(got 'both'\)"),
         ({"target": 1.5}, TypeError, r"a class, a list of them, or 'all' \(got 1.5\)"),
-        ({"target": torch.tensor([0.5])}, TypeError, r"a list of them, or 'all' \(got \[0.5\]\)"),
-        ({"baseline": [0.5, 0.5]}, ValueError, r"one for each of 3 classes \(got 2 numbers\)"),
         ({"baseline": [0.1] * 4}, ValueError, r"one for each of 3 classes \(got 4 numbers\)"),
         ({"baseline": float("nan")}, ValueError, r"baseline must be finite \(got \[nan\]\)"),
         ({"batch_nodes": 0}, ValueError, r"batch_nodes must be at least 1 \(got 0\)"),
-        ({"batch_nodes": -3}, ValueError, r"batch_nodes must be at least 1 \(got -3\)"),
         ({"batch_nodes": 2.5}, TypeError, r"batch_nodes must be an integer \(got 2.5\)"),
         (
             {"mode": "regression", "return_type": "probs"},
@@ -148,7 +139,6 @@ def test_a_model_that_is_none() -> None:
             ValueError,
             r"target must name an output in 0..2 \(got 4\)",
         ),
-        ({"mode": "binary_classification"}, ValueError, "the model has 3 outputs: choose one with"),
         (
             {"mode": "regression", "target": 0, "payoff": "prob"},
             ValueError,
@@ -163,12 +153,11 @@ def test_an_option_that_is_none(
         GNNGame(MODEL, graph("ring"), **options)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"task_level": "node"}, "task_level='node' needs index=..., the node to explain"),
         ({"task_level": "node", "index": 6}, r"index must lie in 0..5 \(got 6\)"),
-        ({"task_level": "node", "index": -1}, r"index must lie in 0..5 \(got -1\)"),
         (
             {"task_level": "node", "index": 0, "num_hops": -1},
             r"num_hops must be at least 0 \(got -1",
@@ -183,13 +172,13 @@ def test_node_and_link_tasks(options: dict[str, Any], message: str) -> None:
         GNNGame(NODE_MODEL, graph("ring"), **options)
 
 
-@pytest.mark.parametrize("index", ["3", 2.7, True, [1, 2], torch.tensor([0, 1]), np.array([1.5])])
 @pytest.mark.parametrize("name", ["gstarx", "subgraphx", "gnnexplainer", "random"])
-def test_an_index_that_is_no_node(name: str, index: Any) -> None:
-    with pytest.raises(TypeError, match=r"index must be one integer in 0..5, a node \(got "):
-        GNNGame(NODE_MODEL, graph("ring"), task_level="node", index=index)
-    with pytest.raises(TypeError, match=r"index must be one integer"):
-        explainers.create(name).explain(NODE_MODEL, graph("ring"), task_level="node", index=index)
+def test_an_index_that_is_no_node(name: str) -> None:
+    for index in ("3", 2.7, True, [1, 2], torch.tensor([0, 1]), np.array([1.5])):
+        with pytest.raises(TypeError, match=r"index must be one integer"):
+            explainers.create(name).explain(
+                NODE_MODEL, graph("ring"), task_level="node", index=index
+            )
 
 
 def test_an_index_of_any_integer_type() -> None:
@@ -216,8 +205,9 @@ def test_an_unknown_option_of_explain() -> None:
         explain(MODEL, graph("ring"), bugdet=3)
 
 
-@pytest.mark.parametrize("estimator", ["auto", "exact"])
-@pytest.mark.parametrize("value", ["hn", "myerson", "shapley"])
+@pytest.mark.parametrize(
+    ("value", "estimator"), [("hn", "auto"), ("myerson", "exact"), ("shapley", "auto")]
+)
 def test_a_budget_that_is_too_small(value: str, estimator: str) -> None:
     how = {"value": value, "baseline": "uniform", "estimator": estimator}
     with pytest.raises(ValueError, match=r"budget") as caught:
@@ -246,13 +236,12 @@ def test_coalitions_that_are_none() -> None:
 # -- the model -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("returned", "error", "message"),
     [
         (lambda out: (out, out), TypeError, r"got tuple of 2\); wrap it in a function .*\)\[0\]$"),
         (lambda out: {"logits": out}, TypeError, r"\(got dict with 'logits'\); .*\['logits'\]$"),
         (lambda out: None, TypeError, r"must return a tensor \(got NoneType\)"),
-        (lambda out: out[None], ValueError, r"one row for each of 1 graphs.*\(got \(1, 1, 3\)\)"),
         (lambda out: out.repeat(2, 1), ValueError, r"one row for each of 1 .*\(got \(2, 3\)\)"),
         (lambda out: out[:, :0], ValueError, r"\(1, columns\) \(got \(1, 0\)\)"),
         (lambda out: out[:, :1], ValueError, "pass mode='binary_classification' or mode='regress"),
@@ -368,7 +357,7 @@ def test_original_ids_are_named_for_a_part_of_a_graph() -> None:
     assert any("{6, 7}" in note for note in caught.value.__notes__)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("returned", "error", "message"),
     [
         (lambda out: 3, ValueError, r"payoff function must return a tensor of 1 rows \(got int\)"),

@@ -185,3 +185,19 @@ def test_the_table_is_small() -> None:
         cache.add(np.zeros((1 << 12, 1)))
     held = sum(array.nbytes for array in vars(cache).values() if isinstance(array, np.ndarray))
     assert held <= 64 * cache.count
+
+
+@given(st.lists(st.integers(0, 2**62), min_size=1, max_size=200, unique=True), st.randoms())
+def test_rows_of_the_cache_in_another_order(numbers: list[int], random: Any) -> None:
+    masks = np.array(numbers, dtype=np.uint64)[:, None]
+    known = len(masks) // 3
+    cache = WorthCache(1)
+    cache.rows_of(masks[:known])
+    cache.add(np.arange(known, dtype=float)[:, None])
+    cache.rows_of(masks)
+    order = list(range(len(masks) - known))
+    random.shuffle(order)
+    cache.arrange(known, np.array(order, dtype=np.int64))
+    expected = np.concatenate([np.arange(known), known + np.argsort(order)]).astype(np.int64)
+    np.testing.assert_array_equal(cache.rows_of(masks), expected)
+    np.testing.assert_array_equal(cache.masks(0, len(masks))[expected], masks)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from gstarx.gnn.disturbance import Disturbance, is_due, suspect
-from gstarx.gnn.states import Block
+from gstarx.graphs import Block
 
 
 def block(rng: np.random.Generator, states: int, edges: int) -> Block:

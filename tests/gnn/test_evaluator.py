@@ -17,6 +17,7 @@ from gstarx import GNNGame
 from gstarx.gnn.evaluator import default_batch_nodes
 from tests.gnn.networks import CLASSES, FEATURES, GIN, NETWORKS, build
 from tests.gnn.one_by_one import EDGES, averaged, coalitions, graph, outputs
+from tests.pairs import in_turn
 from tests.strategies import edge_lists
 
 RAW = {"payoff": "raw", "target": "all"}
@@ -29,16 +30,20 @@ def as_option(removal: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("shape", "removal"),
-    [
-        *((shape, "remove") for shape in EDGES),
-        *((shape, "split") for shape in ("messy", "as many nodes as edges", "wide")),
-        *((shape, "zero_filling") for shape in ("messy", "as many nodes as edges", "wide")),
-        *((shape, "averaged") for shape in ("messy", "as many nodes as edges")),
-    ],
+    ("name", "case"),
+    in_turn(
+        NETWORKS,
+        [
+            *((shape, "remove") for shape in EDGES),
+            *((shape, "split") for shape in ("messy", "as many nodes as edges", "wide")),
+            *((shape, "zero_filling") for shape in ("messy", "as many nodes as edges", "wide")),
+            *((shape, "averaged") for shape in ("messy", "as many nodes as edges")),
+        ],
+        each=3,
+    ),
 )
-@pytest.mark.parametrize("name", NETWORKS)
-def test_batched_is_one_by_one(name: str, shape: str, removal: str) -> None:
+def test_batched_is_one_by_one(name: str, case: tuple[str, str]) -> None:
+    shape, removal = case
     model, data = build(name), graph(shape)
     # a norm of nodes that are nearly alike makes rounding errors of single precision large
     if isinstance(model, nn.Module):
@@ -110,8 +115,7 @@ class Watching(nn.Module):
         return out
 
 
-@pytest.mark.parametrize("batch_nodes", [1, 7, 20, 1000])
-@pytest.mark.parametrize("removal", ["remove", "split"])
+@pytest.mark.parametrize(("batch_nodes", "removal"), in_turn([1, 7, 20, 1000], ["split", "remove"]))
 def test_a_batch_has_no_more_nodes_than_allowed(batch_nodes: int, removal: str) -> None:
     model, data = Watching(), graph("messy")
     game = GNNGame(model, data, batch_nodes=batch_nodes, removal=removal, check=False)
@@ -137,14 +141,17 @@ def test_batch_sizes_change_no_more_than_the_last_bits() -> None:
         np.testing.assert_allclose(other, worths[0], atol=1e-5)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_only_models_that_cannot_be_batched_are_called_once_per_coalition(name: str) -> None:
-    game = GNNGame(build(name), graph("messy"))
-    assert game._evaluator.batched == (name not in SINGLY)
+def test_only_models_that_cannot_be_batched_are_called_once_per_coalition() -> None:
+    games = {name: GNNGame(build(name), graph("messy")) for name in NETWORKS}
+    assert {name for name, game in games.items() if not game._evaluator.batched} == SINGLY
 
 
-@pytest.mark.parametrize("removal", ["remove", "split", "zero_filling", "averaged"])
-@pytest.mark.parametrize("name", sorted(set(NETWORKS) - SINGLY))
+@pytest.mark.parametrize(
+    ("name", "removal"),
+    in_turn(
+        sorted(set(NETWORKS) - SINGLY), ["remove", "split", "zero_filling", "averaged"], each=1
+    ),
+)
 def test_a_batch_is_one_call(name: str, removal: str) -> None:
     """A batch that the model refuses is taken apart, which would go unnoticed but for the time."""
     model, calls = build(name), []

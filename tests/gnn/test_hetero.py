@@ -39,6 +39,7 @@ from tests.gnn.hetero_networks import (
     transformed,
     typed_graph,
 )
+from tests.pairs import for_each
 from tests.shared import UNTRAINED
 
 pytestmark = UNTRAINED
@@ -459,7 +460,7 @@ def test_a_model_without_an_output_if_no_player_is_present() -> None:
     assert explain(mean, small(), **options, baseline=0.0).scores.isfinite().all()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "options", "error", "message"),
     [
         (HeteroData(), {}, ValueError, "no nodes"),

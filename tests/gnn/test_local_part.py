@@ -21,6 +21,7 @@ from gstarx.explainers import FailedExplanation, graph_generator
 from gstarx.gnn import local_part
 from gstarx.gnn.model_task import ModelTask
 from gstarx.values import shapley_value, shapley_value_sampled
+from tests.pairs import in_turn
 from tests.shared import DATA
 
 NODE: dict[str, Any] = {"task_level": "node"}
@@ -81,8 +82,7 @@ def reach(data: Data, node: int, hops: int, *, backwards: bool = False) -> set[i
     return reached
 
 
-@pytest.mark.parametrize("share", ["auto", True, False])
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(("name", "share"), in_turn(NETWORKS, ["auto", True, False]))
 def test_edges_of_the_exact_game_are_taken_from_the_whole_graph(name: str, share: Any) -> None:
     model, data = built(name), graph()
     game = GNNGame(model, data, **EDGES, index=3, num_hops=2, payoff="prob", share=share)

@@ -32,6 +32,7 @@ from gstarx.gnn.self_check import doubled
 from gstarx.models import GAT, GCN
 from tests.gnn.networks import CLASSES, FEATURES, GIN
 from tests.gnn.one_by_one import graph
+from tests.pairs import for_each
 
 CONFIG = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
 
@@ -439,8 +440,8 @@ def test_what_is_kept_elsewhere_can_be_trained_with() -> None:
     assert model.place.weight.grad is not None
 
 
-@pytest.mark.parametrize("lazy", [nn.LazyLinear(CLASSES), SAGEConv((-1, -1), CLASSES)])
-@pytest.mark.parametrize("use", [play, explain_one, expect])
+@for_each("lazy", [nn.LazyLinear(CLASSES), SAGEConv((-1, -1), CLASSES)])
+@for_each("use", [play, explain_one, expect])
 def test_a_model_without_weights_is_refused(lazy: nn.Module, use: Callable[[Any], None]) -> None:
     class Waiting(nn.Module):
         def __init__(self) -> None:

@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from gstarx.gnn.multi_graph import ManyGraphs, outputs_and_sharing
 from tests.gnn.networks import CLASSES, FEATURES, GIN, NETWORKS, build
 from tests.gnn.one_by_one import EDGES, REMOVALS, coalitions, graph, outputs
+from tests.pairs import in_turn
 from tests.strategies import edge_lists
 
 SHAPES = ("messy", "as many nodes as edges", "no edges", "one node", "ring", "wide")
@@ -50,11 +51,9 @@ def shared(
 @pytest.mark.parametrize(
     ("name", "removal"),
     [
-        (name, removal)
-        for name in CAN_SHARE
-        for removal in ("remove", "split", "zero_filling")
         # it does not take the features that would be set to zero
-        if (name, removal) != ("positions", "zero_filling")
+        (name, "split" if (name, removal) == ("positions", "zero_filling") else removal)
+        for name, removal in in_turn(CAN_SHARE, ["remove", "split", "zero_filling"])
     ],
 )
 def test_shared_is_one_by_one(name: str, removal: str) -> None:
@@ -110,8 +109,7 @@ class Watching(nn.Module):
         return out
 
 
-@pytest.mark.parametrize("room", [1, 7, 20, 1000])
-@pytest.mark.parametrize("removal", ["remove", "split"])
+@pytest.mark.parametrize(("room", "removal"), in_turn([1, 7, 20, 1000], ["split", "remove"]))
 def test_batches_fill_the_capacity(removal: str, room: int) -> None:
     model, graphs = Watching(), [graph("ring"), graph("messy"), graph("one node")]
     parts = [coalitions(data.num_nodes, at_most=5) for data in graphs]

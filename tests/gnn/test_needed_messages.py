@@ -19,6 +19,7 @@ from gstarx import GNNGame
 from gstarx.gnn import needed_messages
 from gstarx.gnn.needed_messages import _normalized
 from gstarx.gnn.shared_rows import GatheredRows, SharedRows
+from tests.pairs import in_turn
 
 WIDTH, CLASSES, NODES = 5, 3, 40
 
@@ -136,9 +137,9 @@ def worths(model: nn.Module, data: Data, *, share: Any, **options: Any) -> Any:
     return found
 
 
-@pytest.mark.parametrize("loops", [False, True])
-@pytest.mark.parametrize("players", ["edges", "nodes"])
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    ("name", "players", "loops"), in_turn(NETWORKS, ["edges", "nodes"], [False, True])
+)
 def test_worths_are_those_of_the_ordinary_path(name: str, players: str, loops: bool) -> None:
     torch.manual_seed(0)
     model, data = NETWORKS[name]().eval(), graph(loops=loops)
@@ -223,8 +224,7 @@ def test_edges_to_no_node_are_refused() -> None:
         _normalized(torch.tensor([[0], [3]]), 3, torch.float32, True)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize(("double", "weighted"), [(False, True), (True, False)])
 def test_messages_are_added_up_where_they_arrive(weighted: bool, double: bool) -> None:
     rng = np.random.default_rng(0)
     rows = torch.from_numpy(rng.normal(size=(6, 4)))

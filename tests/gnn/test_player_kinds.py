@@ -32,6 +32,7 @@ from tests.gnn.by_definition import (
     with_nodes,
 )
 from tests.gnn.one_by_one import coalitions
+from tests.pairs import for_each, in_turn
 from tests.shared import UNTRAINED
 from tests.values.definitions import shapley_by_orders
 
@@ -72,8 +73,7 @@ def assert_values(game: Any, graph: CommunicationGraph, explained: Any, value: s
     np.testing.assert_allclose(explained.scores.numpy(), expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("value", VALUES)
-@pytest.mark.parametrize("kind", ["gine", "gcn", "gat"])
+@pytest.mark.parametrize(("value", "kind"), in_turn(VALUES, ["gine", "gcn", "gat"], each=2))
 def test_undirected_edges_by_all_subsets_of_them(kind: str, value: str) -> None:
     model, data = Network(kind), small_graph()
     explained = explain(model, data, players="edges", value=value, target=1)
@@ -102,8 +102,7 @@ def test_directions_of_edges_by_all_subsets_of_them(value: str) -> None:
     assert_values(table(worth, 6, worth([])), line_graph(edges), explained, value)
 
 
-@pytest.mark.parametrize("value", VALUES)
-@pytest.mark.parametrize("kind", ["gine", "gcn"])
+@pytest.mark.parametrize(("value", "kind"), in_turn(VALUES, ["gine", "gcn"]))
 def test_edges_around_a_node_by_all_subsets_of_all_edges(kind: str, value: str) -> None:
     """Edges that do not play are those that change nothing, so they get nothing."""
     model, data = Network(kind, graph_level=False), small_graph(loop=False)
@@ -153,8 +152,9 @@ def test_groups_by_all_subsets_of_them(rest: str, value: str) -> None:
     assert_values(game, CommunicationGraph(len(groups), joined), explained, value)
 
 
-@pytest.mark.parametrize("value", VALUES)
-@pytest.mark.parametrize("reference", ["zero", "mean", "row", "rows"])
+@pytest.mark.parametrize(
+    ("reference", "value"), in_turn(["zero", "mean", "row", "rows"], VALUES, each=2)
+)
 def test_features_by_all_subsets_of_them(reference: str, value: str) -> None:
     model, data = Network(), small_graph()
     known = {"row": torch.arange(4.0), "rows": small_graph(seed=5).x}.get(reference, reference)
@@ -356,7 +356,7 @@ def test_several_targets_and_payoffs_are_those_of_one_at_a_time() -> None:
                     torch.testing.assert_close(one[mask], alone[mask])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"players": [[0, 1], [1, 2]]}, "node 1 is in groups '0' and '1'"),

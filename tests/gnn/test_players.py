@@ -30,6 +30,7 @@ from gstarx.gnn.k_hop import grow_hops, watch_propagation
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES
 from tests.gnn.one_by_one import EDGES, averaged, coalitions, graph, removed, split
+from tests.pairs import in_turn, pairwise
 
 NODE = {"task_level": "node", "mode": "multiclass_classification"}
 RAW: dict[str, Any] = {"payoff": "raw", "target": "all", "baseline": 0.0}
@@ -143,10 +144,15 @@ def at_target(
 
 
 @pytest.mark.filterwarnings("ignore:the model mixes the graphs of a batch")
-@pytest.mark.parametrize("num_hops", [None, 1, 9])
-@pytest.mark.parametrize("removal", ["remove", "split", "zero_filling", "averaged"])
-@pytest.mark.parametrize("shape", ["messy", "as many nodes as edges", "ring"])
-@pytest.mark.parametrize("name", NODE_MODELS)
+@pytest.mark.parametrize(
+    ("name", "shape", "removal", "num_hops"),
+    pairwise(
+        NODE_MODELS,
+        ["messy", "as many nodes as edges", "ring"],
+        ["remove", "split", "zero_filling", "averaged"],
+        [None, 1, 9],
+    ),
+)
 def test_worths_are_the_outputs_at_the_target(
     name: str, shape: str, removal: str, num_hops: int | None
 ) -> None:
@@ -365,9 +371,9 @@ def branching() -> Data:
     return data
 
 
-@pytest.mark.parametrize("removal", ["remove", "split"])
-@pytest.mark.parametrize("conv", [SAGEConv, GATConv])
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize(
+    ("look", "conv", "removal"), in_turn(LOOKS, [SAGEConv, GATConv], ["remove", "split"], each=2)
+)
 def test_whoever_changes_the_output_by_leaving_plays(look: str, conv: Any, removal: str) -> None:
     data, model, target = branching(), Looking(LOOKS[look], conv), 2
     game = GNNGame(model, data, index=target, removal=removal, **NODE, **RAW)

@@ -21,6 +21,7 @@ from gstarx.metrics import evaluate, evaluate_many
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES
 from tests.gnn.one_by_one import coalitions, graph, removed
+from tests.pairs import in_turn
 
 RAW: dict[str, Any] = {"payoff": "raw", "target": "all"}
 
@@ -225,9 +226,9 @@ class Guarded(nn.Module):
 GUARDS = ("no edges", "more than one row", "a scale", "at least four")
 
 
-@pytest.mark.parametrize("share", ["auto", False])
-@pytest.mark.parametrize("nodes", [6, 12])
-@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize(
+    ("guard", "nodes", "share"), in_turn(GUARDS, [6, 12], ["auto", False], each=2)
+)
 def test_small_graphs_are_evaluated_alone(guard: str, nodes: int, share: Any) -> None:
     torch.manual_seed(0)
     ring = torch.arange(nodes)
@@ -261,15 +262,15 @@ class Blended(nn.Module):
         return out + self.share * out.mean(dim=0) + self.offset
 
 
-@pytest.mark.parametrize("share", ["auto", False])
 @pytest.mark.parametrize(
-    ("dtype", "mixed", "offset"),
+    ("dtype", "mixed", "offset", "share"),
     [
-        (torch.float16, 0.3, 0.0),
-        (torch.bfloat16, 0.3, 0.0),
-        (torch.float32, 1e-3, 0.0),
-        (torch.float32, 0.05, 1_000.0),
-        (torch.float64, 1e-6, 1_000.0),
+        (torch.float16, 0.3, 0.0, "auto"),
+        (torch.bfloat16, 0.3, 0.0, False),
+        (torch.float32, 1e-3, 0.0, "auto"),
+        (torch.float32, 1e-3, 0.0, False),
+        (torch.float32, 0.05, 1_000.0, False),
+        (torch.float64, 1e-6, 1_000.0, "auto"),
     ],
 )
 def test_mixing_is_measured_by_the_spread(

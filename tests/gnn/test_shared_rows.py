@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from gstarx import GNNGame, explain_many
 from gstarx.gnn import shared_rows
 from gstarx.gnn.shared_rows import GatheredRows, SharedRows, gathered_now
+from tests.pairs import in_turn
 
 WIDE, ROWS = 80, 12
 INDEX = torch.tensor([3, 0, 7, 7, 11, 2, 5, 3])
@@ -47,8 +48,9 @@ NETWORKS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("guard", [torch.no_grad, torch.inference_mode])
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    ("name", "guard"), in_turn(NETWORKS, [torch.no_grad, torch.inference_mode])
+)
 def test_operations_on_single_rows_are_computed_once(name: str, guard: Any) -> None:
     network, x = built(NETWORKS[name]()), rows()
     shared = SharedRows(x)
@@ -96,13 +98,13 @@ OTHERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_any_operation_gives_what_it_gives_for_ordinary_rows(name: str) -> None:
-    x, operation = rows(), OTHERS[name]
-    with torch.no_grad():
-        for index in (INDEX, INDEX[:3]):
-            found = gathered_now(operation(SharedRows(x).gathered(index)))
-            torch.testing.assert_close(found, operation(x[index]), rtol=1e-6, atol=1e-6)
+def test_any_operation_gives_what_it_gives_for_ordinary_rows() -> None:
+    x = rows()
+    for operation in OTHERS.values():
+        with torch.no_grad():
+            for index in (INDEX, INDEX[:3]):
+                found = gathered_now(operation(SharedRows(x).gathered(index)))
+                torch.testing.assert_close(found, operation(x[index]), rtol=1e-6, atol=1e-6)
 
 
 def test_changes_in_place_reach_all_views_and_not_the_graph() -> None:
@@ -174,9 +176,9 @@ def graph(seed: int = 0) -> Data:
 LAYERS = [pyg.GCNConv, pyg.SAGEConv, pyg.GATConv, lambda a, b: pyg.GINConv(nn.Linear(a, b))]
 
 
-@pytest.mark.parametrize("share", ["auto", False])
-@pytest.mark.parametrize("level", ["graph", "node"])
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize(
+    ("layer", "level", "share"), in_turn(LAYERS, ["graph", "node"], ["auto", False], each=2)
+)
 def test_games_have_the_worths_of_ordinary_features(
     layer: Any, level: str, share: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ from gstarx.gnn import BatchMixing, Sharing
 from gstarx.metrics import best_selection
 from gstarx.models import GAT, GCN, GIN
 from tests.gnn import one_by_one
+from tests.pairs import in_turn
 
 FEATURES, CLASSES = 4, 3
 #: Two rings, linked, with two nodes hanging on.
@@ -96,8 +97,9 @@ def assert_same(shared: NDArray[Any], plain: NDArray[Any], share: float = 1e-5) 
 # -- what is shared --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("readout", ["mean", "max", "sum"])
-@pytest.mark.parametrize("network", [GCN, GIN, GAT])
+@pytest.mark.parametrize(
+    ("network", "readout"), [(GCN, "mean"), (GIN, "max"), (GAT, "sum"), (GCN, "max")]
+)
 def test_networks_of_the_paper(network: Any, readout: str) -> None:
     model = built(network(FEATURES, 8, CLASSES, readout=readout))
     shared, plain, game = both_ways(model, graph())
@@ -158,8 +160,13 @@ class Bonded(nn.Module):
         return self.head(global_add_pool(self.layer(x, edge_index, edge_attr).tanh(), batch))
 
 
-@pytest.mark.parametrize("removal", ["remove", "split", "zero_filling"])
-@pytest.mark.parametrize("make", [Weighted, Bonded, lambda: GIN(FEATURES, 8, CLASSES), Layers])
+@pytest.mark.parametrize(
+    ("make", "removal"),
+    in_turn(
+        [Weighted, Bonded, lambda: GIN(FEATURES, 8, CLASSES), Layers],
+        ["remove", "split", "zero_filling"],
+    ),
+)
 def test_edge_fields_and_every_removal(make: Any, removal: str) -> None:
     data = graph(seed=1)
     rows = np.random.default_rng(0).random((600, 13)) < 0.6
@@ -177,8 +184,7 @@ OTHER_PLAYERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("make", [GCN, GIN, GAT])
-@pytest.mark.parametrize("players", sorted(OTHER_PLAYERS))
+@pytest.mark.parametrize(("players", "make"), in_turn(sorted(OTHER_PLAYERS), [GCN, GIN, GAT]))
 def test_other_players_than_nodes(players: str, make: Any) -> None:
     model, data = built(make(FEATURES, 8, CLASSES)).double(), graph(dtype=torch.float64)
     options = OTHER_PLAYERS[players]
@@ -643,17 +649,18 @@ class Identified(nn.Module):
         return self.conv(x, edge_index) + ((near @ near) * near).sum(dim=1, keepdim=True)
 
 
-@pytest.mark.parametrize("double", [False, True])
 @pytest.mark.parametrize(
-    ("make", "shares"),
+    ("make", "shares", "double"),
     [
-        (Identified, False),
-        (lambda: pyg.ARMAConv(8, 8, num_stacks=2), True),
-        (lambda: Declared(2), True),
-        (lambda: Declared(1), False),
-        (lambda: Leaking(0.0), True),
-        (lambda: Leaking(1e-3), False),
-        (Positioned, False),
+        (Identified, False, False),
+        (lambda: pyg.ARMAConv(8, 8, num_stacks=2), True, True),
+        (lambda: Declared(2), True, False),
+        (lambda: Declared(1), False, True),
+        (lambda: Leaking(0.0), True, True),
+        (lambda: Leaking(0.0), True, False),
+        (lambda: Leaking(1e-3), False, False),
+        (lambda: Leaking(1e-3), False, True),
+        (Positioned, False, False),
     ],
 )
 def test_changes_far_away_are_noticed(make: Any, shares: bool, double: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -21,6 +20,7 @@ from gstarx.graphs.bitmasks import (
     words_for,
 )
 from tests.oracles import as_integer, as_sets
+from tests.pairs import for_each
 from tests.strategies import coalition_matrices
 
 widths = st.integers(0, 200) | st.sampled_from([0, 1, 63, 64, 65, 127, 128, 129, 192])
@@ -31,7 +31,7 @@ def as_integers(masks: NDArray[np.uint64]) -> list[int]:
     return [sum(int(word) << (64 * w) for w, word in enumerate(mask)) for mask in masks]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("nodes", "words"), [(0, 1), (1, 1), (63, 1), (64, 1), (65, 2), (128, 2), (129, 3), (200, 4)]
 )
 def test_words(nodes: int, words: int) -> None:
@@ -135,8 +135,8 @@ def test_same_mask_looks_at_every_word() -> None:
         assert not same_mask(mask, other)
 
 
-@pytest.mark.parametrize("width", [1, 2, 3])
-@pytest.mark.parametrize("lowest", [0, 10, 25, 30, 40, 50])
+@for_each("width", [1, 2, 3])
+@for_each("lowest", [0, 10, 25, 30, 40, 50])
 def test_masks_scatter_wherever_they_differ(width: int, lowest: int) -> None:
     # a table in which masks that differ in high bits only share a slot takes quadratic time
     bits = np.arange(2**14, dtype=np.uint64) << np.uint64(lowest)

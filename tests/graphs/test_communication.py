@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from gstarx.graphs import CommunicationGraph, TooManyCoalitions
 from gstarx.graphs.communication import as_coalitions, as_nodes, as_size
 from tests.oracles import as_networkx, as_rows, as_sets
+from tests.pairs import for_each
 from tests.strategies import coalition_matrices, edge_lists, graphs, wide_graphs
 
 PATH = CommunicationGraph(3, [(0, 1), (1, 2)])
@@ -52,7 +53,7 @@ def test_without_edges() -> None:
     assert CommunicationGraph(0).num_nodes == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("num_nodes", "error", "message"),
     [
         (-1, ValueError, r"num_nodes must be at least 0 \(got -1\)"),
@@ -69,7 +70,7 @@ def test_a_bad_number_of_nodes(num_nodes: Any, error: type[Exception], message: 
         CommunicationGraph.complete(num_nodes)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("edges", "error", "message"),
     [
         (
@@ -145,13 +146,13 @@ def test_from_edge_index_given_a_tensor() -> None:
         CommunicationGraph.from_edge_index(edge_index.float())
 
 
-@pytest.mark.parametrize("nothing", [[], [[], []], np.zeros((2, 0)), np.zeros((0, 2))])
+@for_each("nothing", [[], [[], []], np.zeros((2, 0)), np.zeros((0, 2))])
 def test_from_edge_index_without_edges(nothing: Any) -> None:
     assert CommunicationGraph.from_edge_index(nothing) == CommunicationGraph(0)
     assert CommunicationGraph.from_edge_index(nothing, num_nodes=3) == CommunicationGraph(3)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("edge_index", "error", "message"),
     [
         ([[0, 1], [1, 2], [2, 0]], ValueError, r"edge_index must have shape \(2, E\) \(got \(3, 2"),
@@ -190,7 +191,7 @@ def test_from_networkx_of_another_kind(kind: type[nx.Graph]) -> None:
     assert CommunicationGraph.from_networkx(other) == PATH
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 5, 70])
+@for_each("n", [0, 1, 2, 5, 70])
 def test_complete(n: int) -> None:
     assert CommunicationGraph.complete(n) == CommunicationGraph.from_networkx(nx.complete_graph(n))
 
@@ -293,8 +294,8 @@ def test_component_labels_of_one_and_of_many(data: st.DataObject) -> None:
         np.testing.assert_array_equal(graph.component_labels(coalition), row, strict=True)
 
 
-@pytest.mark.parametrize("ask", ["boundary", "component_labels"])
-@pytest.mark.parametrize(
+@for_each("ask", ["boundary", "component_labels"])
+@for_each(
     ("mask", "error", "message"),
     [
         ([1, 0, 1], TypeError, r"mask must be boolean \(got dtype int\d+\)"),
@@ -325,7 +326,7 @@ def test_subgraph(data: st.DataObject) -> None:
     assert edges == set(map(frozenset, expected.edges))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("nodes", "error", "message"),
     [
         ([0, 3], ValueError, r"nodes must lie in 0\.\.2 \(got \[0, 3\]\)"),

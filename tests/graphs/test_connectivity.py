@@ -19,6 +19,7 @@ from gstarx.graphs.connectivity import (
     list_by_size,
 )
 from tests.oracles import as_networkx, as_sets, connected_sets, parts
+from tests.pairs import for_each
 from tests.strategies import coalition_matrices, graphs, wide_graphs
 
 
@@ -87,8 +88,8 @@ def test_a_count_that_pauses_goes_on_where_it_was(
     assert graph.count_connected_coalitions(limit=100) == 101
 
 
-@pytest.mark.parametrize("steps", [1, 3, 50_000_000])
-@pytest.mark.parametrize("limit", [0, 1, 150, 1_000])
+@for_each("steps", [1, 3, 50_000_000])
+@for_each("limit", [0, 1, 150, 1_000])
 def test_a_count_stops_as_soon_as_there_are_more(
     limit: int, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,30 +101,25 @@ def test_a_count_stops_as_soon_as_there_are_more(
 # counts that are known
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("graph", "count"),
     [
-        pytest.param(CommunicationGraph(0), 0, id="no node"),
-        pytest.param(CommunicationGraph(1), 1, id="one node"),
-        pytest.param(CommunicationGraph(130), 130, id="no edge"),
-        pytest.param(path(200), 20_100, id="path"),
-        pytest.param(relabeled(path(200), 0, 200), 20_100, id="path in another order"),
-        pytest.param(
-            CommunicationGraph.from_networkx(nx.cycle_graph(150)), 150 * 149 + 1, id="cycle"
-        ),
-        pytest.param(star(20), 2**20 + 20, id="star"),
-        pytest.param(star(20, center=20), 2**20 + 20, id="star, center last"),
-        pytest.param(star(61), 2**61 + 61, id="widest star counted"),
-        pytest.param(CommunicationGraph.complete(20), 2**20 - 1, id="complete"),
-        pytest.param(CommunicationGraph.complete(62), 2**62 - 1, id="largest complete counted"),
-        pytest.param(
+        (CommunicationGraph(0), 0),
+        (CommunicationGraph(1), 1),
+        (CommunicationGraph(130), 130),
+        (path(200), 20_100),
+        (relabeled(path(200), 0, 200), 20_100),
+        (CommunicationGraph.from_networkx(nx.cycle_graph(150)), 150 * 149 + 1),
+        (star(20), 2**20 + 20),
+        (star(20, center=20), 2**20 + 20),
+        (star(61), 2**61 + 61),
+        (CommunicationGraph.complete(20), 2**20 - 1),
+        (CommunicationGraph.complete(62), 2**62 - 1),
+        (
             CommunicationGraph.from_networkx(nx.complete_bipartite_graph(8, 9)),
             (2**8 - 1) * (2**9 - 1) + 8 + 9,
-            id="complete bipartite",
         ),
-        pytest.param(
-            CommunicationGraph.from_networkx(nx.grid_2d_graph(5, 5)), 2_301_877, id="grid"
-        ),
+        (CommunicationGraph.from_networkx(nx.grid_2d_graph(5, 5)), 2_301_877),
     ],
 )
 def test_known_counts(graph: CommunicationGraph, count: int) -> None:
@@ -184,15 +180,15 @@ def test_a_list_has_at_most_limit_coalitions(
     assert raised.value.limit == limit
 
 
-@pytest.mark.parametrize("limit", [0, 1, 299, 300, 1_000, 2**40, 2**62])
-@pytest.mark.parametrize(
+@for_each("limit", [0, 1, 299, 300, 1_000, 2**40, 2**62])
+@for_each(
     "graph",
     [
-        pytest.param(CommunicationGraph.complete(300), id="complete"),
-        pytest.param(star(100), id="star"),
-        pytest.param(star(100, center=100), id="star, center last"),
-        pytest.param(star(100, center=64), id="star, center between"),
-        pytest.param(star(62), id="one leaf too many"),
+        CommunicationGraph.complete(300),
+        star(100),
+        star(100, center=100),
+        star(100, center=64),
+        star(62),
     ],
 )
 def test_far_too_many(graph: CommunicationGraph, limit: int) -> None:
@@ -225,14 +221,14 @@ def test_counts_reach_exactly_the_largest_that_fits() -> None:
     assert beyond.count_connected_coalitions(limit=MAX_COUNT) == MAX_COUNT + 1
 
 
-@pytest.mark.parametrize("limit", [None, MAX_COUNT + 1, 2**64, 2**70])
-@pytest.mark.parametrize(
+@for_each("limit", [None, MAX_COUNT + 1, 2**64, 2**70])
+@for_each(
     "graph",
     [
-        pytest.param(CommunicationGraph(64, CommunicationGraph.complete(62).edges), id="by one"),
-        pytest.param(star(62), id="star"),
-        pytest.param(CommunicationGraph.complete(63), id="complete"),
-        pytest.param(CommunicationGraph.complete(300), id="many words"),
+        CommunicationGraph(64, CommunicationGraph.complete(62).edges),
+        star(62),
+        CommunicationGraph.complete(63),
+        CommunicationGraph.complete(300),
     ],
 )
 def test_more_than_can_be_counted(graph: CommunicationGraph, limit: int | None) -> None:

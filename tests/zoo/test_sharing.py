@@ -12,7 +12,7 @@ import torch
 from torch_geometric.data import Data
 
 from gstarx import GNNGame
-from tests.zoo import CASES
+from tests.zoo import ZOO
 from tests.zoo.models import FEATURES, REFUSED, Case
 from tests.zoo.table import listed_models
 
@@ -90,13 +90,17 @@ def found(case: Case) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.expected != REFUSED])
-def test_models_of_the_zoo(name: str) -> None:
+@pytest.mark.parametrize("kind", ZOO)
+def test_models_of_the_zoo(kind: str) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the model mixes")
-        outcome = found(CASES[name])
-    kind, _, short = name.partition(": ")
-    assert listed_models()[kind, short.replace("|", "")]["embeddings"] == outcome
+        outcomes = {
+            name.replace("|", ""): found(case)
+            for name, case in ZOO[kind].items()
+            if case.expected != REFUSED
+        }
+    rows = listed_models()
+    assert outcomes == {name: rows[kind, name]["embeddings"] for name in outcomes}
 
 
 def test_the_page_counts_the_models_that_share() -> None:

@@ -20,13 +20,12 @@ from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
 from torch_geometric.utils import scatter
 
 from gstarx._internal.arguments import as_flag, as_seed, given_options
-from gstarx.explainers.outputs import Output, numbered, outputs_of, summed
+from gstarx.explainers.outputs import Output, as_one_graph, numbered, outputs_of, summed
 from gstarx.explanation import Attribution, Explanation, as_explained, hetero_data
 from gstarx.gnn import (
     GNNGame,
     ModelTask,
     TargetLike,
-    as_one_graph,
     check_data,
     graphs_in,
     hetero_of,

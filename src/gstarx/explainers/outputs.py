@@ -9,7 +9,7 @@ explained by itself, on its own graph.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gstarx.explanation import Attribution
-from gstarx.gnn import (
-    ModelTask,
-    SeparateGraph,
-    as_one_graph,
-    edge_between_graphs,
-    graphs_in,
-    hetero_of,
-    same_outputs,
-)
+from gstarx.gnn import ModelTask, cut, graphs_in, hetero_of, roles_of, same_outputs
 from gstarx.players import Groups, Nodes, PlayerSet, player_set
 
 
@@ -110,7 +102,7 @@ def outputs_of(model: Any, data: Data, task: ModelTask, index: Any) -> list[Outp
 
 def _own_graph(data: Data, task: ModelTask, row: int) -> Output:
     """An output on its own graph; on all of them where edges or pairs join nodes of several."""
-    column = edge_between_graphs(data)
+    column = _edge_between_graphs(data)
     if task.task_level == "graph":
         if column is not None:
             (a, b), batch = data.edge_index[:, column].tolist(), data.batch
@@ -119,16 +111,56 @@ def _own_graph(data: Data, task: ModelTask, row: int) -> Output:
                 f"{int(batch[b])}: an edge between graphs of a batch has no meaning. Give every "
                 "graph its own edges, or explain all as one graph, without batch"
             )
-        part = SeparateGraph.of(data, row)
-        return Output(row, part.data, None, part.nodes, part.edges)
+        return _separate(data, row, row)
     of_pair = task.task_level == "edge"
     ends = data.edge_label_index[:, row] if of_pair else torch.tensor([row])
     graphs = data.batch[ends.to(data.batch.device)].unique()
     if column is not None or len(graphs) > 1:
         return Output(row, as_one_graph(data), row)
-    part = SeparateGraph.of(data, int(graphs[0]), row if of_pair else None)
-    at = 0 if of_pair else int(np.searchsorted(part.nodes, row))
-    return Output(row, part.data, at, part.nodes, part.edges)
+    own = _separate(data, row, int(graphs[0]), row if of_pair else None)
+    assert own.nodes is not None
+    return own if of_pair else replace(own, index=int(np.searchsorted(own.nodes, row)))
+
+
+def _separate(data: Data, row: int, number: int, pair: int | None = None) -> Output:
+    """An output on its own graph, given by its number in the batch vector.
+
+    With ``pair``, a column of ``edge_label_index``, which the graph gets. Of a field with a row for
+    every graph it has its own row.
+    """
+    batch = data.batch.cpu().numpy()
+    nodes = np.flatnonzero(batch == number)
+    edges = np.flatnonzero(batch[data.edge_index[0].cpu().numpy()] == number)
+    count, roles = graphs_in(data), roles_of(as_one_graph(data))
+    for key, role in roles.items():
+        if role in ("ids", "edge_ids"):
+            raise ValueError(
+                f"{key!r} names nodes or edges of {count} graphs, which cannot be told apart: "
+                "explain one graph at a time"
+            )
+    made = cut(data, roles, nodes, edges)
+    for key, role in roles.items():
+        value = made[key]
+        if role == "rest" and isinstance(value, Tensor) and value.dim() and len(value) == count:
+            made[key] = value[number : number + 1]
+    if pair is not None:
+        ends = np.searchsorted(nodes, data.edge_label_index[:, [pair]].cpu().numpy())
+        made.edge_label_index = torch.from_numpy(ends).to(data.edge_label_index.device)
+    return Output(row, made, None if pair is None else 0, nodes, edges)
+
+
+def as_one_graph(data: Data) -> Data:
+    """The same nodes and edges without the fields of a batch."""
+    of_batch = ("batch", "batch_size", "ptr")
+    kept = {key: value for key, value in data if key not in of_batch}
+    return Data(**{"num_nodes": int(data.num_nodes or 0), **kept})
+
+
+def _edge_between_graphs(data: Data) -> int | None:
+    """A column of ``edge_index`` that joins nodes of different graphs, if there is one."""
+    of_graph = data.batch[data.edge_index.to(data.batch.device)]
+    columns = (of_graph[0] != of_graph[1]).nonzero()
+    return int(columns[0]) if len(columns) else None
 
 
 def summed(

@@ -12,6 +12,8 @@ from gstarx.gnn.evaluator import default_batch_nodes as default_batch_nodes
 from gstarx.gnn.fields import EdgeNamingData as EdgeNamingData
 from gstarx.gnn.fields import GraphTensors as GraphTensors
 from gstarx.gnn.fields import batched as batched
+from gstarx.gnn.fields import check_data as check_data
+from gstarx.gnn.fields import cut as cut
 from gstarx.gnn.fields import graphs_in as graphs_in
 from gstarx.gnn.fields import roles_of as roles_of
 from gstarx.gnn.game import GNNGame
@@ -24,6 +26,7 @@ from gstarx.gnn.model_state import untouched as untouched
 from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.model_task import model_arguments as model_arguments
 from gstarx.gnn.model_task import model_inputs as model_inputs
+from gstarx.gnn.model_task import with_view as with_view
 from gstarx.gnn.multi_graph import ManyGraphs as ManyGraphs
 from gstarx.gnn.multi_graph import outputs_and_sharing as outputs_and_sharing
 from gstarx.gnn.payoff import Contrast
@@ -35,14 +38,9 @@ from gstarx.gnn.payoff import class_scores as class_scores
 from gstarx.gnn.payoff import looks_like_probabilities as looks_like_probabilities
 from gstarx.gnn.payoff import mode_of as mode_of
 from gstarx.gnn.payoff import outputs_matrix as outputs_matrix
-from gstarx.gnn.players import check_data as check_data
 from gstarx.gnn.removal import RemovalLike as RemovalLike
 from gstarx.gnn.self_check import BatchMixing as BatchMixing
-from gstarx.gnn.separate_graphs import SeparateGraph as SeparateGraph
-from gstarx.gnn.separate_graphs import as_one_graph as as_one_graph
-from gstarx.gnn.separate_graphs import edge_between_graphs as edge_between_graphs
-from gstarx.gnn.separate_graphs import same_outputs as same_outputs
-from gstarx.gnn.setup import with_view as with_view
+from gstarx.gnn.self_check import same_outputs as same_outputs
 from gstarx.gnn.sharing import ShareLike as ShareLike
 from gstarx.gnn.sharing import Sharing
 from gstarx.gnn.sharing import check_share as check_share

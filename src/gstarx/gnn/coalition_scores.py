@@ -25,9 +25,8 @@ from gstarx.gnn.self_check import (
     smallest_and_largest,
 )
 from gstarx.gnn.sharing import SharedPasses, ShareLike
-from gstarx.gnn.sharing_order import sharing_order
 from gstarx.gnn.watched_edges import NotShareable
-from gstarx.graphs import Masks, compiled, same_mask, slot_of, unpack, words_for
+from gstarx.graphs import Masks, compiled, same_mask, sharing_order, slot_of, unpack, words_for
 from gstarx.players import PlayerSet
 
 log = logging.getLogger("gstarx")

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from gstarx.gnn.shared_rows import gathered_now
 from gstarx.gnn.signature import Model, submodules
-from gstarx.gnn.states import Block
+from gstarx.graphs import Block
 
 #: Shares of the states that change: fewer, if hardly any would stay as they are.
 _SHARES = (0.125, 0.03, 0.0)

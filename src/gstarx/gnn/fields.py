@@ -27,9 +27,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
 
 from gstarx.gnn.batching import UnionBatch
+from gstarx.gnn.hetero import check_edge_index, check_ends, counted_nodes, view_of
 from gstarx.gnn.shared_rows import SharedRows
 
 #: Set by the batch, never taken from the data.
@@ -75,6 +76,90 @@ def graphs_in(data: Data) -> int:
     """How many graphs the batch vector of a graph tells apart; one where there is none."""
     batch = data.get("batch")
     return int(batch.max()) + 1 if isinstance(batch, Tensor) and batch.numel() else 1
+
+
+def check_data(data: Any) -> Data:
+    """One homogeneous graph with nodes, or an error that says what it is instead.
+
+    Of a heterogeneous graph, its homogeneous view.
+    """
+    if isinstance(data, HeteroData):
+        return view_of(data)
+    if not isinstance(data, Data):
+        raise TypeError(
+            f"data must be a torch_geometric.data.Data or HeteroData (got {type(data).__name__})"
+        )
+    if data.get("x") is not None and not isinstance(data.x, Tensor):
+        raise TypeError(
+            f"data.x must be a tensor (got {type(data.x).__name__}): use torch.as_tensor(x) or "
+            "torch_geometric.data.Data(x=torch.as_tensor(x), ...)"
+        )
+    check_edge_index(data.edge_index, "data.edge_index", _from_adj_t(data))
+    count = _num_nodes(data)
+    check_ends(data.edge_index, "data.edge_index", (count, count))
+    if graphs_in(data) > 1:
+        raise ValueError(
+            f"data holds {graphs_in(data)} graphs: explain one at a time, or use explain_many"
+        )
+    return data
+
+
+def _from_adj_t(data: Data) -> str:
+    """How to go on where the graph has a sparse adjacency matrix instead."""
+    if "adj_t" not in data:
+        return ""
+    return (
+        ". The data has adj_t: give it edge_index with "
+        "torch_geometric.utils.to_edge_index(data.adj_t)[0].flip(0), and let the model take "
+        "edge_index, or wrap it in a function that builds adj_t from edge_index"
+    )
+
+
+def _num_nodes(data: Data) -> int:
+    """Number of nodes, which has to be known: isolated nodes are in no edge."""
+    try:
+        count = int(data.num_nodes or 0) if "x" in data else counted_nodes(data)
+    except UserWarning:
+        raise ValueError(
+            f"the number of nodes is not known: give the data x or num_nodes (it has "
+            f"{', '.join(sorted(data.keys()))})"
+        ) from None
+    if not count:
+        raise ValueError("the graph has no nodes: there is nothing to explain")
+    return count
+
+
+def cut(data: Data, roles: Roles, nodes: NDArray[np.int64], edges: NDArray[np.int64]) -> Data:
+    """The part of a graph with some nodes and edges, ascending, and all its fields cut down.
+
+    Those that name nodes or edges are renumbered, less the columns that name an absent one.
+    """
+    at = {"node": torch.from_numpy(nodes), "edge": torch.from_numpy(edges)}
+    fields = {}
+    for key, role in roles.items():
+        value = data[key]
+        if role in at:
+            value = value[at[role].to(value.device)]
+        elif role == "ids":
+            place = torch.full((int(data.num_nodes or 0),), -1, dtype=torch.long)
+            place[at["node"]] = torch.arange(len(nodes))
+            value = _present(place[_as_row(value.cpu())])
+        elif role == "edge_ids":
+            kept = torch.zeros(data.edge_index.shape[1], dtype=torch.bool)
+            kept[at["edge"]] = True
+            value = edges_moved(key, value.cpu(), kept)
+        fields[key] = value
+    ends = np.searchsorted(nodes, data.edge_index.cpu()[:, at["edge"]].numpy())
+    return Data(edge_index=torch.from_numpy(ends), num_nodes=len(nodes), **fields)
+
+
+def _as_row(ids: Tensor) -> Tensor:
+    return ids.reshape(1) if ids.dim() == 0 else ids
+
+
+def _present(columns: Tensor) -> Tensor:
+    """The columns of renumbered ids in which all are present."""
+    return columns[..., (columns[None].flatten(0, -2) >= 0).all(dim=0)]
 
 
 class EdgeNamingData(Data):  # type: ignore[misc]
@@ -161,7 +246,7 @@ class GraphTensors:
         # a field of ids, in positions of ``named``
         lookup = torch.from_numpy(self.named).to(device)
         self.ids = {
-            key: torch.searchsorted(lookup, ids.reshape(1) if ids.dim() == 0 else ids.contiguous())
+            key: torch.searchsorted(lookup, _as_row(ids).contiguous())
             for key, ids in fields["ids"].items()
         }
 
@@ -248,8 +333,7 @@ def edges_moved(key: str, ids: Tensor, kept: Tensor) -> Tensor:
         moved = place[ids[kept]]
         _require_all(key, (moved >= 0).numpy(), np.flatnonzero(kept.numpy()), ids.numpy())
         return moved
-    columns = place[ids.reshape(1) if ids.dim() == 0 else ids]
-    return columns[..., (columns[None].flatten(0, -2) >= 0).all(dim=0)]
+    return _present(place[_as_row(ids)])
 
 
 def _require_all(

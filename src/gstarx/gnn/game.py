@@ -29,11 +29,12 @@ from gstarx.gnn.baseline import (
 )
 from gstarx.gnn.coalition_scores import CoalitionScores
 from gstarx.gnn.evaluator import Evaluator
+from gstarx.gnn.fields import check_data
 from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.k_hop import watch_propagation
 from gstarx.gnn.local_part import WholeGraph
 from gstarx.gnn.model_state import untouched
-from gstarx.gnn.model_task import ModelTask
+from gstarx.gnn.model_task import ModelTask, with_view
 from gstarx.gnn.payoff import (
     Payoff,
     PayoffLike,
@@ -41,12 +42,11 @@ from gstarx.gnn.payoff import (
     looks_like_probabilities,
     resolve_payoff,
 )
-from gstarx.gnn.players import check_data
 from gstarx.gnn.removal import Removal, RemovalLike
 from gstarx.gnn.self_check import SelfCheck
-from gstarx.gnn.setup import set_up, with_view
 from gstarx.gnn.sharing import ShareLike, Sharing, check_share
 from gstarx.gnn.signature import Model
+from gstarx.gnn.surroundings import set_up
 from gstarx.graphs import Coalitions, CommunicationGraph, Masks, as_coalitions, pack
 from gstarx.players import Nodes, PlayerSet, PlayersLike, as_players
 

@@ -353,12 +353,17 @@ def _is_triple(relation: Any) -> bool:
     )
 
 
+def counted_nodes(store: Any) -> int:
+    """PyG's number of nodes, with its warning that it only guessed turned into an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return int(store.num_nodes or 0)
+
+
 def _num_nodes(data: HeteroData, name: str) -> int:
     """Number of nodes of a type, which has to be known: isolated nodes are in no edge."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            return int(data[name].num_nodes or 0)
+        return counted_nodes(data[name])
     except UserWarning:
         has = ", ".join(sorted(data[name].keys())) or "nothing"
         raise ValueError(
@@ -370,30 +375,36 @@ def _num_nodes(data: HeteroData, name: str) -> int:
 def _num_edges(data: HeteroData, relation: Any, counts: Mapping[str, int]) -> int:
     """Number of edges of a relation, after all of them were checked."""
     source, _, target = relation
-    edge_index = data[relation].get("edge_index")
-    if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
-        raise TypeError(
-            f"data[{relation!r}].edge_index must be a dense tensor of shape (2, E) "
-            f"(got {type(edge_index).__name__})"
-        )
-    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
-        raise ValueError(
-            f"data[{relation!r}].edge_index must have shape (2, E) (got {tuple(edge_index.shape)})"
-        )
-    if edge_index.is_floating_point() or edge_index.dtype == torch.bool:
-        raise TypeError(f"data[{relation!r}].edge_index must be integers (got {edge_index.dtype})")
-    for row, end in enumerate((source, target)):
+    edge_index, name = data[relation].get("edge_index"), f"data[{relation!r}].edge_index"
+    check_edge_index(edge_index, name)
+    for end in (source, target):
         if end not in counts:
             raise ValueError(
                 f"relation {relation!r} joins nodes of type {end!r}, and the data has none: give "
                 f"data[{end!r}] x or num_nodes"
             )
-        for node in (
-            (int(edge_index[row].min()), int(edge_index[row].max())) if edge_index.numel() else ()
-        ):
-            if not 0 <= node < counts[end]:
-                raise ValueError(
-                    f"data[{relation!r}].edge_index names node {node} of {counts[end]} nodes of "
-                    f"type {end!r}"
-                )
+    sizes = counts[source], counts[target]
+    check_ends(edge_index, name, sizes, (f" of type {source!r}", f" of type {target!r}"))
     return int(edge_index.shape[1])
+
+
+def check_edge_index(edge_index: Any, name: str, hint: str = "") -> None:
+    """Raise unless it is a dense tensor of integers of shape (2, E)."""
+    if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
+        of_layout = f"a tensor of layout {getattr(edge_index, 'layout', None)}"
+        got = of_layout if isinstance(edge_index, Tensor) else type(edge_index).__name__
+        raise TypeError(f"{name} must be a dense tensor of shape (2, E) (got {got}){hint}")
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise ValueError(f"{name} must have shape (2, E) (got {tuple(edge_index.shape)})")
+    if edge_index.is_floating_point() or edge_index.dtype == torch.bool:
+        raise TypeError(f"{name} must be integers (got {edge_index.dtype})")
+
+
+def check_ends(
+    edge_index: Tensor, name: str, counts: tuple[int, int], of: tuple[str, str] = ("", "")
+) -> None:
+    """Raise unless the first and the second row name some of so many nodes."""
+    for row, count, kind in zip(edge_index, counts, of, strict=True):
+        for node in (int(row.min()), int(row.max())) if row.numel() else ():
+            if not 0 <= node < count:
+                raise ValueError(f"{name} names node {node} of {count} nodes{kind}")

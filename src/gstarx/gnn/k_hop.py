@@ -1,19 +1,18 @@
-"""The part of a large graph that decides an output at one node (Appendix B of the paper)."""
+"""How far messages go in a model, and along the edges of a graph (Appendix B of the paper)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
-from gstarx.gnn.fields import Roles, edges_moved
 from gstarx.gnn.known_layers import declares_rounds
 from gstarx.gnn.own_code import watch_own_code
 from gstarx.gnn.signature import Model, submodules
@@ -122,52 +121,61 @@ def _side_by_side(model: Model) -> dict[int, tuple[int, str]]:
     }
 
 
+class Incoming:
+    """Which edges bring messages to a node, for all nodes of a graph.
+
+    The flow ``"both"`` reads every edge both ways; numbers beyond those of the edges are then those
+    of the same edges the other way around.
+    """
+
+    def __init__(self, edge_index: NDArray[np.int64], num_nodes: int, flow: str) -> None:
+        if flow == "both":
+            edge_index = np.concatenate([edge_index, edge_index[::-1]], axis=1)
+        self._senders, hearers = edge_index[::-1] if flow == "target_to_source" else edge_index
+        self.num_nodes = num_nodes
+        self._order = np.argsort(hearers, kind="stable")
+        self._first = np.concatenate([[0], np.cumsum(np.bincount(hearers, minlength=num_nodes))])
+
+    def edges_to(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Numbers of the edges that bring messages to some nodes."""
+        counts = self._first[nodes + 1] - self._first[nodes]
+        begins = np.cumsum(counts) - counts
+        places = np.arange(counts.sum()) + np.repeat(self._first[nodes] - begins, counts)
+        return np.asarray(self._order[places])
+
+    def senders(self, edges: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The nodes that messages come from."""
+        return np.asarray(self._senders[edges])
+
+    def hops(self, start: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+        """The nodes that are reached first after 0, 1, 2, ... hops, until nothing is new.
+
+        The cost of a hop is that of the nodes that were reached, not of the graph.
+        """
+        reached = front = np.unique(start)
+        while True:
+            yield front
+            heard = np.unique(self.senders(self.edges_to(front)))
+            front = heard[~np.isin(heard, reached)]
+            if not len(front):
+                return
+            reached = np.union1d(reached, front)
+
+    def within(self, node: int, hops: int) -> NDArray[np.int64]:
+        """Nodes whose messages reach a node within some hops, and the node itself, ascending."""
+        return np.sort(np.concatenate(list(islice(self.hops(np.array([node])), hops + 1))))
+
+
 def grow_hops(
     edge_index: NDArray[np.int64], num_nodes: int, start: NDArray[np.int64], flow: str = "both"
 ) -> Iterator[NDArray[np.bool_]]:
     """Nodes within 0, 1, 2, ... hops of the start, until nothing is new.
 
     Edges are read both ways, or only against the flow of messages: then it is the nodes whose
-    messages reach the start. The cost of a hop is that of the nodes it reaches, not of the graph.
+    messages reach the start.
     """
-    heads, tails = edge_index if flow == "target_to_source" else edge_index[::-1]
-    if flow == "both":
-        heads, tails = np.concatenate([heads, tails]), np.concatenate([tails, heads])
-    order = np.argsort(heads, kind="stable")
-    sources = tails[order]
-    starts = np.searchsorted(heads[order], np.arange(num_nodes + 1))
     inside = np.zeros(num_nodes, dtype=np.bool_)
-    inside[start] = True
-    front = np.asarray(start)
-    while True:
-        yield inside
-        reached = [sources[starts[node] : starts[node + 1]] for node in front]
-        fresh = np.unique(np.concatenate(reached)) if reached else np.zeros(0, dtype=np.int64)
-        front = fresh[~inside[fresh]]
-        if not len(front):
-            return
+    for front in Incoming(edge_index, num_nodes, flow).hops(np.asarray(start)):
         inside = inside.copy()
         inside[front] = True
-
-
-def induced(data: Data, inside: NDArray[np.bool_], roles: Roles) -> Data:
-    """The subgraph on some nodes, all node and edge fields cut down, ids moved."""
-    keep = torch.from_numpy(np.flatnonzero(inside))
-    place = torch.full((len(inside),), -1, dtype=torch.long)
-    place[keep] = torch.arange(len(keep))
-    moved = place[data.edge_index.cpu()]
-    edges = (moved >= 0).all(dim=0)
-    fields = {key: data[key] for key, role in roles.items() if role == "rest"}
-    for key, role in roles.items():
-        if role == "node":
-            fields[key] = data[key].cpu()[keep]
-        elif role == "edge":
-            fields[key] = data[key].cpu()[edges]
-        elif role == "ids":
-            ids = data[key].cpu()
-            columns = place[ids.reshape(1) if ids.dim() == 0 else ids]
-            present = (columns[None].flatten(0, -2) >= 0).all(dim=0)
-            fields[key] = columns[..., present]
-        elif role == "edge_ids":
-            fields[key] = edges_moved(key, data[key].cpu(), edges)
-    return Data(edge_index=moved[:, edges], num_nodes=len(keep), **fields)
+        yield inside

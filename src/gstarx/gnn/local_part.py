@@ -11,57 +11,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx.gnn.fields import Roles, roles_of
+from gstarx.gnn.fields import Roles, cut, roles_of
 from gstarx.gnn.hetero import hetero_of
-from gstarx.gnn.k_hop import Propagation, watch_propagation
+from gstarx.gnn.k_hop import Incoming, Propagation, watch_propagation
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.own_code import wants_all
 from gstarx.gnn.payoff import choose_columns, class_scores
-from gstarx.gnn.self_check import difference, rounding, size_of
+from gstarx.gnn.self_check import same_outputs
 from gstarx.gnn.signature import Model
 from gstarx.graphs import as_size
 from gstarx.players import Edges, Nodes, PlayerSet
 
 COMPUTATION_GRAPHS = ("exact", "gnnshap")
-
-
-class Incoming:
-    """Which edges bring messages to a node, for all nodes of a graph."""
-
-    def __init__(self, edge_index: NDArray[np.int64], num_nodes: int, flow: str) -> None:
-        senders, hearers = edge_index[::-1] if flow == "target_to_source" else edge_index
-        self.num_nodes, count = num_nodes, edge_index.shape[1]
-        self._order = np.argsort(hearers, kind="stable")
-        self._first = np.concatenate([[0], np.cumsum(np.bincount(hearers, minlength=num_nodes))])
-        self._senders, self.count = senders, count
-
-    def edges_to(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Numbers of the edges that bring messages to some nodes."""
-        counts = self._first[nodes + 1] - self._first[nodes]
-        begins = np.cumsum(counts) - counts
-        places = np.arange(counts.sum()) + np.repeat(self._first[nodes] - begins, counts)
-        return np.asarray(self._order[places])
-
-    def senders(self, edges: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The nodes that messages come from."""
-        return np.asarray(self._senders[edges])
-
-    def within(self, node: int, hops: int) -> NDArray[np.int64]:
-        """Nodes whose messages reach a node within some hops, and the node itself, ascending."""
-        reached = front = np.array([node])
-        for _ in range(hops):
-            heard = np.unique(self.senders(self.edges_to(front)))
-            front = heard[~np.isin(heard, reached)]
-            if not len(front):
-                break
-            reached = np.union1d(reached, front)
-        return reached
+#: Roles of fields that name nodes or edges.
+_NAMING = {"ids", "edge_ids"}
 
 
 @dataclass(frozen=True)
@@ -198,6 +166,12 @@ def message_graph(
 
     Nothing else of the graph is left: nodes at the rim have lost the edges that reach them.
     """
+    for key, role in roles.items():
+        if role in _NAMING:
+            raise ValueError(
+                f"computation_graph='gnnshap' cuts out a part of the graph, in which {key!r} "
+                "has no meaning: leave it out of the data"
+            )
     near = whole_graph.incoming.within(node, max(hops - 1, 0))
     edges = np.sort(whole_graph.incoming.edges_to(near)) if hops else np.zeros(0, dtype=np.int64)
     ends = data.edge_index.cpu().numpy()[:, edges]
@@ -223,7 +197,7 @@ def surroundings(
     seen = whole_graph.propagation
     if seen.flow == "both" or not whole_graph.divisible:
         return None
-    if {"ids", "edge_ids"} & set(roles.values()):
+    if _NAMING & set(roles.values()):
         return None
     nodes = whole_graph.incoming.within(node, max(hops, seen.hops) + 1)
     if len(nodes) >= whole_graph.incoming.num_nodes:
@@ -237,14 +211,13 @@ def surroundings(
             on_part = task.output(model, part.data)[[part.index]]
     except Exception:
         return None
-    close = difference(on_part, expected) <= rounding(expected.dtype) * size_of(expected)
-    return part if close else None
+    return part if same_outputs(on_part, expected, expected) else None
 
 
 def _small_is_alike(model: Model, data: Data, task: ModelTask) -> bool:
     """Whether a node without edges has the same output in the whole graph and by itself."""
     roles = roles_of(data)
-    if {"ids", "edge_ids"} & set(roles.values()):
+    if _NAMING & set(roles.values()):
         return False
     count = int(data.num_nodes or 0)
     apart = (data.edge_index != 0).all(dim=0).nonzero()[:, 0].cpu().numpy()
@@ -253,28 +226,12 @@ def _small_is_alike(model: Model, data: Data, task: ModelTask) -> bool:
         alone = task.output(model, _cut(data, roles, np.arange(1), apart[:0], 0).data)
     except Exception:
         return False
-    return difference(inside, alone) <= rounding(inside.dtype) * size_of(inside)
+    return same_outputs(alone, inside, inside)
 
 
 def _cut(
     data: Data, roles: Roles, nodes: NDArray[np.int64], edges: NDArray[np.int64], node: int
 ) -> LocalPart:
-    at_nodes, at_edges = torch.from_numpy(nodes), torch.from_numpy(edges)
-    ends = data.edge_index.cpu()[:, at_edges].numpy()
-    fields = {}
-    for key, role in roles.items():
-        value = data[key]
-        if role == "node":
-            value = value[at_nodes.to(value.device)]
-        elif role == "edge":
-            value = value[at_edges.to(value.device)]
-        elif role != "rest":
-            raise ValueError(
-                f"computation_graph='gnnshap' cuts out a part of the graph, in which {key!r} "
-                "has no meaning: leave it out of the data"
-            )
-        fields[key] = value
-    moved = torch.from_numpy(np.searchsorted(nodes, ends))
-    part = Data(edge_index=moved, num_nodes=len(nodes), **fields)
     sizes = int(data.num_nodes or 0), int(data.edge_index.shape[1])
-    return LocalPart(part, nodes, edges, int(np.searchsorted(nodes, node)), sizes)
+    index = int(np.searchsorted(nodes, node))
+    return LocalPart(cut(data, roles, nodes, edges), nodes, edges, index, sizes)

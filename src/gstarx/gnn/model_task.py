@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from gstarx.gnn.fields import graphs_in
-from gstarx.gnn.hetero import hetero_of
+from gstarx.gnn.hetero import HeteroGraph, hetero_of, view_of
 from gstarx.gnn.model_state import restored
 from gstarx.gnn.payoff import TargetLike, check_outputs, check_task, outputs_matrix
-from gstarx.gnn.players import check_index, check_level
 from gstarx.gnn.signature import Model, Signature, call_model, model_device
+
+TASK_LEVELS = ("graph", "node", "edge")
 
 
 @dataclass(frozen=True)
@@ -115,3 +118,121 @@ def model_arguments(model: Model, data: Data, keywords: Sequence[str] | None) ->
     taken = (*signature.positional, *signature.keywords)
     derived = ("x", "edge_index", "batch_size", "ptr", "num_nodes")
     return [] if signature.takes_data else [name for name in taken if name not in derived]
+
+
+def check_level(task_level: str) -> str:
+    """A task level by PyG's name, or an error that lists them."""
+    level = str(getattr(task_level, "value", task_level))
+    if level not in TASK_LEVELS:
+        valid = ", ".join(map(repr, TASK_LEVELS))
+        raise ValueError(f"task_level must be one of {valid} (got {level!r})")
+    return level
+
+
+def target_nodes(data: Data, task_level: str, index: int | Tensor | None) -> NDArray[np.int64]:
+    """The target node, the two ends of the target pair, or nobody."""
+    if task_level == "graph":
+        check_index(index, task_level)
+        return np.zeros(0, dtype=np.int64)
+    if index is None:
+        raise ValueError(f"task_level={task_level!r} needs index=..., the {task_level} to explain")
+    pairs = data.get("edge_label_index")
+    if task_level == "edge" and not isinstance(pairs, Tensor):
+        raise ValueError("task_level='edge' needs data.edge_label_index of shape (2, K)")
+    count = int(data.num_nodes or 0) if task_level == "node" else int(pairs.shape[1])
+    chosen = _one_index(index, task_level, count)
+    if task_level == "node":
+        return np.array([chosen])
+    ends: NDArray[np.int64] = pairs[:, chosen].cpu().numpy().astype(np.int64)
+    return ends
+
+
+def _one_index(index: Any, task_level: str, count: int) -> int:
+    """One position as an integer, or an error that says what came instead."""
+    what = "a node" if task_level == "node" else "a column of edge_label_index"
+    chosen = as_index(index, f" in 0..{count - 1}, {what}")
+    if not 0 <= chosen < count:
+        raise ValueError(f"index must lie in 0..{count - 1} (got {chosen})")
+    return chosen
+
+
+def as_index(index: Any, valid: str = "") -> int:
+    """An index as an integer, whatever integer type it has, or an error that says what came."""
+    if isinstance(index, Tensor | np.ndarray) and np.prod(index.shape) == 1:
+        index = index.item()
+    if isinstance(index, bool | np.bool_) or not isinstance(index, int | np.integer):
+        raise TypeError(
+            f"index must be one integer{valid} (got {index!r}); explain several nodes with "
+            "explain_nodes, and several edges by calling once for each"
+        )
+    return int(index)
+
+
+def check_index(index: Any, task_level: str) -> int | None:
+    """An index where the task has one, or an error."""
+    if index is None:
+        return None
+    if task_level == "graph":
+        raise ValueError(
+            "index is for task_level='node' or 'edge', and this is task_level='graph' "
+            f"(got index={index!r})"
+        )
+    return as_index(index)
+
+
+Task = TypeVar("Task", bound=ModelTask)
+
+
+def with_view(model: Model, data: Any, task: Task) -> tuple[Any, Task]:
+    """A graph and its task; of a heterogeneous graph its view, and the task in numbers of it."""
+    if not isinstance(data, HeteroData):
+        if task.node_type is not None and isinstance(data, Data):
+            raise ValueError(
+                "node_type is for heterogeneous graphs, and the data is a homogeneous one "
+                f"(got node_type={task.node_type!r})"
+            )
+        return data, task
+    if task.task_level == "edge":
+        raise ValueError(
+            "task_level='edge' is for homogeneous graphs: of a heterogeneous one, the output for "
+            "a node or for the graph can be explained"
+        )
+    if task.task_level == "graph":
+        if task.node_type is not None:
+            raise ValueError(
+                "node_type is for task_level='node', and this is task_level='graph' "
+                f"(got node_type={task.node_type!r})"
+            )
+        return view_of(data), task
+    graph = HeteroGraph.of(data)
+    node_type = task.node_type
+    if node_type is None:
+        node_type = output_type_of(model, data, graph, task)
+    view = view_of(data, node_type)
+    index = task.index
+    if index is not None:
+        index = graph.number(node_type, index)
+    return view, replace(task, index=index, node_type=None)
+
+
+def output_type_of(model: Model, data: HeteroData, graph: HeteroGraph, task: ModelTask) -> str:
+    """The type of nodes that a model has outputs for, if that shows, or an error."""
+    of_graph = replace(task, task_level="graph", index=None, node_type=None)
+    output = of_graph.raw_output(model, view_of(data))
+    if isinstance(output, Mapping):
+        fitting = [name for name in graph.node_types if name in output]
+        what = f"the model has outputs for {len(fitting)} types of nodes"
+    elif isinstance(output, Tensor) and output.dim():
+        fitting = [name for name in graph.node_types if graph.count(name) == len(output)]
+        what = f"the model returns {len(output)} rows, as many as there are nodes of"
+        what += f" {len(fitting)} types"
+    else:
+        raise TypeError(
+            "the model must return a tensor, or a dictionary of tensors by type of node "
+            f"(got {type(output).__name__})"
+        )
+    if len(fitting) != 1:
+        among = " or ".join(f"node_type={name!r}" for name in fitting or graph.node_types)
+        listed = f" ({', '.join(fitting)})" if fitting else ""
+        raise ValueError(f"{what}{listed}: choose the type of the node with {among}")
+    return fitting[0]

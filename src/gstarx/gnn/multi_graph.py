@@ -32,10 +32,9 @@ from gstarx.gnn.self_check import (
 )
 from gstarx.gnn.shared_rows import SharedRows
 from gstarx.gnn.sharing import SharedPasses, ShareLike, Sharing
-from gstarx.gnn.sharing_order import sharing_order
 from gstarx.gnn.signature import Model, Signature, call_model, model_device
 from gstarx.gnn.watched_edges import NotShareable
-from gstarx.graphs import Coalitions, Masks, compiled, pack
+from gstarx.graphs import Coalitions, Masks, compiled, pack, sharing_order
 
 _FROM_THE_BATCH = frozenset({"edge_index", "batch", "batch_size", "num_nodes", "ptr"})
 

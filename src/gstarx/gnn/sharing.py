@@ -1,5 +1,6 @@
 """Evaluating coalitions by states: each distinct embedding is computed once for a block of them.
 
+States are the colors of Weisfeiler-Leman color refinement (:mod:`gstarx.graphs.color_refinement`).
 That a model allows it is established in three ways, and all of them must agree: the model reads
 edges by message passing only (:mod:`gstarx.gnn.watched_edges`) and ``batch`` by its readout only
 (:mod:`gstarx.gnn.readout`); a change of some states is noticed by those that messages reach, and by
@@ -32,9 +33,8 @@ from gstarx.gnn.readout import Members, StandIn, rows_for_aggregations
 from gstarx.gnn.removal import TouchedRemoval
 from gstarx.gnn.self_check import Scale, SelfCheck, difference, doubled, doubled_fields
 from gstarx.gnn.signature import call_model
-from gstarx.gnn.states import ALL_BITS, Block, StateRules, StateTable
 from gstarx.gnn.watched_edges import NotShareable, refusals_stand, watch
-from gstarx.graphs import Masks, pack
+from gstarx.graphs import ALL_BITS, Block, Masks, StateRules, StateTable, pack
 
 #: Valid values of ``share``.
 ShareLike = bool | str

@@ -12,6 +12,12 @@ from gstarx.graphs.bitmasks import slot_of as slot_of
 from gstarx.graphs.bitmasks import table_of as table_of
 from gstarx.graphs.bitmasks import unpack as unpack
 from gstarx.graphs.bitmasks import words_for as words_for
+from gstarx.graphs.color_refinement import ALL_BITS as ALL_BITS
+from gstarx.graphs.color_refinement import Block as Block
+from gstarx.graphs.color_refinement import StateRules as StateRules
+from gstarx.graphs.color_refinement import StateTable as StateTable
+from gstarx.graphs.color_refinement import color_refinement as color_refinement
+from gstarx.graphs.color_refinement import sharing_order as sharing_order
 from gstarx.graphs.communication import CommunicationGraph, TooManyCoalitions
 from gstarx.graphs.communication import as_coalitions as as_coalitions
 from gstarx.graphs.communication import as_nodes as as_nodes

@@ -8,46 +8,16 @@ from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.data import Data
 from torch_geometric.utils import to_dense_batch
 
+from gstarx.graphs import color_refinement
+
 #: The largest logarithm of a standard deviation, so that its exponential stays finite.
 _LOG_STD_LIMIT = 10.0
 _TINY = 1e-8
-
-
-def structural_labels(
-    edge_index: NDArray[np.int64], num_nodes: int, *, max_rounds: int = 100
-) -> NDArray[np.int64]:
-    """Colors of nodes, from 1 on, by color refinement (Weisfeiler-Leman).
-
-    All nodes start with color 1. In each round, a node's new color is the rank of its color and
-    the sorted colors of its neighbors, until nothing changes. Directions, repetitions and
-    self-loops of edges are ignored.
-
-    >>> structural_labels(np.array([[0, 1, 2], [1, 2, 3]]), 4)
-    array([1, 2, 2, 1])
-    """
-    around: list[set[int]] = [set() for _ in range(num_nodes)]
-    for a, b in edge_index.T.tolist():
-        if a != b:
-            around[a].add(b)
-            around[b].add(a)
-    colors = [1] * num_nodes
-    for _ in range(max_rounds):
-        seen = [
-            (color, tuple(sorted(colors[u] for u in near)))
-            for color, near in zip(colors, around, strict=True)
-        ]
-        ranks = {view: rank for rank, view in enumerate(sorted(set(seen)), start=1)}
-        renamed = [ranks[view] for view in seen]
-        if renamed == colors:
-            break
-        colors = renamed
-    return np.array(colors, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -73,7 +43,7 @@ class GeneratorGraphs:
         """One graph. Colors beyond the number of columns share the last column."""
         ends = data.edge_index.cpu().numpy().astype(np.int64)
         n = int(data.num_nodes or 0)
-        labels = torch.from_numpy(structural_labels(ends, n)).clamp(max=colors) - 1
+        labels = torch.from_numpy(color_refinement(ends, n)).clamp(max=colors) - 1
         joined = ends[:, ends[0] != ends[1]]
         keys = np.unique(np.concatenate([joined[0] * n + joined[1], joined[1] * n + joined[0]]))
         one_hot = functional.one_hot(labels, colors).float()

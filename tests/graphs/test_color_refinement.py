@@ -1,4 +1,4 @@
-"""States of nodes by a compiled loop are those of the definition, and blocks hold their graph."""
+"""Color refinement, of one graph and of coalitions: states are those of the definition."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gstarx.gnn.coalition_scores import WorthCache
-from gstarx.gnn.sharing_order import proper_coloring, sharing_order
-from gstarx.gnn.states import Block, StateRules, StateTable
-from gstarx.graphs import pack
+from gstarx.graphs import (
+    Block,
+    StateRules,
+    StateTable,
+    color_refinement,
+    pack,
+    sharing_order,
+)
+from gstarx.graphs.color_refinement import proper_coloring
 
 
 def by_definition(
@@ -193,17 +198,36 @@ def test_the_order_holds_everybody_first_and_nobody_twice(n: int) -> None:
     assert (held[:-1] >= held[1:]).all()
 
 
-@given(st.lists(st.integers(0, 2**62), min_size=1, max_size=200, unique=True), st.randoms())
-def test_rows_of_the_cache_in_another_order(numbers: list[int], random: Any) -> None:
-    masks = np.array(numbers, dtype=np.uint64)[:, None]
-    known = len(masks) // 3
-    cache = WorthCache(1)
-    cache.rows_of(masks[:known])
-    cache.add(np.arange(known, dtype=float)[:, None])
-    cache.rows_of(masks)
-    order = list(range(len(masks) - known))
-    random.shuffle(order)
-    cache.arrange(known, np.array(order, dtype=np.int64))
-    expected = np.concatenate([np.arange(known), known + np.argsort(order)]).astype(np.int64)
-    np.testing.assert_array_equal(cache.rows_of(masks), expected)
-    np.testing.assert_array_equal(cache.masks(0, len(masks))[expected], masks)
+def test_colors_of_a_star_and_a_path() -> None:
+    star = np.array([[0, 0, 0], [1, 2, 3]])
+    assert color_refinement(star, 4).tolist() == [2, 1, 1, 1]
+    path = np.array([[0, 1, 2, 3], [1, 2, 3, 4]])
+    assert color_refinement(path, 5).tolist() == [1, 2, 3, 2, 1]
+    assert color_refinement(np.zeros((2, 0), dtype=np.int64), 3).tolist() == [1, 1, 1]
+    messy = np.array([[0, 1, 1, 2, 2], [1, 0, 1, 1, 3]])
+    assert color_refinement(messy, 4).tolist() == color_refinement(path[:, :3], 4).tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12), st.randoms())
+def test_colors_follow_a_renumbering(edges: list[tuple[int, int]], draw: Any) -> None:
+    ends = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    places = np.array(draw.sample(range(7), 7))
+    moved = color_refinement(places[ends], 7)
+    assert np.array_equal(moved[places], color_refinement(ends, 7))
+
+
+@given(questions(), st.integers(0, 4))
+def test_states_of_the_grand_coalition_are_the_colors_of_the_graph(
+    question: tuple[Any, ...], rounds: int
+) -> None:
+    edges, kinds, _, _ = question
+    n = len(kinds)
+    joining = edges[:, edges[0] != edges[1]]
+    both = np.unique(np.concatenate([joining, joining[::-1]], axis=1), axis=1)
+    rules = StateRules.of(
+        both, kinds, np.zeros(both.shape[1], int), np.full(n, rounds), counted=False
+    )
+    ((_, block),) = blocks(StateTable(rules, 8, 80), np.ones((1, n), dtype=np.bool_))
+    start = kinds * n + proper_coloring(both, n)
+    colors = color_refinement(both, n, start=start, max_rounds=rounds)
+    assert np.array_equal(block.members[:, None] == block.members, colors[:, None] == colors)

@@ -1,12 +1,11 @@
-"""Who plays: all players of a graph, or those around the node or pair that is explained."""
+"""Who plays and on which part of the graph: all of it, or what is around a node or pair."""
 
 from __future__ import annotations
 
 import logging
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -14,107 +13,40 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Data
 
-from gstarx.gnn.evaluator import Change, Evaluator
-from gstarx.gnn.fields import graphs_in
-from gstarx.gnn.hetero import disturbed, hetero_of, view_of
+from gstarx.gnn.baseline import BaselineLike
+from gstarx.gnn.evaluator import Change, Evaluator, default_batch_nodes
+from gstarx.gnn.fields import GraphTensors, Roles, cut, roles_of
+from gstarx.gnn.hetero import disturbed, hetero_of
 from gstarx.gnn.k_hop import Propagation, grow_hops, watch_propagation
 from gstarx.gnn.known_layers import scales_by_degree
-from gstarx.gnn.model_state import untouched
+from gstarx.gnn.local_part import (
+    LocalPart,
+    WholeGraph,
+    check_computation_graph,
+    local_kind,
+    local_part,
+)
+from gstarx.gnn.model_state import masked_layers, untouched
+from gstarx.gnn.model_task import ModelTask, target_nodes
 from gstarx.gnn.own_code import wants_all
+from gstarx.gnn.removal import RemovalLike, removal_of, resolve_removal
 from gstarx.gnn.self_check import difference, refuse_random, rounding, size_of
-from gstarx.gnn.signature import Model
-from gstarx.graphs import Masks, as_size, pack
-from gstarx.players import NoPlayersError, PlayerSet
+from gstarx.gnn.signature import Model, Signature, model_device
+from gstarx.graphs import CommunicationGraph, Masks, as_size, pack
+from gstarx.players import (
+    Edges,
+    Features,
+    NoPlayersError,
+    PlayerSet,
+    player_set,
+    reference_rows,
+)
 
-TASK_LEVELS = ("graph", "node", "edge")
 #: From the player of each unit of the graph, on all of it or (the second) on some of its nodes.
 _MakeEvaluator = Callable[[NDArray[np.int64], NDArray[np.bool_] | None], Evaluator]
 log = logging.getLogger("gstarx")
-
-
-def check_data(data: Any) -> Data:
-    """One homogeneous graph with nodes, or an error that says what it is instead.
-
-    Of a heterogeneous graph, its homogeneous view.
-    """
-    if isinstance(data, HeteroData):
-        return view_of(data)
-    if not isinstance(data, Data):
-        raise TypeError(
-            f"data must be a torch_geometric.data.Data or HeteroData (got {type(data).__name__})"
-        )
-    if data.get("x") is not None and not isinstance(data.x, Tensor):
-        raise TypeError(
-            f"data.x must be a tensor (got {type(data.x).__name__}): use torch.as_tensor(x) or "
-            "torch_geometric.data.Data(x=torch.as_tensor(x), ...)"
-        )
-    edge_index = data.edge_index
-    if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
-        raise TypeError(
-            "data.edge_index must be a dense tensor of shape (2, E) (got "
-            f"{_kind_of(edge_index)}){_from_adj_t(data)}"
-        )
-    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
-        raise ValueError(f"data.edge_index must have shape (2, E) (got {tuple(edge_index.shape)})")
-    if edge_index.is_floating_point() or edge_index.dtype == torch.bool:
-        raise TypeError(f"data.edge_index must be integers (got {edge_index.dtype})")
-    count = _num_nodes(data)
-    for node in (int(edge_index.min()), int(edge_index.max())) if edge_index.numel() else ():
-        if not 0 <= node < count:
-            raise ValueError(f"data.edge_index names node {node} of {count} nodes")
-    if graphs_in(data) > 1:
-        raise ValueError(
-            f"data holds {graphs_in(data)} graphs: explain one at a time, or use explain_many"
-        )
-    return data
-
-
-def _kind_of(edge_index: Any) -> str:
-    sparse = isinstance(edge_index, Tensor) and edge_index.layout != torch.strided
-    return f"a tensor of layout {edge_index.layout}" if sparse else type(edge_index).__name__
-
-
-def _from_adj_t(data: Data) -> str:
-    """How to go on where the graph has a sparse adjacency matrix instead."""
-    if "adj_t" not in data:
-        return ""
-    return (
-        ". The data has adj_t: give it edge_index with "
-        "torch_geometric.utils.to_edge_index(data.adj_t)[0].flip(0), and let the model take "
-        "edge_index, or wrap it in a function that builds adj_t from edge_index"
-    )
-
-
-def check_level(task_level: str) -> str:
-    """A task level by PyG's name, or an error that lists them."""
-    level = str(getattr(task_level, "value", task_level))
-    if level not in TASK_LEVELS:
-        valid = ", ".join(map(repr, TASK_LEVELS))
-        raise ValueError(f"task_level must be one of {valid} (got {level!r})")
-    return level
-
-
-def _num_nodes(data: Data) -> int:
-    """Number of nodes, which has to be known: isolated nodes are in no edge."""
-    try:
-        count = int(data.num_nodes or 0) if "x" in data else _guessed_num_nodes(data)
-    except UserWarning:
-        raise ValueError(
-            f"the number of nodes is not known: give the data x or num_nodes (it has "
-            f"{', '.join(sorted(data.keys()))})"
-        ) from None
-    if not count:
-        raise ValueError("the graph has no nodes: there is nothing to explain")
-    return count
-
-
-def _guessed_num_nodes(data: Data) -> int:
-    """PyG's count, with its warning that it only guessed turned into an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return int(data.num_nodes or 0)
 
 
 @dataclass(frozen=True)
@@ -388,52 +320,144 @@ class _Surroundings:
         return difference(a, b) <= rounding(b.dtype) * max(self.scale, size_of(b))
 
 
-def target_nodes(data: Data, task_level: str, index: int | Tensor | None) -> NDArray[np.int64]:
-    """The target node, the two ends of the target pair, or nobody."""
-    if task_level == "graph":
-        check_index(index, task_level)
-        return np.zeros(0, dtype=np.int64)
-    if index is None:
-        raise ValueError(f"task_level={task_level!r} needs index=..., the {task_level} to explain")
-    pairs = data.get("edge_label_index")
-    if task_level == "edge" and not isinstance(pairs, Tensor):
-        raise ValueError("task_level='edge' needs data.edge_label_index of shape (2, K)")
-    count = int(data.num_nodes or 0) if task_level == "node" else int(pairs.shape[1])
-    chosen = _one_index(index, task_level, count)
-    if task_level == "node":
-        return np.array([chosen])
-    ends: NDArray[np.int64] = pairs[:, chosen].cpu().numpy().astype(np.int64)
-    return ends
+def set_up(
+    model: Model,
+    data: Data,
+    task: ModelTask,
+    kind: Any,
+    *,
+    index: int | Tensor | None,
+    keywords: Iterable[str] | None,
+    communication: CommunicationGraph | None,
+    baseline: BaselineLike,
+    removal: RemovalLike,
+    num_hops: int | None,
+    computation_graph: str,
+    whole_graph: WholeGraph | None,
+    batch_nodes: int | None,
+) -> tuple[Playing, ModelTask]:
+    """Who plays and how coalitions are evaluated, and the task with the target that is explained.
 
-
-def _one_index(index: Any, task_level: str, count: int) -> int:
-    """One position as an integer, or an error that says what came instead."""
-    what = "a node" if task_level == "node" else "a column of edge_label_index"
-    chosen = as_index(index, f" in 0..{count - 1}, {what}")
-    if not 0 <= chosen < count:
-        raise ValueError(f"index must lie in 0..{count - 1} (got {chosen})")
-    return chosen
-
-
-def as_index(index: Any, valid: str = "") -> int:
-    """An index as an integer, whatever integer type it has, or an error that says what came."""
-    if isinstance(index, Tensor | np.ndarray) and np.prod(index.shape) == 1:
-        index = index.item()
-    if isinstance(index, bool | np.bool_) or not isinstance(index, int | np.integer):
-        raise TypeError(
-            f"index must be one integer{valid} (got {index!r}); explain several nodes with "
-            "explain_nodes, and several edges by calling once for each"
+    The game of a node is played on the part of the graph that sends it messages, if that can be cut
+    out; its players are then those of the whole graph again.
+    """
+    roles = roles_of(data)
+    gnnshap = check_computation_graph(computation_graph, task.task_level) == "gnnshap"
+    part: LocalPart | None = None
+    if task.task_level == "node" and local_kind(kind, communication, removal, gnnshap):
+        keyed = replace(task, keywords=None if keywords is None else list(keywords))
+        node = int(target_nodes(data, task.task_level, index)[0])
+        whole_graph = whole_graph or WholeGraph.of(model, data, keyed)
+        part = local_part(model, data, keyed, roles, whole_graph, node, num_hops, gnnshap)
+    if part is not None:
+        if isinstance(kind, Edges) and not part.data.edge_index.numel():
+            raise NoPlayersError(f"no edge brings a message to node {node}: there are no players")
+        data, index = part.data, part.index
+    everyone = player_set(data, kind, communication, one_way=gnnshap)
+    everyone = replace(everyone, anchored=task.task_level != "graph")
+    if not everyone.of_nodes:
+        _refuse_node_options(everyone, removal, baseline)
+    if masked_layers(model):
+        log.warning("the model carries edge masks of another explainer: they are set aside")
+    anchors = target_nodes(data, task.task_level, index)
+    if task.task_level == "edge" and not everyone.touched:  # the position value has its definition
+        everyone = replace(everyone, pair=tuple(anchors.tolist()))
+    evaluators = _Evaluators(
+        model, data, task, roles, anchors, removal, everyone, keywords, batch_nodes
+    )
+    if gnnshap:
+        assert part is not None
+        assert whole_graph is not None
+        task = replace(task, target=whole_graph.target(task, node))
+        on_part = evaluators(everyone.player_of)
+        playing = Playing(on_part, everyone, propagation=whole_graph.propagation)
+    else:
+        playing = choose_players(
+            model, data, task.task_level, anchors, num_hops, evaluators, everyone
         )
-    return int(index)
+    if part is not None and whole_graph is not None:
+        lifted, outputs = part.lifted(playing.players), whole_graph.node_outputs
+        playing = replace(playing, players=lifted, node_outputs=outputs)
+    return playing, task
 
 
-def check_index(index: Any, task_level: str) -> int | None:
-    """An index where the task has one, or an error."""
-    if index is None:
-        return None
-    if task_level == "graph":
+class _Evaluators:
+    """Makes evaluators of coalitions on one graph and on parts of it.
+
+    What absent features are replaced by is that of the whole graph on every part of it.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        data: Data,
+        task: ModelTask,
+        roles: Roles,
+        anchors: NDArray[np.int64],
+        removal: RemovalLike,
+        players: PlayerSet,
+        keywords: Iterable[str] | None,
+        batch_nodes: int | None,
+    ) -> None:
+        self.model, self.data, self.task, self.roles = model, data, task, roles
+        self.anchors, self.removal, self.players = anchors, removal, players
+        self.signature = Signature.of(model, data, keywords)
+        self.device = model_device(model, data.edge_index.device)
+        self.batch_nodes = _checked_batch_nodes(batch_nodes, model, self.device)
+        spec = players.spec
+        self.reference = reference_rows(spec, data) if isinstance(spec, Features) else None
+
+    def __call__(
+        self, player_of: NDArray[np.int64], inside: NDArray[np.bool_] | None = None
+    ) -> Evaluator:
+        """The evaluator on the graph or on some of its nodes, with the player of every unit."""
+        part, anchors, reference = self.data, self.anchors, self.reference
+        if inside is not None:
+            ends = inside[self.data.edge_index.cpu().numpy()].all(axis=0)
+            part = cut(self.data, self.roles, np.flatnonzero(inside), np.flatnonzero(ends))
+            anchors = np.searchsorted(np.flatnonzero(inside), self.anchors)
+            rows = inside
+            if self.players.kind in ("edges", "edge_features"):
+                rows = ends
+            if reference is None:
+                player_of = player_of[rows]
+            else:
+                reference = reference[:, torch.from_numpy(rows).to(reference.device)]
+        tensors = GraphTensors(part, self.device, self.roles)
+        if self.players.of_nodes:
+            removal = resolve_removal(self.removal, part, tensors, anchors)
+        else:
+            removal = removal_of(self.players.spec, part, tensors, anchors, reference)
+        return Evaluator(
+            self.model,
+            self.signature,
+            removal,
+            task_level=self.task.task_level,
+            batch_nodes=self.batch_nodes,
+            player_of=player_of,
+        )
+
+
+def _refuse_node_options(players: PlayerSet, removal: Any, baseline: Any) -> None:
+    """Raise where a game of edges or features is given options of a game of nodes."""
+    if removal != "remove":
         raise ValueError(
-            "index is for task_level='node' or 'edge', and this is task_level='graph' "
-            f"(got index={index!r})"
+            f"removal says how nodes are taken away, and the players are {players.kind} "
+            f"(got removal={removal!r})"
         )
-    return as_index(index)
+    if baseline is not None and players.without_baseline:
+        raise ValueError(
+            f"for players={players.kind!r} the baseline is the output with no player present, and "
+            f"no other is accepted (got baseline={baseline!r})"
+        )
+
+
+def _checked_batch_nodes(batch_nodes: int | None, model: Model, device: torch.device) -> int:
+    """Nodes per forward pass: the given number, or the rule by device and model width."""
+    if batch_nodes is None:
+        return default_batch_nodes(model, device)
+    if not isinstance(batch_nodes, int | np.integer):
+        raise TypeError(f"batch_nodes must be an integer (got {batch_nodes!r})")
+    if batch_nodes < 1:
+        raise ValueError(f"batch_nodes must be at least 1 (got {batch_nodes})")
+    return int(batch_nodes)
