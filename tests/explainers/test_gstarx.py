@@ -271,7 +271,7 @@ def test_the_subgraph_where_numbers_coincide(target: Any) -> None:
     assert kept.prediction.shape == (1, 2)
 
 
-@for_each("node_mask_type", [None, "attributes", "common_attributes"])
+@pytest.mark.parametrize("node_mask_type", [None, "attributes", "common_attributes"])
 def test_other_masks_are_refused_with_the_reason(
     node_mask_type: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:

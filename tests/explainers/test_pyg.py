@@ -44,7 +44,7 @@ def brief(kind: str, **options: Any) -> Any:
 @pytest.mark.parametrize(
     ("kind", "name", "shape"),
     [("gnn", *case) for case in in_turn(NETWORKS, EDGES)]
-    + [("pg", *case) for case in in_turn(EDGES, NETWORKS)],
+    + [("pg", name, shape) for shape, name in in_turn(EDGES, NETWORKS)],
 )
 def test_every_network_and_graph(kind: str, name: str, shape: str) -> None:
     model, data = network(name), graph(shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -36,6 +36,22 @@ def as_flag(value: Any, *, name: str) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False (got {value!r})")
     return bool(value)
+
+
+def one_of(value: Any, valid: Iterable[Any], *, name: str) -> Any:
+    """A value that is among the valid ones; raises an error that lists them for any other.
+
+    >>> one_of("b", "abc", name="letter")
+    'b'
+    >>> one_of("z", "abc", name="letter")
+    Traceback (most recent call last):
+    ...
+    ValueError: letter must be one of 'a', 'b', 'c' (got 'z')
+    """
+    known = list(valid)
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))} (got {value!r})")
+    return value
 
 
 def as_seed(seed: Any) -> Any:

@@ -202,7 +202,8 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         self._refuse_types(checked)
         start = time.process_time()
         attribution = self._attribution(model, checked, task, seed)
-        made = self._made(attribution, model, checked, task, start, edge_mask)
+        seconds = time.process_time() - start
+        made = self._made(attribution, model, checked, task, seconds, edge_mask)
         return as_explained(made, data)  # type: ignore[no-any-return]
 
     def _refuse_types(self, view: Data) -> None:
@@ -223,7 +224,7 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         model: Any,
         data: Data,
         task: ModelTask,
-        start: float,
+        seconds: float,
         edge_mask: bool,
     ) -> Explanation:
         return Explanation.of(
@@ -232,7 +233,7 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             data,
             task,
             method=self.method or type(self).__name__.lower(),
-            seconds=time.process_time() - start,
+            seconds=seconds,
             edge_mask=edge_mask,
         )
 
@@ -296,7 +297,8 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         if not others:
             alone = self._attribution(model, output.data, own, None)
             if output.data is view:
-                return self._made(alone, model, view, own, start, wanted)
+                seconds = time.process_time() - start
+                return self._made(alone, model, view, own, seconds, wanted)
             played = [(output, own, alone)]
         else:
             played = self._attributions(model, asked)
@@ -305,7 +307,8 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             for _, own, one in played
         ]
         outputs = [output for output, _, _ in played]
-        made = self._made(summed(named, outputs, view), model, view, task, start, wanted)
+        total, seconds = summed(named, outputs, view), time.process_time() - start
+        made = self._made(total, model, view, task, seconds, wanted)
         first = numbered(view, task)[0]
         made.index = torch.tensor([first + output.row for output in outputs])
         return made
@@ -367,11 +370,10 @@ def game_attribution(
     return Attribution(
         scores,
         players=game.players,
-        target=list(game.payoff.columns),
         prediction=game.model_output,
         evaluations=game.evaluations,
-        details={"sharing": game.sharing, "fixed": game.fixed, **(details or {})},
-        **fields,
+        details={**(details or {}), "sharing": game.sharing, "fixed": game.fixed},
+        **{"target": list(game.payoff.columns), **fields},
     )
 
 

@@ -23,6 +23,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.nn import MessagePassing
 
+from gstarx._internal.arguments import one_of
 from gstarx.explainers.base import Seed
 from gstarx.explanation import Attribution
 from gstarx.gnn import (
@@ -37,6 +38,7 @@ from gstarx.gnn import (
     model_device,
     networks_of,
     outputs_matrix,
+    require_classes,
     require_initialized,
     restored,
     roles_of,
@@ -177,16 +179,8 @@ class Inputs:
     def copies(cls, data: Data, device: torch.device, count: int = 1) -> Self:
         """``count`` copies of one graph."""
         tensors = GraphTensors(data, device, roles_of(data))
-        n, ends = tensors.num_nodes, tensors.edge_index
-        first = n * np.arange(count)
-        batch = UnionBatch(
-            nodes=np.tile(np.arange(n), count),
-            owner=np.repeat(np.arange(count), n),
-            ends=(ends[:, None, :] + first[None, :, None]).reshape(2, -1),
-            edges=np.tile(np.arange(ends.shape[1]), count),
-            places=np.zeros((count, 0), dtype=np.int64),
-        )
-        fields = tensors.part(batch, tensors.named[None] + first[:, None])
+        batch = UnionBatch.copies(tensors.num_nodes, tensors.edge_index, count, tensors.named)
+        fields = tensors.part(batch, batch.places)
         if count == 1 and isinstance(data.get("edge_label_index"), Tensor):
             fields["edge_label_index"] = data.edge_label_index.to(device)
         return cls._of(fields, count)
@@ -293,10 +287,7 @@ def check_weighable(network: Any, method: str) -> None:
 
 def check_reduce(reduce: str) -> str:
     """Validate how a node's score is computed from its edges."""
-    if reduce not in REDUCTIONS:
-        valid = ", ".join(map(repr, REDUCTIONS))
-        raise ValueError(f"reduce must be one of {valid} (got {reduce!r})")
-    return reduce
+    return str(one_of(reduce, REDUCTIONS, name="reduce"))
 
 
 def check_features(data: Data, method: str) -> Tensor:
@@ -345,7 +336,7 @@ class Explained:
         kind: str,
     ) -> Self:
         """Predict, and choose the requested class or the predicted one."""
-        check_model_task(task, data)
+        task.require_pairs(data)
         x = check_features(data, method)
         device = model_device(network, x.device)
         inputs = Inputs.copies(data, device)
@@ -353,8 +344,8 @@ class Explained:
         x = x.to(device)
         with torch.no_grad():
             scores = model(x)
-        check_width(model)
-        row = _row(task, len(scores))
+        require_classes(model.width, task.mode)
+        row = task.row(len(scores))
         single = task.mode == "binary_classification" and model.width == 1
         column = choose_columns(task.one_target, scores[[row]], task.mode, single)[0]
         index = None if task.task_level == "graph" else torch.tensor([row], device=device)
@@ -372,32 +363,6 @@ class Explained:
             return {"mode": "regression", "task_level": level, "return_type": "raw"}
         kind = "log_probs" if self.model.kind == "log_prob" else "raw"
         return {"mode": "multiclass_classification", "task_level": level, "return_type": kind}
-
-
-def check_model_task(task: ModelTask, data: Data) -> None:
-    """Raise unless the data has what the level of the task needs."""
-    if task.task_level == "edge" and not isinstance(data.get("edge_label_index"), Tensor):
-        raise ValueError("task_level='edge' needs data.edge_label_index of shape (2, K)")
-
-
-def check_width(model: PlainModel) -> None:
-    """Raise if a model with one output is declared to have several classes."""
-    if model.task.mode == "multiclass_classification" and model.width == 1:
-        raise ValueError(
-            "the model returns one output per graph: pass mode='binary_classification' or "
-            "mode='regression' (got 'multiclass_classification')"
-        )
-
-
-def _row(task: ModelTask, rows: int) -> int:
-    """The row of the output that is explained."""
-    if task.task_level == "graph":
-        return 0
-    if task.index is None:
-        raise ValueError(f"task_level={task.task_level!r} needs index=..., the one to explain")
-    if not 0 <= task.index < rows:
-        raise ValueError(f"index must lie in 0..{rows - 1} (got {task.index})")
-    return task.index
 
 
 def node_scores(weights: Tensor, inputs: Inputs, reduce: str) -> tuple[NDArray[np.float64], Tensor]:

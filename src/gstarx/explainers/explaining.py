@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -174,17 +174,38 @@ def check_on_error(on_error: str) -> None:
         raise ValueError(f"on_error must be 'raise' or 'record' (got {on_error!r})")
 
 
-def made_or_failed(
-    make: Callable[[], Explanation], position: int, where: str, on_error: str
-) -> Explanation | FailedExplanation:
-    """What ``make`` returns; its error is raised with a note of where it happened, or recorded."""
-    try:
-        return make()
-    except Exception as error:
-        if on_error == "raise":
-            error.add_note(f"while explaining {where}")
-            raise
-        return FailedExplanation(position, error)
+#: Scores of the players of a graph, CPU seconds, and what is to be said of their precision.
+Attributed = tuple[Attribution, float, list[Imprecise]]
+
+
+def one_by_one(
+    calls: Generator[Callable[[], Attributed]],
+    explained: Callable[[int, Attributed], Explanation],
+    positions: Sequence[int],
+    imprecise: dict[str, list[Imprecise]],
+    *,
+    what: str,
+    on_error: str,
+    progress: bool,
+) -> Generator[Explanation | FailedExplanation]:
+    """Explanations from functions that return scores, with a bar.
+
+    ``what`` is what the positions are, ``"graph"`` or ``"node"``. What is to be said of precision
+    is added to ``imprecise``; an error is raised with a note of where it happened, or recorded.
+    """
+    count = f" of {len(positions)}" if what == "graph" else ""
+    with closing(calls), tqdm(positions, desc="explaining", disable=not progress) as bar:
+        for position, call in zip(bar, calls, strict=True):
+            try:
+                attributed = call()
+                imprecise[f"{what} {position}"] = attributed[2]
+                made: Explanation | FailedExplanation = explained(position, attributed)
+            except Exception as error:
+                if on_error == "raise":
+                    error.add_note(f"while explaining {what} {position}{count}")
+                    raise
+                made = FailedExplanation(position, error)
+            yield made
 
 
 def explain_many(
@@ -271,26 +292,17 @@ def explain_many(
     graphs = _single_graphs(dataset)
     check_workers(workers, model, graphs[0] if graphs else None)
     many = _Many(explainer, model, graphs, task, seed)
-    results: list[Explanation | FailedExplanation] = []
+
+    def explained(position: int, attributed: Attributed) -> Explanation:
+        return many.explanation(position, attributed, edge_mask)
+
     imprecise: dict[str, list[Imprecise]] = {}
-    hidden = not progress
-    with (
-        restored(model),
-        closing(many.attributed(workers)) as calls,
-        tqdm(total=len(graphs), desc="explaining", disable=hidden) as bar,
-    ):
-        for position, call in enumerate(calls):
-            notes = imprecise.setdefault(f"graph {position}", [])
-            made = partial(many.explanation, position, call, edge_mask, notes)
-            where = f"graph {position} of {len(graphs)}"
-            results.append(made_or_failed(made, position, where, on_error))
-            bar.update()
+    places, calls = range(len(graphs)), many.attributed(workers)
+    how: dict[str, Any] = {"what": "graph", "on_error": on_error, "progress": progress}
+    with restored(model), closing(one_by_one(calls, explained, places, imprecise, **how)) as made:
+        results = list(made)
     summarize_imprecise(imprecise, len(graphs), "graphs")
     return results
-
-
-#: Scores of the players of a graph, CPU seconds, and what is to be said of their precision.
-Attributed = tuple[Attribution, float, list[Imprecise]]
 
 
 def check_workers(workers: Any, model: Any, data: Any) -> None:
@@ -342,16 +354,7 @@ class _Many:
 
     def _calls(self, positions: range) -> list[Callable[[], Attributed]]:
         """The same of some graphs, in this process: those that share passes do so first."""
-        cases = [
-            _Case.of(
-                self.explainer,
-                self.model,
-                self.graphs[at],
-                self.task,
-                graph_generator(self.seed, at),
-            )
-            for at in positions
-        ]
+        cases = [_Case(self, at) for at in positions]
         if len(cases) > 1:
             _run_together(self.model, cases, self.explainer, self.task)
         return [case.attributed for case in cases]
@@ -360,26 +363,11 @@ class _Many:
         """What these functions return and raise, to be sent to another process."""
         return [outcome_of(call) for call in self._calls(positions)]
 
-    def explanation(
-        self,
-        position: int,
-        attributed: Callable[[], Attributed],
-        edge_mask: bool,
-        notes: list[Imprecise],
-    ) -> Explanation:
-        """The explanation of a graph; what is to be said of its precision is added to ``notes``."""
-        attribution, seconds, found = attributed()
-        notes += found
+    def explanation(self, position: int, attributed: Attributed, edge_mask: bool) -> Explanation:
+        """The explanation of a graph."""
+        attribution, seconds, _ = attributed
         view, task = with_view(self.model, self.graphs[position], self.task)
-        made = Explanation.of(
-            attribution,
-            self.model,
-            view,
-            task,
-            method=self.explainer.method or "gstarx",
-            seconds=seconds,
-            edge_mask=edge_mask,
-        )
+        made = self.explainer._made(attribution, self.model, view, task, seconds, edge_mask)
         return as_explained(made, self.graphs[position])  # type: ignore[no-any-return]
 
 
@@ -405,38 +393,21 @@ def _single_graphs(dataset: Any) -> list[Any]:
     return graphs
 
 
-@dataclass(frozen=True)
 class _Case:
     """One graph to explain: its game and plan, or the error that prevented them."""
 
-    explainer: GStarX
-    model: Any
-    data: Any
-    task: ModelTask
-    generator: np.random.Generator
-    view: Any = None
-    game: GNNGame | None = None
-    plan: SubgraphPlan | None = None
-    error: Exception | None = None
-
-    @classmethod
-    def of(
-        cls,
-        explainer: GStarX,
-        model: Any,
-        data: Any,
-        task: ModelTask,
-        generator: np.random.Generator,
-    ) -> _Case:
-        bare = cls(explainer, model, data, task, generator)
+    def __init__(self, many: _Many, position: int) -> None:
+        self.explainer, self.generator = many.explainer, graph_generator(many.seed, position)
+        self.view: Any = None
+        self.game: GNNGame | None = None
+        self.plan: SubgraphPlan | None = None
+        self.error: Exception | None = None
         try:
-            view, task = with_view(model, data, task)
-            bare = replace(bare, view=view, task=task)
-            game = explainer.game(model, view, task)
-            plan = explainer.settings.plan(game.graph, seed=generator)
+            self.view, task = with_view(many.model, many.graphs[position], many.task)
+            self.game = many.explainer.game(many.model, self.view, task)
+            self.plan = many.explainer.settings.plan(self.game.graph, seed=self.generator)
         except Exception as error:
-            return replace(bare, error=error)
-        return replace(bare, game=game, plan=plan)
+            self.error = error
 
     def attributed(self) -> Attributed:
         if self.error is not None:

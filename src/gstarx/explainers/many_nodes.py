@@ -16,14 +16,13 @@ from torch_geometric.data import Data, HeteroData
 
 from gstarx._internal.arguments import as_flag, taken_by
 from gstarx._internal.processes import forked_map
-from gstarx._internal.progress import tqdm
 from gstarx.explainers.base import graph_generator
 from gstarx.explainers.explaining import (
     Attributed,
     FailedExplanation,
     check_on_error,
     check_workers,
-    made_or_failed,
+    one_by_one,
 )
 from gstarx.explainers.gstarx import GStarX
 from gstarx.explainers.outputs import chosen_rows, numbered
@@ -199,33 +198,26 @@ def _one_by_one(given: Mapping[str, Any]) -> Generator[Explanation | FailedExpla
             made = attribute_node(explainer, model, view, of_node, whole_graph, generator)
         return *made, found
 
-    def explained(node: int, attribute: Callable[[], Attributed]) -> Explanation:
-        attribution, seconds, imprecise[f"node {node}"] = attribute()
+    def explained(node: int, scores: Attributed) -> Explanation:
+        attribution, seconds, _ = scores
         assert whole_graph is not None
-        made = Explanation.of(
-            replace(attribution, prediction=whole_graph.node_outputs),
-            model,
-            view,
-            replace(task, index=first + node),
-            method=explainer.method or "gstarx",
-            seconds=seconds,
-            edge_mask=given["edge_mask"],
-        )
+        attribution = replace(attribution, prediction=whole_graph.node_outputs)
+        of_node = replace(task, index=first + node)
+        made = explainer._made(attribution, model, view, of_node, seconds, given["edge_mask"])
         return as_explained(made, given["data"])  # type: ignore[no-any-return]
 
-    imprecise: dict[str, list[Imprecise]] = {}
+    def calls() -> Generator[Callable[[], Attributed]]:
+        if workers > 1 and len(nodes) > 1:
+            with closing(forked_map(attributed, nodes, workers)) as outcomes:
+                yield from (outcome.get for outcome in outcomes)
+        else:
+            yield from (partial(attributed, node) for node in nodes)
 
     def results() -> Generator[Explanation | FailedExplanation]:
-        calls: Generator[Callable[[], Attributed]]
-        if workers > 1 and len(nodes) > 1:
-            calls = (outcome.get for outcome in forked_map(attributed, nodes, workers))
-        else:
-            calls = (partial(attributed, node) for node in nodes)
-        hidden = not given["progress"]
-        with closing(calls), tqdm(nodes, desc="explaining", disable=hidden) as bar:
-            for node, call in zip(bar, calls, strict=True):
-                make = partial(explained, node, call)
-                yield made_or_failed(make, node, f"node {node}", given["on_error"])
+        imprecise: dict[str, list[Imprecise]] = {}
+        how = {"on_error": given["on_error"], "progress": given["progress"]}
+        with closing(one_by_one(calls(), explained, nodes, imprecise, what="node", **how)) as made:
+            yield from made
         summarize_imprecise(imprecise, len(nodes), "nodes")
 
     return results()

@@ -38,6 +38,7 @@ from gstarx.gnn.payoff import class_scores as class_scores
 from gstarx.gnn.payoff import looks_like_probabilities as looks_like_probabilities
 from gstarx.gnn.payoff import mode_of as mode_of
 from gstarx.gnn.payoff import outputs_matrix as outputs_matrix
+from gstarx.gnn.payoff import require_classes as require_classes
 from gstarx.gnn.removal import RemovalLike as RemovalLike
 from gstarx.gnn.self_check import BatchMixing as BatchMixing
 from gstarx.gnn.self_check import same_outputs as same_outputs

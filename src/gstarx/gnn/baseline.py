@@ -19,6 +19,7 @@ from gstarx.gnn.evaluator import Evaluator, takes_batch_statistics
 from gstarx.gnn.fields import batched
 from gstarx.gnn.hetero import hetero_of, view_of
 from gstarx.gnn.model_state import untouched
+from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.payoff import Payoff, check_task, class_scores, outputs_matrix
 from gstarx.gnn.self_check import (
     BatchMixing,
@@ -189,15 +190,7 @@ def _typed_output(model: Model, graph: Any, keywords: Sequence[str] | None) -> T
         parts = [_typed_output(model, part, keywords) for part in graph.to_data_list()]
         return torch.cat(parts)
     view = view_of(graph) if isinstance(graph, HeteroData) else graph
-    signature = Signature.of(model, view, keywords)
-    count, device = int(view.num_nodes or 0), model_device(model, view.edge_index.device)
-    fields: dict[str, Any] = {
-        key: value.to(device) if isinstance(value, Tensor) else value for key, value in view
-    }
-    fields["batch"] = torch.zeros(count, dtype=torch.long, device=device)
-    fields |= {"batch_size": 1, "num_nodes": count}
-    with untouched(model):
-        return outputs_matrix(call_model(model, signature, fields), 1)
+    return outputs_matrix(ModelTask(keywords=keywords).raw_output(model, view), 1)
 
 
 def _plain_outputs(

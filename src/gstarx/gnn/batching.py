@@ -86,6 +86,20 @@ class UnionBatch:
         )
         return batch
 
+    @classmethod
+    def copies(
+        cls, num_nodes: int, edge_index: NDArray[np.int64], count: int, wanted: NDArray[np.int64]
+    ) -> UnionBatch:
+        """The batch of ``count`` copies of a graph, with the places of the ``wanted`` nodes."""
+        first = np.arange(count)[:, None] * num_nodes
+        return cls(
+            np.tile(np.arange(num_nodes), count),
+            np.repeat(np.arange(count), num_nodes),
+            (edge_index[:, None, :] + first[None]).reshape(2, -1),
+            np.tile(np.arange(edge_index.shape[1]), count),
+            first + wanted,
+        )
+
 
 def coalition_sizes(masks: Masks, present: Masks) -> NDArray[np.int64]:
     """Number of nodes of every coalition, those present in any case included."""

@@ -217,19 +217,17 @@ class GNNGame:
     ) -> None:
         if not callable(model):
             raise TypeError(f"model must be callable (got {type(model).__name__})")
-        data, index = self._view(model, data, task_level, index, node_type, keywords)
+        named = list(keywords) if isinstance(keywords, Iterator) else keywords
+        task = ModelTask(mode, task_level, return_type, target, index, named, node_type)  # type: ignore[arg-type]
+        data, task = with_view(model, data, task)
         data = check_data(data)
         kind = as_players(**taken_by(as_players, locals()))
-        # the index is checked against the graph by whoever finds the players
-        task = ModelTask(mode, task_level, return_type, target)
         self.num_nodes = int(data.num_nodes or 0)
         playing, self._task = set_up(
             model,
             data,
             task,
             kind,
-            index=index,
-            keywords=keywords,
             communication=communication,
             baseline=baseline,
             removal=removal,
@@ -280,23 +278,6 @@ class GNNGame:
     ) -> Self:
         """The game of a task; ``options`` are those of the class that the task does not say."""
         return cls(model, data, lazy=lazy, **options, **vars(task))
-
-    @staticmethod
-    def _view(
-        model: Model,
-        data: Any,
-        task_level: str,
-        index: Any,
-        node_type: str | None,
-        keywords: Iterable[str] | None,
-    ) -> tuple[Any, Any]:
-        """The graph and the index; of a heterogeneous graph its view, and the index in it."""
-        if not isinstance(data, HeteroData) and node_type is None:
-            return data, index
-        named = None if keywords is None else list(keywords)
-        task = ModelTask(task_level=task_level, index=index, keywords=named, node_type=node_type)
-        data, task = with_view(model, data, task)
-        return data, task.index
 
     @property
     def graph(self) -> CommunicationGraph:

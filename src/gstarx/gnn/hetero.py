@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -84,15 +84,7 @@ class HeteroGraph:
     def with_output(self, output_type: str) -> HeteroGraph:
         """The same graph, for a model with outputs for the nodes of a type."""
         self.require_type(output_type, "node_type")
-        return HeteroGraph(
-            self.data,
-            self.node_types,
-            self.first_node,
-            self.edge_types,
-            self.first_edge,
-            output_type,
-            self._on_device,
-        )
+        return replace(self, output_type=output_type)
 
     @property
     def num_nodes(self) -> int:

@@ -7,7 +7,6 @@ data carries, with or without ``_dict`` at the end, ``batch_dict`` and ``batch_s
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -57,7 +56,8 @@ class HeteroCall:
             model,
             known_fields(graph),
             keywords,
-            refuse_guess=partial(_refuse_a_guess, model, graph),
+            guesses=partial(_guesses, graph),
+            besides="x_dict and edge_index_dict",
             field=_field,
         )
         if matched is None:
@@ -333,24 +333,14 @@ def _field(name: str) -> str:
     return name.removesuffix("_dict")
 
 
-def _refuse_a_guess(
-    model: Model, graph: HeteroGraph, parameters: Iterable[inspect.Parameter]
-) -> None:
-    """Raise where an open signature may or may not take some of the fields of the data."""
-    inputs = {"x", "y", *_FROM_BATCH, *(_field(p.name) for p in parameters)}
-    fields = [
+def _guesses(graph: HeteroGraph, shown: set[str]) -> list[str]:
+    """Fields that may be inputs or not; labels and masks of splits are not."""
+    inputs = {"x", "y", *_FROM_BATCH, *shown}
+    return [
         name
         for name in known_fields(graph)
         if name not in inputs and not name.endswith("_mask") and not name.endswith("label")
     ]
-    if fields:
-        kind = getattr(type(model), "__name__", "model")
-        raise ValueError(
-            f"the signature of the model ({kind}) accepts any arguments, so it does not show which "
-            f"fields of the data are its inputs (besides x_dict and edge_index_dict there are "
-            f"{', '.join(fields)}): name those it takes with keywords=[...], or keywords=[] for "
-            "none of them"
-        )
 
 
 def _listed(names: Iterable[Any]) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gstarx._internal.arguments import one_of
 from gstarx.gnn.fields import Roles, cut, roles_of
 from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.k_hop import Incoming, Propagation, watch_propagation
@@ -113,9 +114,7 @@ class LocalPart:
 
 def check_computation_graph(name: Any, task_level: str) -> str:
     """A kind of computation graph, or an error that lists them."""
-    if name not in COMPUTATION_GRAPHS:
-        valid = ", ".join(map(repr, COMPUTATION_GRAPHS))
-        raise ValueError(f"computation_graph must be one of {valid} (got {name!r})")
+    one_of(name, COMPUTATION_GRAPHS, name="computation_graph")
     if name == "gnnshap" and task_level != "node":
         raise ValueError(
             f"computation_graph='gnnshap' is for task_level='node' (got task_level={task_level!r})"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
+from gstarx._internal.arguments import one_of
 from gstarx.gnn.fields import graphs_in
 from gstarx.gnn.hetero import HeteroGraph, hetero_of, view_of
 from gstarx.gnn.model_state import restored
@@ -95,6 +96,34 @@ class ModelTask:
             return int(data.edge_label_index.shape[1])
         return graphs_in(data) if self.task_level == "graph" else int(data.num_nodes or 0)
 
+    def row(self, count: int) -> int:
+        """Which of so many rows of the output is explained."""
+        if self.task_level == "graph":
+            return 0
+        if self.index is None:
+            raise ValueError(
+                f"task_level={self.task_level!r} needs index=..., the {self.task_level} to explain"
+            )
+        if not 0 <= self.index < count:
+            raise ValueError(f"index must lie in 0..{count - 1} (got {self.index})")
+        return self.index
+
+    def anchors(self, data: Data) -> NDArray[np.int64]:
+        """The target node, the two ends of the target pair, or nobody."""
+        if self.task_level == "graph":
+            return np.zeros(0, dtype=np.int64)
+        if self.task_level == "node":
+            return np.array([self.row(self.rows(data))])
+        self.require_pairs(data)
+        pair = self.row(self.rows(data))
+        ends: NDArray[np.int64] = data.edge_label_index[:, pair].cpu().numpy().astype(np.int64)
+        return ends
+
+    def require_pairs(self, data: Data) -> None:
+        """Raise if pairs of nodes are asked for, and the data names none."""
+        if self.task_level == "edge" and not isinstance(data.get("edge_label_index"), Tensor):
+            raise ValueError("task_level='edge' needs data.edge_label_index of shape (2, K)")
+
     def label(self, output: Tensor) -> Tensor:
         """What PyG takes for the target of outputs (rows, columns): labels, or the outputs."""
         if self.mode == "regression":
@@ -123,53 +152,11 @@ def model_arguments(model: Model, data: Data, keywords: Sequence[str] | None) ->
 def check_level(task_level: str) -> str:
     """A task level by PyG's name, or an error that lists them."""
     level = str(getattr(task_level, "value", task_level))
-    if level not in TASK_LEVELS:
-        valid = ", ".join(map(repr, TASK_LEVELS))
-        raise ValueError(f"task_level must be one of {valid} (got {level!r})")
-    return level
-
-
-def target_nodes(data: Data, task_level: str, index: int | Tensor | None) -> NDArray[np.int64]:
-    """The target node, the two ends of the target pair, or nobody."""
-    if task_level == "graph":
-        check_index(index, task_level)
-        return np.zeros(0, dtype=np.int64)
-    if index is None:
-        raise ValueError(f"task_level={task_level!r} needs index=..., the {task_level} to explain")
-    pairs = data.get("edge_label_index")
-    if task_level == "edge" and not isinstance(pairs, Tensor):
-        raise ValueError("task_level='edge' needs data.edge_label_index of shape (2, K)")
-    count = int(data.num_nodes or 0) if task_level == "node" else int(pairs.shape[1])
-    chosen = _one_index(index, task_level, count)
-    if task_level == "node":
-        return np.array([chosen])
-    ends: NDArray[np.int64] = pairs[:, chosen].cpu().numpy().astype(np.int64)
-    return ends
-
-
-def _one_index(index: Any, task_level: str, count: int) -> int:
-    """One position as an integer, or an error that says what came instead."""
-    what = "a node" if task_level == "node" else "a column of edge_label_index"
-    chosen = as_index(index, f" in 0..{count - 1}, {what}")
-    if not 0 <= chosen < count:
-        raise ValueError(f"index must lie in 0..{count - 1} (got {chosen})")
-    return chosen
-
-
-def as_index(index: Any, valid: str = "") -> int:
-    """An index as an integer, whatever integer type it has, or an error that says what came."""
-    if isinstance(index, Tensor | np.ndarray) and np.prod(index.shape) == 1:
-        index = index.item()
-    if isinstance(index, bool | np.bool_) or not isinstance(index, int | np.integer):
-        raise TypeError(
-            f"index must be one integer{valid} (got {index!r}); explain several nodes with "
-            "explain_nodes, and several edges by calling once for each"
-        )
-    return int(index)
+    return str(one_of(level, TASK_LEVELS, name="task_level"))
 
 
 def check_index(index: Any, task_level: str) -> int | None:
-    """An index where the task has one, or an error."""
+    """An index as an integer, whatever integer type it has, where the task has one; or an error."""
     if index is None:
         return None
     if task_level == "graph":
@@ -177,7 +164,15 @@ def check_index(index: Any, task_level: str) -> int | None:
             "index is for task_level='node' or 'edge', and this is task_level='graph' "
             f"(got index={index!r})"
         )
-    return as_index(index)
+    if isinstance(index, Tensor | np.ndarray) and np.prod(index.shape) == 1:
+        index = index.item()
+    if isinstance(index, bool | np.bool_) or not isinstance(index, int | np.integer):
+        what = "a node" if task_level == "node" else "a column of edge_label_index"
+        raise TypeError(
+            f"index must be one integer, {what} (got {index!r}); explain several nodes with "
+            "explain_nodes, and several edges by calling once for each"
+        )
+    return int(index)
 
 
 Task = TypeVar("Task", bound=ModelTask)

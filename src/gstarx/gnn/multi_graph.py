@@ -2,8 +2,8 @@
 
 A game evaluates the coalitions of one graph. Where every graph has only a few of them, as when an
 explanation is checked, the passes would be small and their number would decide the time. Here parts
-of different graphs share a pass: all graphs are put behind each other once, and one compiled loop
-writes which nodes and edges of them a batch of parts keeps.
+of different graphs share a pass: all graphs are put behind each other once, and a batch of parts
+keeps some of their nodes and edges.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from gstarx.gnn.shared_rows import SharedRows
 from gstarx.gnn.sharing import SharedPasses, ShareLike, Sharing
 from gstarx.gnn.signature import Model, Signature, call_model, model_device
 from gstarx.gnn.watched_edges import NotShareable
-from gstarx.graphs import Coalitions, Masks, compiled, pack, sharing_order
+from gstarx.graphs import Coalitions, Masks, pack, sharing_order
 
 _FROM_THE_BATCH = frozenset({"edge_index", "batch", "batch_size", "num_nodes", "ptr"})
 
@@ -99,16 +99,19 @@ class ManyGraphs:
     ) -> dict[str, Any]:
         """Model inputs for some parts: ``rows`` (k, 2) are numbers of a graph and of its part."""
         inside = np.concatenate([parts[graph][part] for graph, part in rows.tolist()])
-        graphs = np.ascontiguousarray(rows[:, 0])
-        kept_nodes, kept_edges = removal != "remove", removal == "zero_filling"
-        sizes = np.empty((len(rows), 2), dtype=np.int64)
-        layout = (inside, graphs, self.first_node, self.first_edge, self.edge_index)
-        _measure(*layout, kept_nodes, kept_edges, sizes)
-        nodes, edges = (int(total) for total in sizes.sum(axis=0))
-        chosen, owner = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64)
-        ends, taken = np.empty((2, edges), dtype=np.int64), np.empty(edges, dtype=np.int64)
-        place = np.empty(int(np.diff(self.first_node).max(initial=0)), dtype=np.int64)
-        _fill(*layout, kept_nodes, kept_edges, place, chosen, owner, ends, taken)
+        everything = np.ones_like(inside)
+        # all nodes and edges of the graphs, in the order of the parts; then those that are kept
+        first_node, first_edge = self.first_node[rows[:, 0]], self.first_edge[rows[:, 0]]
+        sizes = self.first_node[rows[:, 0] + 1] - first_node
+        links = self.first_edge[rows[:, 0] + 1] - first_edge
+        begins = np.cumsum(sizes) - sizes
+        there = inside if removal == "remove" else everything
+        chosen = (np.arange(len(inside)) + np.repeat(first_node - begins, sizes))[there]
+        owner = np.repeat(np.arange(len(rows)), sizes)[there]
+        taken = np.arange(links.sum()) + np.repeat(first_edge - (np.cumsum(links) - links), links)
+        ends = self.edge_index[:, taken] + np.repeat(begins, links)
+        kept = (everything if removal == "zero_filling" else inside)[ends].all(axis=0)
+        ends, taken = (np.cumsum(there) - 1)[ends[:, kept]], taken[kept]
         at = {"node": self._tensor(chosen), "edge": self._tensor(taken)}
         fields: dict[str, Any] = {
             name: rows.gathered(at[self.roles[name]]) for name, rows in self._rows.items()
@@ -119,7 +122,7 @@ class ManyGraphs:
                 gone.reshape(-1, *[1] * (fields["x"].dim() - 1)), 0
             )
         fields |= {"edge_index": self._tensor(ends), "batch": self._tensor(owner)}
-        return fields | {"batch_size": len(rows), "num_nodes": nodes}
+        return fields | {"batch_size": len(rows), "num_nodes": len(chosen)}
 
     def union(self) -> Data:
         """All graphs as one, without an edge between them."""
@@ -253,55 +256,3 @@ def _batches(parts: list[Coalitions], removal: str, capacity: int) -> Iterator[N
         stop = max(start + 1, int(np.searchsorted(ends, before + capacity, "right")))
         yield rows[start:stop]
         start = stop
-
-
-@compiled
-def _measure(inside, graphs, first_node, first_edge, edge_index, all_nodes, all_edges, sizes):  # type: ignore[no-untyped-def]
-    here = 0
-    for row in range(len(graphs)):
-        g = graphs[row]
-        n = first_node[g + 1] - first_node[g]
-        nodes, edges = 0, 0
-        for node in range(n):
-            nodes += all_nodes or inside[here + node]
-        for e in range(first_edge[g], first_edge[g + 1]):
-            both = inside[here + edge_index[0, e]] and inside[here + edge_index[1, e]]
-            edges += all_edges or both
-        sizes[row, 0] = nodes
-        sizes[row, 1] = edges
-        here += n
-
-
-@compiled
-def _fill(  # type: ignore[no-untyped-def]
-    inside,
-    graphs,
-    first_node,
-    first_edge,
-    edge_index,
-    all_nodes,
-    all_edges,
-    place,
-    nodes,
-    owner,
-    ends,
-    edges,
-):
-    here, node_count, edge_count = 0, 0, 0
-    for row in range(len(graphs)):
-        g = graphs[row]
-        n = first_node[g + 1] - first_node[g]
-        for node in range(n):
-            if all_nodes or inside[here + node]:
-                place[node] = node_count
-                nodes[node_count] = first_node[g] + node
-                owner[node_count] = row
-                node_count += 1
-        for e in range(first_edge[g], first_edge[g + 1]):
-            a, b = edge_index[0, e], edge_index[1, e]
-            if all_edges or (inside[here + a] and inside[here + b]):
-                ends[0, edge_count] = place[a]
-                ends[1, edge_count] = place[b]
-                edges[edge_count] = e
-                edge_count += 1
-        here += n

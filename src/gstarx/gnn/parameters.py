@@ -59,7 +59,8 @@ def match_arguments(
     carried: Sequence[str],
     keywords: Iterable[str] | None,
     *,
-    refuse_guess: Callable[[tuple[inspect.Parameter, ...]], None],
+    guesses: Callable[[set[str]], list[str]],
+    besides: str,
     of_batch: Iterable[str] = (),
     field: Callable[[str], str] = str,
 ) -> Arguments | None:
@@ -73,8 +74,9 @@ def match_arguments(
         Names of the fields of the graph, as errors list them.
     keywords
         Where given, these are passed in any case, and nothing else but ``batch`` is.
-    refuse_guess
-        Called with an open signature, which does not say which of the fields it takes.
+    guesses, besides
+        Which fields the model may take or not if its signature is open, given the names that it
+        does show; and what is known to be an input, in words.
     of_batch
         Fields that are known of every batch, whatever the graph carries.
     field
@@ -88,7 +90,7 @@ def match_arguments(
         if _wants_data(named, lambda name: field(name) in fields):
             return None
         if _is_open(parameters):
-            refuse_guess(parameters or ())
+            _refuse(model, guesses({field(p.name) for p in parameters or ()}), besides)
     positional = [
         field(p.name) if field(p.name) in known else usual
         for p, usual in zip(named[:2], ("x", "edge_index"), strict=False)
@@ -114,6 +116,18 @@ def match_arguments(
     left = [p.name for p in others if p.default is None and p.name not in passed]
     left_out = tuple(left) if chosen is None else ()
     return Arguments(tuple(positional), tuple(passed), optional, left_out)
+
+
+def _refuse(model: Model, guesses: list[str], besides: str) -> None:
+    """Raise where an open signature may or may not take some of the fields of the data."""
+    if guesses:
+        kind = getattr(type(model), "__name__", "model")
+        raise ValueError(
+            f"the signature of the model ({kind}) accepts any arguments, so it does not show which "
+            f"fields of the data are its inputs (besides {besides} there are "
+            f"{', '.join(guesses)}): name those it takes with keywords=[...], for example "
+            f"keywords={[*guesses, 'batch']}, or keywords=[] for none of them"
+        )
 
 
 def warn_of_left_out(model: Model, arguments: Sequence[str], unused: Mapping[str, str]) -> None:

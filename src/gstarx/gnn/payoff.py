@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from gstarx._internal.arguments import one_of
 from gstarx.registry import TASKS
 
 MODES = ("multiclass_classification", "binary_classification", "regression")
@@ -48,10 +49,8 @@ def check_task(mode: str, return_type: str) -> tuple[str, str]:
     """
     mode, return_type = (str(getattr(name, "value", name)) for name in (mode, return_type))
     modes = tuple(dict.fromkeys((*MODES, *TASKS)))
-    for name, got, valid in (("mode", mode, modes), ("return_type", return_type, RETURN_TYPES)):
-        if got not in valid:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))} (got {got!r})")
-    mode = TASKS.get(mode, mode)
+    one_of(return_type, RETURN_TYPES, name="return_type")
+    mode = TASKS.get(mode, one_of(mode, modes, name="mode"))
     if mode == "regression" and return_type != "raw":
         raise ValueError(
             f"a regression model returns raw outputs (got return_type={return_type!r})"
@@ -166,6 +165,15 @@ def class_scores(outputs: Tensor, mode: str, return_type: str, kind: str) -> Ten
     if kind == "log_prob":
         return log
     return outputs if return_type == "probs" else log.exp()
+
+
+def require_classes(count: int, mode: str) -> None:
+    """Raise if a model with one output is declared to have several classes."""
+    if mode == "multiclass_classification" and count == 1:
+        raise ValueError(
+            "the model returns one output per graph: pass mode='binary_classification' or "
+            "mode='regression' (got 'multiclass_classification')"
+        )
 
 
 def looks_like_probabilities(outputs: Tensor, mode: str) -> bool:
@@ -288,15 +296,10 @@ def resolve_payoff(
     if callable(payoff) and not isinstance(payoff, Contrast):
         check_outputs(full_output, mode, return_type)
         return Payoff("callable", mode, return_type, (0,), function=payoff)
-    if isinstance(payoff, str) and payoff not in PAYOFFS:
-        valid = ", ".join(map(repr, PAYOFFS))
-        raise ValueError(f"payoff must be one of {valid} (got {payoff!r})")
+    if isinstance(payoff, str):
+        one_of(payoff, PAYOFFS, name="payoff")
     single = mode == "binary_classification" and full_output.shape[1] == 1
-    if mode == "multiclass_classification" and full_output.shape[1] == 1:
-        raise ValueError(
-            "the model returns one output per graph: pass mode='binary_classification' or "
-            "mode='regression' (got 'multiclass_classification')"
-        )
+    require_classes(full_output.shape[1], mode)
     scores = class_scores(full_output, mode, return_type, "prob")
     if isinstance(payoff, Contrast):
         a, b = choose_columns([payoff.a, payoff.b], scores, mode, single)

@@ -114,10 +114,9 @@ class Removal:
             self.tensors.edge_index,
             present=self.present,
             linked=self.linked,
-            wanted=np.concatenate([self.anchors, self.tensors.named]),
+            wanted=self._wanted,
         )
-        at_anchors, at_named = np.split(batch.places, [len(self.anchors)], axis=1)
-        fields = self.tensors.part(batch, at_named)
+        fields, at_anchors = self._part(batch)
         if self.name == "zero_filling":
             inside = unpack(masks, self.tensors.num_nodes)
             inside[:, self.anchors] = True
@@ -125,6 +124,16 @@ class Removal:
             gone = torch.from_numpy(~inside.reshape(-1)).to(x.device)
             fields["x"] = x.masked_fill(gone.reshape(-1, *[1] * (x.dim() - 1)), 0)
         return fields, at_anchors
+
+    @property
+    def _wanted(self) -> NDArray[np.int64]:
+        """Nodes whose places in a batch are asked for: anchors, and those that fields name."""
+        return np.concatenate([self.anchors, self.tensors.named])
+
+    def _part(self, batch: UnionBatch) -> tuple[dict[str, Any], NDArray[np.int64]]:
+        """Model inputs for a batch, and each anchor's place in it."""
+        at_anchors, at_named = np.split(batch.places, [len(self.anchors)], axis=1)
+        return self.tensors.part(batch, at_named), at_anchors
 
     def _called(self, masks: Masks) -> tuple[dict[str, Any], NDArray[np.int64]]:
         graphs = [self._left(inside) for inside in unpack(masks, self.tensors.num_nodes)]
@@ -210,10 +219,7 @@ class EdgeRemoval(Removal):
         owner, nodes = np.nonzero(there)
         row, edges = np.nonzero(kept)
         ends = place[row, self.tensors.edge_index[:, edges]]
-        wanted = np.concatenate([self.anchors, self.tensors.named])
-        batch = UnionBatch(nodes, owner, ends, edges, place[:, wanted])
-        at_anchors, at_named = np.split(batch.places, [len(self.anchors)], axis=1)
-        return self.tensors.part(batch, at_named), at_anchors
+        return self._part(UnionBatch(nodes, owner, ends, edges, place[:, self._wanted]))
 
 
 @dataclass(frozen=True)
@@ -289,20 +295,9 @@ class FeatureRemoval(Removal):
         """Model inputs for packed coalitions of columns, and the anchors' places."""
         assert self.reference is not None
         kept = torch.from_numpy(unpack(masks, self.num_units)).to(self.tensors.device)
-        edge_index = self.tensors.edge_index
-        n, count = self.tensors.num_nodes, len(masks) * self.draws
-        first = np.arange(count)[:, None] * n
-        ends = (edge_index[:, None, :] + first[None]).reshape(2, -1)
-        wanted = np.concatenate([self.anchors, self.tensors.named])
-        batch = UnionBatch(
-            np.tile(np.arange(n), count),
-            np.repeat(np.arange(count), n),
-            ends,
-            np.tile(np.arange(edge_index.shape[1]), count),
-            first + wanted,
-        )
-        at_anchors, at_named = np.split(batch.places, [len(self.anchors)], axis=1)
-        fields = self.tensors.part(batch, at_named)
+        count = len(masks) * self.draws
+        size, edges = self.tensors.num_nodes, self.tensors.edge_index
+        fields, at_anchors = self._part(UnionBatch.copies(size, edges, count, self._wanted))
         own = fields[self.replaced]
         shape = (len(masks), *self.reference.shape)
         mixed = torch.where(kept[:, None, None], own.reshape(shape), self.reference.to(own))

@@ -76,7 +76,8 @@ class Signature:
             model,
             sorted(data.keys()),
             keywords,
-            refuse_guess=partial(_refuse_a_guess, model, data),
+            guesses=partial(_guesses, data),
+            besides="x and edge_index",
             of_batch=FROM_BATCH,
         )
         if matched is None:
@@ -115,13 +116,10 @@ def _unused(data: Data, arguments: Arguments) -> dict[str, str]:
     return unused
 
 
-def _refuse_a_guess(model: Model, data: Data, parameters: tuple[inspect.Parameter, ...]) -> None:
-    """Raise where an open signature may or may not take some of the fields of the data.
-
-    Labels and masks of splits are not inputs. Without other fields there is nothing to guess.
-    """
-    known = {"x", "edge_index", "y", "edge_label", *(p.name for p in parameters)}
-    fields = [
+def _guesses(data: Data, shown: set[str]) -> list[str]:
+    """Fields that may be inputs or not; labels and masks of splits are not."""
+    known = {"x", "edge_index", "y", "edge_label", *shown}
+    return [
         key
         for key, value in data
         if isinstance(value, Tensor)
@@ -129,14 +127,6 @@ def _refuse_a_guess(model: Model, data: Data, parameters: tuple[inspect.Paramete
         and not key.endswith("_mask")
         and (key not in FROM_BATCH or key == "edge_label_index")
     ]
-    if fields:
-        kind = getattr(type(model), "__name__", "model")
-        raise ValueError(
-            f"the signature of the model ({kind}) accepts any arguments, so it does not show which "
-            f"fields of the data are its inputs (besides x and edge_index there are "
-            f"{', '.join(fields)}): name those it takes with keywords=[...], for example "
-            f"keywords={[*fields, 'batch']}, or keywords=[] for none of them"
-        )
 
 
 def call_model(

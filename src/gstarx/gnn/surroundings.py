@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -29,7 +29,7 @@ from gstarx.gnn.local_part import (
     local_part,
 )
 from gstarx.gnn.model_state import masked_layers, untouched
-from gstarx.gnn.model_task import ModelTask, target_nodes
+from gstarx.gnn.model_task import ModelTask
 from gstarx.gnn.own_code import wants_all
 from gstarx.gnn.removal import RemovalLike, removal_of, resolve_removal
 from gstarx.gnn.self_check import difference, refuse_random, rounding, size_of
@@ -326,8 +326,6 @@ def set_up(
     task: ModelTask,
     kind: Any,
     *,
-    index: int | Tensor | None,
-    keywords: Iterable[str] | None,
     communication: CommunicationGraph | None,
     baseline: BaselineLike,
     removal: RemovalLike,
@@ -345,26 +343,23 @@ def set_up(
     gnnshap = check_computation_graph(computation_graph, task.task_level) == "gnnshap"
     part: LocalPart | None = None
     if task.task_level == "node" and local_kind(kind, communication, removal, gnnshap):
-        keyed = replace(task, keywords=None if keywords is None else list(keywords))
-        node = int(target_nodes(data, task.task_level, index)[0])
-        whole_graph = whole_graph or WholeGraph.of(model, data, keyed)
-        part = local_part(model, data, keyed, roles, whole_graph, node, num_hops, gnnshap)
+        node = int(task.anchors(data)[0])
+        whole_graph = whole_graph or WholeGraph.of(model, data, task)
+        part = local_part(model, data, task, roles, whole_graph, node, num_hops, gnnshap)
     if part is not None:
         if isinstance(kind, Edges) and not part.data.edge_index.numel():
             raise NoPlayersError(f"no edge brings a message to node {node}: there are no players")
-        data, index = part.data, part.index
+        data, task = part.data, replace(task, index=part.index)
     everyone = player_set(data, kind, communication, one_way=gnnshap)
     everyone = replace(everyone, anchored=task.task_level != "graph")
     if not everyone.of_nodes:
         _refuse_node_options(everyone, removal, baseline)
     if masked_layers(model):
         log.warning("the model carries edge masks of another explainer: they are set aside")
-    anchors = target_nodes(data, task.task_level, index)
+    anchors = task.anchors(data)
     if task.task_level == "edge" and not everyone.touched:  # the position value has its definition
         everyone = replace(everyone, pair=tuple(anchors.tolist()))
-    evaluators = _Evaluators(
-        model, data, task, roles, anchors, removal, everyone, keywords, batch_nodes
-    )
+    evaluators = _Evaluators(model, data, task, roles, anchors, removal, everyone, batch_nodes)
     if gnnshap:
         assert part is not None
         assert whole_graph is not None
@@ -396,12 +391,11 @@ class _Evaluators:
         anchors: NDArray[np.int64],
         removal: RemovalLike,
         players: PlayerSet,
-        keywords: Iterable[str] | None,
         batch_nodes: int | None,
     ) -> None:
         self.model, self.data, self.task, self.roles = model, data, task, roles
         self.anchors, self.removal, self.players = anchors, removal, players
-        self.signature = Signature.of(model, data, keywords)
+        self.signature = Signature.of(model, data, task.keywords)
         self.device = model_device(model, data.edge_index.device)
         self.batch_nodes = _checked_batch_nodes(batch_nodes, model, self.device)
         spec = players.spec

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
+from gstarx._internal.arguments import one_of
 from gstarx._internal.optional import require
 from gstarx.players.atoms import as_molecule
 from gstarx.players.kinds import Groups
@@ -152,8 +153,7 @@ def communities(graph: Any, *, method: str = "louvain", seed: int = 0) -> Groups
     >>> communities(nx.barbell_graph(4, 0)).sets
     ((0, 1, 2, 3), (4, 5, 6, 7))
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))} (got {method!r})")
+    one_of(method, METHODS, name="method")
     networkx = require("networkx", extra="drawing")
     own = _networkx(graph)
     if method == "louvain":

@@ -20,11 +20,9 @@ from gstarx.explainers.edge_masks import (
     Inputs,
     PlainModel,
     check_features,
-    check_model_task,
     check_reduce,
-    check_width,
 )
-from gstarx.gnn import ModelTask, Signature, check_data, model_device
+from gstarx.gnn import ModelTask, Signature, check_data, model_device, require_classes
 from gstarx_bench.explainers.orphicx_network import (
     Generator,
     GeneratorGraphs,
@@ -130,7 +128,7 @@ def examples_of(
     examples = []
     for graph in graphs:
         data = check_data(graph)
-        check_model_task(task, data)
+        task.require_pairs(data)
         device = model_device(network, check_features(data, "OrphicX").device)
         if not bool((data.edge_index[0] != data.edge_index[1]).any()):
             continue
@@ -142,7 +140,7 @@ def examples_of(
         model = PlainModel(network, signature, Inputs.copies(data, device), task, "log_prob")
         with torch.no_grad():
             log_probabilities = model(model.inputs.fields["x"])
-        check_width(model)
+        require_classes(model.width, task.mode)
         seen = GeneratorGraphs.of(data, colors, device)
         examples.append(Example(network, signature, task, data, seen, log_probabilities))
     return examples

@@ -23,11 +23,9 @@ from gstarx.explainers.edge_masks import (
     Inputs,
     PlainModel,
     check_features,
-    check_model_task,
     check_reduce,
     check_steps,
     check_weighable,
-    check_width,
     isolated,
     no_edges,
     node_scores,
@@ -36,7 +34,7 @@ from gstarx.explainers.edge_masks import (
     with_edge_players,
 )
 from gstarx.explanation import Attribution
-from gstarx.gnn import ModelTask, Signature, check_data, model_device
+from gstarx.gnn import ModelTask, Signature, check_data, model_device, require_classes
 from gstarx.players import PlayersLike
 from gstarx_bench.explainers.trained_files import read_trained, write_trained
 
@@ -376,7 +374,7 @@ def examples_of(
             "graphs without any)"
         )
     for graph in useful:
-        check_model_task(task, graph)
+        task.require_pairs(graph)
         check_features(graph, "PGExplainer")
     takes_batch = (
         Signature.of(network, useful[0], task.keywords).takes_batch and task.task_level == "graph"
@@ -386,7 +384,7 @@ def examples_of(
         model, x = _union(network, chunk, task)
         with torch.no_grad():
             target = model(x).argmax(dim=1)
-        check_width(model)
+        require_classes(model.width, task.mode)
         if task.mode == "binary_classification" and model.width > 1:
             raise ValueError(
                 f"PGExplainer trains on predicted classes: a binary classifier must have one "
