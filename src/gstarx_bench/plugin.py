@@ -255,25 +255,25 @@ DATASETS = (
         "cora",
         "Cora",
         "one graph of 2,708 papers that cite each other: which topic?",
-        "gstarx_bench.datasets.citation:load_cora",
+        "gstarx_bench.datasets.graph_files:load_cora",
     ),
     DatasetSpec(
         "citeseer",
         "CiteSeer",
         "one graph of 3,327 papers that cite each other: which topic?",
-        "gstarx_bench.datasets.citation:load_citeseer",
+        "gstarx_bench.datasets.graph_files:load_citeseer",
     ),
     DatasetSpec(
         "coauthor_cs",
         "Coauthor-CS",
         "one graph of 18,333 computer scientists: which field?",
-        "gstarx_bench.datasets.citation:load_coauthor_cs",
+        "gstarx_bench.datasets.graph_files:load_coauthor_cs",
     ),
     DatasetSpec(
         "coauthor_physics",
         "Coauthor-Physics",
         "one graph of 34,493 physicists: which field?",
-        "gstarx_bench.datasets.citation:load_coauthor_physics",
+        "gstarx_bench.datasets.graph_files:load_coauthor_physics",
     ),
 )
 

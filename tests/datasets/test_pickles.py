@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gstarx_bench.datasets.pickles import UnsafePickleError, read_arrays
+from gstarx_bench.datasets.raw_files import UnsafePickleError, read_arrays
 from tests.shared import DATA
 
 

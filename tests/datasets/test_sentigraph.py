@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from gstarx.datasets import load
-from gstarx_bench.datasets.pickles import UnsafePickleError
-from gstarx_bench.datasets.raw_files import UnlikeThePaperWarning
+from gstarx_bench.datasets.raw_files import UnlikeThePaperWarning, UnsafePickleError
 
 WORDS = [["a", "fine", "film"], ["dull"], ["not", "bad"], ["yes"]]
 FEATURES = np.arange(7 * 4, dtype=np.float32).reshape(7, 4)

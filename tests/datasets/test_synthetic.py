@@ -13,8 +13,7 @@ import pytest
 import torch
 
 from gstarx.datasets import GraphDataset, load
-from gstarx_bench.datasets.pickles import UnsafePickleError
-from gstarx_bench.datasets.raw_files import UnlikeThePaperWarning
+from gstarx_bench.datasets.raw_files import UnlikeThePaperWarning, UnsafePickleError
 from tests.shared import DATA
 
 MOTIFS_NPZ = Path("BA_2Motifs", "ba_2motifs.npz")

@@ -29,6 +29,7 @@ from gstarx_bench.explainers.orphicx_network import (
     information_flow,
 )
 from gstarx_bench.explainers.orphicx_training import OrphicXSettings, Training, examples_of
+from gstarx_bench.explainers.trained_files import write_trained
 from tests.explainers.small import (
     CLASSES,
     EDGES,
@@ -347,9 +348,11 @@ def test_saved_and_loaded_it_says_the_same(tmp_path: Path) -> None:
     assert loaded.settings == explainer.settings
     expected = explainer.explain(model, data).node_scores
     assert np.array_equal(loaded.explain(model, data).node_scores, expected)
-    header = {"format": 1, "method": "OrphicX", "settings": {"latent": 4, "causal": 2}}
-    save_file(load_file(path), path, metadata={"gstarx": json.dumps(header)})
+    write_trained(path, "OrphicX", {"latent": 4, "causal": 2}, load_file(path))
     with pytest.raises(ValueError, match="does not hold a trained OrphicX"):
+        OrphicX.load(path)
+    save_file(load_file(path), path, metadata={"gstarx": json.dumps({"format": 1})})
+    with pytest.raises(ValueError, match="must hold a trained OrphicX"):
         OrphicX.load(path)
 
 

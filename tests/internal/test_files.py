@@ -22,8 +22,7 @@ from gstarx._internal.files import (
     unfinished_files,
     write_atomically,
 )
-from gstarx_bench.datasets.pickles import UnsafePickleError, read_arrays
-from gstarx_bench.datasets.raw_files import archive, array
+from gstarx_bench.datasets.raw_files import UnsafePickleError, archive, array, read_arrays
 
 
 def test_content_replaces_content(tmp_path: Path) -> None:

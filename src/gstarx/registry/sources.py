@@ -106,8 +106,10 @@ class DatasetSource:
         ``"classification"``, ``"binary"``, ``"multilabel"`` or ``"regression"``; by default what
         the labels look like.
     split
-        ``"random"``, ``"scaffold"``, a column of the table that names the split of each row, or
-        ``"none"`` where graphs are only explained: a new split would not be that of the model.
+        ``"random"``: 80/10/10 by a fixed seed, as in the paper; ``"scaffold"``: 80/10/10 with no
+        Bemis–Murcko scaffold on two sides; a column of the table whose cells are ``train``,
+        ``val`` or ``valid``, and ``test``; or ``"none"`` where graphs are only explained: a new
+        split would not be that of the model.
     limit
         The first rows only.
     sample

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 from torch_geometric import __version__ as _pyg_version
@@ -37,61 +38,33 @@ def from_table(
     path: str | os.PathLike[str],
     *,
     smiles: str | None = None,
-    label: str | None = None,
-    name_column: str | None = None,
-    task: str | None = None,
     name: str | None = None,
     delimiter: str | None = None,
-    encoding: str | None = None,
-    split: str = "random",
-    limit: int | None = None,
-    sample: int | None = None,
-    seed: int = 0,
-    salts: str = "keep",
-    features: str = "molecule",
     progress: bool = False,
+    **options: Any,
 ) -> GraphDataset:
     """A dataset out of your own table of molecules.
 
     A row that cannot be read is skipped and listed in ``unreadable`` with its line, its name and
-    the reason.
+    the reason. Classes are whole numbers or words; sorted, they become the classes 0, 1, ..., and
+    the ``class_names``.
 
     Parameters
     ----------
     path
         A ``.csv`` or ``.tsv`` file with a header line, a ``.smi`` file (a SMILES and perhaps a name
         in each line), an ``.sdf``, ``.parquet`` or ``.xlsx`` file.
-    smiles, name_column
-        The columns of molecules and of their names; by default found by their usual names.
-    label
-        The column of labels, or several columns separated by commas. By default a column of a
-        usual name such as ``label``; without one, the molecules have no labels.
-    task
-        ``"classification"``, ``"binary"``, ``"multilabel"`` or ``"regression"``; by default what
-        the labels look like. Classes are whole numbers or words; sorted, they become the classes
-        0, 1, ..., and the ``class_names``.
+    smiles
+        The column of molecules; by default found by its usual names.
     name
         Name of the dataset; by default that of the file.
     delimiter
         The separator between the columns of a CSV file; detected by default.
-    encoding
-        The encoding of a text file, such as ``"latin-1"``; detected by default.
-    split
-        ``"random"``: 80/10/10 by a fixed seed, as in the paper. ``"scaffold"``: 80/10/10 with no
-        Bemis–Murcko scaffold on two sides. ``"none"``: no split. Otherwise a column whose cells are
-        ``train``, ``val`` or ``valid``, and ``test``.
-    limit
-        Read only the first rows and ignore the rest of the file.
-    sample
-        Read this many rows, drawn at random by ``seed`` after the rows have been counted.
-    salts
-        ``"largest"`` keeps the largest part of a molecule that has several; ``"keep"`` keeps all.
-    features
-        What a network reads of a molecule: ``"molecule"`` for PyG's nine numbers for each atom,
-        ``"molecule+bonds"`` for these and PyG's bond features as ``edge_attr``, or ``"nitro"`` or
-        ``"mutag"`` for what networks of these datasets read.
     progress
         Show a bar.
+    **options
+        ``name_column``, ``label``, ``task``, ``split``, ``limit``, ``sample``, ``seed``, ``salts``,
+        ``features`` and ``encoding``, as for :class:`gstarx.registry.DatasetSource`.
 
     Returns
     -------
@@ -108,25 +81,8 @@ def from_table(
     Needs RDKit: ``pip install 'gstarx[molecules]'``. Graphs are kept on disk, see
     :func:`gstarx_bench.datasets.cache.cached_graphs`.
     """
-    dataset = read_table(
-        DatasetSource(
-            file=os.fspath(path),
-            smiles_column=smiles,
-            name_column=name_column,
-            label=label,
-            task=task,
-            split=split,
-            limit=limit,
-            sample=sample,
-            seed=seed,
-            salts=salts,
-            features=features,
-            encoding=encoding,
-        ),
-        name=name,
-        delimiter=delimiter,
-        progress=progress,
-    )
+    source = DatasetSource(file=os.fspath(path), smiles_column=smiles, **options)
+    dataset = read_table(source, name=name, delimiter=delimiter, progress=progress)
     if dataset.unreadable:
         lines = ", ".join(str(row.line) for row in dataset.unreadable[:20])
         _LOG.warning("%s: %d unreadable molecules, lines %s", path, len(dataset.unreadable), lines)

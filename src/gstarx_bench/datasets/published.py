@@ -22,12 +22,12 @@ from gstarx.datasets import MUTAG_ATOMS, GraphDataset, random_split_indices
 from gstarx.graphs import CommunicationGraph
 from gstarx.registry import DatasetSource
 from gstarx_bench.datasets.molecule_tables import read_table
-from gstarx_bench.datasets.pickles import read_arrays
 from gstarx_bench.datasets.raw_files import (
     archive,
     download,
     find,
     not_found,
+    read_arrays,
     warn_if_unlike_the_paper,
 )
 from gstarx_bench.datasets.tables import WrongColumnsError

@@ -22,8 +22,13 @@ from torch_geometric.data import Data
 
 from gstarx.datasets import GraphDataset
 from gstarx_bench.datasets.cache import cached_graphs
-from gstarx_bench.datasets.pickles import read_arrays
-from gstarx_bench.datasets.raw_files import archive, array, not_found, warn_if_unlike_the_paper
+from gstarx_bench.datasets.raw_files import (
+    archive,
+    array,
+    not_found,
+    read_arrays,
+    warn_if_unlike_the_paper,
+)
 from gstarx_bench.datasets.sentences import (
     EncoderLike,
     ParserLike,

@@ -54,9 +54,7 @@ def read_trained(
         raise ValueError(f"{path} must hold a trained {method} (got {content.get('method')!r})")
     if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
         raise ValueError(f"{path} holds weights that are not finite")
-    # files of older versions have none
-    digest = content.pop("digest", None)
-    if digest is not None and digest != _digest(content, tensors):
+    if content.pop("digest", None) != _digest(content, tensors):
         raise ValueError(f"{path} is damaged: it does not hold what was written")
     return content["settings"], tensors
 
