@@ -226,6 +226,22 @@ def test_takes_batch() -> None:
     assert not Signature(False, ("x", "edge_index"), ("pos",)).takes_batch
 
 
+def test_the_first_two_arguments_may_have_any_name() -> None:
+    class Other(torch.nn.Module):
+        def forward(self, features: Any, adj: Any) -> Any:
+            return features.sum(0, keepdim=True) + adj.shape[1]
+
+    data = graph("ring")
+    assert Signature.of(Other(), data).inputs == ("x", "edge_index")
+    again = data.clone()
+    again.features, again.adj = data.x, data.edge_index
+    with pytest.raises(ValueError, match=r"data\.adj are the edges.*lambda x, edge_index"):
+        Signature.of(Other(), again)
+    del again.x, again.edge_index
+    with pytest.raises(TypeError, match=r"got NoneType\)\. The data has adj.*features.*first two"):
+        explain(Other(), again)
+
+
 def test_what_fields_belong_to() -> None:
     data = graph("messy")  # 7 nodes, 9 edges
     data.of_nodes, data.of_edges = torch.zeros(7, 2), torch.zeros(9)

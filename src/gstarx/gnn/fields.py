@@ -94,7 +94,7 @@ def check_data(data: Any) -> Data:
             f"data.x must be a tensor (got {type(data.x).__name__}): use torch.as_tensor(x) or "
             "torch_geometric.data.Data(x=torch.as_tensor(x), ...)"
         )
-    check_edge_index(data.edge_index, "data.edge_index", _from_adj_t(data))
+    check_edge_index(data.edge_index, "data.edge_index", _where_edges_go(data))
     count = _num_nodes(data)
     check_ends(data.edge_index, "data.edge_index", (count, count))
     if graphs_in(data) > 1:
@@ -104,10 +104,14 @@ def check_data(data: Any) -> Data:
     return data
 
 
-def _from_adj_t(data: Data) -> str:
-    """How to go on where the graph has a sparse adjacency matrix instead."""
+def _where_edges_go(data: Data) -> str:
+    """How to go on where the edges have another name or are a sparse adjacency matrix."""
     if "adj_t" not in data:
-        return ""
+        fields = ", ".join(sorted(data.keys())) or "nothing"
+        return (
+            f". The data has {fields}. Edges belong in edge_index and features of nodes in x, "
+            "whatever the model calls its first two arguments, which get them"
+        )
     return (
         ". The data has adj_t: give it edge_index with "
         "torch_geometric.utils.to_edge_index(data.adj_t)[0].flip(0), and let the model take "

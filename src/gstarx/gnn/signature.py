@@ -82,6 +82,7 @@ class Signature:
         )
         if matched is None:
             return cls(True, roles=tuple(roles_of(data).items()))
+        _refuse_copies(data, (*matched.positional, *matched.keywords))
         if matched.left_out:
             warn_of_left_out(model, matched.left_out, _unused(data, matched))
         return cls(False, matched.positional, matched.keywords, matched.optional)
@@ -99,6 +100,23 @@ class Signature:
         if self.takes_data:
             return (*(key for key, _ in self.roles), "edge_index", "batch")
         return (*self.positional, *self.keywords)
+
+
+def _refuse_copies(data: Data, inputs: Iterable[str]) -> None:
+    """Raise where the model gets the edges a second time, under a name that nothing is cut by."""
+    edges = data.edge_index
+    for name in inputs:
+        value = data.get(name)
+        if name == "edge_index" or "index" in name or not isinstance(value, Tensor):
+            continue
+        alike = value.dtype == edges.dtype and value.layout == edges.layout
+        if alike and torch.equal(value.to(edges.device), edges):
+            raise ValueError(
+                f"data.{name} are the edges of the graph, and edge_index is their only name: leave "
+                f"{name!r} out of the data. The first two arguments of a model get x and "
+                "edge_index whatever they are called; pass a model with others in a function, such "
+                f"as lambda x, edge_index: model(x, {name}=edge_index)"
+            )
 
 
 def _unused(data: Data, arguments: Arguments) -> dict[str, str]:
