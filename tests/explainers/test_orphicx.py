@@ -22,13 +22,15 @@ from gstarx.explainers.edge_masks import Inputs, isolated, seeded
 from gstarx.gnn.model_task import ModelTask
 from gstarx.models import GCN
 from gstarx_bench.explainers.orphicx import OrphicX
-from gstarx_bench.explainers.orphicx_network import (
+from gstarx_bench.explainers.orphicx_generator import (
     Generator,
     GeneratorGraphs,
+    OrphicXSettings,
+    Training,
     elbo_loss,
+    examples_of,
     information_flow,
 )
-from gstarx_bench.explainers.orphicx_training import OrphicXSettings, Training, examples_of
 from gstarx_bench.explainers.trained_files import write_trained
 from tests.explainers.small import (
     CLASSES,

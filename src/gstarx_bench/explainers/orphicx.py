@@ -21,8 +21,9 @@ from gstarx.explainers.edge_masks import (
 )
 from gstarx.explanation import Attribution
 from gstarx.gnn import ModelTask
-from gstarx_bench.explainers.orphicx_network import Generator, GeneratorGraphs
-from gstarx_bench.explainers.orphicx_training import (
+from gstarx_bench.explainers.orphicx_generator import (
+    Generator,
+    GeneratorGraphs,
     OrphicXEpoch,
     OrphicXSettings,
     Training,
