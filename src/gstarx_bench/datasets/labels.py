@@ -85,7 +85,7 @@ def read_labels(
     """
     if task is not None and task not in TASKS:
         raise ValueError(f"task must be one of {', '.join(map(repr, TASKS))} (got {task!r})")
-    with_points = _with_decimal_points(table, rows)
+    with_points, commas = _decimal_points(table, columns, rows)
     kind = task or _looks_like(with_points)
     if kind in ("classification", "binary"):
         if len(columns) > 1:
@@ -94,7 +94,8 @@ def read_labels(
                 "are multilabel or regression"
             )
         return _classes(table, columns[0], [row[0] for row in rows], kind)
-    _warn_of_commas(table, columns, rows, with_points)
+    if commas:
+        warnings.warn(commas, stacklevel=2)
     values = [_numbers(row, kind) for row in with_points]
     if values and all(isinstance(value, str) for value in values):
         raise ValueError(
@@ -117,14 +118,15 @@ def read_known_labels(
     A cell that is no such label is none at all, with a warning: the graph can be explained without
     it. Columns that nobody ``named`` and that hold no label are about something else.
     """
-    with_points = _with_decimal_points(table, rows)
+    with_points, commas = _decimal_points(table, columns, rows)
     kind = task or ("classification" if class_names else _looks_like(with_points))
     values: list[Tensor | str]
     if kind in ("classification", "binary"):
         values = _known_classes([row[0] for row in rows], class_names)
         labels = Labels(kind, values, class_names=tuple(class_names))
     else:
-        _warn_of_commas(table, columns, rows, with_points)
+        if commas:
+            warnings.warn(commas, stacklevel=2)
         values = [_numbers(row, kind) for row in with_points]
         labels = Labels(kind, values, target_names=tuple(columns))
     wrong = [
@@ -160,43 +162,28 @@ def _known_classes(cells: Sequence[str], class_names: Sequence[str]) -> list[Ten
     return values
 
 
-def _with_decimal_points(table: Table, rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The cells with points instead of decimal commas, column by column.
+def _decimal_points(
+    table: Table, columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[list[str]], str]:
+    """The cells with points instead of decimal commas, and what to say of it for numbers.
 
     A column has decimal commas if every comma in it can be one and no number has a point: beside
     6.5, the comma of 1,234 may separate thousands.
     """
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    for column in columns if table.delimiter != "," else ():
+    read = [list(column) for column in zip(*rows, strict=True)]
+    changed: dict[str, str] = {}
+    for name, column in zip(columns, read, strict=False) if table.delimiter != "," else ():
         commas = [cell for cell in column if "," in cell]
-        if all(_is_number(cell.replace(",", ".")) for cell in commas) and not any(
-            "." in cell and _is_number(cell) for cell in column
-        ):
+        if not all(_is_number(cell.replace(",", ".")) for cell in commas):
+            continue
+        if commas and not any("." in cell and _is_number(cell) for cell in column):
+            changed[name] = f"{quoted(commas[0])} as {commas[0].replace(',', '.')}"
             column[:] = [cell.replace(",", ".") for cell in column]
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _warn_of_commas(
-    table: Table,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    with_points: Sequence[Sequence[str]],
-) -> None:
-    """Say which numbers were read with decimal commas, in case the commas separate thousands."""
-    changed = [
-        (column, cell, read)
-        for row, points in zip(rows, with_points, strict=True)
-        for column, cell, read in zip(columns, row, points, strict=True)
-        if cell != read
-    ]
-    if changed:
-        _, cell, read = changed[0]
-        names = list(dict.fromkeys(column for column, _, _ in changed))
-        warnings.warn(
-            f"{table.path}: the commas in {listed(names)} are read as decimal commas "
-            f"({quoted(cell)} as {read})",
-            stacklevel=3,
-        )
+    words = (
+        f"{table.path}: the commas in {listed(list(changed))} are read as decimal commas "
+        f"({next(iter(changed.values()), '')})"
+    )
+    return [list(row) for row in zip(*read, strict=True)], words if changed else ""
 
 
 def _looks_like(rows: Sequence[Sequence[str]]) -> str:
@@ -212,29 +199,24 @@ def _looks_like(rows: Sequence[Sequence[str]]) -> str:
 
 def _classes(table: Table, column: str, cells: Sequence[str], task: str) -> Labels:
     path = table.path
-    reasons = [_no_class(cell) for cell in cells]
-    names = {normal_label(cell) for cell, why in zip(cells, reasons, strict=True) if not why}
-    if len(names) < 2:
-        if not names and cells:
-            raise ValueError(f"{path}: no row has a class in {quoted(column)}: {reasons[0]}")
+    labels = [(normal_label(cell), _no_class(cell)) for cell in cells]
+    counts = Counter(label for label, why in labels if not why)
+    if len(counts) < 2:
+        if not counts and labels:
+            raise ValueError(f"{path}: no row has a class in {quoted(column)}: {labels[0][1]}")
         raise ValueError(
-            f"{path} needs at least two classes in {quoted(column)} "
-            f"(got only {listed(list(names))})"
+            f"{path} needs at least two classes in {quoted(column)} (got only {listed([*counts])})"
         )
-    in_order = sorted(names, key=float) if all(map(_is_number, names)) else sorted(names)
+    names = sorted(counts, key=float) if all(map(_is_number, counts)) else sorted(counts)
     if task == "binary" and len(names) != 2:
         raise ValueError(
-            f"{path}: a binary label has two values in {quoted(column)} (got {listed(in_order)})"
+            f"{path}: a binary label has two values in {quoted(column)} (got {listed(names)})"
         )
-    _refuse_many(table, column, len(names), sum(not why for why in reasons))
-    _warn_of_case(path, column, in_order)
-    _warn_of_rare(path, column, Counter(normal_label(c) for c in cells if not _no_class(c)))
-    number = {name: at for at, name in enumerate(in_order)}
-    values: list[Tensor | str] = [
-        why or torch.tensor([number[normal_label(cell)]])
-        for cell, why in zip(cells, reasons, strict=True)
-    ]
-    return Labels(task, values, class_names=tuple(in_order))
+    _refuse_many(table, column, len(names), counts.total())
+    _warn_of_classes(path, column, counts)
+    number = {name: at for at, name in enumerate(names)}
+    values = [why or torch.tensor([number[label]]) for label, why in labels]
+    return Labels(task, values, class_names=tuple(names))
 
 
 def _refuse_many(table: Table, column: str, classes: int, rows: int) -> None:
@@ -248,10 +230,14 @@ def _refuse_many(table: Table, column: str, classes: int, rows: int) -> None:
         )
 
 
-def _warn_of_case(path: Path, column: str, names: Sequence[str]) -> None:
-    """Warn of classes that differ only in case, which may be one class or, as Co and CO, two."""
+def _warn_of_classes(path: Path, column: str, counts: Counter[str]) -> None:
+    """Warn of classes that may be slips: alike but for their case, or of few rows.
+
+    Those that differ in case may be one class or, as Co and CO, two. Of a class of few rows beside
+    two or more others, nothing can be learned.
+    """
     spellings: dict[str, list[str]] = {}
-    for name in names:
+    for name in sorted(counts):
         spellings.setdefault(name.strip().lower(), []).append(name)
     alike = [" and ".join(map(quoted, same)) for same in spellings.values() if len(same) > 1]
     if alike:
@@ -260,14 +246,10 @@ def _warn_of_case(path: Path, column: str, names: Sequence[str]) -> None:
             "they are different classes; write them alike if they are one",
             stacklevel=2,
         )
-
-
-def _warn_of_rare(path: Path, column: str, counts: Counter[str]) -> None:
-    """Warn of a class of few rows beside two or more others: nothing can be learned of it."""
     most = max(counts.values())
-    rare = [n for n, c in counts.items() if c * _RARE <= most or (c == 1 and most > 4)]
+    rare = sorted(n for n, c in counts.items() if c * _RARE <= most or (c == 1 and most > 4))
     if len(counts) > 2 and rare:
-        shown = listed([f"{quoted(name)} {counts[name]:,}" for name in sorted(rare)])
+        shown = listed([f"{quoted(name)} {counts[name]:,}" for name in rare])
         warnings.warn(
             f"{path}: {quoted(column)} has {len(counts)} classes, some of them with few rows "
             f"({shown}; the most frequent one {most:,}): leave these cells empty if they are no "
