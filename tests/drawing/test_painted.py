@@ -21,7 +21,7 @@ def test_five_of_each_end_are_named_best_first() -> None:
 
 
 def test_zero_is_neither_high_nor_low() -> None:
-    assert painted([0.0]).described("word") == "1 word. All scores are 0."
+    assert painted([0.0]).described() == "1 node. All scores are 0."
     assert painted([0.0, 1.0]).described() == "2 nodes. Highest scores: n1 +1."
 
 
@@ -71,9 +71,9 @@ def test_what_is_not_above_noise_has_no_outline() -> None:
     assert drawn.selected.tolist() == [True, False, False, False]
     assert drawn.uncertain.tolist() == [False, True, False, False]
     assert drawn.marks == ("selected", "uncertain")
-    said = drawn.described("atom")
+    said = drawn.described()
     assert "n1 +0.4, interval includes 0" in said
-    assert "2 more selected atoms without an outline: not above noise." in said
+    assert "2 more selected nodes without an outline: not above noise." in said
     # a selection of one's own is drawn as it is
     assert painted([0.5, 0.4, 0.0, -0.1], [0, 1, 2]).selected.tolist() == [True, True, True, False]
 

@@ -626,7 +626,7 @@ def _figure(width: float, height: float, *, salt: str) -> Iterator[Figure]:
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_STYLE | {"svg.hashsalt": printable(salt)})
-        made = figure(figsize=(width / 72, height / 72), layout="constrained")
+        made = figure(figsize=(width / 72, height / 72), dpi=72, layout="constrained")
         made.patch.set_visible(False)
         yield made
 
@@ -638,7 +638,8 @@ def _scene(figure: Figure) -> Scene:
     written = io.StringIO()
     figure.savefig(written, format="svg", metadata={"Date": None})
     width, height = (72 * float(side) for side in figure.get_size_inches())
-    return Scene(width, height, _inside(ElementTree.fromstring(printable(written.getvalue()))))
+    body = _inside(ElementTree.fromstring(printable(written.getvalue())))
+    return Scene(width, height, group(body, font_family=FONT))
 
 
 def _inside(part: ElementTree.Element) -> str:
@@ -664,4 +665,4 @@ def _markup(part: ElementTree.Element, **more: Any) -> str:
     if old is not None:
         style |= {"font-size": old[2], **({"font-weight": "bold"} if old[1] else {})}
     style.setdefault("fill", INK)
-    return element("text", escaped(part.text or ""), font_family=FONT, **style)
+    return element("text", escaped(part.text or ""), **style)

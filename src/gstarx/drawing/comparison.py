@@ -132,8 +132,6 @@ def compare(
             by_name.get(name),
             at_random[name],
             limit is None,
-            subject.noun_of(result.explanation),
-            result.explanation,
             NO_VERDICT if regression else WORSE,
         )
         for name, result in drawn.items()
@@ -213,9 +211,7 @@ class _Cell:
     metrics: Faithfulness | None
     random: float | None
     own_scale: bool
-    noun: str
-    explanation: Any = None
-    verdict: str = WORSE
+    verdict: str
 
     @property
     def worse(self) -> bool:
@@ -227,33 +223,30 @@ class _Cell:
 
     @property
     def notes(self) -> list[str]:
-        faint = [f"no {self.noun} stands out"] if self.painted.faint else []
+        faint = [f"no {self.painted.noun} stands out"] if self.painted.faint else []
         return [*faint, *([self.verdict] if self.worse else [])]
 
     def figures(self) -> list[tuple[str, str]]:
         """What is printed below the picture, by name."""
-        figures = [] if self.metrics is None else _figures(self.metrics)
+        named: dict[str, float] = {}
+        if self.metrics is not None:
+            named["fidelity"] = self.metrics.fidelity
+            named["inverse"] = self.metrics.inverse_fidelity
+            named["H-fidelity"] = self.metrics.harmonic_fidelity
+        figures = [(name, rounding.metric(value)) for name, value in named.items()]
         scale = rounding.scale(self.painted.limit)
         return [*figures, *([("scale", scale)] if self.own_scale else [])]
 
     def described(self) -> str:
-        text = f"{self.name}: {self.painted.described(self.noun)}"
+        text = f"{self.name}: {self.painted.described()}"
         figures = ", ".join(f"{name} {value}" for name, value in self.figures())
         return " ".join([text, *([f"{figures}."] if figures else []), *self.notes])
-
-
-def _figures(metrics: Faithfulness) -> list[tuple[str, str]]:
-    return [
-        ("fidelity", rounding.metric(metrics.fidelity)),
-        ("inverse", rounding.metric(metrics.inverse_fidelity)),
-        ("H-fidelity", rounding.metric(metrics.harmonic_fidelity)),
-    ]
 
 
 def _grid(subject: Subject, cells: list[_Cell], columns: int | None) -> Scene:
     widths = {"graph": 320.0, "sentence": 760.0}
     wide = widths.get(subject.kind)
-    scenes = [subject.scene(cell.painted, cell.explanation, width=wide) for cell in cells]
+    scenes = [subject.scene(cell.painted, width=wide) for cell in cells]
     width = max(_LEAST, *(scene.width for scene in scenes))
     height = max(scene.height for scene in scenes)
     printed = [rounding.metric(cell.metrics.harmonic_fidelity) for cell in cells if cell.metrics]

@@ -96,7 +96,7 @@ def draw(
     painted = subject.painted(result, limit, by_score=by_score)
     return subject.picture(
         painted,
-        result.explanation,
+        scene=subject.scene(painted),
         title=title,
         caption=caption,
         legend=legend,
@@ -157,7 +157,7 @@ def draw_molecule(
     'Molecule c1ccccc1[N+](=O)[O-]'
     """
     subject = Subject.molecule(molecule)
-    painted = Painted.of(scores, selected, limit, subject.names, std_errors=std_errors)
+    painted = Painted.of(scores, selected, limit, subject.names, std_errors=std_errors, noun="atom")
     scene = nodes_scene(subject.geometry(numbers=numbers), painted)
     return subject.picture(painted, scene=scene, title=title, caption=caption, legend=legend)
 
@@ -205,7 +205,7 @@ def draw_sentence(
     if isinstance(words, str):
         raise TypeError("words must be a list of words (got one string)")
     listed = [str(word) for word in words]
-    painted = Painted.of(scores, selected, limit, listed, std_errors=std_errors)
+    painted = Painted.of(scores, selected, limit, listed, std_errors=std_errors, noun="word")
     pairs = as_pairs(edges, len(listed))
     subject = Subject("sentence", f"Sentence: {' '.join(listed)}", tuple(listed), pairs)
     scene = subject.scene(painted, width=width)
@@ -315,7 +315,7 @@ def draw_interactions(
     given = np.zeros(count) if scores is None else as_scores(scores, count)
     # one scale for nodes and bows, so that the legend holds for both
     limit = max(map(abs, (*values.values(), *given.tolist())), default=0.0) or 1.0
-    painted = Painted.of(given, None, limit, subject.names)
+    painted = Painted.of(given, None, limit, subject.names, noun=subject.noun)
     said = {
         nodes: f"{' and '.join(subject.names[node] for node in nodes)} {signed(value)}"
         for nodes, value in values.items()
@@ -407,34 +407,20 @@ def scored(result: Any, count: int, sparsity: float) -> Scored:
         plain = as_scores(getattr(result, "node_mask", result), count)
         return Scored(plain, np.sort(select_nodes(plain, sparsity)))
     selected = result.select(sparsity=sparsity)
+    std_errors = None if result.std_errors is None else result.std_errors.numpy()
+    if std_errors is not None and np.isnan(std_errors).all():
+        std_errors = None
     if getattr(result, "player_kind", "nodes") != "nodes":
         scores = as_scores(result.scores, len(result.players))
-        return Scored(scores, selected, explanation=result, at_stake=at_stake_in(result))
-    if result.node_scores is not None:
-        errors = _node_errors(result, count)
-        scores = as_scores(result.node_scores, count)
-        return Scored(scores, selected, errors, at_stake=at_stake_in(result))
+        return Scored(scores, selected, std_errors, result, at_stake_in(result))
     scores = np.zeros(count)
-    scores[selected] = 1.0
-    return Scored(scores, selected)
-
-
-def _known(std_errors: Any) -> NDArray[np.float64] | None:
-    """Standard errors; None if none is known."""
-    if std_errors is None or bool(std_errors.isnan().all()):
-        return None
-    found: NDArray[np.float64] = std_errors.numpy()
-    return found
-
-
-def _node_errors(result: Any, count: int) -> NDArray[np.float64] | None:
-    """Standard errors of all nodes: 0 for those that do not play, None if none is known."""
-    known = _known(result.std_errors)
-    if known is None:
-        return None
-    errors = np.zeros(count)
-    errors[result.players.numpy()] = known
-    return errors
+    if result.node_scores is None:
+        scores[selected] = 1.0
+        return Scored(scores, selected)
+    if std_errors is not None:  # those of nodes that do not play are 0
+        scores[result.players.numpy()], std_errors = std_errors, scores
+    scores = as_scores(result.node_scores, count)
+    return Scored(scores, selected, std_errors, at_stake=at_stake_in(result))
 
 
 @dataclass(frozen=True)
@@ -540,29 +526,24 @@ class Subject:
 
     def painted(self, result: Scored, limit: float | None, *, by_score: bool = True) -> Painted:
         """Colors and outlines of a result; by default its selection follows from its scores."""
-        explanation = result.explanation
-        if explanation is None:
-            scores, names, errors = result.scores, self.names, result.std_errors
-        else:
-            scores, names = explanation.scores, tuple(player_names(explanation, self.names))
-            errors = _known(explanation.std_errors)
-        painted = Painted.of(
-            scores,
+        explanation, names = result.explanation, self.names
+        if explanation is not None:
+            names = tuple(player_names(explanation, names))
+        return Painted.of(
+            result.scores,
             result.selected,
             limit,
             names,
-            std_errors=errors,
+            std_errors=result.std_errors,
             by_score=by_score,
             at_stake=result.at_stake,
+            noun=self.noun_of(explanation),
+            explanation=explanation,
         )
-        if explanation is None:
-            return painted
-        # bars and shapes are not hatched
-        return replace(painted, uncertain=np.zeros_like(painted.uncertain))
 
-    def described(self, painted: Painted, explanation: Any = None) -> str:
+    def described(self, painted: Painted) -> str:
         """The picture in words."""
-        return painted.described(self.noun_of(explanation)) + self.remark
+        return painted.described() + self.remark
 
     def geometry(self, *, width: float | None = None, numbers: bool = False) -> Geometry:
         """The layout; ``width`` does not apply to molecules, ``numbers`` only to them."""
@@ -581,39 +562,25 @@ class Subject:
             labels=self.labels,
         )
 
-    def scene(
-        self, painted: Painted, explanation: Any = None, *, width: float | None = None
-    ) -> Scene:
-        """The drawing without its frame; ``width`` does not apply to molecules.
-
-        ``explanation`` is given where its players are not nodes.
-        """
+    def scene(self, painted: Painted, *, width: float | None = None) -> Scene:
+        """The drawing without its frame; ``width`` does not apply to molecules."""
         drawn = self.geometry(width=width)
-        if explanation is not None:
-            return players_scene(explanation, painted, drawn)
+        if painted.explanation is not None:
+            return players_scene(painted.explanation, painted, drawn)
         return nodes_scene(drawn, painted)
 
     def picture(
-        self,
-        painted: Painted,
-        explanation: Any = None,
-        *,
-        scene: Scene | None = None,
-        title: str | None,
-        caption: str | None,
-        legend: bool,
-        regression: bool = False,
+        self, painted: Painted, *, scene: Scene, legend: bool, regression: bool = False, **more: Any
     ) -> Picture:
-        """The drawing on its card; a ``scene`` of one's own takes its place."""
+        """A drawing on its card, with ``title`` and ``caption``."""
         bar = color_bar(painted.limit, marks=painted.marks, regression=regression)
         return card(
-            self.scene(painted, explanation) if scene is None else scene,
-            title=title,
-            caption=caption,
+            scene,
             alternative=self.title,
-            description=self.described(painted, explanation),
-            notes=painted.notes(self.noun_of(explanation)),
+            description=self.described(painted),
+            notes=painted.notes(),
             legend=bar if legend else None,
+            **more,
         )
 
 

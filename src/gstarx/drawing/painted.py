@@ -50,6 +50,10 @@ class Painted:
         How many nodes lie above the largest gap of the scores, if the selection follows them.
     at_stake
         What could be explained, see :func:`at_stake_in`, if that is known.
+    noun
+        What one of them is.
+    explanation
+        Where they are not nodes, the explanation that says what else they are.
     """
 
     scores: NDArray[np.float64]
@@ -61,6 +65,8 @@ class Painted:
     unmarked: int = 0
     gap: int | None = None
     at_stake: float | None = None
+    noun: str = "node"
+    explanation: Any = None
 
     @classmethod
     def of(
@@ -73,6 +79,8 @@ class Painted:
         std_errors: Any = None,
         by_score: bool = False,
         at_stake: float | None = None,
+        noun: str = "node",
+        explanation: Any = None,
     ) -> Painted:
         """Validate scores, selection and limit for nodes with these names.
 
@@ -97,10 +105,13 @@ class Painted:
             color_limit([values], limit, at_stake),
             tuple(map(str, names)),
             tied,
-            uncertain(values, std_errors),
+            # bars and shapes of other players are not hatched
+            uncertain(values, std_errors if explanation is None else None),
             wanted - int(mask.sum()),
             gap,
             at_stake,
+            noun,
+            explanation,
         )
 
     @property
@@ -128,13 +139,13 @@ class Painted:
         unsure = ", interval includes 0" if self.uncertain[node] else ""
         return f"{self.names[node]} {signed(float(self.scores[node]))}{unsure}"
 
-    def described(self, noun: str = "node") -> str:
+    def described(self) -> str:
         """The picture in words: the highest and lowest scores, and what is selected."""
         order = np.argsort(-self.scores, kind="stable")
         high = [self.caption(i) for i in order[:_NAMED] if self.scores[i] > 0]
         low = [self.caption(i) for i in order[::-1][:_NAMED] if self.scores[i] < 0]
         count = len(self.scores)
-        sentences = [f"{count} {noun}{'s' * (count != 1)}."]
+        sentences = [f"{count} {self.noun}{'s' * (count != 1)}."]
         if high:
             sentences.append(f"Highest scores: {', '.join(high)}.")
         if low:
@@ -144,17 +155,17 @@ class Painted:
         for what, nodes in (("Selected", self.selected), ("Tied at the cut", self.tied)):
             if nodes.any():
                 sentences.append(f"{what}: {self._listed(nodes)}.")
-        return " ".join([*sentences, *self.notes(noun)])
+        return " ".join([*sentences, *self.notes()])
 
-    def notes(self, noun: str = "node") -> list[str]:
+    def notes(self) -> list[str]:
         """What the reader must know: whether anything stands out, and what the outlines leave out.
 
         A cut is suggested where it leaves out at least half of the nodes, and something stands out.
         """
-        notes = [faint_words(self.largest, self.at_stake, noun)] if self.faint else []
+        notes = [faint_words(self.largest, self.at_stake, self.noun)] if self.faint else []
         if self.unmarked:
             notes.append(
-                f"{self.unmarked} more selected {noun}{'s' * (self.unmarked != 1)} without an "
+                f"{self.unmarked} more selected {self.noun}{'s' * (self.unmarked != 1)} without an "
                 "outline: not above noise."
             )
         marked = int(self.selected.sum() + self.tied.sum())
@@ -162,7 +173,7 @@ class Painted:
         if helpful and self.gap != marked and not self.faint:
             notes.append(
                 f"Suggested cut, the largest gap of the scores: {self.gap} "
-                f"{noun}{'s' * (self.gap != 1)}."
+                f"{self.noun}{'s' * (self.gap != 1)}."
             )
         return notes
 

@@ -87,10 +87,10 @@ def _figure(graph: Explained, subject: Subject, name: str) -> dict[str, object]:
     painted = subject.painted(result, None)
     wide = {"graph": 380.0, "sentence": 540.0}.get(subject.kind)
     picture = card(
-        subject.scene(painted, players, width=wide),
+        subject.scene(painted, width=wide),
         title=None,
         alternative=f"{name}: {subject.title}",
-        description=subject.described(painted, players),
+        description=subject.described(painted),
         paper=False,
     )
     numbers, best, worse = {}, False, False
@@ -114,7 +114,7 @@ def _figure(graph: Explained, subject: Subject, name: str) -> dict[str, object]:
         strongest = sorted(strongest, key=lambda group: -abs(group.score))[:_GROUPS]
         groups = [f"{group.name} {signed(group.score)}" for group in strongest]
     verdict = NO_VERDICT if graph.value is not None else WORSE
-    notes = painted.notes(subject.noun_of(players))
+    notes = painted.notes()
     return {
         "explainer": name,
         "picture": Markup(picture.svg),
