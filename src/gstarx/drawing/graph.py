@@ -101,29 +101,34 @@ def layout(edges: Sequence[tuple[int, int]], count: int, *, seed: int) -> NDArra
             f"a graph to draw may have at most {_MOST:,} nodes (got {count:,}): draw a part of it"
         )
     networkx = require("networkx", extra="drawing")
-    graph = networkx.Graph()
-    graph.add_nodes_from(range(count))
-    graph.add_edges_from(edges)
-    parts = sorted(map(sorted, networkx.connected_components(graph)), key=lambda p: (-len(p), p))
-    placed = [_component(networkx, graph.subgraph(part), part, seed) for part in parts]
+    whole = networkx.Graph()
+    whole.add_nodes_from(range(count))
+    whole.add_edges_from(edges)
+    parts = sorted(map(sorted, networkx.connected_components(whole)), key=lambda p: (-len(p), p))
+    placed = []
+    for part in parts:
+        place = {node: at for at, node in enumerate(part)}
+        graph = networkx.Graph()  # in order, which the spring layout depends on
+        graph.add_nodes_from(range(len(part)))
+        graph.add_edges_from(sorted((place[a], place[b]) for a, b in edges if a in place))
+        placed.append(_component(networkx, graph, seed))
     coordinates = np.zeros((count, 2))
     for part, places in zip(parts, _packed(placed), strict=True):
         coordinates[part] = places
     return coordinates
 
 
-def _component(networkx: Any, graph: Any, nodes: list[int], seed: int) -> NDArray[np.float64]:
-    if len(nodes) == 1:
+def _component(networkx: Any, graph: Any, seed: int) -> NDArray[np.float64]:
+    count = len(graph)
+    if count == 1:
         return np.zeros((1, 2))
-    index = {node: place for place, node in enumerate(nodes)}
-    distances = np.zeros((len(nodes), len(nodes)))
+    distances = np.zeros((count, count))
     for node, reached in networkx.all_pairs_shortest_path_length(graph):
-        for other, steps in reached.items():
-            distances[index[node], index[other]] = steps
-    if len(nodes) >= _LARGE:
+        distances[node, list(reached)] = list(reached.values())
+    if count >= _LARGE:
         return _lying(_stressed(_main_coordinates(distances), distances, _ROUNDS_IF_LARGE))
-    springs = networkx.spring_layout(_in_order(networkx, graph, nodes), seed=seed)
-    start = np.array([springs[node] for node in nodes])
+    springs = networkx.spring_layout(graph, seed=seed)
+    start = np.array([springs[node] for node in range(count)])
     return _lying(_stressed(start, distances, _ROUNDS))
 
 
@@ -134,14 +139,6 @@ def _main_coordinates(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     values, vectors = np.linalg.eigh(-(squared - means - means[:, None] + means.mean()) / 2)
     coordinates: NDArray[np.float64] = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0))
     return coordinates
-
-
-def _in_order(networkx: Any, graph: Any, nodes: list[int]) -> Any:
-    """A copy with its nodes in order, which the spring layout depends on."""
-    ordered = networkx.Graph()
-    ordered.add_nodes_from(nodes)
-    ordered.add_edges_from(sorted(tuple(sorted(edge)) for edge in graph.edges))
-    return ordered
 
 
 def _stressed(

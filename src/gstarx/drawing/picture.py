@@ -297,35 +297,20 @@ def color_bar(
     margin = max(text_width(end, _SMALL) for end in (*ends, down, up)) + 8
     step = _BAR_WIDTH / _BAR_STEPS
     half = _BAR_STEPS // 2
-    parts = [
+    box: dict[str, Any] = {"y": 2.0, "height": _BAR_HEIGHT}
+    parts = []
+    for i in range(_BAR_STEPS):
         # a little wider than a step, or thin gaps show between them
-        element(
-            "rect",
-            x=margin + i * step,
-            y=2.0,
-            width=step + (0.4 if i < _BAR_STEPS - 1 else 0.0),
-            height=_BAR_HEIGHT,
-            fill=score_color(i - half, half),
-        )
-        for i in range(_BAR_STEPS)
-    ]
-    parts.append(
-        element(
-            "rect",
-            x=margin,
-            y=2.0,
-            width=_BAR_WIDTH,
-            height=_BAR_HEIGHT,
-            fill="none",
-            stroke=MUTED,
-            stroke_width=0.6,
-        )
-    )
-    right = margin + _BAR_WIDTH
+        wide = step + (0.4 if i < _BAR_STEPS - 1 else 0.0)
+        color = score_color(i - half, half)
+        parts.append(element("rect", x=margin + i * step, width=wide, fill=color, **box))
+    rim: dict[str, Any] = {"fill": "none", "stroke": MUTED, "stroke_width": 0.6}
+    right, middle = margin + _BAR_WIDTH, margin + _BAR_WIDTH / 2
     parts += [
+        element("rect", x=margin, width=_BAR_WIDTH, **box, **rim),
         _small(margin - 6, 11, ends[0], text_anchor="end"),
         _small(right + 6, 11, ends[1]),
-        _small(margin + _BAR_WIDTH / 2, 25, "0", text_anchor="middle"),
+        _small(middle, 25, "0", text_anchor="middle"),
         _small(margin, 25, down),
         _small(right, 25, up, text_anchor="end"),
     ]

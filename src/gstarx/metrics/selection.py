@@ -213,13 +213,7 @@ def node_scores_from_edges(
     if reduce not in _REDUCTIONS:
         valid = ", ".join(map(repr, _REDUCTIONS))
         raise ValueError(f"reduce must be one of {valid} (got {reduce!r})")
-    ends = np.asarray(_detached(edge_index))
-    per_edge = _finite(edge_scores, name="edge_scores")
-    if ends.ndim != 2 or ends.shape[0] != 2 or per_edge.shape != (ends.shape[1],):
-        raise ValueError(
-            "edge_scores must be one number for each column of edge_index (2, E) "
-            f"(got {per_edge.shape} for {ends.shape})"
-        )
+    per_edge, ends = _scores_and_ends(edge_scores, edge_index, name="edge_scores")
     per_node = np.zeros(num_nodes)
     if not per_edge.size:
         return per_node
@@ -227,8 +221,7 @@ def node_scores_from_edges(
         raise ValueError(
             f"edge_index must name nodes in 0..{num_nodes - 1} (got {ends.min()}..{ends.max()})"
         )
-    low, high = np.minimum(*ends).astype(np.int64), np.maximum(*ends).astype(np.int64)
-    keys, where = np.unique(low * num_nodes + high, return_inverse=True)
+    keys, where = np.unique(ends.min(axis=0) * num_nodes + ends.max(axis=0), return_inverse=True)
     both = np.bincount(where, weights=per_edge) / np.bincount(where)
     low, high = np.divmod(keys, num_nodes)
     # a self-loop is an edge of its node once
@@ -273,18 +266,26 @@ def edge_player_scores(
     (array([0.3, 0.9]), array([[0, 1],
            [1, 2]]))
     """
-    ends = np.asarray(_detached(edge_index), dtype=np.int64)
-    per_edge = _finite(edge_mask, name="edge_mask")
-    if ends.ndim != 2 or ends.shape[0] != 2 or per_edge.shape != (ends.shape[1],):
-        raise ValueError(
-            "edge_mask must be one number for each column of edge_index (2, E) "
-            f"(got {per_edge.shape} for {ends.shape})"
-        )
+    per_edge, ends = _scores_and_ends(edge_mask, edge_index, name="edge_mask")
     edges, player_of = edge_players(ends.T, directed=directed)
     joining = player_of >= 0
     summed = np.bincount(player_of[joining], weights=per_edge[joining], minlength=len(edges))
     counts = np.bincount(player_of[joining], minlength=len(edges))
     return summed / np.maximum(counts, 1), edges
+
+
+def _scores_and_ends(
+    scores: ArrayLike, edge_index: Any, *, name: str
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Scores of edges (E,), and their ends (2, E); raises if they do not fit."""
+    ends = np.asarray(_detached(edge_index), dtype=np.int64)
+    per_edge = _finite(scores, name=name)
+    if ends.ndim != 2 or ends.shape[0] != 2 or per_edge.shape != (ends.shape[1],):
+        raise ValueError(
+            f"{name} must be one number for each column of edge_index (2, E) "
+            f"(got {per_edge.shape} for {ends.shape})"
+        )
+    return per_edge, ends
 
 
 def as_scores(scores: ArrayLike, num_nodes: int | None = None) -> NDArray[np.float64]:
