@@ -20,7 +20,7 @@ from gstarx.drawing import at_stake_in, color_limit, faint_words, is_faint
 from gstarx.evaluation import Evaluated, Pipeline
 from gstarx.explainers import with_settings
 from gstarx.gnn import expected_output, hetero_of
-from gstarx.metrics import Faithfulness, PartTask, best_selections_in_turn
+from gstarx.metrics import Faithfulness, best_selections
 from gstarx.registry import kind_of_players
 from gstarx_explorer.library import (
     Library,
@@ -265,17 +265,15 @@ class ExplanationWorker:
         sizes, pipeline = range(task.count // 2 + 1), task.pipeline
         with time_limit(self._settings.limits.best_seconds):
             best.update(
-                best_selections_in_turn(
+                best_selections(
                     pipeline.model,
                     task.subject.data,
                     sizes,
-                    PartTask(
-                        pipeline.mode,
-                        return_type=pipeline.return_type,
-                        removal=pipeline.removal,
-                        reference=pipeline.reference,
-                        players=pipeline.players,
-                    ),
+                    mode=pipeline.mode,
+                    return_type=pipeline.return_type,
+                    removal=pipeline.removal,
+                    reference=pipeline.reference,
+                    players=pipeline.players,
                     seed=explainers.graph_generator(pipeline.seed, task.subject.position),
                     target=pipeline.target,
                 )

@@ -25,7 +25,7 @@ def test_they_are_no_explainers() -> None:
 
 def test_the_best_of_every_size_is_that_of_one_by_one() -> None:
     model, data = build("gcn"), graph("messy")
-    found = best_selections(model, data, [0, 2, 5, 2])
+    found = dict(best_selections(model, data, [0, 2, 5, 2]))
     assert sorted(found) == [0, 2, 5]
     for size, one in found.items():
         alone = best_selection(model, data, size)
@@ -38,7 +38,7 @@ def test_the_best_of_every_size_is_that_of_one_by_one() -> None:
 def test_a_search_never_loses_with_more_nodes_and_beats_what_it_starts_from() -> None:
     model, data = build("gcn"), graph("wide")
     options: dict[str, Any] = {"exhaustive_up_to": 0, "seed": 0}
-    found = best_selections(model, data, [3, 6, 9], starts=1, **options)
+    found = dict(best_selections(model, data, [3, 6, 9], starts=1, **options))
     scores = [found[size].evaluation.harmonic_fidelity for size in (3, 6, 9)]
     assert scores == sorted(scores)
     assert not any(one.optimal for one in found.values())

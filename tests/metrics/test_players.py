@@ -97,7 +97,7 @@ def test_the_best_selection_is_the_best_of_all(kind: str) -> None:
     assert best.evaluation.harmonic_fidelity == pytest.approx(max(every), abs=1e-9)
     again = metrics.evaluate(model, data, best.nodes, players=players, target=1)
     assert again.harmonic_fidelity == pytest.approx(max(every), abs=1e-9)
-    in_turn = metrics.best_selections(model, data, [1, 2], players=players, target=1)
+    in_turn = dict(metrics.best_selections(model, data, [1, 2], players=players, target=1))
     assert in_turn[2].evaluation.harmonic_fidelity == pytest.approx(max(every), abs=1e-9)
     refined = metrics.refine(model, data, [0, 1], players=players, target=1)
     assert refined.after.harmonic_fidelity >= refined.before.harmonic_fidelity

@@ -204,7 +204,7 @@ def test_every_function_says_the_same() -> None:
     refined = metrics.refine(model, data, [0], **options)
     assert refined.before == evaluate(model, data, [0], **options)
     assert refined.after == evaluate(model, data, refined.nodes, **options)
-    best = metrics.best_selections(model, data, [1], **options)[1]
+    best = dict(metrics.best_selections(model, data, [1], **options))[1]
     assert best.nodes.tolist() == [1]
     assert best.evaluation == one
     nothing = metrics.best_selection(model, data, 0, **options).evaluation

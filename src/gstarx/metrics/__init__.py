@@ -40,8 +40,6 @@ from gstarx.metrics.optimum import (
     best_selections,
     refine,
 )
-from gstarx.metrics.optimum import best_selections_in_turn as best_selections_in_turn
-from gstarx.metrics.probabilities import PartTask as PartTask
 from gstarx.metrics.probabilities import Reference, reference_of
 from gstarx.metrics.probabilities import as_reference as as_reference
 from gstarx.metrics.selection import (

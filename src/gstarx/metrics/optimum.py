@@ -152,7 +152,7 @@ def best_selections(
     seed: int | np.random.Generator | None = None,
     target: int | None = None,
     **task: Unpack[PlayerTask],
-) -> dict[int, BestSelection]:
+) -> Iterator[tuple[int, BestSelection]]:
     """The sets of limited size with the highest harmonic fidelity, for several sizes.
 
     Cheaper than calling :func:`best_selection` for each size: the search for a size also starts
@@ -165,33 +165,13 @@ def best_selections(
     sizes
         The largest numbers of nodes; repeated sizes are searched once.
 
-    Returns
-    -------
-    dict
-        A :class:`BestSelection` by size.
+    Yields
+    ------
+    tuple
+        A size and its :class:`BestSelection`, smallest size first, for callers that may have to
+        stop before the last one; ``dict(...)`` holds all.
     """
-    options: dict[str, Any] = {"starts": starts, "seed": seed, "target": target}
-    options["exhaustive_up_to"] = exhaustive_up_to
-    part_task = PartTask(target=None, **task)
-    return dict(best_selections_in_turn(model, data, sizes, part_task, **options))
-
-
-def best_selections_in_turn(
-    model: Model,
-    data: Data,
-    sizes: Iterable[int],
-    task: PartTask,
-    *,
-    exhaustive_up_to: int = 20_000,
-    starts: int = 2,
-    seed: int | np.random.Generator | None = None,
-    target: int | None = None,
-) -> Iterator[tuple[int, BestSelection]]:
-    """The results of :func:`best_selections` one by one, smallest size first.
-
-    For callers that may have to stop before the last size.
-    """
-    judge = _Judge(model, data, target, task)
+    judge = _Judge(model, data, target, PartTask(target=None, **task))
     generator = np.random.default_rng(seed)
     best = np.zeros(judge.game.n, dtype=np.bool_)
     score = float(judge.scores(best[None])[0])

@@ -55,7 +55,7 @@ class BestFound(NodeExplainer):
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """The best sets that a search finds."""
-        selections = best_selections(
+        found = best_selections(
             model,
             data,
             [selection_size(int(data.num_nodes or 0), level) for level in self.sparsities],
@@ -66,12 +66,13 @@ class BestFound(NodeExplainer):
             reference=self.reference,
             **vars(task),
         )
-        best_first = sorted(selections.values(), key=lambda one: -one.evaluation.harmonic_fidelity)
+        selections = [selection for _, selection in found]
+        best_first = sorted(selections, key=lambda one: -one.evaluation.harmonic_fidelity)
         return Attribution(
             None,
             sets=tuple(one.nodes for one in best_first),
-            evaluations=max((one.evaluations for one in selections.values()), default=0),
-            exact=all(one.optimal for one in selections.values()),
+            evaluations=max((one.evaluations for one in selections), default=0),
+            exact=all(one.optimal for one in selections),
         )
 
 
