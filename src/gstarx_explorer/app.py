@@ -31,8 +31,6 @@ _MEDIA_TYPES = {
     "svg": "image/svg+xml",
     "png": "image/png",
 }
-#: How deep the JSON of a request may be nested.
-_MAX_DEPTH = 20
 
 Name = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100)]
 #: Longer than any server allows.
@@ -133,7 +131,7 @@ class Job(BaseModel):
     """A job and its results so far.
 
     ``subject`` is the graph: its drawing, the prediction, and who plays. A result has the title and
-    the options of an explainer and its explanation (scores, standard errors, cost), and for every
+    the options of an explainer, its explanation as ``gstarx.schema()`` describes it, and for every
     number of players from 0 to all of them the selection and its ``metrics``. ``best`` has the best
     selections that a search found.
     """
@@ -147,14 +145,6 @@ class Job(BaseModel):
     best: dict[str, Any] | None
     error: ErrorBody | None
     seconds: float
-
-
-class Page(BaseModel):
-    """A part of a list: ``graphs`` of a dataset or ``rows`` of a run, and how many there are."""
-
-    total: int
-    graphs: list[dict[str, Any]] = []
-    rows: list[dict[str, Any]] = []
 
 
 class _StrictRequest(Request):
@@ -196,16 +186,10 @@ def strict_json(text: bytes) -> Any:
     """
     try:
         decoded = text.decode("utf-8")
-        # an upper bound on the nesting of brackets; those inside strings count too
-        depth = 0
-        for letter in decoded:
-            depth = max(0, depth + (letter in "[{") - (letter in "]}"))
-            if depth > _MAX_DEPTH:
-                raise ValueError(f"it is nested deeper than {_MAX_DEPTH}")
         return json.loads(decoded, parse_constant=_refuse_constant, object_pairs_hook=_unique)
     except json.JSONDecodeError:
         raise
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise json.JSONDecodeError(str(error), "", 0) from error
 
 
@@ -278,7 +262,7 @@ def _add_api(api: APIRouter, service: ExplorerService) -> None:
         """Models, explainers, limits, and the run that can be browsed."""
         return _json(service.about())
 
-    @api.get("/models/{model}/graphs", **_answers(Page, 404))
+    @api.get("/models/{model}/graphs", **_answers(dict[str, Any], 404))
     async def graphs(
         model: Annotated[str, Path(max_length=100)],
         offset: Offset = 0,
@@ -328,7 +312,7 @@ def _add_api(api: APIRouter, service: ExplorerService) -> None:
         """The run that can be browsed, in its current state."""
         return _json(await service.run())
 
-    @api.get("/run/rows", **_answers(Page, 404))
+    @api.get("/run/rows", **_answers(dict[str, Any], 404))
     async def rows(
         sparsity: Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)] = 0.7,
         run: RunName = None,

@@ -7,8 +7,9 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,27 +122,16 @@ class ExplanationWorker:
         self._mean_outputs: dict[str, Any] = {}
 
     def warm_up(self) -> None:
-        """Compile kernels and fill caches with a small job."""
-        for served in self._settings.models:
-            if served.missing is not None:
-                continue
-            try:
-                inputs = self._library.inputs(self._library.get(served.name))
-            except Refused:
-                continue
-            # the encoder of sentences is large: it is loaded with the first sentence
-            input = {"smiles": _WARM_UP_SMILES} if "smiles" in inputs else {"graph": 0}
-            if not input.keys() <= set(inputs):
-                continue
-            chosen = [
-                {"name": name, "options": {}} for name, spec in offered().items() if spec.default
-            ]
+        """Compile kernels and fill caches with a small job, of the first model that can do it."""
+        chosen = [{"name": name, "options": {}} for name, spec in offered().items() if spec.default]
+        # the encoder of sentences is large: it is loaded with the first sentence
+        inputs: list[dict[str, Any]] = [{"smiles": _WARM_UP_SMILES}, {"graph": 0}]
+        for served, input in product(self._settings.models, inputs):
             job = {"model": served.name, "input": input, "explainers": chosen, "best": True}
-            try:
-                self.answer({**job, "seed": 0, "target": None}, lambda *_: None)
-            except Exception:
-                continue  # a job with this model will report it
-            return
+            with suppress(Exception):  # a job with this model will report it
+                if input.keys() <= set(self._library.inputs(self._library.get(served.name))):
+                    self.answer({**job, "seed": 0, "target": None}, lambda *_: None)
+                    return
 
     def answer(self, job: Mapping[str, Any], send: Send) -> None:
         """Run a job; each result is sent as soon as it is known."""

@@ -50,7 +50,7 @@ _QUOTED = 50
 #: Graphs of requests that are kept.
 _MAX_SUBJECTS = 32
 #: Thumbnails that are kept, and the nodes of the largest graph that has one.
-_MAX_KEPT, _MAX_NODES = 512, 150
+_MAX_THUMBNAILS, _MAX_NODES = 512, 150
 _NO_REFERENCE = (
     "metrics of a regression need the range and the mean of its outputs: start gstarx serve with "
     "--file or --graphs, or use weights of gstarx train, which keep them"
@@ -344,18 +344,18 @@ class Library:
         """The scale of a regression's metrics, or why there is none; (None, None) otherwise."""
         if model.mode != "regression" or model.reference is not None:
             return model.reference, None
-        if id(model.model) not in self._references:
-            self._references[id(model.model)] = self._computed_reference(model)
-        return self._references[id(model.model)]
-
-    def _computed_reference(self, model: Loaded) -> tuple[Reference | None, str | None]:
-        dataset = self.local_dataset(model)
-        if dataset is None or len(dataset) < 2:
-            return None, _NO_REFERENCE
-        try:
-            return reference_of(model.model, dataset.reference_graphs), None
-        except Exception as error:
-            return None, f"metrics are not available: {public_message(error)}"
+        key = id(model.model)
+        if key not in self._references:
+            self._references[key] = None, _NO_REFERENCE
+            dataset = self.local_dataset(model)
+            if dataset is not None and len(dataset) > 1:
+                try:
+                    found = reference_of(model.model, dataset.reference_graphs)
+                    self._references[key] = found, None
+                except Exception as error:
+                    text = f"metrics are not available: {public_message(error)}"
+                    self._references[key] = None, text
+        return self._references[key]
 
     def subject(self, name: str, input: Mapping[str, Any]) -> Subject:
         """The graph of an input, or Refused if it is invalid, too large or unfit for the model."""
@@ -464,10 +464,11 @@ class Library:
 def _stamp(store: Path) -> tuple[tuple[str, int, int], ...]:
     """What changes whenever a store gets rows: the names, sizes and times of its files."""
     files = []
-    for path in sorted((store / "rows").glob("run=*/*")):
+    for path in sorted(store.rglob("*")):
         with suppress(FileNotFoundError):  # merged into another file in the meantime
             state = path.stat()
-            files.append((str(path), state.st_size, state.st_mtime_ns))
+            if path.is_file() and not path.name.endswith("-shm"):  # which readers write, too
+                files.append((str(path), state.st_size, state.st_mtime_ns))
     return tuple(files)
 
 
@@ -546,16 +547,13 @@ def thumbnail(data: Data) -> dict[str, Any] | None:
     """The drawing of a graph for a list; ``None`` for sentences and for large graphs."""
     if data.get("words") or (data.num_nodes or 0) > _MAX_NODES:
         return None
-    kept = _kept.get(id(data))
-    if kept is None or kept[0] is not data:
-        while len(_kept) >= _MAX_KEPT:
+    if _kept.get(id(data), (None, None))[0] is not data:
+        while len(_kept) >= _MAX_THUMBNAILS:
             del _kept[next(iter(_kept))]
-        try:
-            kept = (data, picture_entry(data))
-        except ValueError:
-            kept = (data, None)
-        _kept[id(data)] = kept
-    return kept[1]
+        _kept[id(data)] = data, None
+        with suppress(ValueError):
+            _kept[id(data)] = data, picture_entry(data)
+    return _kept[id(data)][1]
 
 
 def matches(search: str, position: int, entry: Mapping[str, Any]) -> bool:

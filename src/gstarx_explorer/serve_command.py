@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -261,13 +262,13 @@ def own_graphs(file: Path | None, graphs: str | None, **options: Any) -> Dataset
         raise WrongUse("use --file or --graphs, not both")
     if options.get("limit") is not None and options.get("sample") is not None:
         raise WrongUse("use --limit or --sample, not both")
-    for name in ("smiles_column", "label", "name_column", "encoding"):
-        if options.get(name) is not None and file is None:
-            raise WrongUse(f"--{name.replace('_', '-')} goes with --file")
-    if file is None and graphs is None:
-        for name in ("limit", "sample"):
-            if options.get(name) is not None:
-                raise WrongUse(f"--{name} goes with --file or --graphs")
+    own = file or graphs
+    of_table = dict.fromkeys(("smiles_column", "label", "name_column", "encoding"), "--file")
+    of_any = dict.fromkeys(("limit", "sample"), "--file or --graphs")
+    for name, source in {**of_table, **of_any}.items():
+        if options.get(name) is not None and not (file if source == "--file" else own):
+            raise WrongUse(f"--{name.replace('_', '-')} goes with {source}")
+    if own is None:
         return None
     if file is not None and not file.is_file():
         problem = "it is a directory" if file.is_dir() else "there is no such file"
@@ -301,32 +302,24 @@ def served_models(
     if weights is not None and not factories:
         served.append(_served(str(weights), None, return_type, task, trust))
     if graphs is not None:
-        served = _with_graphs(served, graphs)
+        own = [model for model in served if model.required] or served
+        if len(own) != 1:
+            option = "--file" if graphs.file is not None else "--graphs"
+            raise WrongUse(
+                f"{option} goes with one model: use --weights file or --model module:factory "
+                f"(got {len(own)})"
+            )
+        with_graphs = replace(own[0], graphs=graphs, required=True)
+        served = [with_graphs if model is own[0] else model for model in served]
     if not served:
-        missing = None if find_spec("spacy") and find_spec("transformers") else _NO_TEXT
+        text = find_spec("spacy") and find_spec("transformers")
+        missing = None if text else "sentences need pip install 'gstarx[text]'"
         served = [_shipped(name) for name in _FIRST]
         served += [_shipped(name, missing) for name in _TEXT]
-    names = [entry.name for entry in served]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(entry.name for entry in served).items():
+        if count > 1:
             raise WrongUse(f"two models are called {name!r}: serve them one at a time")
     return tuple(served)
-
-
-def _with_graphs(served: list[ServedModel], graphs: DatasetSource) -> list[ServedModel]:
-    """The models, the user's own with the user's own graphs."""
-    candidates = [model for model in served if model.required] or served
-    if len(candidates) != 1:
-        option = "--file" if graphs.file is not None else "--graphs"
-        raise WrongUse(
-            f"{option} goes with one model: use --weights file or --model module:factory "
-            f"(got {len(candidates)})"
-        )
-    with_graphs = replace(candidates[0], graphs=graphs, required=True)
-    return [with_graphs if model is candidates[0] else model for model in served]
-
-
-_NO_TEXT = "sentences need pip install 'gstarx[text]'"
 
 
 def _shipped(name: str, missing: str | None = None) -> ServedModel:

@@ -134,13 +134,12 @@ class Guard:
         try:
             parts = urlsplit(f"//{host}")
             name = (parts.hostname or "").lower()
-            valid = parts.netloc == host and parts.username is None and parts.port != 0
+            if parts.netloc != host or parts.username is not None or parts.port == 0:
+                return False  # more than a name and a port
+            # unlike a name, an IP address cannot be made to point to this machine
+            return name in self._names or (self._any_address and bool(ipaddress.ip_address(name)))
         except ValueError:
             return False
-        if not valid:
-            return False  # more than a name and a port
-        # unlike a name, an IP address cannot be made to point to this machine
-        return name in self._names or (self._any_address and _is_address(name))
 
     def _check_token(self, scope: Scope, headers: Headers) -> Response | None:
         """A response if the token is missing, or if the address has it; None if it is valid."""
@@ -188,13 +187,6 @@ def _is_own_page(headers: Headers) -> bool:
     origin = headers.get("origin")
     try:
         return origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
-    except ValueError:
-        return False
-
-
-def _is_address(name: str) -> bool:
-    try:
-        return bool(ipaddress.ip_address(name))
     except ValueError:
         return False
 

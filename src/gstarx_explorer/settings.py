@@ -30,53 +30,33 @@ from gstarx_explorer.messages import Refused
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one request may ask for.
+    """How much one request may ask for."""
 
-    Attributes
-    ----------
-    nodes
-        Nodes of a graph.
-    text
-        Characters of a SMILES or a sentence.
-    budget
-        Upper bound of options that count evaluations or samples.
-    seconds
-        Time of one job, from the moment a worker takes it.
-    best_seconds
-        Part of this time that the search for the best selections may take.
-    queue
-        Jobs that wait; further ones are refused.
-    explainers
-        Explainers of one job.
-    graphs_per_page
-        Entries of one list.
-    queries
-        Quick queries that wait for an answer.
-    listeners
-        Open streams of events.
-    connections
-        Open connections; one more replaces one that is idle.
-    body
-        Bytes of a request.
-    memory
-        Bytes that a worker may grow by during one job.
-    kept_jobs, kept_seconds, kept_bytes
-        How many finished jobs are kept, for how long, and their total size.
-    """
-
+    #: Nodes of a graph, and characters of a SMILES or a sentence.
     nodes: int = 150
     text: int = 1_000
+    #: Upper bound of options that count evaluations or samples.
     budget: int = 50_000
+    #: Time of one job, from the moment a worker takes it, and the part of it that the search for
+    #: the best selections may take.
     seconds: float = 60.0
     best_seconds: float = 5.0
+    #: Jobs that wait; further ones are refused.
     queue: int = 16
+    #: Explainers of one job.
     explainers: int = 8
+    #: Entries of one list.
     graphs_per_page: int = 100
+    #: Quick queries that wait for an answer, and open streams of events.
     queries: int = 64
     listeners: int = 256
+    #: Open connections; one more replaces one that is idle.
     connections: int = 512
+    #: Bytes of a request.
     body: int = 1 << 16
+    #: Bytes that a worker may grow by during one job.
     memory: int = 1 << 30
+    #: How many finished jobs are kept, for how long, and their total size.
     kept_jobs: int = 100
     kept_seconds: float = 600.0
     kept_bytes: int = 32 << 20
@@ -84,46 +64,26 @@ class Limits:
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model and the name that requests use for it.
-
-    Attributes
-    ----------
-    name
-        The name.
-    source
-        Where worker processes load it from.
-    title
-        The title on the page; by default the name.
-    missing
-        What has to be installed first. Such a model is listed but cannot be used.
-    return_type
-        What the model returns: ``"raw"``, ``"probs"`` or ``"log_probs"``.
-    graphs
-        The user's own graphs, instead of those of its dataset.
-    required
-        The server does not start if the model cannot be used.
-    """
+    """A model and the name that requests use for it."""
 
     name: str
+    #: Where worker processes load it from.
     source: ModelSource
+    #: The title on the page; by default the name.
     title: str = ""
+    #: What has to be installed first. Such a model is listed but cannot be used.
     missing: str | None = None
+    #: What the model returns: ``"raw"``, ``"probs"`` or ``"log_probs"``.
     return_type: str = "raw"
+    #: The user's own graphs, instead of those of its dataset.
     graphs: DatasetSource | None = None
+    #: The server does not start if the model cannot be used.
     required: bool = False
 
 
 @dataclass(frozen=True)
 class ServedRun:
-    """A store of runs to browse.
-
-    Attributes
-    ----------
-    store
-        Its directory.
-    dataset
-        Which of several datasets; by default the one with the most rows.
-    """
+    """A store of runs to browse, and which of several datasets: by default that with most rows."""
 
     store: Path
     dataset: str | None = None
@@ -131,35 +91,22 @@ class ServedRun:
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that the command line decides.
+    """Everything that the command line decides."""
 
-    Attributes
-    ----------
-    models
-        The models, in the order in which they are listed.
-    run
-        A store to browse.
-    data
-        Directory of the datasets; by default that of :func:`gstarx.datasets.load`.
-    host, port
-        Where to listen; port 0 is any free port.
-    names
-        Other host names of this machine.
-    token
-        The token that requests have to present; not needed if only this machine can connect.
-    workers
-        Number of processes that explain.
-    limits
-        How much one request may ask for.
-    """
-
+    #: The models, in the order in which they are listed.
     models: tuple[ServedModel, ...] = ()
+    #: A store to browse.
     run: ServedRun | None = None
+    #: Directory of the datasets; by default that of :func:`gstarx.datasets.load`.
     data: Path | None = None
+    #: Where to listen; port 0 is any free port.
     host: str = "127.0.0.1"
     port: int = 8000
+    #: Other host names of this machine.
     names: tuple[str, ...] = ()
+    #: The token that requests have to present; not needed if only this machine can connect.
     token: str | None = None
+    #: Number of processes that explain.
     workers: int = 2
     limits: Limits = field(default_factory=Limits)
 

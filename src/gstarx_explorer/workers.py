@@ -60,8 +60,7 @@ class Job:
         self.error: Refused | None = None
         self.cancel_requested = asyncio.Event()
         self.size = 0
-        self._parts = {"progress": '{"done":0,"total":0,"doing":""}'}
-        self._results: list[str] = []
+        self._parts: list[tuple[str, str]] = []
         self._events: list[str] = []
         self._changed = asyncio.Event()
         self._started: float | None = None
@@ -86,13 +85,9 @@ class Job:
 
     def receive(self, kind: str, content: str) -> None:
         """Record a part of the results: the subject, the progress, a result, or the best."""
-        if self.ended:
-            return
-        if kind == "result":
-            self._results.append(content)
-        else:
-            self._parts[kind] = content
-        self._publish(f'{{"{kind}":{content}}}')
+        if not self.ended:
+            self._parts.append((kind, content))
+            self._publish(f'{{"{kind}":{content}}}')
 
     def end(self, state: str, error: Refused | None = None) -> None:
         """End the job; only the first call counts."""
@@ -106,18 +101,19 @@ class Job:
 
     def as_json(self) -> str:
         """The job with its results, as the API returns it."""
-        parts = {
-            "id": as_json(self.id),
-            "state": as_json(self.state),
-            "position": as_json(self.position),
-            "error": as_json(None if self.error is None else self.error.as_dict()),
-            "seconds": as_json(round(self._age(), 3)),
-            "subject": "null",
-            "best": "null",
-            **self._parts,
-            "results": f"[{','.join(self._results)}]",
+        state = {
+            "id": self.id,
+            "state": self.state,
+            "position": self.position,
+            "error": None if self.error is None else self.error.as_dict(),
+            "seconds": round(self._age(), 3),
         }
-        return "{" + ",".join(f'"{name}":{part}' for name, part in parts.items()) + "}"
+        empty = {"progress": '{"done":0,"total":0,"doing":""}', "subject": "null", "best": "null"}
+        results = ",".join(content for kind, content in self._parts if kind == "result")
+        parts = {**empty, **dict(self._parts), "result": f"[{results}]"}
+        parts["results"] = parts.pop("result")
+        more = "".join(f',"{kind}":{content}' for kind, content in parts.items())
+        return f"{as_json(state)[:-1]}{more}}}"
 
     async def events(self) -> AsyncIterator[str]:
         """Server-sent events, from the start of the job to its end."""
@@ -243,11 +239,6 @@ class WorkerSeat:
         self._role, self._settings = role, settings
         self.worker: Worker | None = None
         self.ready = asyncio.Event()
-
-    @property
-    def pid(self) -> int | None:
-        """The process ID of the worker."""
-        return None if self.worker is None else self.worker.pid
 
     async def seat(self) -> Worker:
         """The worker if it is ready, or a new one."""
@@ -450,7 +441,7 @@ class Memory:
         gc.collect()
         return Refused(
             "failed",
-            f"a job may use {format_gb(self.size)}, which is not enough memory for this: try a "
+            f"a job may use {self.size / _GB:,.1f} GB, which is not enough memory for this: try a "
             "smaller request, or start gstarx serve with a larger --max-memory",
         )
 
@@ -496,12 +487,3 @@ def _machine_memory() -> int:
         with suppress(OSError, ValueError):  # without a limit, the file says "max"
             size = min(size, int(Path(path).read_text("ascii")))
     return size
-
-
-def format_gb(size: float) -> str:
-    """A number of bytes for people.
-
-    >>> format_gb(1.5 * (1 << 30)), format_gb(20 << 20)
-    ('1.5 GB', '0.02 GB')
-    """
-    return f"{size / _GB:,.{1 if size >= _GB else 2}f} GB"

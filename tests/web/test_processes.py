@@ -206,7 +206,7 @@ def test_a_process_cannot_exceed_its_limit() -> None:
         env=environment(),
         check=True,
     )
-    assert "a job may use 0.10 GB, which is not enough memory" in done.stdout
+    assert "a job may use 0.1 GB, which is not enough memory" in done.stdout
 
 
 def pause(seconds: float) -> None:
