@@ -434,7 +434,9 @@ def test_masks_of_a_batch_are_those_of_its_graphs() -> None:
 
 
 def test_ranges_of_masks_are_checked_and_reach_typed_graphs() -> None:
-    with pytest.raises(ValueError, match=r"mask_range must be 'scores' or 'unit' \(got 'one'\)"):
+    with pytest.raises(
+        ValueError, match=r"mask_range must be one of 'scores', 'unit' \(got 'one'\)"
+    ):
         GStarX(mask_range="one")
     data, model = small(), seeded(OnGraphs)
     made = explainer(model, "graph", mask_range="unit")(data.x_dict, data.edge_index_dict)

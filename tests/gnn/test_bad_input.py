@@ -392,5 +392,5 @@ def test_many_says_which_graph() -> None:
     with pytest.raises(ValueError, match="no nodes") as caught:
         explain_many(MODEL, graphs, progress=False)
     assert caught.value.__notes__ == ["while explaining graph 1 of 2"]
-    with pytest.raises(ValueError, match=r"on_error must be 'raise' or 'record' \(got 'ignore'\)"):
+    with pytest.raises(ValueError, match=r"one of 'raise', 'record' \(got 'ignore'\)"):
         explain_many(MODEL, graphs, on_error="ignore")

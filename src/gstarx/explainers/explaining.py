@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 
-from gstarx._internal.arguments import as_flag, taken_by
+from gstarx._internal.arguments import as_flag, one_of, taken_by
 from gstarx._internal.processes import Outcome, WorkerDied, can_fork, forked_map, outcome_of
 from gstarx._internal.progress import tqdm
 from gstarx.explainers.base import Seed, graph_generator, log
@@ -168,12 +168,8 @@ class FailedExplanation:
     error: Exception
 
 
-def check_on_error(on_error: str) -> None:
-    """Raise unless it is known what to do about failures."""
-    if on_error not in ("raise", "record"):
-        raise ValueError(f"on_error must be 'raise' or 'record' (got {on_error!r})")
-
-
+#: What to do about failures.
+ON_ERROR = ("raise", "record")
 #: Scores of the players of a graph, CPU seconds, and what is to be said of their precision.
 Attributed = tuple[Attribution, float, list[Imprecise]]
 
@@ -282,7 +278,7 @@ def explain_many(
     on_error
         ``"raise"``, or ``"record"`` to add a :class:`FailedExplanation` to the list and continue.
     """
-    check_on_error(on_error)
+    one_of(on_error, ON_ERROR, name="on_error")
     for name, flag in (("edge_mask", edge_mask), ("progress", progress)):
         as_flag(flag, name=name)
     shown = None if progress else False

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.explain.config import MaskType
 
-from gstarx._internal.arguments import as_flag, taken_by
+from gstarx._internal.arguments import as_flag, one_of, taken_by
 from gstarx._internal.progress import check_progress
 from gstarx.explainers.base import MASK_RANGES, NodeExplainer, Seed, game_attribution, log
 from gstarx.explainers.settings import ValueSettings
@@ -171,10 +171,7 @@ class GStarX(NodeExplainer):
             "share": check_share(share),
         }
         self.seed, self.node_type = seed, node_type
-        if mask_range not in MASK_RANGES:
-            valid = " or ".join(map(repr, MASK_RANGES))
-            raise ValueError(f"mask_range must be {valid} (got {mask_range!r})")
-        self.mask_range = mask_range
+        self.mask_range = one_of(mask_range, MASK_RANGES, name="mask_range")
         self.progress = check_progress(progress)
 
     @classmethod

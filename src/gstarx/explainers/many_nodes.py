@@ -14,13 +14,13 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from gstarx._internal.arguments import as_flag, taken_by
+from gstarx._internal.arguments import as_flag, one_of, taken_by
 from gstarx._internal.processes import forked_map
 from gstarx.explainers.base import graph_generator
 from gstarx.explainers.explaining import (
+    ON_ERROR,
     Attributed,
     FailedExplanation,
-    check_on_error,
     check_workers,
     one_by_one,
 )
@@ -175,7 +175,7 @@ def iter_explanations(
 def _one_by_one(given: Mapping[str, Any]) -> Generator[Explanation | FailedExplanation]:
     """Explanations of nodes from the arguments of :func:`explain_nodes`, each when asked for."""
     model, workers = given["model"], given["workers"]
-    check_on_error(given["on_error"])
+    one_of(given["on_error"], ON_ERROR, name="on_error")
     for name in ("edge_mask", "progress"):
         as_flag(given[name], name=name)
     shown = None if given["progress"] else False
@@ -231,10 +231,7 @@ def attribute_node(
     whole_graph: WholeGraph,
     generator: np.random.Generator,
 ) -> tuple[Attribution, float]:
-    """Scores of the players of the node that a task names, and CPU seconds.
-
-    The prediction, which is that of ``whole_graph``, is left out.
-    """
+    """Scores of the players of a node without the prediction for all nodes, and CPU seconds."""
     start = time.process_time()
     game = explainer.game(model, data, task, whole_graph=whole_graph)
     attribution = explainer.attribute_game(game, generator)

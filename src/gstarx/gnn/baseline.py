@@ -32,7 +32,7 @@ from gstarx.gnn.self_check import (
     size_of,
     smallest_and_largest,
 )
-from gstarx.gnn.signature import Model, Signature, call_model, model_device
+from gstarx.gnn.signature import Model, Signature
 from gstarx.graphs import pack
 from gstarx.players import PlayerSet
 
@@ -207,11 +207,7 @@ def _plain_outputs(
 
 
 def _outputs(model: Model, batch: Batch, keywords: Sequence[str] | None) -> Tensor:
-    device = model_device(model, batch.edge_index.device)
-    fields: dict[str, Any] = {key: value for key, value in batch.to(device) if key != "ptr"}
-    fields |= {"batch_size": batch.num_graphs, "num_nodes": batch.num_nodes}
-    with untouched(model):
-        output = call_model(model, Signature.of(model, batch, keywords), fields)
+    output = ModelTask(keywords=keywords).raw_output(model, batch)
     return outputs_matrix(output, batch.num_graphs)
 
 

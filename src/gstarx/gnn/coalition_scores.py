@@ -364,9 +364,9 @@ class WorthCache:
 
     def arrange(self, first: int, order: NDArray[np.int64]) -> None:
         """Put the rows from ``first`` on, not yet counted, in another order."""
-        masks = self._masks[first : first + len(order)]
-        _move(self._masks, self._table, first, order)
-        self._masks[first : first + len(order)] = masks[order]
+        rows = self._masks[first : first + len(order)]
+        rows[:] = rows[order]
+        self._look_up_first(first + len(order))
 
     def add(self, worths: NDArray[np.float64]) -> None:
         """Give the next rows their worths (k, q), which makes them known."""
@@ -377,9 +377,13 @@ class WorthCache:
 
     def forget_unknown(self) -> None:
         """Drop rows that were added but never got worths, after an evaluation failed."""
+        self._look_up_first(self.count)
+
+    def _look_up_first(self, count: int) -> None:
+        """Let the table know the first rows only, wherever they are now."""
         self._table[:] = -1
-        rows = np.empty(self.count, dtype=np.int64)
-        _find_or_add(self._masks, self._table, 0, self._masks[: self.count].copy(), rows)
+        masks, rows = self._masks[:count].copy(), np.empty(count, dtype=np.int64)
+        _find_or_add(self._masks, self._table, 0, masks, rows)
 
     def worths(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Worths (k, q) of rows."""
@@ -418,18 +422,3 @@ def _find_or_add(known, table, count, masks, rows):  # type: ignore[no-untyped-d
             table[s] = count
             count += 1
         rows[k] = table[s]
-
-
-@compiled
-def _move(known, table, first, order):  # type: ignore[no-untyped-def]
-    """Let the table point to where rows will be: ``first + order[k]`` will be ``first + k``."""
-    slots = len(table)
-    at = np.empty(len(order), np.int64)
-    for k in range(len(order)):
-        row = first + order[k]
-        s = slot_of(known[row], slots)
-        while table[s] != row:
-            s = (s + 1) & (slots - 1)
-        at[k] = s
-    for k in range(len(order)):
-        table[at[k]] = first + k

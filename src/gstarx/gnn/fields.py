@@ -73,7 +73,9 @@ def roles_of(data: Data) -> Roles:
 
 
 def graphs_in(data: Data) -> int:
-    """How many graphs the batch vector of a graph tells apart; one where there is none."""
+    """How many graphs a batch holds, or its batch vector tells apart; one where there is none."""
+    if isinstance(data, Batch):
+        return int(data.num_graphs)
     batch = data.get("batch")
     return int(batch.max()) + 1 if isinstance(batch, Tensor) and batch.numel() else 1
 
