@@ -236,13 +236,18 @@ class Library:
 
     def _as_the_model_reads_it(self, graphs: DatasetSource, model: Loaded) -> DatasetSource:
         """The user's own graphs with the features, labels and classes of the model."""
-        label = graphs.label
-        if label is None and graphs.file is not None:
-            label = datasets.present_columns(
-                Path(graphs.file), model.label_columns, graphs.encoding
-            )
+
+        def trained_on(*columns: str | None) -> str | None:
+            if graphs.file is None or None in columns:
+                return None
+            named = [column for column in columns if column is not None]
+            return datasets.present_columns(Path(graphs.file), named, graphs.encoding)
+
+        label = graphs.label or trained_on(*model.label_columns)
         return replace(
             graphs,
+            smiles_column=graphs.smiles_column or trained_on(model.smiles_column),
+            name_column=graphs.name_column or trained_on(model.name_column),
             features=self.features(model) or "molecule",
             label=label,
             # the model's task applies to columns that are named for it

@@ -222,6 +222,18 @@ def test_the_weights_remember_the_column_of_their_labels() -> None:
     assert record["label"] is None
 
 
+def test_the_weights_remember_the_columns_of_molecules_and_names() -> None:
+    rows = ["Stoff;Struktur;aktiv", *(f"S{n};{'C' * n}O;{n % 2}" for n in range(1, 13))]
+    Path("stoffe.csv").write_text("\n".join(rows))
+    named = ("--smiles-column", "Struktur", "--name-column", "Stoff", "--label", "aktiv")
+    gstarx("train", "stoffe.csv", *named, "--epochs", "1", "--output", "s.safetensors")
+    explain = ("explain", "--weights", "s.safetensors", "-e", "random", "--limit", "1", "--file")
+    record = found(*explain, "stoffe.csv")
+    assert (record["graph"], record["smiles"], record["label"]) == ("S1", "CO", 1)
+    Path("other.csv").write_text("smiles,name\nCCO,ethanol\n")
+    assert found(*explain, "other.csv")["graph"] == "ethanol"
+
+
 def test_rdkit_prints_nothing_by_itself(capfd: pytest.CaptureFixture[str]) -> None:
     Path("proton.csv").write_text("smiles,name\n[H+].CCO,proton\nCCO,ethanol\n")
     found("explain", "--file", "proton.csv", *NITRO, "-e", "single_node", code=0)

@@ -141,9 +141,9 @@ class InputSelection:
         return DatasetSource(
             file=str(self.file[0]) if self.file else None,
             graphs=self.graphs,
-            smiles_column=self.smiles_column,
-            name_column=self.name_column,
-            label=self.label or self._target_columns,
+            smiles_column=self.smiles_column or self._trained_on(self.network.smiles_column),
+            name_column=self.name_column or self._trained_on(self.network.name_column),
+            label=self.label or self._trained_on(*self.network.label_columns),
             task=self.network.task,
             class_names=self.network.class_names,
             limit=None if self.cuts_after_reading else self.limit,
@@ -163,15 +163,12 @@ class InputSelection:
         """
         return self.dataset is not None or self.split not in (None, "all")
 
-    @property
-    def _target_columns(self) -> str | None:
+    def _trained_on(self, *columns: str | None) -> str | None:
         """The columns of the table that the network was trained on, if this table has them."""
-        if not self.file:
+        if not self.file or None in columns:
             return None
-        columns: str | None = reader("columns")(
-            self.file[0], self.network.label_columns, self.encoding
-        )
-        return columns
+        present: str | None = reader("columns")(self.file[0], columns, self.encoding)
+        return present
 
     @property
     def _salts(self) -> str:

@@ -77,6 +77,8 @@ class LoadedNetwork:
     reference: Reference | None = None
     features: str | None = None
     label: str | None = None
+    smiles_column: str | None = None
+    name_column: str | None = None
     salts: str | None = None
     split: SplitRecord | None = None
 
@@ -170,6 +172,8 @@ def _saved(path: Path) -> LoadedNetwork:
         features=known.features or features_of(known.dataset),
         reference=known.reference,
         label=known.label,
+        smiles_column=known.smiles_column,
+        name_column=known.name_column,
         salts=known.salts,
         split=None if known.split is None else SplitRecord.read(known.split),
     )

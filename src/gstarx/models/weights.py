@@ -99,6 +99,8 @@ class ModelFacts:
         What its classes or targets are called, in order.
     label
         The column of the table that its classes were read from.
+    smiles_column, name_column
+        Those of molecules and of their names, if they were named.
     features
         Which node features it reads: ``"molecule"`` or ``"molecule+bonds"`` for those of tables of
         molecules, a dataset whose features are its own, or ``None``.
@@ -125,6 +127,8 @@ class ModelFacts:
     class_names: tuple[str, ...] = ()
     target_names: tuple[str, ...] = ()
     label: str | None = None
+    smiles_column: str | None = None
+    name_column: str | None = None
     features: str | None = None
     salts: str | None = None
     reference: Annotated[Reference | None, BeforeValidator(_reference)] = None

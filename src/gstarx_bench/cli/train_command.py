@@ -288,6 +288,8 @@ def _stored(
         class_names=dataset.class_names,
         target_names=dataset.target_names,
         label=source.label if dataset.class_names else None,
+        smiles_column=source.smiles_column,
+        name_column=source.name_column,
         features=features,
         salts="largest" if table_of_molecules and source.salts == "largest" else None,
         reference=result.reference,
