@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
@@ -226,20 +227,9 @@ class GraphDataset(InMemoryDataset, Sequence[Data]):  # type: ignore[misc]
         >>> GraphDataset("some", [], 2, {}).replace(name="other")
         GraphDataset('other', 0 graphs, 2 classes)
         """
-        kept = {
-            "name": self.name,
-            "graphs": self._graphs,
-            "num_classes": self.num_classes,
-            "split_indices": self.split_indices,
-            "source": self.source,
-            "license": self.license,
-            "description": self.description,
-            "unreadable": self.unreadable,
-            "class_names": self.class_names,
-            "task": self.task,
-            "target_names": self.target_names,
-        }
-        changed = GraphDataset(**{**kept, **changes})
+        names = inspect.signature(GraphDataset).parameters.keys() - {"graphs"}
+        kept = {name: getattr(self, name) for name in names}
+        changed = GraphDataset(**{**kept, "graphs": self._graphs, **changes})
         changed.transform = self.transform
         return changed
 

@@ -178,17 +178,8 @@ class GIN(Network):
 
     Parameters
     ----------
-    in_channels
-        Width of the node features.
-    hidden_channels
-        Width of every layer.
-    out_channels
-        Number of classes.
-    num_layers
-        Number of layers.
-    readout
-        ``"mean"``, ``"max"`` or ``"sum"`` over the nodes of a graph, or ``None`` for an output at
-        every node.
+    in_channels, hidden_channels, out_channels, num_layers, readout
+        As for :class:`GCN`.
 
     Examples
     --------
@@ -242,19 +233,12 @@ class GAT(Network):
 
     Parameters
     ----------
-    in_channels
-        Width of the node features.
+    in_channels, out_channels, num_layers, readout
+        As for :class:`GCN`.
     hidden_channels
         Width of one head; a layer is ``heads * hidden_channels`` wide.
-    out_channels
-        Number of classes.
     heads
         Number of heads of every layer.
-    num_layers
-        Number of layers.
-    readout
-        ``"mean"``, ``"max"`` or ``"sum"`` over the nodes of a graph, or ``None`` for an output at
-        every node.
     negative_slope
         Slope of the leaky ReLU of the attention scores.
     dropout

@@ -114,10 +114,11 @@ def _loaded(source: ModelSource) -> LoadedNetwork:
         return load_weights(source.weights, **({"trust": True} if source.trust else {}))
     if source.model is None:
         raise ModelSourceError("choose a network with --model or --weights", usage=True)
-    full = f"{source.model}-gcn" if f"{source.model}-gcn" in NETWORKS else source.model
-    if full not in NETWORKS:
-        raise ModelSourceError(unknown("network", source.model, NETWORKS), usage=True)
-    return load_weights(shipped_path(full))
+    try:
+        path = shipped_path(source.model)
+    except ValueError as error:
+        raise ModelSourceError(str(error), usage=True) from error
+    return load_weights(path)
 
 
 def load_weights(path: Path, **options: Any) -> LoadedNetwork:
@@ -305,9 +306,12 @@ def pretrained_names() -> tuple[str, ...]:
 
 
 def shipped_path(name: str) -> Path:
-    """The file of a network that ships, by its full name."""
-    with as_file(files(NETWORKS[name].package) / "trained") as place:
-        return place / f"{name}.safetensors"
+    """The file of a network that ships; the name of a dataset alone stands for its GCN."""
+    full = f"{name}-gcn" if f"{name}-gcn" in NETWORKS else name
+    if full not in NETWORKS:
+        raise ValueError(unknown("network", name, NETWORKS))
+    with as_file(files(NETWORKS[full].package) / "trained") as place:
+        return place / f"{full}.safetensors"
 
 
 def pretrained(name: str) -> tuple[Network, ModelFacts]:
@@ -326,8 +330,4 @@ def pretrained(name: str) -> tuple[Network, ModelFacts]:
     >>> facts.dataset, facts.network
     ('nitro', 'gcn')
     """
-    names = pretrained_names()
-    full = f"{name}-gcn" if f"{name}-gcn" in names else name
-    if full not in names:
-        raise ValueError(f"name must be one of {', '.join(map(repr, names))} (got {name!r})")
-    return load_model(shipped_path(full))
+    return load_model(shipped_path(name))
