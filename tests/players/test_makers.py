@@ -23,7 +23,7 @@ from gstarx.players import (
     phrases,
     rings,
 )
-from gstarx.registry import PLAYERS, group_makers, resolve
+from gstarx.registry import PLAYERS, PlayersSpec, group_makers, kind_of_players, resolve
 
 CASES = ["CC(=O)Oc1ccccc1C(=O)O", "c1ccc2ccccc2c1CC1CC1", "CCN(CC)CCNC(=O)c1ccc(N)cc1", "C"]
 
@@ -187,3 +187,19 @@ def test_every_kind_of_groups_is_registered_once_and_offered_everywhere() -> Non
     for name in makers:
         assert PLAYERS[name].titles, "nobody could choose it in the explorer"
         assert as_players(name.replace("_", "-")) is makers[name]
+
+
+def halves(graph: Data) -> Groups:
+    """Another kind of groups, as a package may add it."""
+    return Groups.from_labels([node % 2 for node in range(int(graph.num_nodes or 0))])
+
+
+def test_a_kind_of_groups_needs_a_function_and_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    added = PlayersSpec("halves", "groups", {"graph": "halves"}, f"{__name__}:halves")
+    known = {added.name: added, **PLAYERS._specified}
+    monkeypatch.setitem(vars(PLAYERS), "_specified", known)
+    assert as_players("halves") is halves
+    assert kind_of_players("halves") == "groups"
+    assert list(PLAYERS)[-1] == "halves"
+    with pytest.raises(ValueError, match=r"did you mean 'halves'\?.*communities.*halves"):
+        as_players("halvs")
