@@ -16,22 +16,7 @@ import typer
 from gstarx._internal.messages import unknown
 from gstarx._internal.optional import require
 from gstarx.cli.console import CommandError, WrongUse, note, show_progress
-from gstarx.cli.options import (
-    Data,
-    Encoding,
-    GraphsFactory,
-    LabelColumn,
-    Limit,
-    NameColumn,
-    ReturnType,
-    Salts,
-    Sample,
-    SmilesColumn,
-    Task,
-    Trust,
-    complete_network,
-    examples,
-)
+from gstarx.cli.options import complete_network, examples
 from gstarx.registry import DATASETS, MODEL_FILES, NETWORKS, DatasetSource, ModelSource
 from gstarx_explorer.settings import Limits, ServedModel, ServedRun, Settings, is_loopback
 
@@ -90,9 +75,9 @@ def serve(
             show_default=False,
         ),
     ] = None,
-    trust: Trust = False,
-    task: Task = None,
-    return_type: ReturnType = "raw",
+    trust: bool = False,
+    task: str | None = None,
+    return_type: str = "raw",
     file: Annotated[
         Path | None,
         typer.Option(
@@ -103,15 +88,15 @@ def serve(
             show_default=False,
         ),
     ] = None,
-    graphs: GraphsFactory = None,
-    smiles_column: SmilesColumn = None,
-    label: LabelColumn = None,
-    name_column: NameColumn = None,
-    encoding: Encoding = None,
-    salts: Salts = "warn",
-    limit: Limit = None,
-    sample: Sample = None,
-    data: Data = None,
+    graphs: str | None = None,
+    smiles_column: str | None = None,
+    label: str | None = None,
+    name_column: str | None = None,
+    encoding: str | None = None,
+    salts: str = "warn",
+    limit: int | None = None,
+    sample: int | None = None,
+    data: Path | None = None,
     host: Annotated[
         str,
         typer.Option(

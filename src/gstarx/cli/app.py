@@ -17,7 +17,7 @@ from gstarx._internal.messages import escaped, shortened
 from gstarx._version import __version__
 from gstarx.cli import explain_command
 from gstarx.cli.console import CommandError, note, of_stdout, out, print_json, table
-from gstarx.cli.options import AsJson, examples, help_of
+from gstarx.cli.options import examples, help_of, with_options
 from gstarx.registry import commands, resolve
 
 #: Packages whose versions can change a number or a picture.
@@ -59,7 +59,7 @@ app = typer.Typer(
 )
 
 
-def version(as_json: AsJson = False) -> None:
+def version(as_json: bool = False) -> None:
     """The versions of GStarX and of the packages it depends on."""
     versions: dict[str, str | None] = {
         "gstarx": __version__,
@@ -81,7 +81,7 @@ def version(as_json: AsJson = False) -> None:
 
 
 def _add(name: str, command: Callable[..., None], epilog: str) -> None:
-    app.command(name, help=help_of(command), epilog=epilog)(command)
+    app.command(name, help=help_of(command), epilog=epilog)(with_options(command))
 
 
 _add("explain", explain_command.explain, explain_command.EXAMPLES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,22 +25,8 @@ from gstarx.cli.console import (
     writable,
     write,
 )
-from gstarx.cli.inputs import InputSelection, takes_inputs
-from gstarx.cli.options import (
-    SPARSITY,
-    AsJson,
-    Baseline,
-    Draw,
-    Explainer,
-    Nodes,
-    NodeType,
-    Options,
-    Players,
-    ResultsFile,
-    Share,
-    Sparsity,
-    examples,
-)
+from gstarx.cli.inputs import InputSelection
+from gstarx.cli.options import SPARSITY, examples
 from gstarx.cli.subjects import Subject, as_slug
 
 if TYPE_CHECKING:
@@ -104,21 +90,20 @@ class Printer:
         return contents if self.several else contents[0]
 
 
-@takes_inputs
 def explain(
     ctx: typer.Context,
     inputs: InputSelection,
-    explainer: Explainer = "gstarx",
-    option: Options = None,
-    sparsity: Sparsity = SPARSITY,
-    baseline: Baseline = None,
-    share: Share = None,
-    nodes: Nodes = None,
-    node_type: NodeType = None,
-    players: Players = None,
-    draw: Draw = None,
-    output: ResultsFile = None,
-    as_json: AsJson = False,
+    explainer: str = "gstarx",
+    option: list[str] | None = None,
+    sparsity: float = SPARSITY,
+    baseline: str | None = None,
+    share: str | None = None,
+    nodes: str | None = None,
+    node_type: str | None = None,
+    players: str | None = None,
+    draw: Path | None = None,
+    output: Annotated[Path | None, "results file"] = None,
+    as_json: bool = False,
 ) -> None:
     """Explain predictions: which nodes they depend on.
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, field, fields
-from functools import cached_property, wraps
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from gstarx._internal.messages import quoted
-from gstarx.cli import options
 from gstarx.cli.console import CommandError, WrongUse
 from gstarx.cli.subjects import (
     Subject,
@@ -33,40 +31,37 @@ if TYPE_CHECKING:
     from gstarx.models import LoadedNetwork
 
 
-def _as(annotation: Any) -> dict[str, Any]:
-    return {"option": annotation}
-
-
 @dataclass(frozen=True)
 class InputSelection:
     """The graphs and the network that the options select.
 
-    The fields are the options of every command that explains; :func:`takes_inputs` adds them.
+    The fields are the options of every command that explains, see
+    :func:`gstarx.cli.options.with_options`.
     """
 
-    dataset: str | None = field(default=None, metadata=_as(options.MaybeDataset))
-    positions: Sequence[str] | None = field(default=None, metadata=_as(options.Positions))
-    smiles: Sequence[str] | None = field(default=None, metadata=_as(options.Smiles))
-    sentence: Sequence[str] | None = field(default=None, metadata=_as(options.Sentences))
-    file: Sequence[Path] | None = field(default=None, metadata=_as(options.Files))
-    graphs: str | None = field(default=None, metadata=_as(options.GraphsFactory))
-    smiles_column: str | None = field(default=None, metadata=_as(options.SmilesColumn))
-    name_column: str | None = field(default=None, metadata=_as(options.NameColumn))
-    label: str | None = field(default=None, metadata=_as(options.LabelColumn))
-    encoding: str | None = field(default=None, metadata=_as(options.Encoding))
-    salts: str = field(default="warn", metadata=_as(options.Salts))
-    split: str | None = field(default=None, metadata=_as(options.MaybeSplit))
-    limit: int | None = field(default=None, metadata=_as(options.Limit))
-    sample: int | None = field(default=None, metadata=_as(options.Sample))
-    data: Path | None = field(default=None, metadata=_as(options.Data))
-    model: str | None = field(default=None, metadata=_as(options.Model))
-    weights: Path | None = field(default=None, metadata=_as(options.Weights))
-    trust: bool = field(default=False, metadata=_as(options.Trust))
-    task: str | None = field(default=None, metadata=_as(options.Task))
-    return_type: str = field(default="raw", metadata=_as(options.ReturnType))
-    target: str | None = field(default=None, metadata=_as(options.Target))
-    seed: int = field(default=0, metadata=_as(options.Seed))
-    strict: bool = field(default=False, metadata=_as(options.Strict))
+    dataset: str | None = None
+    positions: Sequence[str] | None = None
+    smiles: Sequence[str] | None = None
+    sentence: Sequence[str] | None = None
+    file: Sequence[Path] | None = None
+    graphs: str | None = None
+    smiles_column: str | None = None
+    name_column: str | None = None
+    label: str | None = None
+    encoding: str | None = None
+    salts: str = "warn"
+    split: str | None = None
+    limit: int | None = None
+    sample: int | None = None
+    data: Path | None = None
+    model: str | None = None
+    weights: Path | None = None
+    trust: bool = False
+    task: str | None = None
+    return_type: str = "raw"
+    target: str | None = None
+    seed: int = 0
+    strict: bool = False
 
     def check(self) -> None:
         """Raise unless exactly one kind of graphs is selected; needs no torch."""
@@ -408,44 +403,6 @@ class InputSelection:
                 "graphs with --file, --graphs or a dataset, or weights of gstarx train, which have "
                 "them"
             )
-
-
-def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for every field of :class:`InputSelection`.
-
-    They come before its other options, and it receives them as its parameter ``inputs``.
-    """
-    hints = get_type_hints(command, include_extras=True)
-    command_parameters = inspect.signature(command).parameters.values()
-    parameters = []
-    for parameter in command_parameters:
-        if parameter.name == "inputs":
-            for option in fields(InputSelection):
-                default = None if option.default is MISSING else option.default
-                parameters.append(
-                    inspect.Parameter(
-                        option.name,
-                        inspect.Parameter.KEYWORD_ONLY,
-                        default=default,
-                        annotation=option.metadata["option"],
-                    )
-                )
-        else:
-            kind = inspect.Parameter.KEYWORD_ONLY
-            parameters.append(parameter.replace(kind=kind, annotation=hints[parameter.name]))
-
-    names = [option.name for option in fields(InputSelection)]
-
-    @wraps(command)
-    def with_options(**values: Any) -> None:
-        selection = {name: values.pop(name) for name in names}
-        command(inputs=InputSelection(**selection), **values)
-
-    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    with_options.__annotations__ = {
-        parameter.name: parameter.annotation for parameter in parameters
-    }
-    return with_options
 
 
 def choose_network(

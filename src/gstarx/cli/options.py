@@ -1,12 +1,14 @@
-"""The options that commands share, each in one place."""
+"""The options of all commands, each described once, by the name of its parameter."""
 
 from __future__ import annotations
 
 import inspect
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import MISSING, fields, is_dataclass
+from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -82,389 +84,269 @@ def complete_network(incomplete: str) -> Iterator[tuple[str, str]]:
     return _starting(dict.fromkeys(NETWORKS, "ships with the package"), incomplete)
 
 
-_WHICH = "Graphs"
-_NETWORK = "Network"
-_WORK = "Computation"
-_OUT = "Output"
+def _option(panel: str, kind: Any, help: str, *flags: str, **settings: Any) -> Any:
+    """An option, by default called like its parameter; a default of ``None`` is not shown."""
+    shown = type(None) not in get_args(kind)
+    option = typer.Option(*flags, help=help, rich_help_panel=panel, show_default=shown, **settings)
+    return Annotated[kind, option]
 
-DatasetName = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATASET",
-        help="A dataset, see [b]gstarx datasets list[/b].",
-        autocompletion=complete_dataset,
-        callback=_dataset,
+
+_graphs, _network, _work, _out = (
+    partial(_option, panel) for panel in ("Graphs", "Network", "Computation", "Output")
+)
+
+
+def _dataset_argument(kind: Any) -> Any:
+    help = "A dataset, see [b]gstarx datasets list[/b]."
+    settings: dict[str, Any] = {"autocompletion": complete_dataset, "callback": _dataset}
+    argument = typer.Argument(metavar="DATASET", help=help, show_default=False, **settings)
+    return Annotated[kind, argument]
+
+
+#: What the parameters of commands are, by name. A parameter that is annotated with another name,
+#: as in ``Annotated[list[str], "explainers"]``, is what that name says.
+OPTIONS: dict[str, Any] = {
+    "dataset": _dataset_argument(str | None),
+    "one dataset": _dataset_argument(str),
+    "positions": Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="GRAPH",
+            help="Positions in the dataset, from 0: [b]15 44[/b], or [b]15-20[/b] for several.",
+            show_default=False,
+        ),
+    ],
+    "smiles": _graphs(list[str] | None, "A molecule; can be repeated."),
+    "sentence": _graphs(
+        list[str] | None,
+        "A sentence; can be repeated. Needs gstarx\\[text].",
     ),
-]
-MaybeDataset = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="DATASET",
-        help="A dataset, see [b]gstarx datasets list[/b].",
-        autocompletion=complete_dataset,
-        callback=_dataset,
-        show_default=False,
+    "file": _graphs(
+        list[Path] | None,
+        "Your own graphs: PyG Data in .pt, .npz, .safetensors, .json; or a table of molecules: "
+        ".csv, .tsv, .smi, .sdf, .parquet, .xlsx.",
     ),
-]
-Positions = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="GRAPH",
-        help="Positions in the dataset, from 0: [b]15 44[/b], or [b]15-20[/b] for several.",
-        show_default=False,
+    "graphs": _graphs(
+        str | None,
+        "Your own graphs of any kind: a function without arguments that returns a PyG dataset or "
+        "a list of Data.",
+        metavar="MODULE:FACTORY",
     ),
-]
-Smiles = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--smiles", help="A molecule; can be repeated.", rich_help_panel=_WHICH, show_default=False
+    "smiles_column": _graphs(
+        str | None,
+        "For a table: the SMILES column; by default found by its name.",
     ),
-]
-Sentences = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--sentence",
-        help="A sentence; can be repeated. Needs gstarx\\[text].",
-        rich_help_panel=_WHICH,
-        show_default=False,
+    "name_column": _graphs(
+        str | None,
+        "For a table: the column of names; by default found by its name.",
     ),
-]
-Files = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--file",
-        help="Your own graphs: PyG Data in .pt, .npz, .safetensors, .json; or a table of "
-        "molecules: .csv, .tsv, .smi, .sdf, .parquet, .xlsx.",
-        rich_help_panel=_WHICH,
-        show_default=False,
+    "label": _graphs(
+        str | None,
+        "For a table: the label column, or several separated by commas; by default found by its "
+        "name.",
     ),
-]
-SPLITS = Literal["train", "val", "test", "all"]
-MaybeSplit = Annotated[
-    SPLITS | None,
-    typer.Option(
-        "--split",
-        help="All graphs of this part of the dataset.",
-        rich_help_panel=_WHICH,
-        show_default=False,
+    "encoding": _graphs(
+        str | None,
+        "For a table that is a text file: its encoding, such as latin-1; by default detected.",
     ),
-]
-Split = Annotated[
-    SPLITS, typer.Option("--split", help="Which part of the dataset.", rich_help_panel=_WHICH)
-]
-Limit = Annotated[
-    int | None,
-    typer.Option(
+    "salts": _graphs(
+        Literal["keep", "largest", "warn"],
+        "Molecules with several parts: keep all parts, the largest one, or keep all and warn, "
+        "unless the weights were trained on the largest.",
+    ),
+    "split": _graphs(
+        Literal["train", "val", "test", "all"] | None,
+        "All graphs of this part of the dataset.",
+    ),
+    "limit": _graphs(
+        int | None,
+        "Only the first graphs of the split, or the first rows of a table without --split.",
         "--limit",
         "--head",
         min=1,
-        help="Only the first graphs of the split, or the first rows of a table without --split.",
-        rich_help_panel=_WHICH,
-        show_default=False,
     ),
-]
-Sample = Annotated[
-    int | None,
-    typer.Option(
-        "--sample",
+    "sample": _graphs(
+        int | None,
+        "This many graphs or rows of a table, drawn at random with --seed.",
         min=1,
-        help="This many graphs or rows of a table, drawn at random with --seed.",
-        rich_help_panel=_WHICH,
-        show_default=False,
     ),
-]
-GraphsFactory = Annotated[
-    str | None,
-    typer.Option(
-        "--graphs",
-        metavar="MODULE:FACTORY",
-        help="Your own graphs of any kind: a function without arguments that returns a PyG dataset "
-        "or a list of Data.",
-        rich_help_panel=_WHICH,
-        show_default=False,
+    "data": _graphs(
+        Path | None,
+        "Directory of the datasets; by default $GSTARX_DATA or ~/.cache/gstarx.",
     ),
-]
-SmilesColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--smiles-column",
-        help="For a table: the SMILES column; by default found by its name.",
-        rich_help_panel=_WHICH,
-        show_default=False,
-    ),
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option(
-        "--encoding",
-        help="For a table that is a text file: its encoding, such as latin-1; by default detected.",
-        rich_help_panel=_WHICH,
-        show_default=False,
-    ),
-]
-LabelColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--label",
-        help="For a table: the label column, or several separated by commas; by default found "
-        "by its name.",
-        rich_help_panel=_WHICH,
-        show_default=False,
-    ),
-]
-NameColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--name-column",
-        help="For a table: the column of names; by default found by its name.",
-        rich_help_panel=_WHICH,
-        show_default=False,
-    ),
-]
-Salts = Annotated[
-    Literal["keep", "largest", "warn"],
-    typer.Option(
-        "--salts",
-        help="Molecules with several parts: keep all parts, the largest one, or keep all and warn, "
-        "unless the weights were trained on the largest.",
-        rich_help_panel=_WHICH,
-    ),
-]
-Task = Annotated[
-    Literal["classification", "binary", "multilabel", "regression"] | None,
-    typer.Option(
-        "--task",
-        help="What the model predicts: one of several classes, one logit for two classes, several "
-        "yes-or-no targets, or numbers; by default, inferred from the labels or the weights.",
-        rich_help_panel=_NETWORK,
-        show_default=False,
-    ),
-]
-Strict = Annotated[
-    bool,
-    typer.Option("--strict", help="Exit code 3 if a row could not be read.", rich_help_panel=_WORK),
-]
-Data = Annotated[
-    Path | None,
-    typer.Option(
-        "--data",
-        help="Directory of the datasets; by default $GSTARX_DATA or ~/.cache/gstarx.",
-        rich_help_panel=_WHICH,
-        show_default=False,
-    ),
-]
-Model = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        help="A network that ships with the package, such as [b]sst2-gat[/b], or "
+    "model": _network(
+        str | None,
+        "A network that ships with the package, such as [b]sst2-gat[/b], or "
         "[b]module:factory[/b], a function without arguments that returns yours.",
         autocompletion=complete_network,
-        rich_help_panel=_NETWORK,
-        show_default=False,
     ),
-]
-Weights = Annotated[
-    Path | None,
-    typer.Option(
-        "--weights",
-        help="A file of weights: .safetensors of [b]gstarx train[/b], a .pt or .ckpt of Chemprop, "
-        "or a published .pth; with [b]--model module:factory[/b] a state dictionary for that "
-        "model.",
-        rich_help_panel=_NETWORK,
-        show_default=False,
+    "weights": _network(
+        Path | None,
+        "A file of weights: .safetensors of [b]gstarx train[/b], a .pt or .ckpt of Chemprop, or a "
+        "published .pth; with [b]--model module:factory[/b] a state dictionary for that model.",
     ),
-]
-Trust = Annotated[
-    bool,
-    typer.Option(
-        "--trust",
-        help="Allow a Chemprop .pt or .ckpt file to run code while it is read, if it contains more "
+    "trust": _network(
+        bool,
+        "Allow a Chemprop .pt or .ckpt file to run code while it is read, if it contains more "
         "than weights and Chemprop's own layers. Use it only for files you trust.",
-        rich_help_panel=_NETWORK,
+        "--trust",
     ),
-]
-ReturnType = Annotated[
-    Literal["raw", "probs", "log_probs"],
-    typer.Option(
-        "--return-type",
-        help="What the model returns: logits, probabilities or their logarithms.",
-        rich_help_panel=_NETWORK,
+    "task": _network(
+        Literal["classification", "binary", "multilabel", "regression"] | None,
+        "What the model predicts: one of several classes, one logit for two classes, several "
+        "yes-or-no targets, or numbers; by default, inferred from the labels or the weights.",
     ),
-]
-Explainer = Annotated[
-    str,
-    typer.Option(
+    "return_type": _network(
+        Literal["raw", "probs", "log_probs"],
+        "What the model returns: logits, probabilities or their logarithms.",
+    ),
+    "explainer": _work(
+        str,
+        "The explainer, such as [b]gstarx[/b] or [b]banzhaf[/b].",
         "--explainer",
         "-e",
-        help="The explainer, such as [b]gstarx[/b] or [b]banzhaf[/b].",
         autocompletion=complete_explainer,
         callback=_explainer,
-        rich_help_panel=_WORK,
     ),
-]
-Explainers = Annotated[
-    list[str],
-    typer.Option(
+    "explainers": _work(
+        list[str],
+        "The explainers: repeat the option, or separate them by commas.",
         "--explainer",
         "-e",
-        help="The explainers: repeat the option, or separate them by commas.",
         autocompletion=complete_explainer,
         callback=_explainers,
-        rich_help_panel=_WORK,
     ),
-]
-Options = Annotated[
-    list[str] | None,
-    typer.Option(
+    "option": _work(
+        list[str] | None,
+        "An option of the explainer, such as [b]budget=5000[/b]; with several explainers "
+        "[b]gstarx.budget=5000[/b]. Can be repeated.",
         "--option",
         "-o",
         metavar="NAME=VALUE",
-        help="An option of the explainer, such as [b]budget=5000[/b]; with several explainers "
-        "[b]gstarx.budget=5000[/b]. Can be repeated.",
-        rich_help_panel=_WORK,
-        show_default=False,
     ),
-]
-Target = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        help="The class or output to explain, by its name or number, or [b]all[/b]; by default the "
+    "target": _work(
+        str | None,
+        "The class or output to explain, by its name or number, or [b]all[/b]; by default the "
         "predicted class.",
-        rich_help_panel=_WORK,
-        show_default=False,
     ),
-]
-Sparsity = Annotated[
-    float,
-    typer.Option(
-        "--sparsity",
-        help="The share of nodes that an explanation leaves out.",
+    "sparsity": _work(
+        float,
+        "The share of nodes that an explanation leaves out.",
         callback=_sparsity,
-        rich_help_panel=_WORK,
     ),
-]
-Baseline = Annotated[
-    str | None,
-    typer.Option(
-        "--baseline",
-        metavar="|".join([*_BASELINES, "NUMBER"]),
-        help="Compare predictions with the mean over this part of the dataset, over single nodes "
-        "of the graph, which is the default of gstarx, with equal probabilities of all classes, or "
+    "baseline": _work(
+        str | None,
+        "Compare predictions with the mean over this part of the dataset, over single nodes of "
+        "the graph, which is the default of gstarx, with equal probabilities of all classes, or "
         "with a number.",
+        metavar="|".join([*_BASELINES, "NUMBER"]),
         callback=_baseline,
         autocompletion=lambda incomplete: [n for n in _BASELINES if n.startswith(incomplete)],
-        rich_help_panel=_WORK,
-        show_default=False,
     ),
-]
-Nodes = Annotated[
-    str | None,
-    typer.Option(
-        "--nodes",
-        help="Nodes of one graph to explain, for a network that classifies nodes: numbers such as "
+    "nodes": _work(
+        str | None,
+        "Nodes of one graph to explain, for a network that classifies nodes: numbers such as "
         "37,52-60, or @file with a list of them. Every player gets a score.",
-        rich_help_panel=_WORK,
-        show_default=False,
     ),
-]
-NodeType = Annotated[
-    str | None,
-    typer.Option(
-        "--node-type",
-        metavar="TYPE",
-        help="With [b]--nodes[/b], for heterogeneous graphs: the type of these nodes. Needed if it "
+    "node_type": _work(
+        str | None,
+        "With [b]--nodes[/b], for heterogeneous graphs: the type of these nodes. Needed if it "
         "cannot be inferred from the output of the network.",
-        rich_help_panel=_WORK,
-        show_default=False,
+        metavar="TYPE",
     ),
-]
-Players = Annotated[
-    str | None,
-    typer.Option(
-        "--players",
-        metavar="PLAYERS",
-        help="What to score instead of nodes: [b]edges[/b], [b]features[/b], or groups of nodes: "
+    "players": _work(
+        str | None,
+        "What to score instead of nodes: [b]edges[/b], [b]features[/b], or groups of nodes: "
         + ", ".join(f"[b]{name.replace('_', '-')}[/b]" for name in group_makers())
         + ".",
-        rich_help_panel=_WORK,
-        show_default=False,
+        metavar="PLAYERS",
     ),
-]
-Share = Annotated[
-    Literal["auto", "true", "false"] | None,
-    typer.Option(
-        "--share",
-        help="Compute embeddings that parts of a graph have in common only once: if it saves "
-        "enough ([b]auto[/b], the default), whenever outputs agree, or never.",
-        rich_help_panel=_WORK,
-        show_default=False,
+    "share": _work(
+        Literal["auto", "true", "false"] | None,
+        "Compute embeddings that parts of a graph have in common only once: if it saves enough "
+        "([b]auto[/b], the default), whenever outputs agree, or never.",
     ),
-]
-Seed = Annotated[
-    int,
-    typer.Option("--seed", min=0, help="Seed of the random numbers.", rich_help_panel=_WORK),
-]
-Engine = Annotated[
-    Literal["local", "ray"],
-    typer.Option(
-        "--engine", help="Processes of this machine, or a Ray cluster.", rich_help_panel=_WORK
+    "seed": _work(int, "Seed of the random numbers.", min=0),
+    "strict": _work(bool, "Exit code 3 if a row could not be read.", "--strict"),
+    "engine": _work(
+        Literal["local", "ray"],
+        "Processes of this machine, or a Ray cluster.",
     ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
+    "workers": _work(
+        int | None,
+        "Number of processes or tasks at a time; by default all cores.",
         min=1,
-        help="Number of processes or tasks at a time; by default all cores.",
-        rich_help_panel=_WORK,
-        show_default=False,
     ),
-]
-AsJson = Annotated[
-    bool,
-    typer.Option("--json", help="Print only JSON.", rich_help_panel=_OUT),
-]
-Draw = Annotated[
-    Path | None,
-    typer.Option(
-        "--draw",
-        help="A picture, .svg, .png or .pdf. With several graphs their names are added.",
-        rich_help_panel=_OUT,
-        show_default=False,
+    "store": _work(
+        Path,
+        "Where results are stored; graphs already explained there are not explained again.",
     ),
-]
-ResultsFile = Annotated[
-    Path | None,
-    typer.Option(
+    "stored runs": Annotated[
+        Path,
+        typer.Argument(metavar="STORE", help="The directory of the store.", show_default=False),
+    ],
+    "as_json": _out(bool, "Print only JSON.", "--json"),
+    "draw": _out(
+        Path | None,
+        "A picture, .svg, .png or .pdf. With several graphs their names are added.",
+    ),
+    "json file": _out(Path | None, "Also write the results to this .json file."),
+    "results file": _out(
+        Path | None,
+        "Also write the results: .json, .csv or .parquet with a row for every node, or .sdf with "
+        "atom properties.",
         "--output",
-        help="Also write the results: .json, .csv or .parquet with a row for every node, or .sdf "
-        "with atom properties.",
-        rich_help_panel=_OUT,
-        show_default=False,
     ),
-]
-JsonFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        help="Also write the results to this .json file.",
-        rich_help_panel=_OUT,
-        show_default=False,
-    ),
-]
-StorePath = Annotated[
-    Path, typer.Argument(metavar="STORE", help="The directory of the store.", show_default=False)
-]
-StoreOption = Annotated[
-    Path,
-    typer.Option(
-        "--store",
-        help="Where results are stored; graphs already explained there are not explained again.",
-        rich_help_panel=_WORK,
-    ),
-]
+}
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with its parameters as they are described in :data:`OPTIONS`.
+
+    A parameter whose type is a dataclass stands for an option for each of its fields.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    given = inspect.signature(command).parameters.values()
+    expanded: dict[str, Any] = {n: hint for n, hint in hints.items() if is_dataclass(hint)}
+    parameters = []
+    for parameter in given:
+        name = parameter.name
+        if name in expanded:
+            parameters += [
+                (field.name, None if field.default is MISSING else field.default, None)
+                for field in fields(expanded[name])
+            ]
+        else:
+            parameters.append((name, parameter.default, hints[name]))
+    signature = inspect.Signature(
+        [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=default,
+                annotation=_described(name, hint),
+            )
+            for name, default, hint in parameters
+        ]
+    )
+
+    @wraps(command)
+    def with_fields(**values: Any) -> None:
+        for name, made in expanded.items():
+            values[name] = made(**{field.name: values.pop(field.name) for field in fields(made)})
+        command(**values)
+
+    with_fields.__signature__ = signature  # type: ignore[attr-defined]
+    with_fields.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+    return with_fields
+
+
+def _described(name: str, hint: Any) -> Any:
+    """The annotation of a parameter, with its description."""
+    if get_origin(hint) is Annotated:
+        described = hint.__metadata__[0]
+        return OPTIONS[described] if isinstance(described, str) else hint
+    return hint if hint is typer.Context else OPTIONS[name]
 
 
 def help_of(command: Callable[..., Any]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import stdev
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,20 +24,8 @@ from gstarx.cli.console import (
     writable,
     write,
 )
-from gstarx.cli.inputs import InputSelection, takes_inputs
-from gstarx.cli.options import (
-    SPARSITY,
-    AsJson,
-    Baseline,
-    Draw,
-    Explainers,
-    JsonFile,
-    Options,
-    Players,
-    Share,
-    Sparsity,
-    examples,
-)
+from gstarx.cli.inputs import InputSelection
+from gstarx.cli.options import SPARSITY, examples
 from gstarx.cli.subjects import Subject
 
 if TYPE_CHECKING:
@@ -55,19 +43,18 @@ EXAMPLES = examples(
 )
 
 
-@takes_inputs
 def compare(
     ctx: typer.Context,
     inputs: InputSelection,
-    explainer: Explainers = ["gstarx", "banzhaf", "subgraphx", "random"],  # noqa: B006
-    option: Options = None,
-    sparsity: Sparsity = SPARSITY,
-    baseline: Baseline = None,
-    share: Share = None,
-    players: Players = None,
-    draw: Draw = None,
-    output: JsonFile = None,
-    as_json: AsJson = False,
+    explainer: Annotated[list[str], "explainers"] = ["gstarx", "banzhaf", "subgraphx", "random"],  # noqa: B006
+    option: list[str] | None = None,
+    sparsity: float = SPARSITY,
+    baseline: str | None = None,
+    share: str | None = None,
+    players: str | None = None,
+    draw: Path | None = None,
+    output: Annotated[Path | None, "json file"] = None,
+    as_json: bool = False,
 ) -> None:
     """Compare explainers on the same graphs by the same metrics.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from gstarx.cli.console import only_json, out, print_json, table
-from gstarx.cli.options import AsJson, Data, DatasetName, examples
+from gstarx.cli.options import examples, with_options
 from gstarx.registry import DATASETS, NETWORKS, DatasetSource
 
 app = typer.Typer(
@@ -19,7 +20,8 @@ app = typer.Typer(
 
 
 @app.command("list", epilog=examples("gstarx datasets list", "gstarx datasets list --json"))
-def list_datasets(as_json: AsJson = False) -> None:
+@with_options
+def list_datasets(as_json: bool = False) -> None:
     """List all datasets, and the networks for them that ship with the package."""
     rows = [
         {
@@ -42,7 +44,10 @@ def list_datasets(as_json: AsJson = False) -> None:
 @app.command(
     "info", epilog=examples("gstarx datasets info nitro", "gstarx datasets info mutag --data data")
 )
-def info(dataset: DatasetName, data: Data = None, as_json: AsJson = False) -> None:
+@with_options
+def info(
+    dataset: Annotated[str, "one dataset"], data: Path | None = None, as_json: bool = False
+) -> None:
     """The size of a dataset, its classes, splits and source."""
     with only_json(as_json) as stream:
         content = _about(dataset, data)
@@ -53,12 +58,15 @@ def info(dataset: DatasetName, data: Data = None, as_json: AsJson = False) -> No
 
 
 @app.command("fetch", epilog=examples("gstarx datasets fetch mutag --data data"))
-def fetch(dataset: DatasetName, data: Data = None, as_json: AsJson = False) -> None:
+@with_options
+def fetch(
+    dataset: Annotated[str, "one dataset"], data: Path | None = None, as_json: bool = False
+) -> None:
     """Download a dataset where that is possible, and read it once.
 
     Where it is not, the error says which files to put where.
     """
-    info(dataset, data, as_json)
+    info(dataset=dataset, data=data, as_json=as_json)
 
 
 def _about(name: str, root: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import typer
 
 from gstarx._internal.processes import one_thread
 from gstarx.cli.console import note, only_json, out, print_json, writable, write
-from gstarx.cli.options import AsJson, Seed, examples
+from gstarx.cli.options import examples
 
 EXAMPLES = examples("gstarx demo", "gstarx demo --output somewhere/report.html")
 
@@ -44,8 +44,8 @@ def demo(
         int | None,
         typer.Option(min=1, help="At most this many graphs per network.", show_default=False),
     ] = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    seed: int = 0,
+    as_json: bool = False,
 ) -> None:
     """Explain two networks with GStarX and two other methods, as one page for a browser.
 

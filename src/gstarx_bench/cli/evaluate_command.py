@@ -10,21 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gstarx.cli.console import WrongUse, note, only_json, out, print_json, show_progress, table
-from gstarx.cli.inputs import InputSelection, takes_inputs
+from gstarx.cli.inputs import InputSelection
 from gstarx.cli.node_explanations import nodes_of_one_graph
-from gstarx.cli.options import (
-    AsJson,
-    Baseline,
-    Engine,
-    Explainers,
-    Nodes,
-    Options,
-    Players,
-    Share,
-    StoreOption,
-    Workers,
-    examples,
-)
+from gstarx.cli.options import examples
 from gstarx.cli.subjects import Subject
 from gstarx.registry import DatasetSource
 
@@ -40,16 +28,15 @@ EXAMPLES = examples(
 )
 
 
-@takes_inputs
 def evaluate(
     ctx: typer.Context,
     inputs: InputSelection,
-    explainer: Explainers = ["gstarx"],  # noqa: B006
-    option: Options = None,
-    baseline: Baseline = None,
-    share: Share = None,
-    players: Players = None,
-    nodes: Nodes = None,
+    explainer: Annotated[list[str], "explainers"] = ["gstarx"],  # noqa: B006
+    option: list[str] | None = None,
+    baseline: str | None = None,
+    share: str | None = None,
+    players: str | None = None,
+    nodes: str | None = None,
     references: Annotated[
         bool,
         typer.Option(
@@ -57,10 +44,10 @@ def evaluate(
             help="Also evaluate a random selection and the best selection that a search finds.",
         ),
     ] = True,
-    store: StoreOption = Path("gstarx-runs"),
-    engine: Engine = "local",
-    workers: Workers = None,
-    as_json: AsJson = False,
+    store: Path = Path("gstarx-runs"),
+    engine: str = "local",
+    workers: int | None = None,
+    as_json: bool = False,
 ) -> None:
     """Explain many graphs and evaluate the explanations at every sparsity.
 

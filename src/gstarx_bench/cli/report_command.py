@@ -22,18 +22,8 @@ from gstarx.cli.console import (
     show_progress,
     writable,
 )
-from gstarx.cli.inputs import InputSelection, takes_inputs
-from gstarx.cli.options import (
-    SPARSITY,
-    AsJson,
-    Baseline,
-    Explainers,
-    Options,
-    Players,
-    Share,
-    Sparsity,
-    examples,
-)
+from gstarx.cli.inputs import InputSelection
+from gstarx.cli.options import SPARSITY, examples
 from gstarx.cli.subjects import Subject
 from gstarx_bench.cli.runs_command import runs_of
 
@@ -54,7 +44,6 @@ EXAMPLES = examples(
 )
 
 
-@takes_inputs
 def report(
     ctx: typer.Context,
     inputs: InputSelection,
@@ -66,17 +55,17 @@ def report(
             show_default=False,
         ),
     ] = None,
-    explainer: Explainers = ["gstarx", "banzhaf", "subgraphx", "graphsvx"],  # noqa: B006
-    option: Options = None,
-    sparsity: Sparsity = SPARSITY,
-    baseline: Baseline = None,
-    share: Share = None,
-    players: Players = None,
+    explainer: Annotated[list[str], "explainers"] = ["gstarx", "banzhaf", "subgraphx", "graphsvx"],  # noqa: B006
+    option: list[str] | None = None,
+    sparsity: float = SPARSITY,
+    baseline: str | None = None,
+    share: str | None = None,
+    players: str | None = None,
     title: Annotated[
         str | None, typer.Option(help="Title of the page.", show_default=False)
     ] = None,
     output: Annotated[Path, typer.Option(help="The page, .html.")] = Path("report.html"),
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """Write one HTML page with pictures, metrics and curves of several explainers.
 

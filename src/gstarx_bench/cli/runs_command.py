@@ -21,7 +21,7 @@ from gstarx.cli.console import (
     writable,
     write,
 )
-from gstarx.cli.options import AsJson, Engine, StorePath, Workers, examples
+from gstarx.cli.options import examples, with_options
 
 if TYPE_CHECKING:
     from gstarx_bench.runs import StoreError
@@ -41,7 +41,8 @@ Run = Annotated[
 
 
 @app.command("list", epilog=examples("gstarx runs list gstarx-runs"))
-def list_runs(store: StorePath, as_json: AsJson = False) -> None:
+@with_options
+def list_runs(store: Annotated[Path, "stored runs"], as_json: bool = False) -> None:
     """All runs of a store, oldest first."""
     runs = runs_of(store)
     if as_json:
@@ -55,7 +56,8 @@ def list_runs(store: StorePath, as_json: AsJson = False) -> None:
 
 
 @app.command("show", epilog=examples("gstarx runs show gstarx-runs --run 3f2a"))
-def show(store: StorePath, run: Run = None, as_json: AsJson = False) -> None:
+@with_options
+def show(store: Annotated[Path, "stored runs"], run: Run = None, as_json: bool = False) -> None:
     """The mean metrics of runs at every sparsity, and the errors of graphs that failed."""
     from gstarx_bench import runs
     from gstarx_bench.cli.run_tables import averages, show_points
@@ -92,15 +94,16 @@ def show(store: StorePath, run: Run = None, as_json: AsJson = False) -> None:
         "gstarx runs resume gstarx-runs --workers 4", "gstarx runs resume gstarx-runs --failed"
     ),
 )
+@with_options
 def resume(
-    store: StorePath,
+    store: Annotated[Path, "stored runs"],
     run: Run = None,
     failed: Annotated[
         bool, typer.Option("--failed", help="Retry the graphs that failed instead.")
     ] = False,
-    engine: Engine = "local",
-    workers: Workers = None,
-    as_json: AsJson = False,
+    engine: str = "local",
+    workers: int | None = None,
+    as_json: bool = False,
 ) -> None:
     """Resume the runs of a store that were stopped."""
     from gstarx_bench import runs
@@ -137,8 +140,9 @@ def resume(
         "gstarx runs export gstarx-runs rows.json --run 3f2a",
     ),
 )
+@with_options
 def export(
-    store: StorePath,
+    store: Annotated[Path, "stored runs"],
     to: Annotated[
         Path,
         typer.Argument(

@@ -24,8 +24,8 @@ from gstarx.cli.console import (
     write,
 )
 from gstarx.cli.console import as_json as json_text
-from gstarx.cli.inputs import InputSelection, takes_inputs
-from gstarx.cli.options import AsJson, Baseline, Explainer, Options, examples
+from gstarx.cli.inputs import InputSelection
+from gstarx.cli.options import examples
 from gstarx.cli.subjects import Subject
 from gstarx.registry import PARTS
 
@@ -43,7 +43,6 @@ EXAMPLES = examples(
 _SUFFIXES = (".csv", ".json", ".html")
 
 
-@takes_inputs
 def summarize(
     ctx: typer.Context,
     inputs: InputSelection,
@@ -57,9 +56,9 @@ def summarize(
             show_default=False,
         ),
     ] = None,
-    explainer: Explainer = "gstarx",
-    option: Options = None,
-    baseline: Baseline = None,
+    explainer: str = "gstarx",
+    option: list[str] | None = None,
+    baseline: str | None = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -69,7 +68,7 @@ def summarize(
             show_default=False,
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """Which functional groups, rings, fragments or words drive each class, over many graphs.
 

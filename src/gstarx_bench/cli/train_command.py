@@ -21,23 +21,7 @@ from gstarx.cli.console import (
     table,
     writable,
 )
-from gstarx.cli.options import (
-    AsJson,
-    Data,
-    Encoding,
-    GraphsFactory,
-    LabelColumn,
-    Limit,
-    NameColumn,
-    Salts,
-    Sample,
-    Seed,
-    SmilesColumn,
-    Strict,
-    Task,
-    complete_dataset,
-    examples,
-)
+from gstarx.cli.options import complete_dataset, examples
 from gstarx.registry import DATASETS, DatasetSource
 
 if TYPE_CHECKING:
@@ -68,7 +52,7 @@ def train(
         Path | None,
         typer.Option("--file", help="The table, as an option.", show_default=False),
     ] = None,
-    graphs: GraphsFactory = None,
+    graphs: str | None = None,
     network: Annotated[Literal["gcn", "gin", "gat"], typer.Option(help="The network.")] = "gcn",
     output: Annotated[
         Path | None,
@@ -92,11 +76,11 @@ def train(
             show_default=False,
         ),
     ] = None,
-    task: Task = None,
-    label: LabelColumn = None,
-    smiles_column: SmilesColumn = None,
-    name_column: NameColumn = None,
-    encoding: Encoding = None,
+    task: str | None = None,
+    label: str | None = None,
+    smiles_column: str | None = None,
+    name_column: str | None = None,
+    encoding: str | None = None,
     split: Annotated[
         str,
         typer.Option(
@@ -104,13 +88,13 @@ def train(
             "[b]scaffold[/b], or a column of the table that names the split."
         ),
     ] = "random",
-    limit: Limit = None,
-    sample: Sample = None,
-    salts: Salts = "warn",
-    data: Data = None,
-    seed: Seed = 0,
-    strict: Strict = False,
-    as_json: AsJson = False,
+    limit: int | None = None,
+    sample: int | None = None,
+    salts: str = "warn",
+    data: Path | None = None,
+    seed: int = 0,
+    strict: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Train a network of the paper, with its published settings where they exist.
 
