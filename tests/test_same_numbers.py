@@ -101,7 +101,7 @@ def test_reports(expected: dict[int, np.ndarray]) -> None:
         progress=False,
     )
     for position, explained in zip(POSITIONS, report.graphs, strict=True):
-        assert_same(explained.scores["shapley"], expected[position])
+        assert_same(explained.results["shapley"].scores, expected[position])
 
 
 def test_the_explorer(expected: dict[int, np.ndarray]) -> None:

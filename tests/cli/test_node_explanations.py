@@ -78,7 +78,7 @@ def test_there_is_a_bar_on_a_terminal(
     arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for terminal in (False, True):
-        monkeypatch.setattr("gstarx.cli.node_explanations.show_progress", lambda: terminal)  # noqa: B023
+        monkeypatch.setattr("gstarx.cli.explain_command.show_progress", lambda: terminal)  # noqa: B023
         assert ("explaining: " in gstarx(*OWN, "--nodes", "4-5", *arguments).stderr) == terminal
 
 

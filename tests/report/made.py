@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from gstarx.drawing import Scored
 from gstarx.metrics import Faithfulness, FidelityCurve, average
 from gstarx_bench.report import Explained, ExplainerRow, ReportData
 
@@ -52,8 +53,7 @@ def report_data() -> ReportData:
             predicted=i % 2,
             probability=0.6 + 0.1 * i,
             label=1 if i == 2 else i % 2,
-            scores={r.name: np.array([0.5 + i, -0.25]) for r in rows[:2]},
-            selected={r.name: np.array([0]) for r in rows[:2]},
+            results={r.name: Scored(np.array([0.5 + i, -0.25]), np.array([0])) for r in rows[:2]},
             metrics={r.name: r.graphs[i] for r in rows[:2]},
         )
         for i, data in enumerate(graphs())

@@ -79,7 +79,7 @@ def test_curves_and_metrics_are_those_of_the_metrics(
     for place, graph in enumerate(graphs):
         shown = report.graphs[place]
         assert shown.name == "abcd"[place]
-        own = evaluate(model, graph, shown.selected["given"])
+        own = evaluate(model, graph, shown.results["given"].selected)
         assert shown.metrics["given"].harmonic_fidelity == pytest.approx(own.harmonic_fidelity)
         assert shown.metrics["given"] == row.graphs[place]
 
@@ -134,7 +134,7 @@ def test_same_seed_same_numbers(model: torch.nn.Module, graphs: list[Data]) -> N
     one, same, other = (random_row(seed) for seed in (1, 1, 2))
     assert one.rows[1].graphs == same.rows[1].graphs != other.rows[1].graphs
     assert one.rows[0].graphs == same.rows[0].graphs
-    assert (one.graphs[0].scores["random"] == same.graphs[0].scores["random"]).all()
+    assert (one.graphs[0].results["random"].scores == same.graphs[0].results["random"].scores).all()
 
 
 def test_the_gallery_can_be_short_and_baselines_left_out(
@@ -160,7 +160,9 @@ def test_another_class_can_be_explained(model: torch.nn.Module, graphs: list[Dat
     )
     assert [g.predicted for g in zero.graphs] == [g.predicted for g in one.graphs]
     scores = zip(zero.graphs, one.graphs, strict=True)
-    assert all(np.allclose(a.scores["a"], -b.scores["a"], atol=1e-5) for a, b in scores)
+    assert all(
+        np.allclose(a.results["a"].scores, -b.results["a"].scores, atol=1e-5) for a, b in scores
+    )
 
 
 class Outputs(torch.nn.Module):

@@ -32,16 +32,16 @@ def test_players_are_drawn_selected_and_removed(players: str, words: str) -> Non
     assert "scores nodes" in rows["nodes"].note
     assert rows["value"].note == ""
     for at, graph in enumerate(report.graphs):
-        shown = graph.players["value"]
-        chosen = graph.selected["value"]
+        shown = graph.results["value"].explanation
+        chosen = graph.results["value"].selected
         assert len(chosen) >= 1
-        np.testing.assert_array_equal(graph.scores["value"], shown.scores)
+        np.testing.assert_array_equal(graph.results["value"].scores, shown.scores)
         judged = metrics.evaluate(model, graphs[at], chosen, players=players)
         assert graph.metrics["value"].fidelity == pytest.approx(judged.fidelity, abs=1e-6)
         # the best selection is of the same players
         best = rows["best selection found"].graphs[at].harmonic_fidelity
         assert best >= judged.harmonic_fidelity - 1e-9
-        assert "nodes" not in graph.players
+        assert graph.results["nodes"].explanation is None
     page = report_page(report)
     assert words in page
     assert "Instead of nodes" in page

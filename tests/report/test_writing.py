@@ -106,8 +106,7 @@ def test_names_are_not_markup_in_any_place() -> None:
         replace(
             graph,
             name=nasty,
-            scores=renamed(graph.scores),
-            selected=renamed(graph.selected),
+            results=renamed(graph.results),
             metrics=renamed(graph.metrics),
         )
         for graph in data.graphs
@@ -293,7 +292,7 @@ def test_metrics_that_are_undefined_are_dashes_and_valid_json() -> None:
 def test_values_of_a_regression_take_the_place_of_classes() -> None:
     data = report_data()
     graphs = tuple(
-        Explained(g.name, g.data, value=1.5 - i, measured=2.0, scores=g.scores, metrics=g.metrics)
+        Explained(g.name, g.data, value=1.5 - i, measured=2.0, results=g.results, metrics=g.metrics)
         for i, g in enumerate(data.graphs)
     )
     changes = {"task": "regression", "explained": "logP", "accuracy": None, "error": 0.5}

@@ -110,7 +110,7 @@ def _settings(
     """Read the settings, which become the defaults of the options with the same names."""
     if settings is None and not Path("gstarx.toml").is_file():
         return
-    from gstarx.cli.settings import read_settings
+    from gstarx.cli.methods import read_settings
 
     loaded = read_settings(settings)
     ctx.obj = loaded
@@ -134,7 +134,7 @@ def _defaults_of(command: Any, defaults: dict[str, Any]) -> dict[str, Any]:
 def _message(error: Exception) -> str:
     """The message of an error, with its class where the error was not expected."""
     if type(error).__name__ == "ValidationError" and hasattr(error, "errors"):
-        from gstarx.cli.settings import first_problem
+        from gstarx.cli.methods import first_problem
 
         return first_problem(error)  # type: ignore[arg-type]
     message = "\n".join([str(error), *getattr(error, "__notes__", ())])

@@ -1,8 +1,11 @@
-"""One explanation, printed as JSON or as a table."""
+"""One explanation: printed as JSON or as a table, drawn, and written to files."""
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from gstarx._internal import rounding
-from gstarx._internal.messages import escaped
-from gstarx.cli.console import note, out, table
-from gstarx.cli.inputs import InputSelection
+from gstarx._internal.files import atomic_path
+from gstarx._internal.messages import encodable, escaped
+from gstarx._internal.optional import require
+from gstarx.cli.console import CommandError, as_csv, as_json, note, out, table, write
+from gstarx.cli.inputs import InputSelection, Subject, as_slug, node_labels
 from gstarx.cli.methods import OptionsOf
-from gstarx.cli.subjects import Subject, node_labels
 
 if TYPE_CHECKING:
     from gstarx.datasets import UnreadableRow
@@ -22,6 +26,10 @@ if TYPE_CHECKING:
     from gstarx.explanation import Explanation
     from gstarx.metrics import Faithfulness
 
+_NODE_COLUMNS = (
+    *("graph", "smiles", "position", "explainer", "target", "target_name", "prediction"),
+    *("node", "label", "score", "std_error", "selected", "error"),
+)
 #: Width of the longest bar in characters, and the colors of positive and negative scores, which
 #: color-blind readers can tell apart.
 _WIDTH = 20
@@ -207,6 +215,21 @@ class Record:
         details.append(f"{explanation.seconds:.2f} s of CPU")
         console.print(", ".join(details) + "\n", style="dim")
 
+    def draw(self, path: Path) -> None:
+        """Draw the explanation."""
+        from gstarx import drawing
+
+        names = self.inputs.output_names
+        drawing.draw(
+            self.subject.data,
+            self.explanation,
+            sparsity=self.sparsity,
+            title=f"{self.explainer}: {self.subject.name}",
+            class_names=names,
+            target_names=names,
+        ).save(path)
+        note(f"drew {path}")
+
     def _faint(self) -> str | None:
         """That nothing stands out, if so."""
         from gstarx.drawing import faint_words, is_faint
@@ -244,23 +267,22 @@ class Record:
         return text
 
 
+#: What was printed of a graph, with the record unless it failed.
+Printed = tuple[dict[str, Any], Record | None]
+
+
 @dataclass(frozen=True)
 class Recorder:
     """How explanations are computed and evaluated, the same for all graphs of a command."""
 
     inputs: InputSelection
     sparsity: float
-    players: str | None = None
+    players: str | None
+    methods: Mapping[str, NodeExplainer]
+    options: OptionsOf
 
-    def record(
-        self,
-        name: str,
-        explainer: NodeExplainer,
-        subject: Subject,
-        options: OptionsOf,
-        target: int | None,
-    ) -> Record:
-        """Explain a graph.
+    def record(self, name: str, subject: Subject, target: int | None) -> Record:
+        """Explain a graph by one of the methods.
 
         A graph of a dataset gets the same random numbers here and in a run with the same seed.
         """
@@ -268,7 +290,7 @@ class Recorder:
 
         pipeline = replace(self.inputs.pipeline(target), players=self.players or "nodes")
         data = subject.data
-        explanation = pipeline.explain(explainer, data, subject.position)
+        explanation = pipeline.explain(self.methods[name], data, subject.position)
         metrics = None
         # of few nodes, one is selected: an empty selection says nothing
         size = selection_size(len(explanation.players), self.sparsity, of_nodes=False)
@@ -286,7 +308,7 @@ class Recorder:
             metrics=metrics,
             outputs=pipeline.probabilities(explanation.prediction),
             sparsity=self.sparsity,
-            options=dict(options[name]),
+            options=dict(self.options[name]),
         )
 
 
@@ -314,6 +336,121 @@ def skipped_row(row: UnreadableRow) -> dict[str, Any]:
         "smiles": row.text,
         "error": f"skipped: {row.reason}",
     }
+
+
+def picture_path(
+    path: Path, subject: Subject, *, several: bool, target: Mapping[str, Any] | None = None
+) -> Path:
+    """Where the picture of a graph goes, with the ``target`` of its record if there are several.
+
+    >>> from torch_geometric.data import Data
+    >>> picture_path(Path("a.svg"), Subject("nitro 15", Data(), 15, "nitro"), several=True).name
+    'a-nitro_15.svg'
+    """
+    slug = subject.slug
+    if target is not None:  # the number tells apart names that a file cannot
+        slug += f"-{target['target']}" + as_slug(f"_{target['target_name'] or ''}").rstrip("_")
+    return path.with_name(f"{path.stem}-{slug}{path.suffix}") if several else path
+
+
+def write_records(path: Path, content: Any, records: Sequence[Printed]) -> None:
+    """Write all that was printed, in the format that the file's suffix names.
+
+    JSON holds everything. CSV and Parquet have a row for every node, and a row with the error for
+    what could not be read or explained. SDF has a record for every molecule, with the scores as
+    atom properties.
+    """
+    if path.suffix == ".json":
+        write(path, as_json(content) + "\n")
+    elif path.suffix == ".csv":
+        write(path, as_csv(_NODE_COLUMNS, _node_rows(records)))
+    elif path.suffix == ".parquet":
+        _write_parquet(path, list(_node_rows(records)))
+    else:
+        _write_sdf(path, records)
+    note(f"wrote {path}")
+
+
+def _node_rows(records: Sequence[Printed]) -> Iterator[dict[str, Any]]:
+    for content, record in records:
+        common = {name: content.get(name) for name in ("graph", "smiles", "position", "explainer")}
+        if record is None:
+            yield {**common, "error": content["error"]}
+            continue
+        common |= {"target": content["target"], "target_name": content["target_name"]}
+        common["prediction"] = explained_output(content)
+        for node, row in enumerate(record.nodes()):
+            yield {**common, "node": node, **row}
+
+
+def explained_output(record: Mapping[str, Any]) -> float | None:
+    """The probability of the class, or the value of the target, that a record explains."""
+    prediction = record["prediction"]
+    outputs = prediction.get("values") or prediction.get("probabilities") or []
+    target = record["target"]
+    return float(outputs[target]) if target is not None and target < len(outputs) else None
+
+
+def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
+    arrow = require("pyarrow", extra="runs")
+    parquet = require("pyarrow.parquet", extra="runs")
+    kinds = dict.fromkeys(_NODE_COLUMNS, arrow.string())
+    kinds |= dict.fromkeys(("position", "target", "node"), arrow.int64())
+    kinds |= dict.fromkeys(("prediction", "score", "std_error"), arrow.float64())
+    kinds["selected"] = arrow.bool_()
+    schema = arrow.schema(list(kinds.items()))
+    complete_rows = [{name: encodable(row.get(name)) for name in _NODE_COLUMNS} for row in rows]
+    with atomic_path(path) as temporary:
+        parquet.write_table(arrow.Table.from_pylist(complete_rows, schema=schema), temporary)
+
+
+def _write_sdf(path: Path, records: Sequence[Printed]) -> None:
+    chem = require("rdkit.Chem", extra="molecules")
+    depict = require("rdkit.Chem.rdDepictor", extra="molecules")
+    blocks = []
+    for content, record in records:
+        if record is None or not content["smiles"]:
+            continue
+        nodes = record.nodes()
+        molecule = chem.MolFromSmiles(content["smiles"])
+        depict.Compute2DCoords(molecule)
+        molecule.SetProp("_Name", str(content["graph"]))
+        for name, value in _molecule_tags(content, nodes, record.at_stake).items():
+            molecule.SetProp(name, value)
+        for name in ("score", "std_error"):
+            numbers = [node[name] for node in nodes]
+            if all(number is not None for number in numbers):
+                for atom, number in zip(molecule.GetAtoms(), numbers, strict=True):
+                    atom.SetDoubleProp(name, float(number))
+                chem.CreateAtomDoublePropertyList(molecule, name)
+        stream = io.StringIO()
+        with chem.SDWriter(stream) as writer:
+            writer.write(molecule)
+        blocks.append(stream.getvalue())
+    if not blocks:
+        raise CommandError(f"{path} is not written: none of the graphs is a molecule")
+    write(path, "".join(blocks))
+
+
+def _molecule_tags(
+    content: Mapping[str, Any], nodes: list[dict[str, Any]], at_stake: float | None
+) -> dict[str, str]:
+    """The data items of a molecule; the highlights are what drawing programs take."""
+    from gstarx.drawing import color_limit, score_color
+
+    scores = [node["score"] or 0.0 for node in nodes]
+    limit = color_limit([np.array(scores)], None, at_stake)
+    tags = {
+        "smiles": str(content["smiles"]),
+        "explainer": str(content["explainer"]),
+        "target": str(content["target_name"] or content["target"]),
+        "prediction": str(explained_output(content)),
+        "highlight_atoms": " ".join(str(at) for at, node in enumerate(nodes) if node["selected"]),
+        "highlight_colors": " ".join(score_color(score, limit) for score in scores),
+    }
+    if content["metrics"] is not None:
+        tags["H-fidelity"] = f"{content['metrics']['harmonic_fidelity']:.4f}"
+    return tags
 
 
 def _score_table(rows: list[dict[str, Any]], at_stake: float | None, *, numbered: bool) -> Table:

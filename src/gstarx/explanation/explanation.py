@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,36 +12,34 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 from torch_geometric.explain import Explanation as PyGExplanation
 
-from gstarx.explanation import export, stored
+from gstarx.explanation import stored
 from gstarx.explanation.attribution import (
     Attribution,
-    best_of_sets,
-    explained_targets,
-    player_fields,
-    score_fields,
-    unit_masks,
-)
-from gstarx.explanation.on_request import (
     Labels,
     MeanOfEnds,
     NodeMask,
     OneGraph,
+    best_of_sets,
     edge_scores,
+    explained_targets,
     install,
+    player_fields,
+    score_fields,
+    unit_masks,
 )
+from gstarx.explanation.export import Exports, require_graph
 from gstarx.gnn import ModelTask, hetero_of, model_arguments, model_inputs
 from gstarx.graphs import CommunicationGraph
 from gstarx.metrics import above_noise, largest_gap, select_best, selection_size
 from gstarx.players import Nodes, PlayerSet, parallel_mark
 
 if TYPE_CHECKING:
-    import networkx as nx
-    import pandas as pd
-
-    from gstarx.drawing import Picture
+    pass
 
 #: How :meth:`Explanation.select` chooses players.
 RULES = ("top", "positive", "connected", "gap")
+#: Fields that are ``None`` where a method does not have them.
+_OPTIONAL = frozenset({"node_scores", "player_names", "player_edges", "groups", "group_remainder"})
 #: Fields that hold one row per player, which are rows of nodes where all nodes play.
 _PER_PLAYER = frozenset({"scores", "std_errors", "players"})
 _PER_NODE = frozenset({"node_mask", "node_scores"})
@@ -54,7 +51,7 @@ _PER_EXPLANATION = frozenset(
 )
 
 
-class Explanation(PyGExplanation):  # type: ignore[misc]
+class Explanation(Exports, PyGExplanation):  # type: ignore[misc]
     """The explanation of a model's output for one graph.
 
     A PyG explanation: it holds the fields of the graph that was explained, has the masks that PyG's
@@ -115,6 +112,8 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
     value, two_sided, payoff
         Of :class:`gstarx.GStarX`: the value, whether it counts both sides, and the payoff.
     """
+
+    _optional = Exports._optional | _OPTIONAL
 
     def __init__(self, *fields: Any, **named: Any) -> None:
         super().__init__(*fields, **named)
@@ -226,22 +225,10 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         made.exact, made.estimator, made.evaluations = exact, estimator, evaluations
         return made
 
-    scores = property(lambda self: self._store.get("scores"))
-    std_errors = property(lambda self: self._store.get("std_errors"))
-    node_scores = property(lambda self: self._store.get("node_scores"))
-    exact = property(lambda self: self._store.get("exact"))
-    estimator = property(lambda self: self._store.get("estimator"))
-    evaluations = property(lambda self: self._store.get("evaluations"))
-    player_kind = property(lambda self: self._store.get("player_kind") or "nodes")
-    player_names = property(lambda self: self._store.get("player_names"))
-    player_edges = property(lambda self: self._store.get("player_edges"))
-    groups = property(lambda self: self._store.get("groups"))
-    group_remainder = property(lambda self: self._store.get("group_remainder"))
-    sharing = property(lambda self: self._store.get("sharing"))
-    inputs = property(lambda self: self._store.get("inputs"))
-    worth = property(lambda self: self._store.get("worth"))
-    component_worth = property(lambda self: self._store.get("component_worth"))
-    baseline = property(lambda self: self._store.get("baseline"))
+    @property
+    def player_kind(self) -> str:
+        """What the players are."""
+        return self._store.get("player_kind") or "nodes"
 
     @property
     def sets(self) -> list[NDArray[np.int64]]:
@@ -355,14 +342,6 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         order = np.argsort(-self._one_column(), kind="stable")[: _checked_size(k, "k")]
         return np.asarray(self.players.numpy()[order])
 
-    def to_dict(self, *, all_outputs: bool = True) -> dict[str, Any]:
-        """Everything but the graph, ready for JSON, as :func:`gstarx.schema` describes it.
-
-        Numbers that are not known are ``None``. Without ``all_outputs``, what the model says of
-        nodes that were not explained is left out, as for many nodes of one large graph.
-        """
-        return stored.to_dict(self, all_outputs=all_outputs)
-
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> Explanation:
         """The explanation, without its graph, from the result of :meth:`to_dict`.
@@ -375,67 +354,6 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         """
         return cls(**stored.fields_of(mapping))
 
-    def save(self, path: str | os.PathLike[str], *, all_outputs: bool = True) -> None:
-        """Write what :meth:`to_dict` returns to a file, as JSON."""
-        stored.save(self.to_dict(all_outputs=all_outputs), path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Explanation:
-        """The explanation, without its graph, that :meth:`save` wrote to a file."""
-        return cls.from_dict(stored.load(path))
-
-    def to_frame(self) -> pd.DataFrame:
-        """A pandas table with a row per player, best first."""
-        return export.to_frame(self)
-
-    def to_networkx(self) -> nx.Graph:
-        """The graph for networkx, with the scores of nodes and, if there are any, of edges.
-
-        Nodes also have the name of their group, if players are groups. If edges are players whose
-        directions differ, it is a directed graph; with parallel edges, one of several edges.
-        """
-        return export.to_networkx(self)
-
-    def draw(
-        self,
-        *,
-        sparsity: float = 0.7,
-        title: str | None = None,
-        class_names: Sequence[str] = (),
-        target_names: Sequence[str] = (),
-    ) -> Picture:
-        """A picture of the graph with its scores: a molecule, a sentence, or nodes and edges.
-
-        Its caption is the prediction: the class and its probability, or the value. The nodes that
-        :meth:`select` keeps at the sparsity are outlined if their scores are above noise; see
-        :func:`gstarx.drawing.draw`.
-        """
-        from gstarx.drawing import draw
-
-        export.require_graph(self)
-        return draw(
-            self,
-            self,
-            sparsity=sparsity,
-            title=title,
-            class_names=class_names,
-            target_names=target_names,
-        )
-
-    def _repr_svg_(self) -> str | None:
-        """The picture for notebooks, if all that it needs is installed."""
-        try:
-            return self.draw().svg
-        except Exception:
-            return None
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/html": self._repr_html_(), "text/plain": repr(self)}
-
-    def _repr_html_(self) -> str:
-        """The picture for notebooks, or only a table if something it needs is not installed."""
-        return export.to_html(self, self._repr_svg_() or "")
-
     def visualize_graph(
         self,
         path: str | None = None,
@@ -443,7 +361,7 @@ class Explanation(PyGExplanation):  # type: ignore[misc]
         node_labels: list[str] | None = None,
     ) -> None:
         """PyG's picture of the graph; edges that were not scored show the mean of their ends."""
-        export.require_graph(self)
+        require_graph(self)
         if self.get("edge_mask") is None and self.get("node_mask") is not None:
             shown = copy.copy(self)
             shown.edge_mask = edge_scores(self.node_mask, self.edge_index).clamp(min=0)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,16 +11,14 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.explain import HeteroExplanation as PyGHeteroExplanation
 
-from gstarx.explanation import export, stored
+from gstarx.explanation import stored
+from gstarx.explanation.attribution import RowsOf, install
 from gstarx.explanation.explanation import Explanation
-from gstarx.explanation.on_request import RowsOf, install
+from gstarx.explanation.export import Exports
 from gstarx.gnn import HeteroGraph, hetero_of
 
 if TYPE_CHECKING:
-    import networkx as nx
-    import pandas as pd
-
-    from gstarx.drawing import Picture
+    pass
 
 #: A node of a heterogeneous graph: its type, and its number among the nodes of that type.
 TypedNode = tuple[str, int]
@@ -29,7 +26,7 @@ TypedNode = tuple[str, int]
 _MASKS = ("node_mask", "edge_mask")
 
 
-class HeteroExplanation(PyGHeteroExplanation):  # type: ignore[misc]
+class HeteroExplanation(Exports, PyGHeteroExplanation):  # type: ignore[misc]
     """Why a model decided as it did about one heterogeneous graph.
 
     A PyG explanation: it holds the fields of the graph that was explained and a ``node_mask`` for
@@ -102,7 +99,6 @@ class HeteroExplanation(PyGHeteroExplanation):  # type: ignore[misc]
         return made
 
     def __repr__(self) -> str:
-        # scores are those of the view, and no fields of this object that PyG would list
         own = {"scores": list(self.scores.shape), "std_errors": list(self.std_errors.shape)}
         own |= {"method": self.method, "value": self.value, "exact": self.exact}
         lines = "".join(f"  {name}={value!r},\n" for name, value in own.items())
@@ -116,29 +112,15 @@ class HeteroExplanation(PyGHeteroExplanation):  # type: ignore[misc]
         return view
 
     @property
+    def _homogeneous(self) -> Explanation:
+        return self.view
+
+    @property
     def _graph(self) -> HeteroGraph:
         graph = hetero_of(self.view)
         assert graph is not None
         return graph
 
-    scores = property(lambda self: self.view.scores)
-    std_errors = property(lambda self: self.view.std_errors)
-    exact = property(lambda self: self.view.exact)
-    estimator = property(lambda self: self.view.estimator)
-    evaluations = property(lambda self: self.view.evaluations)
-    sharing = property(lambda self: self.view.sharing)
-    worth = property(lambda self: self.view.worth)
-    component_worth = property(lambda self: self.view.component_worth)
-    baseline = property(lambda self: self.view.baseline)
-    method = property(lambda self: self.view.method)
-    seconds = property(lambda self: self.view.seconds)
-    explained = property(lambda self: self.view.explained)
-    inputs = property(lambda self: self.view.get("inputs"))
-    fixed = property(lambda self: self.view.get("fixed"))
-    value = property(lambda self: self.view.get("value"))
-    two_sided = property(lambda self: self.view.get("two_sided"))
-    payoff = property(lambda self: self.view.get("payoff"))
-    baseline_source = property(lambda self: self.view.get("baseline_source"))
     target_class = property(lambda self: self.view.target_class)
     player_kind = property(lambda self: self.view.player_kind)
 
@@ -180,63 +162,11 @@ class HeteroExplanation(PyGHeteroExplanation):  # type: ignore[misc]
     def _pairs(self, numbers: NDArray[Any]) -> list[TypedNode]:
         return [self._graph.pair(number) for number in numbers.tolist()]
 
-    def to_dict(self, *, all_outputs: bool = True) -> dict[str, Any]:
-        """Everything but the graph, ready for JSON, see :meth:`gstarx.Explanation.to_dict`.
-
-        Players and sets are lists of pairs of a type and a number.
-        """
-        return stored.to_dict(self.view, all_outputs=all_outputs)
-
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> HeteroExplanation:
         """The explanation, without its graph, from the result of :meth:`to_dict`."""
         fields, graph = stored.hetero_fields_of(mapping)
         return cls.of(Explanation(**fields, hetero=graph), graph.data)
-
-    def save(self, path: str | os.PathLike[str], *, all_outputs: bool = True) -> None:
-        """Write what :meth:`to_dict` returns to a file, as JSON."""
-        stored.save(self.to_dict(all_outputs=all_outputs), path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> HeteroExplanation:
-        """The explanation, without its graph, that :meth:`save` wrote to a file."""
-        return cls.from_dict(stored.load(path))
-
-    def to_frame(self) -> pd.DataFrame:
-        """A pandas table with a row per player, best first: type, node, score and error."""
-        return export.to_frame(self.view)
-
-    def to_networkx(self) -> nx.MultiDiGraph:
-        """The graph for networkx: nodes are pairs of a type and a number, keys are relations."""
-        return export.to_networkx(self.view)
-
-    def draw(
-        self,
-        *,
-        sparsity: float = 0.7,
-        title: str | None = None,
-        class_names: Sequence[str] = (),
-        target_names: Sequence[str] = (),
-    ) -> Picture:
-        """A picture of the graph with its scores, in which every type has a shape of its own.
-
-        For node tasks, of the players and the node that was explained. Otherwise as
-        :meth:`gstarx.Explanation.draw`.
-        """
-        return self.view.draw(
-            sparsity=sparsity, title=title, class_names=class_names, target_names=target_names
-        )
-
-    def _repr_svg_(self) -> str | None:
-        """The picture for notebooks, if all that it needs is installed."""
-        return self.view._repr_svg_()
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/html": self._repr_html_(), "text/plain": repr(self)}
-
-    def _repr_html_(self) -> str:
-        """The picture for notebooks, or only a table if something it needs is not installed."""
-        return self.view._repr_html_()
 
 
 def hetero_data(

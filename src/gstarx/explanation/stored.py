@@ -20,8 +20,13 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from gstarx._internal.files import write_atomically
-from gstarx.explanation.attribution import Attribution, player_fields, score_fields, units_of
-from gstarx.explanation.on_request import Labels
+from gstarx.explanation.attribution import (
+    Attribution,
+    Labels,
+    player_fields,
+    score_fields,
+    units_of,
+)
 from gstarx.gnn import HeteroGraph, Sharing, hetero_of
 from gstarx.players import Edges, Features, Groups, Nodes, PlayerSet
 

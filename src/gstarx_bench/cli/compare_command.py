@@ -24,13 +24,11 @@ from gstarx.cli.console import (
     writable,
     write,
 )
-from gstarx.cli.inputs import InputSelection
+from gstarx.cli.inputs import InputSelection, Subject
 from gstarx.cli.options import SPARSITY, examples
-from gstarx.cli.subjects import Subject
 
 if TYPE_CHECKING:
     from gstarx.cli.records import Record, Recorder
-    from gstarx.explainers import NodeExplainer
     from gstarx.metrics import Faithfulness
     from gstarx_bench.report import ReportData
 
@@ -73,11 +71,11 @@ def compare(
         subjects = inputs.subjects()
         methods = create_explainers(inputs, options, baseline=baseline)
         inputs.check_reference()
-        recorder = Recorder(inputs, sparsity, players)
+        recorder = Recorder(inputs, sparsity, players, methods, options)
         tasks = [(s, target) for target in inputs.targets(subjects) for s in subjects]
         done: list[dict[str, Record]] = []
         try:
-            for records in _records(recorder, methods, tasks, options):
+            for records in _records(recorder, tasks):
                 done.append(records)
                 _draw(draw, records, several=len(tasks) > 1)
         except KeyboardInterrupt:
@@ -96,17 +94,14 @@ def compare(
 
 
 def _records(
-    recorder: Recorder,
-    methods: Mapping[str, NodeExplainer],
-    tasks: Sequence[tuple[Subject, int | None]],
-    options: Mapping[str, Mapping[str, Any]],
+    recorder: Recorder, tasks: Sequence[tuple[Subject, int | None]]
 ) -> Iterator[dict[str, Record]]:
     """The records of each graph in turn, one per explainer."""
-    with progress("explaining", len(tasks) * len(methods)) as step:
+    with progress("explaining", len(tasks) * len(recorder.methods)) as step:
         for subject, target in tasks:
             records = {}
-            for name, method in methods.items():
-                records[name] = recorder.record(name, method, subject, options, target)
+            for name in recorder.methods:
+                records[name] = recorder.record(name, subject, target)
                 step(f"{subject.name} by {name}")
             yield records
 
@@ -203,7 +198,7 @@ def _draw(path: Path | None, records: Mapping[str, Record], *, several: bool) ->
     if path is None:
         return
     from gstarx import drawing
-    from gstarx.cli.explain_command import picture_path
+    from gstarx.cli.records import picture_path
 
     first = next(iter(records.values()))
     target = picture_path(path, first.subject, several=several)

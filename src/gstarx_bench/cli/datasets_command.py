@@ -70,7 +70,7 @@ def fetch(
 
 
 def _about(name: str, root: Any) -> dict[str, Any]:
-    from gstarx.cli.subjects import load_dataset
+    from gstarx.cli.inputs import load_dataset
 
     loaded = load_dataset(DatasetSource(name=name, root=None if root is None else str(root)))
     return {

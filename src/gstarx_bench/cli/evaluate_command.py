@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gstarx.cli.console import WrongUse, note, only_json, out, print_json, show_progress, table
-from gstarx.cli.inputs import InputSelection
-from gstarx.cli.node_explanations import nodes_of_one_graph
+from gstarx.cli.inputs import InputSelection, Subject
 from gstarx.cli.options import examples
-from gstarx.cli.subjects import Subject
 from gstarx.registry import DatasetSource
 
 if TYPE_CHECKING:
@@ -66,8 +64,13 @@ def evaluate(
     failed = 0
     with only_json(as_json) as stream:
         references &= nodes is None
-        subjects = inputs.subjects(of_nodes=nodes is not None)
-        specs = _specifications(inputs, subjects, options, baseline, nodes, references=references)
+        listed: list[int] | None = None
+        if nodes is None:
+            subjects = inputs.subjects()
+        else:
+            subject, listed = inputs.nodes(nodes)
+            subjects = [subject]
+        specs = _specifications(inputs, subjects, options, baseline, listed, references=references)
         results = []
         for spec, is_reference in list(specs):
             report = _run(spec, inputs, store, engine=engine, workers=workers)
@@ -115,14 +118,13 @@ def _specifications(
     subjects: list[Subject],
     options: Mapping[str, Mapping[str, Any]],
     baseline: str | float | None,
-    nodes: str | None,
+    nodes: Sequence[int] | None,
     *,
     references: bool,
 ) -> Iterator[tuple[RunSpec, bool]]:
     """A run for every explainer and target, and whether it is a reference."""
     from gstarx_bench.runs import RunSpec
 
-    listed = None if nodes is None else tuple(nodes_of_one_graph(subjects, nodes))
     network, source = inputs.network, inputs.source
     assert source is not None
     from_factory = inputs.model is not None and ":" in inputs.model
@@ -145,9 +147,9 @@ def _specifications(
                 explainer={"name": name, "options": explainer_options},
                 split=inputs.split or "all",
                 graphs=tuple(subject.position for subject in subjects)
-                if is_subset or listed is not None
+                if is_subset or nodes is not None
                 else None,
-                nodes=listed,
+                nodes=None if nodes is None else tuple(nodes),
                 baseline=given.get("baseline", baseline),
                 target=target,
                 seed=inputs.seed,

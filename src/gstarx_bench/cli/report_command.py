@@ -22,9 +22,8 @@ from gstarx.cli.console import (
     show_progress,
     writable,
 )
-from gstarx.cli.inputs import InputSelection
+from gstarx.cli.inputs import InputSelection, Subject
 from gstarx.cli.options import SPARSITY, examples
-from gstarx.cli.subjects import Subject
 from gstarx_bench.cli.runs_command import runs_of
 
 #: Explainers that evaluate runs as references.

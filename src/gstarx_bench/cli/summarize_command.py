@@ -24,9 +24,8 @@ from gstarx.cli.console import (
     write,
 )
 from gstarx.cli.console import as_json as json_text
-from gstarx.cli.inputs import InputSelection
+from gstarx.cli.inputs import InputSelection, Subject
 from gstarx.cli.options import examples
-from gstarx.cli.subjects import Subject
 from gstarx.registry import PARTS
 
 if TYPE_CHECKING:

@@ -166,7 +166,7 @@ def _check(source: DatasetSource) -> None:
 
 
 def _loaded(source: DatasetSource) -> GraphDataset:
-    from gstarx.cli.subjects import load_dataset, warn_about_salts, warn_about_skipped
+    from gstarx.cli.inputs import load_dataset, warn_about_salts, warn_about_skipped
     from gstarx.datasets import title_of
 
     loaded = _by_name(source) if source.name is not None else load_dataset(source)
@@ -183,7 +183,7 @@ def _loaded(source: DatasetSource) -> GraphDataset:
 def _by_name(source: DatasetSource) -> GraphDataset:
     """A dataset by name, with those of the options that can be applied to it."""
     from gstarx import datasets
-    from gstarx.cli.subjects import load_dataset
+    from gstarx.cli.inputs import load_dataset
 
     assert source.name is not None
     if source.split == "random":

@@ -2,7 +2,7 @@
 
 from gstarx_bench.report.building import build_report
 from gstarx_bench.report.data import Explained, ExplainerRow, ReportData
-from gstarx_bench.report.rendering import render as render
+from gstarx_bench.report.writing import render as render
 from gstarx_bench.report.writing import report_page, summary_page, write_report
 
 __all__ = [

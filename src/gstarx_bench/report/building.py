@@ -413,18 +413,8 @@ class _Builder:
         return Explained(
             title_of(graph, f"graph {index}") if names is None else str(names[index]),
             graph,
-            scores={name: each.scores for name, each in drawn.items()},
-            selected={name: each.selected for name, each in drawn.items()},
+            results=drawn,
             metrics={row.name: row.graphs[index] for row in rows if row.name in drawn},
-            std_errors={
-                name: each.std_errors for name, each in drawn.items() if each.std_errors is not None
-            },
             random=random[0] if random else None,
-            at_stake={name: each.at_stake for name, each in drawn.items()},
-            players={
-                name: each.explanation
-                for name, each in drawn.items()
-                if each.explanation is not None
-            },
             **predicted,
         )

@@ -10,12 +10,11 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from gstarx._version import __version__
 from gstarx.datasets import label_of
-from gstarx.drawing import class_name, output_name
+from gstarx.drawing import Scored, class_name, output_name
 from gstarx.evaluation import Pipeline
 from gstarx.gnn import ModelTask
 from gstarx.metrics import Faithfulness, FidelityCurve, average
@@ -101,20 +100,12 @@ class Explained:
         The probability of this class, or of this label.
     label
         The true class, if known.
-    scores
-        By explainer, a score per node, or per player.
-    selected
-        By explainer, the nodes or players it selects.
+    results
+        By explainer, the scores of nodes or other players, and those it selects.
     metrics
         By explainer, the metrics of these nodes or players.
-    std_errors
-        By explainer, the standard errors of the scores, if they are known.
     random
         The H-fidelity of a random selection.
-    at_stake
-        By explainer, what its scores could explain, if that is known: fainter ones stay pale.
-    players
-        By explainer, the :class:`gstarx.Explanation` whose players are not nodes.
     value, measured
         Of a regression, instead of class and probability: the predicted and the true value.
     """
@@ -124,13 +115,9 @@ class Explained:
     predicted: int | None = None
     probability: float | None = None
     label: int | None = None
-    scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    selected: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    results: Mapping[str, Scored] = field(default_factory=dict)
     metrics: Mapping[str, Faithfulness] = field(default_factory=dict)
-    std_errors: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     random: float | None = None
-    at_stake: Mapping[str, float | None] = field(default_factory=dict)
-    players: Mapping[str, Any] = field(default_factory=dict)
     value: float | None = None
     measured: float | None = None
 
@@ -233,15 +220,24 @@ class Predictions:
         The name of the label or output that is explained; empty for a classification.
     graphs
         For each graph the fields of :class:`gstarx_bench.report.Explained` about its prediction.
-    accuracy, error
-        The share of right predictions, or the root mean squared error, of graphs with a label.
     """
 
     task: str
     explained: str
     graphs: list[dict[str, Any]]
-    accuracy: float | None = None
-    error: float | None = None
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share of right predictions among the graphs with a label."""
+        right = [g["predicted"] == g["label"] for g in self.graphs if g.get("label") is not None]
+        return float(np.mean(right)) if right else None
+
+    @property
+    def error(self) -> float | None:
+        """Of a regression: the root mean squared error of the graphs with a true value."""
+        known = [graph for graph in self.graphs if graph.get("measured") is not None]
+        errors = [graph["value"] - graph["measured"] for graph in known]
+        return float(np.sqrt(np.mean(np.square(errors)))) if errors else None
 
 
 def predictions_of(
@@ -255,20 +251,28 @@ def predictions_of(
     outputs = [task.output(pipeline.model, graph) for graph in graphs]
     values = [pipeline.probabilities(output) for output in outputs]
     count = outputs[0].shape[1]
-    regression = task.mode == "regression"
-    if not regression and (task.mode == "multiclass_classification" or count == 1):
+    if task.mode == "multiclass_classification" or (task.mode != "regression" and count == 1):
         classes = [label_of(g) for g in graphs] if labels is None else [int(y) for y in labels]
-        return _classes(values, classes)
+        of_classes = [
+            {"predicted": int(np.argmax(row)), "probability": max(row), "label": label}
+            for row, label in zip(values, classes, strict=True)
+        ]
+        return Predictions("classification", "", of_classes)
     if pipeline.target is None and count > 1:
         raise ValueError(
             f"the model has {count} outputs: choose the one to report on with target=0..{count - 1}"
         )
     column = pipeline.target or 0
     measured = [measured_of(g, column) for g in graphs] if labels is None else list(labels)
-    outputs_of_target = [row[column] for row in values]
+    pairs = list(zip((row[column] for row in values), measured, strict=True))
     name = output_name(column, target_names, count)
-    summarize = _values if regression else _labels
-    return summarize(outputs_of_target, measured, name)
+    if task.mode == "regression":
+        return Predictions("regression", name, [{"value": v, "measured": y} for v, y in pairs])
+    of_label = [
+        {"predicted": int(p > 0.5), "probability": p, "label": None if y is None else int(y)}
+        for p, y in pairs
+    ]
+    return Predictions("multilabel", name, of_label)
 
 
 def measured_of(graph: Data, column: int) -> float | None:
@@ -278,32 +282,3 @@ def measured_of(graph: Data, column: int) -> float | None:
         return None
     value = float(y.reshape(-1)[column])
     return None if math.isnan(value) else value
-
-
-def _classes(values: list[list[float]], classes: Sequence[int | None]) -> Predictions:
-    graphs = [
-        {"predicted": int(np.argmax(row)), "probability": max(row), "label": label}
-        for row, label in zip(values, classes, strict=True)
-    ]
-    return Predictions("classification", "", graphs, accuracy=_accuracy(graphs))
-
-
-def _labels(probabilities: list[float], measured: Sequence[float | None], name: str) -> Predictions:
-    graphs = [
-        {"predicted": int(p > 0.5), "probability": p, "label": None if y is None else int(y)}
-        for p, y in zip(probabilities, measured, strict=True)
-    ]
-    return Predictions("multilabel", name, graphs, accuracy=_accuracy(graphs))
-
-
-def _values(predicted: list[float], measured: Sequence[float | None], name: str) -> Predictions:
-    pairs = list(zip(predicted, measured, strict=True))
-    errors = [value - true for value, true in pairs if true is not None]
-    error = float(np.sqrt(np.mean(np.square(errors)))) if errors else None
-    graphs = [{"value": value, "measured": true} for value, true in pairs]
-    return Predictions("regression", name, graphs, error=error)
-
-
-def _accuracy(graphs: Sequence[dict[str, Any]]) -> float | None:
-    right = [g["predicted"] == g["label"] for g in graphs if g["label"] is not None]
-    return float(np.mean(right)) if right else None

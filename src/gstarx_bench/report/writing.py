@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from gstarx._internal import rounding
+from gstarx._internal.markup import printable
 from gstarx._version import __version__
 from gstarx.drawing import (
     MARKS,
@@ -21,18 +26,26 @@ from gstarx.drawing import (
     NO_VERDICT,
     WORSE,
     Picture,
+    Subject,
+    card,
     color_bar,
+    group_scores,
     plot_curves,
     plot_intervals,
+    signed,
     summary_chart,
     write_file,
 )
-from gstarx.metrics import share_of_gap
-from gstarx_bench.report.cards import graph_card
-from gstarx_bench.report.data import ExplainerRow, ReportData
-from gstarx_bench.report.rendering import render
+from gstarx.metrics import Faithfulness, share_of_gap
+from gstarx.players import groups_of
+from gstarx_bench.report.data import Explained, ExplainerRow, ReportData
 from gstarx_bench.summary import SummaryRow
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+#: Functional groups that are listed below a picture.
+_GROUPS = 4
 _SUFFIXES = (".html", ".htm")
 _CURVES = {
     "harmonic_fidelity": "H-fidelity",
@@ -98,7 +111,7 @@ def report_page(data: ReportData) -> str:
         summaries=[_summary_part(name, rows) for name, rows in _ordered_summaries(data)],
         choices=_choices(data),
         bar=_legend(data),
-        graphs=[graph_card(data, place, graph) for place, graph in enumerate(data.graphs)],
+        graphs=[_card(data, place, graph) for place, graph in enumerate(data.graphs)],
         lists=_facts(data),
         version=data.versions.get("gstarx", ""),
     )
@@ -417,3 +430,137 @@ def _assets(*scripts: str) -> dict[str, object]:
 
 def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _card(data: ReportData, index: int, graph: Explained) -> dict[str, object]:
+    """What the template shows of one graph."""
+    subject = Subject.of(graph.data, seed=data.seed or 0)
+    predicted, known = _prediction(data, graph)
+    verdict = {True: "right", False: "wrong", None: ""}[graph.right]
+    words = subject.names if subject.kind == "sentence" else (subject.title,)
+    smiles = str(graph.data.get("smiles") or "")
+    tags = sorted({name for name, _ in groups_of(graph.data)}) if subject.kind == "molecule" else []
+    metrics = {name: _for_json(faithfulness) for name, faithfulness in graph.metrics.items()}
+    confidence = graph.value if graph.probability is None else graph.probability
+    return {
+        "name": graph.name,
+        "smiles": smiles if smiles != graph.name else "",
+        "kind": subject.kind,
+        "predicted": predicted,
+        "known": known,
+        "verdict": verdict,
+        "tags": tags,
+        "attributes": {
+            "place": index,
+            "text": " ".join([graph.name, predicted, known, smiles, *tags, *words]),
+            "verdict": verdict,
+            "predicted": "" if graph.predicted is None else graph.predicted,
+            "label": "" if graph.label is None else graph.label,
+            "probability": f"{0.0 if confidence is None else confidence:.6f}",
+            "nodes": len(subject.names),
+            "metrics": json.dumps(metrics),
+        },
+        "figures": [_figure(graph, subject, name) for name in graph.results],
+    }
+
+
+def _prediction(data: ReportData, graph: Explained) -> tuple[str, str]:
+    """What was predicted, and what is true, in words."""
+    if data.task == "regression":
+        value = "–" if graph.value is None else rounding.output(graph.value)
+        known = "" if graph.measured is None else f"measured: {rounding.output(graph.measured)}"
+        return f"{data.explained or 'value'} {value}", known
+    if graph.predicted is None or graph.probability is None:
+        return "–", ""
+    predicted = data.class_name(graph.predicted)
+    known = "" if graph.label is None else f"label: {data.class_name(graph.label)}"
+    if data.task == "multilabel":
+        return f"{data.explained}: {rounding.yes_or_no(graph.probability)}", known
+    return f"{predicted}, probability {rounding.probability(graph.probability)}", known
+
+
+def _for_json(faithfulness: Faithfulness) -> dict[str, float | None]:
+    """Metrics for JSON, which has no nan."""
+    return {
+        name: None if math.isnan(value) else round(value, 6)
+        for name, value in asdict(faithfulness).items()
+    }
+
+
+def _figure(graph: Explained, subject: Subject, name: str) -> dict[str, object]:
+    """The picture of one explainer, its metrics, and the scores of functional groups."""
+    result = graph.results[name]
+    players = result.explanation
+    painted = subject.painted(result, None)
+    wide = {"graph": 380.0, "sentence": 540.0}.get(subject.kind)
+    picture = card(
+        subject.scene(painted, width=wide),
+        title=None,
+        alternative=f"{name}: {subject.title}",
+        description=subject.described(painted),
+        paper=False,
+    )
+    numbers, best, worse = {}, False, False
+    metrics = graph.metrics.get(name)
+    if metrics is not None:
+        numbers = {
+            "H-fidelity": rounding.metric(metrics.harmonic_fidelity),
+            "fidelity": rounding.metric(metrics.fidelity),
+            "inverse": rounding.metric(metrics.inverse_fidelity),
+            "scale": rounding.scale(painted.limit),
+        }
+        # compared as printed: equal numbers are not marked
+        printed = [rounding.metric(each.harmonic_fidelity) for each in graph.metrics.values()]
+        value = numbers["H-fidelity"]
+        best = value == max(printed) and printed.count(value) == 1 and len(printed) > 1
+        random = math.nan if graph.random is None else graph.random
+        worse = metrics.harmonic_fidelity < random and value != rounding.metric(random)
+    groups = []
+    if subject.kind == "molecule" and players is None:
+        strongest = group_scores(painted.scores, graph.data)
+        strongest = sorted(strongest, key=lambda group: -abs(group.score))[:_GROUPS]
+        groups = [f"{group.name} {signed(group.score)}" for group in strongest]
+    verdict = NO_VERDICT if graph.value is not None else WORSE
+    notes = painted.notes()
+    return {
+        "explainer": name,
+        "picture": Markup(picture.svg),
+        "numbers": numbers,
+        "best": best,
+        "groups": groups,
+        "notes": [*notes, verdict] if worse and verdict == NO_VERDICT else notes,
+        "warning": verdict if worse and verdict == WORSE else "",
+    }
+
+
+def render(name: str, **values: object) -> str:
+    """A page from a template of the package.
+
+    Parameters
+    ----------
+    name
+        The path of the template below the package, such as ``"report/report.html.jinja"``.
+    **values
+        The values it shows. All but :class:`markupsafe.Markup` are escaped.
+
+    Examples
+    --------
+    >>> page = render("cli/pages.html.jinja", title="a < b", pages={})
+    >>> "<title>a &lt; b</title>" in page
+    True
+    """
+    return printable(_environment().get_template(name).render(values))
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        autoescape=True,
+        loader=PackageLoader("gstarx_bench", "."),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )
