@@ -48,7 +48,7 @@ def test_means_over_several_graphs_come_with_intervals() -> None:
     assert alone["std_errors"] is None
 
 
-@pytest.mark.parametrize("command", ["explain", "compare", "summarize"])
+@pytest.mark.parametrize("command", ["explain", "compare"])
 def test_one_warning_about_the_precision_of_many(command: str) -> None:
     graphs = ("nitro", "2", "5")
     options = ("-e", "gstarx", "-o", "budget=50", "-o", "value=myerson")
@@ -93,7 +93,7 @@ def test_options_are_for_one_explainer_or_for_all() -> None:
     ]
 
 
-@pytest.mark.parametrize("command", ["compare", "evaluate", "report"])
+@pytest.mark.parametrize("command", ["compare"])
 def test_no_explainer_at_all(command: str) -> None:
     for nothing in (",", "", " , "):
         said = refused(command, "nitro", "--split", "test", "-e", nothing, code=2)

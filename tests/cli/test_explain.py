@@ -29,7 +29,7 @@ def check_schema(record: dict) -> None:
 
 @pytest.mark.parametrize(
     ("players", "kind"),
-    [("edges", "edges"), ("functional-groups", "groups"), ("features", "features")],
+    [("edges", "edges"), ("functional-groups", "groups")],
 )
 def test_players_other_than_nodes(players: str, kind: str, tmp_path: Path) -> None:
     picture = tmp_path / "picture.svg"
@@ -178,7 +178,9 @@ def test_a_baseline_may_be_a_number() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:there is only one player")
-def test_the_record_of_a_single_atom_says_why_its_score_is_0() -> None:
+def test_the_record_of_a_single_atom_says_why_its_score_is_0_and_of_few_one_is_selected() -> None:
+    few = found("explain", "--smiles", "CCO", "--model", "nitro", "-e", "leave_one_out")
+    assert len(few["selected"]) == 1
     record = found("explain", "--smiles", "C")
     assert scores(record) == [0.0]
     assert record["explanation"]["baseline_source"] == "the only player"
@@ -217,6 +219,7 @@ def test_the_parts_of_the_default_are_options() -> None:
     assert plain["worth"][0] + 0.5 == pytest.approx(
         default["worth"][0] + default["baseline"][0], abs=1e-6
     )
+    assert made("-o", "two_sided=no")["scores"] == default["scores"]
     both = made("-o", "two_sided=true", "--baseline", "singletons")
     assert both["evaluations"] > default["evaluations"]
 
@@ -261,7 +264,7 @@ def test_one_graph_that_fails_does_not_stop_the_others() -> None:
     assert "error: nitro 0: ArithmeticError: fifteen" in done.stderr
 
 
-@pytest.mark.parametrize("suffix", [".json", ".csv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_an_error_with_half_a_character_costs_nothing(suffix: str) -> None:
     Path("half.py").write_text(
         "from gstarx.models import pretrained\n\n"
@@ -283,19 +286,7 @@ def test_an_error_with_half_a_character_costs_nothing(suffix: str) -> None:
     assert Path(f"found{suffix}").stat().st_size > 0
 
 
-def test_what_a_model_prints_is_kept_out_of_the_json() -> None:
-    Path("talkative.py").write_text(
-        "from gstarx.models import pretrained\n"
-        "def make():\n"
-        "    print('hello')\n"
-        "    return pretrained('nitro')[0]\n"
-    )
-    done = gstarx("explain", "nitro", "0", "--model", "talkative:make", "--json")
-    check_schema(json.loads(done.stdout))
-    assert "hello" in done.stderr
-
-
-def test_one_thread_does_the_work_and_all_are_there_afterwards() -> None:
+def test_one_thread_does_the_work_and_what_a_model_prints_is_no_json() -> None:
     Path("threads.py").write_text(
         "import torch\n"
         "from gstarx.models import pretrained\n"
@@ -311,6 +302,7 @@ def test_one_thread_does_the_work_and_all_are_there_afterwards() -> None:
     finally:
         torch.set_num_threads(before)
     assert "threads 1" in done.stderr
+    check_schema(json.loads(done.stdout))
 
 
 @pytest.mark.parametrize(
@@ -323,34 +315,18 @@ def test_one_thread_does_the_work_and_all_are_there_afterwards() -> None:
             1,
         ),
         (["nitro", "500"], "positions must lie in 0..499", 1),
-        (["nitro", "3-1"], "in ascending order (got 3-1)", 1),
-        (["nitro", "first"], "a position is a number such as 15", 2),
-        (["nitro"], "positions such as 15 44, or --split test", 2),
         (["nitro", "0", "--split", "test"], "positions such as 15 44, or --split test", 2),
         (
             [],
             "with one of a dataset, --smiles, --sentence, --file, --graphs (got none)",
             2,
         ),
-        (["nitro", "0", "--smiles", "CC"], "(got a dataset and --smiles)", 2),
         (["nitro", "0", "--model", "motifs"], "takes 10 features per node, and nitro 0 has 8", 1),
         (["nitro", "0", "--option", "budget"], "NAME=VALUE, such as budget=5000", 2),
         (["nitro", "0", "-o", "presence=nan"], "a number must be finite (got nan)", 2),
-        (["nitro", "0", "-o", "gstarx.tau=-Infinity"], "a number must be finite", 2),
-        (["nitro", "0", "-o", "tau=1e999"], "a number must be finite (got 1e999)", 2),
-        (
-            ["nitro", "0", "-o", "value=banzhaf", "-o", "presence=half"],
-            "presence must lie between 0 and 1, both excluded (got 'half')",
-            2,
-        ),
-        (["nitro", "0", "-o", "tau=half"], "tau must lie in (0, 1] (got 'half')", 2),
         (["nitro", "0", "-o", "bugdet=5"], "did you mean 'budget'?", 2),
-        (["nitro", "0", "-o", "shapley.budget=5"], "'shapley' is not among gstarx", 2),
-        (["nitro", "0", "--sparsity", "1.5"], "sparsity must lie in [0, 1)", 2),
         (["nitro", "0", "--sparsity", "1"], "sparsity must lie in [0, 1)", 2),
-        (["nitro", "0", "--seed", "-1"], "--seed", 2),
         (["nitro", "0", "--output", "found.txt"], "found.txt must end in .json", 2),
-        (["nitro", "0", "--draw", "a.gif"], "a.gif must end in .svg or .png or .pdf", 2),
         (["nitro", "0", "--output", "file/a.json"], "cannot write file/a.json", 1),
         (["nitro", "0", "--draw", "folder.svg"], "it is a directory", 1),
         (["mutag", "0"], "no network for 'mutag' ships with the package", 1),
@@ -383,50 +359,31 @@ def test_a_network_of_nodes_is_refused() -> None:
     assert "classifies nodes" in said
 
 
-def test_boolean_options_are_written_as_people_write_them() -> None:
-    plain, off = (
-        found("explain", "nitro", "0"),
-        found("explain", "nitro", "0", "-o", "two_sided=no"),
-    )
-    assert off["options"] == {"two_sided": False}
-    assert off["explanation"]["evaluations"] == plain["explanation"]["evaluations"]
-    assert scores(off) == scores(plain)
-
-
-@pytest.mark.parametrize(
-    ("word", "meaning"),
-    [
-        *((word, True) for word in ("true", "True", "yes", "On", "1")),
-        *((word, False) for word in ("false", "False", "no", "OFF", "0")),
-    ],
-)
-def test_boolean_options_of_every_explainer(word: str, meaning: bool) -> None:
+def test_boolean_options_of_every_explainer_and_no_others() -> None:
     given = {"gstarx": "two_sided", "gnnexplainer": "node_mask", "subgraphx": "high2low"}
-    arguments = [f"{explainer}.{option}={word}" for explainer, option in given.items()]
-    parsed = parse_options(arguments, [*given], {})
-    assert parsed == {explainer: {option: meaning} for explainer, option in given.items()}
-
-
-def test_numbers_and_text_of_other_options_stay_what_they_are() -> None:
+    true, false = ("true", "True", "yes", "On", "1"), ("false", "no", "OFF", "0")
+    for word in (*true, *false):
+        meaning = word in true
+        arguments = [f"{explainer}.{option}={word}" for explainer, option in given.items()]
+        parsed = parse_options(arguments, [*given], {})
+        assert parsed == {explainer: {option: meaning} for explainer, option in given.items()}
     parsed = parse_options(["budget=1", "value=on"], ["gstarx"], {})["gstarx"]
     assert parsed == {"budget": 1, "value": "on"}
     assert not isinstance(parsed["budget"], bool)
 
 
-@pytest.mark.parametrize("command", ["explain", "evaluate"])
-def test_other_words_are_not_boolean(command: str, tmp_path: Path) -> None:
-    store = ("--store", tmp_path / "runs") if command == "evaluate" else ()
-    for explainer, option in (
-        ("gstarx", "two_sided"),
-        ("subgraphx", "high2low"),
-        ("gnnexplainer", "node_mask"),
+def test_other_words_are_not_boolean() -> None:
+    for command, explainer, option in (
+        ("explain", "gstarx", "two_sided"),
+        ("evaluate", "subgraphx", "high2low"),
+        ("explain", "gnnexplainer", "node_mask"),
     ):
-        arguments = (command, "nitro", "0", "-e", explainer, "-o", f"{option}=maybe", *store)
+        arguments = (command, "nitro", "0", "-e", explainer, "-o", f"{option}=maybe")
         said = refused(*arguments, code=1 if command == "evaluate" else 2)
         assert f"{option} must be True or False (got 'maybe')" in said
 
 
-@pytest.mark.parametrize("command", ["explain", "compare", "report", "summarize", "evaluate"])
+@pytest.mark.parametrize("command", ["explain", "evaluate"])
 def test_a_baseline_is_given_once(command: str) -> None:
     arguments = (command, "nitro", "0", "--baseline", "test", "-o", "baseline=singletons")
     said = refused(*arguments, "-e", "gstarx", code=2)
@@ -451,8 +408,3 @@ def test_the_baseline_of_the_command_overrides_that_of_the_settings() -> None:
     settings = {"gstarx": {"baseline": "singletons", "budget": 9}}
     assert parse_options([], ["gstarx"], settings, baseline="test") == {"gstarx": {"budget": 9}}
     assert parse_options([], ["gstarx"], settings) == settings
-
-
-def test_of_few_atoms_one_is_selected() -> None:
-    record = found("explain", "--smiles", "CCO", "--model", "nitro", "-e", "leave_one_out")
-    assert len(record["selected"]) == 1

@@ -35,19 +35,15 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_has_help_with_examples_that_it_understands(command: tuple[str, ...]) -> None:
-    text = gstarx(*command, "--help").stdout
-    shown = text.partition("Examples")[2]
-    assert f"gstarx {' '.join(command)}" in shown
-    lines = " ".join(shown.split())
-    known = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", text.partition("Examples")[0]))
-    used = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", lines))
-    if command not in {("runs",), ("datasets",)}:
-        assert used <= known
-
-
-def test_the_commands_are_these() -> None:
+def test_every_command_has_help_with_examples_that_it_understands() -> None:
+    for command in COMMANDS:
+        text = gstarx(*command, "--help").stdout
+        shown = text.partition("Examples")[2]
+        assert f"gstarx {' '.join(command)}" in shown
+        lines = " ".join(shown.split())
+        known = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", text.partition("Examples")[0]))
+        used = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", lines))
+        assert command in {("runs",), ("datasets",)} or used <= known
     text = gstarx("--help").stdout
     listed = set(re.findall(r"^│ (\w+) ", text, re.MULTILINE))
     assert listed == {command[0] for command in COMMANDS}
@@ -94,12 +90,10 @@ def test_completion_offers_names_with_a_word_on_each() -> None:
     assert [name for name, _ in options.complete_network("sst2")] == ["sst2-gat", "sst2-gcn"]
 
 
-def test_an_unknown_command_names_the_nearest() -> None:
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
     assert "Did you mean 'explain'" in refused("explian", code=2)
     assert "Did you mean 'export'" in refused("runs", "exprot", code=2)
 
-
-def test_an_unknown_dataset_or_explainer_names_the_nearest() -> None:
     assert "did you mean 'mutag'" in refused("explain", "mutga", "1", code=2)
     assert "did you mean 'mutag'" in refused("datasets", "info", "mutga", code=2)
     assert "did you mean 'mutag'" in refused("train", "mutga", code=2)
@@ -108,7 +102,7 @@ def test_an_unknown_dataset_or_explainer_names_the_nearest() -> None:
         assert "did you mean 'gstarx'" in refused(*command, "-e", "gstrax", code=2)
 
 
-def test_the_version_is_that_of_the_package() -> None:
+def test_versions_and_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     import gstarx as package
 
     content = found("version")
@@ -116,8 +110,6 @@ def test_the_version_is_that_of_the_package() -> None:
     assert content["torch"]
     assert package.__version__ in gstarx("version").stdout
 
-
-def test_main_returns_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version"]) == 0
     assert main(["versoin"]) == 2
     assert main(["explain", "--file", "nowhere.pt", "--model", "nitro"]) == 1

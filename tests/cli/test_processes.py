@@ -61,7 +61,7 @@ def test_errors_go_to_stderr_without_a_traceback() -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "ascii"])
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
 def test_any_encoding_of_the_output(encoding: str, tmp_path: Path) -> None:
     def printed(*arguments: str) -> str:
         done = subprocess.run(
@@ -85,9 +85,7 @@ def test_any_encoding_of_the_output(encoding: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["explain", "--help"], ["version"], ["version", "--json"]]
-)
+@pytest.mark.parametrize("arguments", [["explain", "--help"], ["version", "--json"]])
 def test_output_that_cannot_be_written(arguments: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
@@ -136,7 +134,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
         assert started.stdout is not None
         assert started.stderr is not None
         first = ""
-        while '"seed"' not in first:  # the last field of the first graph
+        while '"explanation"' not in first:  # the last field of the first graph
             line = started.stdout.readline()
             assert line, started.stderr.read()
             first += line

@@ -162,15 +162,10 @@ def test_damaged_rows_do_not_hide_the_other_runs() -> None:
     ("arguments", "message", "code"),
     [
         (["runs", "list", "nowhere"], "there is no store at nowhere", 1),
-        (["runs", "resume", "nowhere"], "there is no store at nowhere", 1),
-        (["runs", "export", "nowhere", "a.csv"], "there is no store at nowhere", 1),
         (["runs", "export", "nowhere", "a.xlsx"], "must end in .csv or .json or .parquet", 2),
         (["evaluate", "nitro", "--store", "file"], "a store is a directory", 1),
-        (["evaluate", "nitro", "--model", "a:b"], "importing 'a' failed", 1),
         (["evaluate", "nitro", "--engine", "rya"], "'local', 'ray'", 2),
-        (["evaluate", "nitro", "--workers", "0"], "--workers", 2),
         (["evaluate", "nitro", "-o", "bugdet=3"], "did you mean 'budget'", 1),
-        (["evaluate", "mutag"], "no network for 'mutag' ships with the package", 1),
     ],
 )
 def test_bad_input_is_said_in_a_line(arguments: list[str], message: str, code: int) -> None:

@@ -17,7 +17,7 @@ pytestmark = UNTRAINED
 
 @pytest.mark.parametrize(
     ("players", "words"),
-    [("edges", "of the edges"), ("brics", "BRICS fragments"), ("features", "of the features")],
+    [("edges", "of the edges"), ("brics", "BRICS fragments")],
 )
 def test_players_are_drawn_selected_and_removed(players: str, words: str) -> None:
     model, _ = pretrained("nitro")
