@@ -61,11 +61,15 @@ def test_one_warning_about_the_precision_of_many(command: str) -> None:
 
 
 def test_the_table_has_a_line_for_each() -> None:
-    done = gstarx("compare", "nitro", "0", "-e", "gstarx,random", "--output", "scores.json")
+    made = ("--output", "scores.json", "--draw", "both.svg")
+    done = gstarx("compare", "nitro", "0", "-e", "gstarx,random", *made)
     lines = done.stdout.splitlines()
     assert any(line.startswith("gstarx ") for line in lines)
     assert any(line.startswith("random ") for line in lines)
     assert len(json.loads(Path("scores.json").read_text())["explainers"]) == 2
+    drawn = Path("both.svg").read_text()
+    assert "gstarx" in drawn
+    assert "random" in drawn
 
 
 def test_brackets_of_a_molecule_are_no_markup() -> None:
@@ -93,19 +97,11 @@ def test_options_are_for_one_explainer_or_for_all() -> None:
     ]
 
 
-@pytest.mark.parametrize("command", ["compare"])
-def test_no_explainer_at_all(command: str) -> None:
-    for nothing in (",", "", " , "):
+def test_no_explainer_at_all() -> None:
+    for command, nothing in (("compare", ","), ("evaluate", ""), ("report", " , ")):
         said = refused(command, "nitro", "--split", "test", "-e", nothing, code=2)
         assert "name at least one explainer" in said
         assert "gstarx" in said
-
-
-def test_explainers_are_drawn_side_by_side() -> None:
-    gstarx("compare", "nitro", "0", "-e", "gstarx,random", "--draw", "both.svg")
-    drawn = Path("both.svg").read_text()
-    assert "gstarx" in drawn
-    assert "random" in drawn
 
 
 def test_a_report_is_one_page() -> None:
@@ -119,8 +115,6 @@ def test_a_report_is_one_page() -> None:
     assert "nitro 2" in page
     assert "aromatic nitro group" in page
 
-
-def test_a_page_must_be_html_and_writable() -> None:
     assert "must end in .html" in refused("report", "nitro", "0", "--output", "page.pdf", code=2)
     Path("file").write_text("")
     assert "cannot write file/page.html" in refused(

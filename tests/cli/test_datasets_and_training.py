@@ -13,15 +13,13 @@ from tests.cli.commands import found, gstarx, refused
 from tests.shared import DATA, mutag
 
 
-def test_datasets_are_listed_with_their_networks() -> None:
+def test_datasets_are_listed_with_their_networks_and_described() -> None:
     rows = {row["name"]: row for row in found("datasets", "list")}
     assert rows["nitro"]["shipped"]
     assert rows["sst2"]["networks"] == ["sst2-gat", "sst2-gcn"]
     assert not rows["mutag"]["shipped"]
     assert "blood-brain" in " ".join(gstarx("datasets", "list").stdout.split())
 
-
-def test_a_dataset_is_described() -> None:
     content = found("datasets", "info", "nitro")
     dataset = load("nitro")
     assert content["graphs"] == len(dataset)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.cli.commands import found, gstarx, refused
 
 FILE = """
@@ -49,18 +47,15 @@ def test_another_file_can_be_named() -> None:
     assert found("--settings", "other.toml", "explain", "nitro", "0", "-e", "random")["seed"] == 9
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_a_mistake_in_the_file_is_named() -> None:
+    for content, message in [
         ("sede = 3", "gstarx.toml: there is no setting 'sede'; did you mean 'seed'?"),
         ("[explainers.gstrax]\nbudget = 3", "did you mean 'gstarx'?"),
         ("sparsity = 2.0", "sparsity: Input should be less than 1 (got 2.0)"),
         ("seed =", "gstarx.toml cannot be read as TOML"),
-    ],
-)
-def test_a_mistake_in_the_file_is_named(content: str, message: str) -> None:
-    Path("gstarx.toml").write_text(content)
-    assert message in refused("version")
+    ]:
+        Path("gstarx.toml").write_text(content)
+        assert message in refused("version")
 
 
 def test_a_file_that_is_not_there_is_named() -> None:

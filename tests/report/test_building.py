@@ -247,9 +247,8 @@ def test_random_selections_and_errors_are_kept_for_every_graph(
     assert [g.random for g in report.graphs] == [m.harmonic_fidelity for m in random.graphs]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_input_is_refused(model: torch.nn.Module, graphs: list[Data]) -> None:
+    table: list[tuple[dict[str, Any], str]] = [
         ({"explainers": {}}, "explainers must name at least one"),
         ({"graphs": []}, "graphs must be at least one"),
         ({"names": ["a"]}, "names must have 4 entries, one per graph"),
@@ -257,14 +256,11 @@ def test_random_selections_and_errors_are_kept_for_every_graph(
         ({"explainers": {"x": [[1]]}}, "results of 'x' must have 4 entries, one per graph"),
         ({"explainers": {"random selection": []}}, "no explainer may be called"),
         ({"sparsity": 1.5}, r"sparsity must lie in \[0, 1\]"),
-    ],
-)
-def test_bad_input_is_refused(
-    model: torch.nn.Module, graphs: list[Data], options: dict[str, object], message: str
-) -> None:
+    ]
     arguments: dict[str, Any] = {"graphs": graphs, "explainers": {"a": create("leave_one_out")}}
-    with pytest.raises(ValueError, match=message):
-        build_report(model, title="T", progress=False, **(arguments | options))
+    for options, message in table:
+        with pytest.raises(ValueError, match=message):
+            build_report(model, title="T", progress=False, **(arguments | options))
 
 
 def test_an_explainer_that_fails_says_where(model: torch.nn.Module, graphs: list[Data]) -> None:
