@@ -271,9 +271,23 @@ def test_the_subgraph_where_numbers_coincide(target: Any) -> None:
     assert kept.prediction.shape == (1, 2)
 
 
-@pytest.mark.parametrize("node_mask_type", [None, "attributes", "common_attributes"])
+WHOLE = "GStarX scores whole nodes: node_mask_type must be 'object'"
+
+
+@pytest.mark.parametrize(
+    ("node_mask_type", "edge_mask_type", "reason"),
+    [
+        (None, "object", "for these masks, pass GStarX(players='edges')"),
+        ("common_attributes", None, "for these masks, pass GStarX(players='features')"),
+        ("attributes", "object", WHOLE),
+        ("common_attributes", "object", WHOLE),
+    ],
+)
 def test_other_masks_are_refused_with_the_reason(
-    node_mask_type: str | None, caplog: pytest.LogCaptureFixture
+    node_mask_type: str | None,
+    edge_mask_type: str | None,
+    reason: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     with (
         caplog.at_level(logging.ERROR, logger="gstarx"),
@@ -284,10 +298,10 @@ def test_other_masks_are_refused_with_the_reason(
             algorithm=GStarX(),
             explanation_type="model",
             node_mask_type=node_mask_type,
-            edge_mask_type="object",
+            edge_mask_type=edge_mask_type,
             model_config=GRAPH,
         )
-    assert caplog.messages == ["GStarX scores whole nodes: node_mask_type must be 'object'"]
+    assert caplog.messages == [reason]
 
 
 def test_a_dictionary_of_features_needs_one_of_edges() -> None:

@@ -220,7 +220,16 @@ class GStarX(NodeExplainer):
                 "edge_mask_type=None"
             )
             return False
-        return isinstance(players, Edges | Features) or super().supports()
+        if isinstance(players, Edges | Features):
+            return True
+        fitting = {
+            (MaskType.common_attributes, None): "features",
+            (None, MaskType.object): "edges",
+        }
+        if masks in fitting:
+            log.error("for these masks, pass GStarX(players=%r)", fitting[masks])
+            return False
+        return super().supports()
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """Scores of the players of the game that the model plays on the graph."""
