@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -155,22 +155,24 @@ def summarize(
         )
     if names is not None and len(names) != len(listed):
         raise ValueError(f"names must have {len(listed)} entries, one per graph (got {len(names)})")
-    groups: dict[tuple[int | None, str, str], _Group] = defaultdict(_Group)
+    found: dict[tuple[int | None, str, str], list[_Occurrence]] = defaultdict(list)
     for i, (graph, result) in enumerate(zip(listed, results, strict=True)):
         title = title_of(graph, f"graph {i}") if names is None else str(names[i])
         divided: dict[str, list[tuple[int, ...]]] = defaultdict(list)
         for name, nodes in groups_of(graph, by):
             divided[name].append(nodes)
-        words = _words(result, mode)
+        explanation = _explanation(result, graph, target)
+        own = TASKS.get(explanation.get("mode") or mode, explanation.get("mode") or mode)
+        words = ("raises", "lowers") if own == "regression" else ("for", "against")
         for column, explained, scores in _columns(
-            result, graph, target, mode, class_names, target_names
+            explanation, target, own, mode, class_names, target_names
         ):
             for name, occurrences in divided.items():
                 sums = [float(scores[list(nodes)].sum()) for nodes in occurrences]
-                groups[column, explained, name].add(title, sums, words)
+                found[column, explained, name].append(_Occurrence(title, sums, words))
     rows = [
-        group.row(name, column, explained, confidence, seed)
-        for (column, explained, name), group in groups.items()
+        _row(name, column, explained, occurrences, confidence, seed)
+        for (column, explained, name), occurrences in found.items()
     ]
     order = {"for": 0, "raises": 0, "unclear": 1, "against": 2, "lowers": 2}
     return Summary(
@@ -187,102 +189,84 @@ def summarize(
     )
 
 
-class _Group:
-    """The graphs that contain a group, and its score in each."""
+class _Occurrence(NamedTuple):
+    """A graph that contains a group: the scores of the group, and what their signs mean."""
 
-    def __init__(self) -> None:
-        self.titles: list[str] = []
-        self.scores: list[float] = []
-        self.occurrences = 0
-        self.words = ("for", "against")
-
-    def add(self, title: str, sums: Sequence[float], words: tuple[str, str]) -> None:
-        self.titles.append(title)
-        self.words = words
-        self.scores.append(float(np.mean(sums)))
-        self.occurrences += len(sums)
-
-    def row(
-        self, name: str, target: int | None, explained: str, confidence: float, seed: int
-    ) -> SummaryRow:
-        scores = np.array(self.scores)
-        interval = paired_bootstrap(
-            scores, np.zeros_like(scores), confidence=confidence, resamples=2_000, seed=seed
-        )
-        sign = "unclear"
-        if len(scores) >= MIN_GRAPHS:
-            up, down = self.words
-            sign = up if interval.low > 0 else down if interval.high < 0 else sign
-        strongest = np.argsort(-scores * (-1 if interval.mean < 0 else 1), kind="stable")
-        examples = dict.fromkeys(self.titles[i] for i in strongest)
-        return SummaryRow(
-            name,
-            target,
-            explained,
-            interval.mean,
-            interval.low,
-            interval.high,
-            len(scores),
-            self.occurrences,
-            sign,
-            tuple(examples)[:_EXAMPLES],
-        )
+    title: str
+    sums: list[float]
+    words: tuple[str, str]
 
 
-def _require_node_scores(explanation: Explanation) -> None:
-    """Raise unless an explanation has a score for every node, which a summary needs."""
-    if explanation.node_scores is not None:
-        return
-    method = explanation.method or "the explanation"
-    if explanation.scores is None:
+def _row(
+    name: str,
+    target: int | None,
+    explained: str,
+    found: Sequence[_Occurrence],
+    confidence: float,
+    seed: int,
+) -> SummaryRow:
+    scores = np.array([float(np.mean(one.sums)) for one in found])
+    interval = paired_bootstrap(
+        scores, np.zeros_like(scores), confidence=confidence, resamples=2_000, seed=seed
+    )
+    sign = "unclear"
+    if len(scores) >= MIN_GRAPHS:
+        up, down = found[-1].words
+        sign = up if interval.low > 0 else down if interval.high < 0 else sign
+    strongest = np.argsort(-scores * (-1 if interval.mean < 0 else 1), kind="stable")
+    examples = dict.fromkeys(found[i].title for i in strongest)
+    return SummaryRow(
+        name,
+        target,
+        explained,
+        interval.mean,
+        interval.low,
+        interval.high,
+        len(scores),
+        sum(len(one.sums) for one in found),
+        sign,
+        tuple(examples)[:_EXAMPLES],
+    )
+
+
+def _explanation(result: Explanation | ArrayLike, graph: Data, target: int | None) -> Explanation:
+    """An explanation with a score for every node, which a summary needs."""
+    if not isinstance(result, Explanation):
+        count = int(graph.num_nodes or 0)
+        return Explanation.from_scores(as_scores(result, count), num_nodes=count, target=target)
+    if result.node_scores is not None:
+        return result
+    method = result.method or "the explanation"
+    if result.scores is None:
         found, instead = "finds sets of nodes", "use an explainer with scores"
     else:
-        kind = explanation.player_kind.replace("_", " ")
+        kind = result.player_kind.replace("_", " ")
         found, instead = f"gives them to {kind} here", "explain nodes instead"
     raise ValueError(f"a summary needs scores of nodes, and {method} {found}: {instead}")
 
 
-def _task(result: Explanation | ArrayLike, mode: str) -> str:
-    """The mode by PyG's name: that of an explanation which has one, else the given one."""
-    own = result.get("mode") if isinstance(result, Explanation) else None
-    return TASKS.get(own or mode, own or mode)
-
-
-def _words(result: Explanation | ArrayLike, mode: str) -> tuple[str, str]:
-    """What positive and negative scores mean."""
-    return ("raises", "lowers") if _task(result, mode) == "regression" else ("for", "against")
-
-
 def _columns(
-    result: Explanation | ArrayLike,
-    graph: Data,
+    explanation: Explanation,
     target: int | None,
+    task: str,
     mode: str,
     class_names: Sequence[str],
     target_names: Sequence[str],
 ) -> Iterator[tuple[int | None, str, NDArray[np.float64]]]:
     """By explained class or output, its name and the scores of all nodes."""
-    count = int(graph.num_nodes or 0)
-    if not isinstance(result, Explanation):
-        name = "explained class" if target is None else class_name(target, class_names)
-        yield target, name, as_scores(result, count)
-        return
-    _require_node_scores(result)
-    scores = result.node_scores.reshape(count, -1).numpy()
-    output = result.get("prediction")
+    scores = explanation.node_scores.reshape(int(explanation.num_nodes or 0), -1).numpy()
+    output = explanation.get("prediction")
     outputs = 1 if output is None else int(output.shape[1])
-    task = _task(result, mode)
     # several binary outputs are several labels
     labels = mode == "multilabel" or (task == "binary_classification" and outputs > 1)
     by_output = labels or task == "regression"
-    explained = result.explained or [target]
-    for column, output_index in enumerate(explained):
-        if target is not None and output_index != target:
+    for column, number in enumerate(explanation.explained or [target]):
+        if target is not None and number != target:
             continue
-        if output_index is None:
+        if number is None:
             name = "explained class"
         elif by_output:
-            name = output_name(output_index, target_names, outputs)
+            name = output_name(number, target_names, outputs)
         else:
-            name = class_name(output_index, class_names)
-        yield output_index, name, as_scores(scores[:, column], count)
+            name = class_name(number, class_names)
+        yield number, name, as_scores(scores[:, column], len(scores))
