@@ -18,7 +18,7 @@ from torch_geometric.nn import RGCNConv, global_mean_pool
 
 from gstarx import GNNGame, GStarX, explain
 from gstarx.gnn import hetero_of, view_of
-from gstarx.graphs import CommunicationGraph
+from gstarx.graphs import CommunicationGraph, pack
 from gstarx.players import Nodes
 from tests.gnn.by_definition import table, value_of
 from tests.gnn.hetero_networks import (
@@ -614,3 +614,39 @@ def test_weights_of_edges_and_fields_of_the_graph_are_passed_on() -> None:
         assert found.tolist() == pytest.approx([2 * weights, 3.0] if inside else [0.0, 0.0])
     assert game.fixed == ["context"]
     assert not game.check.one_by_one
+
+
+@pytest.mark.parametrize("make", [OnGraphs, OfData, OfAttributes])
+def test_doubt_about_rounding_is_settled_in_double_precision(make: Any) -> None:
+    data = small(attributes=make is OfAttributes)
+    model = seeded(make, attributes=make is OfAttributes)
+    precise = GNNGame(model, data, payoff="raw", target=1)
+    coalitions = np.random.default_rng(0).random((9, precise.n)) < 0.5
+    expected = precise(coalitions)
+    single = data.clone().apply(lambda value: value.float() if value.is_floating_point() else value)
+    game = GNNGame(copy.deepcopy(model).float(), single, payoff="raw", target=1)
+    assert np.abs(game(coalitions) - expected).max() > 1e-9
+    evaluator = game._scores._evaluator
+    outputs = evaluator.double_outputs(pack(coalitions))
+    assert outputs.dtype == torch.float64
+    plain = evaluator.outputs(pack(coalitions))
+    assert plain.dtype == torch.float32
+    torch.testing.assert_close(outputs, plain.double(), atol=1e-4, rtol=1e-4)
+
+
+def test_a_single_player_in_single_precision_does_not_look_like_mixing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for seed in range(4):
+            generator = torch.Generator().manual_seed(seed)
+            data = HeteroData()
+            for kind, count in (("author", 6), ("paper", 4)):
+                data[kind].x = torch.randn(count, 8, generator=generator).double()
+            ends = torch.randint(4, (2, 3), generator=generator)
+            data["author", "writes", "paper"].edge_index = ends
+            data["paper", "by", "author"].edge_index = ends[:, :2].flip(0)
+            network = seeded(transformed, data).float()
+            for kind in ("author", "paper"):
+                data[kind].x = data[kind].x.float()
+            for index in set(ends[1, :2].tolist()) | set(ends[0, :2].tolist()):
+                explain(network, data, task_level="node", index=index, node_type="author")

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, HeteroData
+from torch_geometric.data.storage import recursive_apply
 
 from gstarx._internal.cached import cached_property
 from gstarx.gnn.hetero import DISTURBED, ZERO, HeteroGraph
@@ -143,8 +144,11 @@ class HeteroCall:
 
     def _called(self, model: Model, union: TypedUnion, *, watched: bool = False) -> Any:
         if self.takes_data:
-            return model(union.as_batch())
-        made = {field: own_copy(union.field(field)) for field in self.fields}
+            return model(union.as_batch().apply(union.in_precision))
+        made = {
+            field: recursive_apply(own_copy(union.field(field)), union.in_precision)
+            for field in self.fields
+        }
         if watched:
             made = watch_relations(made)
         positional = [made[field] for field in self.positional]
@@ -213,6 +217,11 @@ class TypedUnion:
     def owner(self) -> dict[str, Tensor]:
         """For every type, the graph of the batch that its nodes belong to."""
         return {name: self.batch[here] for name, here in self.at.items()}
+
+    def in_precision(self, value: Tensor) -> Tensor:
+        """A field in double precision where the view is, whose features are single elsewhere."""
+        double = any(shown.dtype == torch.float64 for shown in self.shown.values())
+        return value.double() if double and value.is_floating_point() else value
 
     def absent_from_last(self) -> list[str]:
         """Types of the graph that no node of the last coalition has."""
