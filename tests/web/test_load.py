@@ -1,4 +1,4 @@
-"""Fifty clients at once for a minute: all are answered, and the memory is released."""
+"""Fifty clients at once for a minute, and two requests at the limits: memory stays bounded."""
 
 from __future__ import annotations
 
@@ -132,3 +132,24 @@ def test_fifty_visitors_for_a_minute(tmp_path: Path) -> None:
         assert command.workers() == workers, "no worker was replaced"
         assert sum(after) <= 1.1 * sum(before)
         assert not [line for line in command.output if "Traceback" in line]
+
+
+def test_two_maximum_requests_take_less_than_four_gb(tmp_path: Path) -> None:
+    options = ("--model", "nitro", "--workers", "2", "--max-memory", "1")
+    chosen = {"name": "shapley", "options": {"budget": 50_000}}
+    request = {"model": "nitro", "input": {"smiles": "C" * 150}, "explainers": [chosen]}
+    with serving(*options, where=tmp_path) as command:
+        with httpx.Client(base_url=command.address, timeout=60) as client:
+            ready(client)
+            ids = [client.post("api/v1/jobs", json=request).json()["id"] for _ in range(2)]
+            most, running = 0, True
+            while running:
+                most = max(most, sum(memory(command.process.pid)))
+                jobs = [client.get(f"api/v1/jobs/{id}").json() for id in ids]
+                running = any(job["state"] in ("queued", "running") for job in jobs)
+                time.sleep(0.1)
+        print(f"{most >> 20} MB at most,", [job["error"] for job in jobs])
+        assert most < 4 << 30
+        for job in jobs:
+            assert job["error"] is None or job["error"]["code"] == "timeout"
+            assert all(result["error"] is None for result in job["results"])
