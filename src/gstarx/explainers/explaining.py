@@ -290,7 +290,10 @@ def explain_many(
     many = _Many(explainer, model, graphs, task, seed)
 
     def explained(position: int, attributed: Attributed) -> Explanation:
-        return many.explanation(position, attributed, edge_mask)
+        attribution, seconds, _ = attributed
+        view, own = with_view(model, graphs[position], task)
+        made = explainer._made(attribution, model, view, own, seconds, edge_mask)
+        return as_explained(made, graphs[position])  # type: ignore[no-any-return]
 
     imprecise: dict[str, list[Imprecise]] = {}
     places, calls = range(len(graphs)), many.attributed(workers)
@@ -359,13 +362,6 @@ class _Many:
         """What these functions return and raise, to be sent to another process."""
         return [outcome_of(call) for call in self._calls(positions)]
 
-    def explanation(self, position: int, attributed: Attributed, edge_mask: bool) -> Explanation:
-        """The explanation of a graph."""
-        attribution, seconds, _ = attributed
-        view, task = with_view(self.model, self.graphs[position], self.task)
-        made = self.explainer._made(attribution, self.model, view, task, seconds, edge_mask)
-        return as_explained(made, self.graphs[position])  # type: ignore[no-any-return]
-
 
 def _of_part(outcome: Outcome, at: int) -> Attributed:
     """One result of several that came together; warnings are given with the first."""
@@ -381,12 +377,9 @@ def _single_graphs(dataset: Any) -> list[Any]:
             f"explain_many takes several graphs (got one {type(dataset).__name__}); use explain "
             "for one"
         )
-    if isinstance(dataset, Batch):
-        return list(dataset.to_data_list())
-    graphs: list[Any] = []
-    for item in dataset:
-        graphs += item.to_data_list() if isinstance(item, Batch) else [item]
-    return graphs
+    items = [dataset] if isinstance(dataset, Batch) else dataset
+    split = (item.to_data_list() if isinstance(item, Batch) else [item] for item in items)
+    return [graph for graphs in split for graph in graphs]
 
 
 class _Case:

@@ -35,7 +35,6 @@ from gstarx.gnn import (
 )
 from gstarx.graphs import Coalitions, CommunicationGraph
 from gstarx.players import Edges, Features, PlayersLike, as_players
-from gstarx.registry import SAMPLED_BUDGET
 from gstarx.values import Allocation, SubgraphPlan, node_shares, touched_nodes
 
 #: Edges whose links are listed even if the value ignores them.
@@ -302,7 +301,7 @@ class GStarX(NodeExplainer):
 
     def _require_room(self, game: GNNGame) -> None:
         """Raise before anything is listed of a node with more players than can be evaluated."""
-        budget = SAMPLED_BUDGET if self.settings.budget is None else self.settings.budget
+        budget = self.settings.sample_budget
         if game.task_level == "node" and game.n > budget:
             raise ValueError(
                 f"budget must be at least the number of players, {game.n:,}: every one of them has "
@@ -339,8 +338,7 @@ class GStarX(NodeExplainer):
         exactly = allocation.exact and self.settings.estimator in ("auto", "exact")
         if game.players.kind != "groups" or not exactly:
             return {}
-        budget = self.settings.budget
-        limit = SAMPLED_BUDGET if budget is None else budget
+        limit = self.settings.sample_budget
         shared = _two_level_scores(game, self.settings, limit)
         if shared is None:
             log.info("scores of nodes inside groups would take more than %d coalitions", limit)

@@ -145,13 +145,14 @@ class ValueSettings(SubgraphSampling):
         if self.estimator != "auto":
             return self.estimator
         more = self._besides_exact(graph, reported)
-        fits = self._coalitions_within(graph, self._sample_budget - more)
+        fits = self._coalitions_within(graph, self.sample_budget - more)
         if not fits and self.budget is None and isinstance(game, GNNGame):
             fits = self._coalitions_within(graph, EXACT_BUDGET - more) and game.shares()
         return "exact" if fits else ESTIMATORS[self.value][-1]
 
     @property
-    def _sample_budget(self) -> int:
+    def sample_budget(self) -> int:
+        """How many coalitions an estimator may evaluate."""
         return SAMPLED_BUDGET if self.budget is None else self.budget
 
     def _coalitions_within(self, graph: CommunicationGraph, limit: int) -> bool:
@@ -194,7 +195,7 @@ class ValueSettings(SubgraphSampling):
         asks for all of them anyway, for coalitions that are reported, and half of it for
         complements.
         """
-        n, parts, budget = graph.num_nodes, len(graph.components), self._sample_budget
+        n, parts, budget = graph.num_nodes, len(graph.components), self.sample_budget
         alone = isinstance(game, GNNGame) and game.baseline_from_singletons
         # on complete graphs, growth is not sampled
         included = self.value == "hn" and len(graph.edges) < n * (n - 1) // 2
@@ -274,14 +275,14 @@ class ValueSettings(SubgraphSampling):
         if estimator == "subgraphs":
             # a truncated iteration was requested by name, and the result records it: no warning
             return sample_subgraphs(game, graph, self, seed=seed)
-        fits = self.two_sided and self._coalitions_within(graph, self._sample_budget)
+        fits = self.two_sided and self._coalitions_within(graph, self.sample_budget)
         if estimator == "exact" or fits:
             return self._exact(game, graph, self._besides_exact(graph, reported))
         budget = self._coalitions_to_sample(game, graph, reported)
         if isinstance(game, GNNGame):
-            game.expect(self._sample_budget)
+            game.expect(self.sample_budget)
         each = 2 if self.two_sided else 1
-        with budget_costs(each, self._sample_budget - each * budget):
+        with budget_costs(each, self.sample_budget - each * budget):
             return self._sampled(game, graph, seed, budget)
 
     def _sampled(
