@@ -113,47 +113,33 @@ def test_graphs_that_fail_are_shown_and_tried_again(
         assert all(row["error"] for row in csv.DictReader(file))
 
 
-def test_a_damaged_file_does_not_hide_the_other_runs() -> None:
+def test_a_damaged_request_does_not_hide_the_other_runs() -> None:
     gstarx("evaluate", "nitro", "-e", "leave_one_out,random", *SHORT, "--store", "here")
-    bad, good = sorted(Path("here/runs").iterdir())
-    killed = bad.with_name(f".{bad.stem}.0123.part.json")
-    killed.write_bytes(b"")
-    assert len(found("runs", "list", "here")) == 2
-    whole = bad.read_bytes()
-    for command, content in ((["list", "here"], b"[" * 100_000), (["show", "here"], b"")):
-        bad.write_bytes(content)
+    bad, good = (request["name"] for request in runs.Store(Path("here")).requests())
+    file = Path("here/rows.sqlite")
+    damaged = file.read_bytes().replace(f'{{"name": "{bad}"'.encode(), b"?" * (11 + len(bad)))
+    file.write_bytes(damaged)
+    for command in (["list", "here"], ["show", "here"]):
         done = gstarx("runs", *command)
-        assert good.stem[:12] in done.stdout
-        assert bad.stem[:12] not in done.stdout
-        assert f"warning: {bad} is damaged" in done.stderr
+        assert good[:12] in done.stdout
+        assert bad[:12] not in done.stdout
+        assert f"what the run {bad} was to do is lost" in done.stderr
     for command in (["show", "here"], ["resume", "here"]):
-        said = refused("runs", *command, "--run", bad.stem[:8])
-        assert f"{bad} is damaged" in said
-        assert "run its specification again" in said
-    assert len(found("runs", "show", "here", "--run", good.stem[:8])) == 1
+        assert "run its specification again" in refused("runs", *command, "--run", bad[:8])
+    assert len(found("runs", "show", "here", "--run", good[:8])) == 1
     done = gstarx("runs", "resume", "here", "--workers", "1", code=1)
-    assert good.stem[:12] in done.stdout
-    assert f"error: not resumed, because their files are damaged: {bad.stem}" in done.stderr
-    assert not killed.exists()
-    done = gstarx("report", "--store", "here", "--output", "one.html")
-    assert f"warning: {bad} is damaged" in done.stderr
+    assert good[:12] in done.stdout
+    assert f"error: not resumed, because their specifications are lost: {bad}" in done.stderr
     gstarx("evaluate", "nitro", "-e", "leave_one_out,random", *SHORT, "--store", "here")
-    assert bad.read_bytes() == whole
+    assert len(found("runs", "list", "here")) == 2
 
 
-def test_damaged_rows_do_not_hide_the_other_runs() -> None:
+def test_damaged_rows_are_computed_again() -> None:
     gstarx("evaluate", "nitro", "-e", "leave_one_out,random", *SHORT, "--store", "here")
-    file = next(Path("here/rows").rglob("*.parquet"))
-    bad = file.parent.name[4:]
-    file.write_bytes(file.read_bytes()[:-50])
-    listed = found("runs", "list", "here")
-    assert {run["run"] == bad: run["explained"] for run in listed} == {True: None, False: 2}
-    done = gstarx("runs", "list", "here")
-    assert f"warning: a file is damaged: {file}" in done.stderr
-    assert "?" in done.stdout
-    (shown,) = found("runs", "show", "here")
-    assert shown["run"] != bad
-    assert str(file) in refused("runs", "show", "here", "--run", bad[:8])
+    file = Path("here/rows.sqlite")
+    file.write_bytes(file.read_bytes().replace(b'"explainer":"random"', b'"explainer":"randon"'))
+    assert sorted(run["explained"] for run in found("runs", "list", "here")) == [0, 2]
+    assert len(found("runs", "show", "here")) == 2
     gstarx("runs", "resume", "here", "--workers", "1")
     assert [run["explained"] for run in found("runs", "list", "here")] == [2, 2]
 

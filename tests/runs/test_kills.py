@@ -28,15 +28,16 @@ from gstarx_bench.runs import (
 )
 from gstarx_bench.runs.local import explain_locally
 from gstarx_bench.runs.resolution import resolve
+from gstarx_bench.runs.store import open_store
 from tests.runs.same_rows import assert_same_rows
 
 Make = Callable[..., RunSpec]
 
-#: Small parts, so that a kill hits files being closed, renamed, merged and deleted.
+#: Written to the disk often, so that a kill hits that too.
 PROGRAM = """
 import sys, traceback
 from gstarx_bench.runs import run, store
-store.ROWS_PER_PART, store.PARTS_PER_MERGE = 3, 2
+store.SYNC_SECONDS = 0.05
 try:
     run(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]), progress=False)
 except KeyboardInterrupt:
@@ -107,19 +108,29 @@ def test_killed_at_random_moments_and_resumed(
     assert_same_rows(store, tmp_path / "at once")
 
 
-def test_an_interrupt_leaves_rows_and_no_workers(spec: Make, plugin: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_rows_and_no_workers(
+    spec: Make, plugin: Path, tmp_path: Path, how: signal.Signals
+) -> None:
     write_spec(spec("slow", 500), tmp_path / "run.toml")
     process = started(tmp_path / "run.toml", tmp_path / "store", 2, plugin)
     wait_for(lambda: rows_in(tmp_path / "store") > 3 or process.poll() is not None)
     children = psutil.Process(process.pid).children(recursive=True)
     assert len(children) == 2
-    process.send_signal(signal.SIGINT)
+    process.send_signal(how)
     stderr = process.communicate(timeout=60)[1]
-    assert process.returncode == 130
-    assert stderr.rstrip().endswith(b"KeyboardInterrupt")
-    assert stderr.count(b"Traceback") == 1
+    if how == signal.SIGINT:
+        assert process.returncode == 130
+        assert stderr.rstrip().endswith(b"KeyboardInterrupt")
+        assert stderr.count(b"Traceback") == 1
+    else:
+        assert process.returncode == -signal.SIGTERM
     assert not psutil.wait_procs(children, timeout=5)[1]
-    assert 3 < rows_in(tmp_path / "store") < 500
+    before = rows_in(tmp_path / "store")
+    assert 3 < before < 500
+    with open_store(tmp_path / "store") as store:
+        (request,) = store.requests()
+        assert (store.statuses(request["name"][:32], 500) > 0).sum() == before
 
 
 def test_two_workers_give_the_same_rows_as_one(

@@ -70,10 +70,3 @@ def test_a_report_of_a_store_draws_the_players(tmp_path: Path) -> None:
     written = page.read_text(encoding="utf-8")
     assert "of the edges are kept" in written
     assert re.search(r"<title>[A-Z][a-z]?\d+-[A-Z][a-z]?\d+ ", written)  # a bond and its score
-
-
-def test_rows_of_nodes_have_no_players(spec: Callable[..., RunSpec], tmp_path: Path) -> None:
-    run(spec("gstarx", 1), tmp_path, workers=1, progress=False)
-    (row,) = read(tmp_path).to_pylist()
-    assert row["player_spec"] is row["player_scores"] is row["player_units"] is None
-    assert explanation_of(row).player_kind == "nodes"

@@ -1,118 +1,78 @@
-"""The store: whole or not at all, in order after every accident, and for one process at a time."""
+"""The store: whole rows or none, for one writer at a time, on every kind of disk."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
+import shutil
+import sqlite3
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gstarx_bench.runs import RunSpec, StoreError, StoreInUse, parquet_parts, read, resume, run
+from gstarx_bench.runs import RunSpec, StoreError, StoreInUse, read, resume, run
 from gstarx_bench.runs import store as stores
-from gstarx_bench.runs.parquet_parts import Journal, read_journal
-from gstarx_bench.runs.rows import SCHEMA, as_table, decoded, encoded, row_key
-from gstarx_bench.runs.store import Writer, locked, open_store
+from gstarx_bench.runs.rows import SCHEMA, TaskResult, as_table, decoded, encoded, row_key
+from gstarx_bench.runs.store import Store, locked, open_store
 from tests.runs.same_rows import assert_same_rows
 
 Make = Callable[..., RunSpec]
 RUN = "0" * 32
 
 
-def row(graph: int, **more: Any) -> dict[str, Any]:
-    about = {"dataset": "d", "explainer": "e", "scores": [graph / 7, -1.5]}
-    return {"key": row_key(RUN, graph), "run": RUN, "graph": graph, **about, **more}
+def result(graph: int, **more: Any) -> TaskResult:
+    about = {"dataset": "d", "explainer": "e", "scores": [graph / 7, -1.5], **more}
+    row = {"key": row_key(RUN, graph), "run": RUN, "graph": graph, **about}
+    return TaskResult(graph, "error" in more, encoded(row))
 
 
 def written(path: Path, graphs: range, **more: Any) -> None:
     with open_store(path) as store:
-        writer = Writer(store.directory(RUN))
         for graph in graphs:
-            writer.append(encoded(row(graph, **more)))
-        writer.finish()
+            store.append(RUN, result(graph, **more))
 
 
 def graphs_in(path: Path) -> list[int]:
     return read(path, columns=["graph"]).column("graph").to_pylist()
 
 
-def files(path: Path) -> list[str]:
-    return sorted(file.name for file in (path / "rows" / f"run={RUN}").iterdir())
+def killed(store: Path, copy: Path) -> Path:
+    """What is left of an open store when its process is killed now."""
+    return Path(shutil.copytree(store, copy))
 
 
 @given(st.lists(st.floats() | st.integers(-(2**40), 2**40).map(float), max_size=5))
 def test_numbers_are_stored_exactly(numbers: list[float]) -> None:
-    stored = as_table([encoded(row(0, scores=numbers))]).column("scores").to_pylist()[0]
-    assert np.array(stored).tobytes() == np.array(numbers).tobytes() or any(map(np.isnan, numbers))
+    line = encoded({"scores": numbers, "error": "two\nlines"})
+    stored = as_table([line], SCHEMA).column("scores").to_pylist()[0]
     assert np.array_equal(stored, numbers, equal_nan=True)
+    assert decoded(line)["error"] == "two\nlines"
 
 
-@given(st.lists(st.binary().filter(lambda b: b"\n" not in b), max_size=6), st.data())
-def test_a_truncated_journal_keeps_its_complete_lines(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], data: st.DataObject
+@pytest.mark.parametrize("network", [False, True])
+def test_rows_can_be_read_at_once_and_without_the_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, network: bool
 ) -> None:
-    path = tmp_path_factory.mktemp("journal") / "journal"
-    with Journal(path) as journal:
-        for line in lines:
-            journal.append(line)
-    content = path.read_bytes()
-    cut = data.draw(st.integers(0, len(content)))
-    path.write_bytes(content[:cut])
-    valid, broken = read_journal(path)
-    assert valid == lines[: content[:cut].count(b"\n")]
-    assert sum(map(len, broken)) == len(content[:cut].rpartition(b"\n")[2])
-
-
-def test_a_damaged_line_does_not_affect_its_neighbors(tmp_path: Path) -> None:
-    with Journal(tmp_path / "journal") as journal:
-        for line in (b"one", b"two", b"three"):
-            journal.append(line)
-    path = tmp_path / "journal"
-    path.write_bytes(path.read_bytes().replace(b"two", b"tvo"))
-    assert read_journal(path)[0] == [b"one", b"three"]
-
-
-def test_rows_can_be_read_at_once_and_without_the_writer(tmp_path: Path) -> None:
-    with open_store(tmp_path) as store:
-        writer = Writer(store.directory(RUN))
+    monkeypatch.setattr(stores, "_is_on_network", lambda _: network)
+    path = tmp_path / "store"
+    with open_store(path) as store:
         for graph in range(3):
-            writer.append(encoded(row(graph)))
-            assert graphs_in(tmp_path) == list(range(graph + 1))
-        writer.abandon()
-    assert files(tmp_path) == ["journal-00000000.jsonl"]
-    with open_store(tmp_path):
-        assert files(tmp_path) == ["rows-00000000-00000000.parquet"]
-    assert read(tmp_path).column("scores").to_pylist()[2] == [2 / 7, -1.5]
-
-
-def test_small_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "ROWS_PER_PART", 2)
-    monkeypatch.setattr(stores, "PARTS_PER_MERGE", 3)
-    monkeypatch.setattr(parquet_parts, "FULL", 12)
-    with open_store(tmp_path) as store:
-        writer = Writer(store.directory(RUN))
-        most = 0
-        for graph in range(50):
-            writer.append(encoded(row(graph)))
-            most = max(most, len(files(tmp_path)))
-        assert most < 12  # and not 25
-        writer.finish()
-    names = files(tmp_path)
-    assert len(names) <= 6
-    assert all(name.endswith(".parquet") for name in names)
-    sizes = [
-        pq.read_metadata(file).num_rows for file in (tmp_path / "rows" / f"run={RUN}").iterdir()
-    ]
-    assert max(sizes) < 24  # full parts are not merged
-    assert graphs_in(tmp_path) == list(range(50))
+            store.append(RUN, result(graph))
+            assert graphs_in(path) == list(range(graph + 1))
+        assert (path / "rows.sqlite-wal").exists() == (not network)
+        left = killed(path, tmp_path / "left")
+    assert graphs_in(left) == [0, 1, 2]
+    written(left, range(2, 4))
+    for each in (path, left):
+        assert read(each).column("scores").to_pylist()[2] == [2 / 7, -1.5]
+        files = {file.name for file in each.iterdir()}
+        assert files == {"rows.sqlite", "ledger", "trained", "lock", "lock.holder", "store.json"}
 
 
 def test_the_last_row_of_a_graph_counts(tmp_path: Path) -> None:
@@ -120,60 +80,14 @@ def test_the_last_row_of_a_graph_counts(tmp_path: Path) -> None:
     written(tmp_path, range(2, 6))
     assert graphs_in(tmp_path) == list(range(6))
     assert read(tmp_path).column("error").to_pylist() == ["failed"] * 2 + [None] * 4
+    assert stores.counts(tmp_path, RUN) == (4, 2)
     with open_store(tmp_path) as store:
         assert store.statuses(RUN, 8).tolist() == [2, 2, 1, 1, 1, 1, 0, 0]
-    # merging has dropped the outdated rows
-    (file,) = (tmp_path / "rows" / f"run={RUN}").iterdir()
-    assert pq.read_metadata(file).num_rows == 6
-
-
-def test_a_process_killed_between_any_two_steps(tmp_path: Path) -> None:
-    """All files that may be left behind, at once."""
-    written(tmp_path, range(3))
-    directory = tmp_path / "rows" / f"run={RUN}"
-    (first,) = directory.iterdir()
-    # a journal that was not deleted yet
-    with Journal(directory / "journal-00000000.jsonl") as journal:
-        journal.append(encoded(row(0)))
-    # a merge whose parts are still there
-    parquet_parts.write_rows(
-        directory / "rows-00000001-00000003.parquet",
-        as_table([encoded(row(g)) for g in (3, 4, 5)]).to_batches(),
-    )
-    parquet_parts.write_rows(
-        directory / "rows-00000002-00000002.parquet", as_table([encoded(row(4))]).to_batches()
-    )
-    # an unfinished file, a damaged one, and a truncated journal
-    (directory / ".rows-00000004-00000004.parquet.abc.part").write_bytes(b"PAR1...")
-    (directory / "rows-00000005-00000005.parquet").write_bytes(first.read_bytes()[:-20])
-    with Journal(directory / "journal-00000006.jsonl") as journal:
-        journal.append(encoded(row(6)))
-        journal.append(encoded(row(7)))
-    path = directory / "journal-00000006.jsonl"
-    path.write_bytes(path.read_bytes()[:-5])
-    with open_store(tmp_path) as store:
-        assert store.statuses(RUN, 9).tolist() == [1] * 7 + [0] * 2
-    assert graphs_in(tmp_path) == list(range(7))
-    assert files(tmp_path) == [
-        "rows-00000000-00000000.parquet",
-        "rows-00000001-00000003.parquet",
-        "rows-00000006-00000006.parquet",
-    ]
-    assert len(list((tmp_path / "aside").iterdir())) == 3
-
-
-def test_a_damaged_file_is_detected(tmp_path: Path) -> None:
-    written(tmp_path, range(200))
-    (file,) = (tmp_path / "rows" / f"run={RUN}").iterdir()
-    content = bytearray(file.read_bytes())
-    # the first page of the first column
-    content[60] ^= 0xFF
-    file.write_bytes(content)
-    with pytest.raises(StoreError, match=rf"{file.name}.*Move it out of the store"):
-        read(tmp_path)
 
 
 def test_only_the_requested_columns_are_read(tmp_path: Path) -> None:
+    with open_store(tmp_path):
+        assert read(tmp_path).schema.equals(SCHEMA)
     written(tmp_path, range(2))
     assert read(tmp_path, columns=["scores"]).column_names == ["scores"]
     assert read(tmp_path).schema.equals(SCHEMA)
@@ -182,36 +96,58 @@ def test_only_the_requested_columns_are_read(tmp_path: Path) -> None:
         read(tmp_path, columns=["score"])
 
 
-def test_an_empty_store_has_all_columns(tmp_path: Path) -> None:
-    with open_store(tmp_path):
-        pass
-    assert read(tmp_path).schema.equals(SCHEMA)
+@pytest.mark.parametrize("left", ["closed", "killed"])
+def test_a_store_that_cannot_be_written_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    path = tmp_path / "store"
+    with open_store(path) as store:
+        for graph in range(3):
+            store.append(RUN, result(graph))
+        copy = killed(path, tmp_path / "copy")
+    path = copy if left == "killed" else path
+    connect = sqlite3.connect
+
+    def refusing(database: Any, **options: Any) -> sqlite3.Connection:
+        # as SQLite does where it cannot make the memory that processes share
+        if "mode=ro" in str(database):
+            return connect(tmp_path / "none" / "none")
+        return connect(database, **options)
+
+    before = {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()}
+    monkeypatch.setattr(sqlite3, "connect", refusing)
+    assert graphs_in(path) == [0, 1, 2]
+    monkeypatch.undo()
+    assert {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()} == before
 
 
 def test_the_error_of_a_second_process_names_the_first(tmp_path: Path, spec: Make) -> None:
     with open_store(tmp_path), pytest.raises(StoreInUse, match=f"by process {os.getpid()} on .*"):
         run(spec(count=1), tmp_path, workers=1, progress=False)
-    run(spec(count=1), tmp_path, workers=1, progress=False)
-
-
-def test_a_lock_of_an_unknown_process(tmp_path: Path) -> None:
     with locked(tmp_path / "lock"):
         (tmp_path / "lock.holder").write_text("half")
         with pytest.raises(StoreInUse, match="by another process"), locked(tmp_path / "lock"):
             pass
+    run(spec(count=1), tmp_path, workers=1, progress=False)
 
 
-def test_a_store_of_another_version_is_refused(tmp_path: Path, spec: Make) -> None:
+@pytest.mark.parametrize("version", [1, 99])
+def test_a_store_of_another_version_is_refused(tmp_path: Path, spec: Make, version: int) -> None:
     written(tmp_path, range(1))
-    (tmp_path / "store.json").write_text(json.dumps({"format": 99}))
+    (tmp_path / "store.json").write_text(json.dumps({"format": version}))
     for call in (
         lambda: read(tmp_path),
         lambda: run(spec(), tmp_path, progress=False),
         lambda: resume(tmp_path, progress=False),
     ):
-        with pytest.raises(StoreError, match=r"another version, in format 99: .* format 1"):
+        with pytest.raises(StoreError, match=rf"another version, in format {version}: .* format 2"):
             call()
-    (tmp_path / "store.json").write_text("{}")
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1, 2]", "[" * 100_000])
+def test_a_mark_that_cannot_be_read(tmp_path: Path, content: str) -> None:
+    written(tmp_path, range(1))
+    (tmp_path / "store.json").write_text(content)
     with pytest.raises(StoreError, match="cannot be read"):
         read(tmp_path)
 
@@ -227,27 +163,29 @@ def test_directories_that_are_not_stores(tmp_path: Path, spec: Make) -> None:
         run(spec(), tmp_path, progress=False)
     with pytest.raises(StoreError, match="a store is a directory"):
         run(spec(), tmp_path / "thesis.txt", progress=False)
+    with pytest.raises(StoreError, match="cannot write to the store"):
+        run(spec(), tmp_path / "thesis.txt" / "store", progress=False)
 
 
 @pytest.mark.parametrize(
-    ("code", "reason"), [(errno.ENOSPC, "the disk is full"), (errno.EROFS, "read-only")]
+    ("pragma", "reason"), [("max_page_count", "the disk is full"), ("query_only", "read-only")]
 )
 def test_a_disk_that_cannot_be_written(
-    tmp_path: Path, spec: Make, monkeypatch: pytest.MonkeyPatch, code: int, reason: str
+    tmp_path: Path, spec: Make, monkeypatch: pytest.MonkeyPatch, pragma: str, reason: str
 ) -> None:
-    calls = 0
-    append = Journal.append
+    calls, append = 0, Store.append
 
-    def failing(journal: Journal, content: bytes) -> None:
+    def failing(store: Store, run: str, result: TaskResult) -> None:
         nonlocal calls
         calls += 1
         if calls > 3:
-            os.write(journal._descriptor, b"1234 half a li")
-            raise OSError(code, os.strerror(code))
-        append(journal, content)
+            assert store._connection is not None
+            store._connection.execute(f"PRAGMA {pragma}=1")
+            result = result._replace(row=result.row + b" " * (1 << 16))
+        append(store, run, result)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "append", failing)
+        patch.setattr(Store, "append", failing)
         with pytest.raises(StoreError, match=f"{reason}.*resume"):
             run(spec(count=6), tmp_path / "full", workers=1, progress=False)
     assert graphs_in(tmp_path / "full") == [0, 1, 2]
@@ -257,30 +195,13 @@ def test_a_disk_that_cannot_be_written(
     assert_same_rows(tmp_path / "full", tmp_path / "complete")
 
 
-def test_a_directory_that_cannot_be_made(tmp_path: Path, spec: Make) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot write to the store"):
-        run(spec(), tmp_path / "file" / "store", progress=False)
-
-
 def test_memory_does_not_grow_with_the_number_of_rows(tmp_path: Path) -> None:
-    """Six parts take as much memory to write as two."""
     peaks = []
-    for count in (2, 6):
+    for count in (2_000, 6_000):
         with open_store(tmp_path / str(count)) as store:
-            writer = Writer(store.directory(RUN))
             tracemalloc.start()
-            for graph in range(count * stores.ROWS_PER_PART):
-                writer.append(encoded(row(graph)))
-            writer.finish()
+            for graph in range(count):
+                store.append(RUN, result(graph))
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
-            statuses = store.statuses(RUN, count * stores.ROWS_PER_PART)
-            assert statuses.nbytes == count * stores.ROWS_PER_PART
     assert peaks[1] < 1.3 * peaks[0]
-
-
-def test_a_row_is_one_line() -> None:
-    line = encoded(row(0, error="two\nlines", scores=[float("nan"), float("inf")]))
-    assert b"\n" not in line
-    assert decoded(line)["error"] == "two\nlines"

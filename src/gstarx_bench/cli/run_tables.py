@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -117,11 +118,11 @@ def _lines(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _player_lines(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A line for every player of a node; an edge is written as its two ends."""
-    edges = np.array(row["player_edges"] or (), dtype=np.int64).reshape(-1, 2)
+    stored = json.loads(row["explanation"])
+    edges = np.array(stored.get("player_edges", ()), dtype=np.int64).reshape(-1, 2)
     players = [f"{a}>{b}{parallel_mark(edges, at)}" for at, (a, b) in enumerate(edges.tolist())]
-    players = players or row["players"]
-    scores = row["player_scores"]
-    errors = row["player_std_errors"] or [None] * len(scores)
+    players, scores = players or stored["players"], stored["scores"]
+    errors = stored["std_errors"] or [None] * len(scores)
     return [
         {"node": row["node"], "player": player, "score": score, "std_error": error}
         for player, score, error in zip(players, scores, errors, strict=True)

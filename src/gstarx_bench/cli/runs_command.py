@@ -128,7 +128,7 @@ def resume(
     if any(report.failed for report in reports):
         note(f"error: some graphs failed; see why with gstarx runs show {store}")
     if damaged:
-        note(f"error: not resumed, because their files are damaged: {', '.join(damaged)}")
+        note(f"error: not resumed, because their specifications are lost: {', '.join(damaged)}")
     if damaged or any(report.failed for report in reports):
         raise typer.Exit(1)
 
@@ -183,18 +183,14 @@ def runs_of(store: Path) -> list[dict[str, Any]]:
 
 def _listed(store: Path) -> tuple[list[dict[str, Any]], dict[str, StoreError]]:
     """Every run, and the problems with files of the store, by run."""
-    from gstarx_bench.runs import Store, StoreError, check_format
+    from gstarx_bench.runs import Store, check_format, counts
 
     check_format(store)
     requests, problems = Store(store).read_requests()
     by_run: dict[str, dict[str, Any]] = {}
     for request in requests:
         run, spec = request["name"].partition("-")[0], request["spec"]
-        counts: tuple[int | None, int | None] = (None, None)
-        try:
-            counts = _counts(store, run)
-        except StoreError as error:
-            problems[run] = error
+        explained, failed = counts(store, run)
         by_run[run] = {
             "run": run,
             "dataset": _dataset_title(spec["dataset"]),
@@ -205,8 +201,8 @@ def _listed(store: Path) -> tuple[list[dict[str, Any]], dict[str, StoreError]]:
             "weights": spec["model"]["weights"],
             "target": spec.get("target"),
             "seed": spec["seed"],
-            "explained": counts[0],
-            "failed": counts[1],
+            "explained": explained,
+            "failed": failed,
             "spec": spec,
         }
     return list(by_run.values()), problems
@@ -222,14 +218,6 @@ def _dataset_title(dataset: Mapping[str, Any]) -> str:
     return (
         Path(dataset["file"]).stem if dataset.get("file") else dataset["graphs"].replace(":", ".")
     )
-
-
-def _counts(store: Path, run: str) -> tuple[int, int]:
-    """How many graphs of a run are explained, and how many failed."""
-    from gstarx_bench import runs
-
-    errors = runs.read(store, run=run, columns=["error"]).column("error")
-    return errors.null_count, len(errors) - errors.null_count
 
 
 def _matching_runs(store: Path, run: str | None) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from gstarx_bench.runs.specification import (  # noqa: E402
 from gstarx_bench.runs.store import Store as Store  # noqa: E402
 from gstarx_bench.runs.store import StoreError, StoreInUse, read  # noqa: E402
 from gstarx_bench.runs.store import check_format as check_format  # noqa: E402
+from gstarx_bench.runs.store import counts as counts  # noqa: E402
 
 __all__ = [
     "VOLATILE",

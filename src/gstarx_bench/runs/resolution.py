@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import inspect
 import json
+import logging
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,7 +25,6 @@ from gstarx.gnn import RULES, SINGLETONS, expected_output, hetero_of, mode_of, m
 from gstarx.metrics import Reference, reference_of
 from gstarx.models import LoadedNetwork, Network, digest, load_source, load_weights
 from gstarx.registry import TASKS
-from gstarx_bench.runs.parquet_parts import is_system_error, set_aside
 from gstarx_bench.runs.rows import (
     FORMAT,
     Task,
@@ -34,6 +35,8 @@ from gstarx_bench.runs.rows import (
     request_name,
 )
 from gstarx_bench.runs.specification import RunSpec
+
+_LOG = logging.getLogger(__name__)
 
 
 class ChangedInput(RuntimeError):
@@ -216,7 +219,7 @@ def model_digest(model: Any) -> str:
     return digest_of([weights, code])
 
 
-def trained_explainer(resolved: ResolvedRun, directory: Path, aside: Path) -> Path | None:
+def trained_explainer(resolved: ResolvedRun, directory: Path) -> Path | None:
     """The file of the trained explainer, trained if it is missing; ``None`` if none is needed.
 
     Its name has a digest of all that the training depends on, so that runs with the same training
@@ -238,9 +241,11 @@ def trained_explainer(resolved: ResolvedRun, directory: Path, aside: Path) -> Pa
             type(explainer).load(path)
             return path
         except Exception as error:
-            if is_system_error(error):
-                raise
-            set_aside(path, aside, str(error))
+            if isinstance(error, OSError) and error.errno is not None and path.is_file():
+                raise  # the system failed to read it
+            aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
+            path.rename(aside)
+            _LOG.warning("%s cannot be used (%s): it is now %s", path, error, aside)
     graphs = [on_device(graph, resolved.spec.device) for graph in resolved.dataset.training_graphs]
     explainer.fit(
         resolved.model,

@@ -17,7 +17,6 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from pydantic_core import from_json, to_json
 from torch_geometric.data import Data
@@ -25,14 +24,12 @@ from torch_geometric.data import Data
 from gstarx._internal.messages import encodable
 from gstarx._internal.progress import no_bars
 from gstarx._version import __version__
-from gstarx.drawing import at_stake_in
 from gstarx.evaluation import Pipeline, recorded
 from gstarx.explainers import GStarX, NodeExplainer, attribute_node, graph_generator, versions_of
 from gstarx.explanation import Explanation
 from gstarx.gnn import ModelTask, WholeGraph, restored
 from gstarx.metrics import METRICS, Reference
 from gstarx.models import load_source
-from gstarx.players import Edges, Features, Groups, PlayerSet
 from gstarx.registry import ModelSource
 from gstarx.values import Imprecise, collect_imprecise
 
@@ -42,22 +39,6 @@ FORMAT = 1
 VOLATILE = ("cpu_seconds", "wall_seconds", "finished", "host", "versions")
 #: How nodes are selected at a sparsity, and the prefix of the columns of each rule.
 RULES = {"top": "", "positive": "positive_"}
-
-#: Columns of rows of graphs whose players are not nodes; empty in all others.
-PLAYER_FIELDS = (
-    # the kind of players and their options, as JSON
-    pa.field("player_spec", pa.string()),
-    pa.field("player_names", pa.list_(pa.string())),
-    # the nodes of a group, or the columns of a feature
-    pa.field("player_units", pa.list_(pa.list_(pa.int64()))),
-)
-#: All columns that are read to have the players back.
-PLAYER_COLUMNS = (
-    "player_edges",
-    "player_scores",
-    "player_std_errors",
-    *(f.name for f in PLAYER_FIELDS),
-)
 
 _NUMBERS = pa.list_(pa.float64())
 SCHEMA = pa.schema(
@@ -97,27 +78,19 @@ SCHEMA = pa.schema(
         pa.field("clipped", _NUMBERS),
         # of a run of nodes, in which the column graph has the node too
         pa.field("node", pa.int64()),
-        pa.field("players", pa.list_(pa.int64())),
-        pa.field("player_edges", pa.list_(pa.list_(pa.int64()))),
-        pa.field("player_scores", _NUMBERS),
-        pa.field("player_std_errors", _NUMBERS),
-        *PLAYER_FIELDS,
-        # what the scores could explain, for the colors of pictures
-        pa.field("at_stake", pa.float64()),
+        # the explanation as Explanation.to_dict() has it, as JSON
+        pa.field("explanation", pa.string()),
     ]
 )
-#: Columns that stores written before they existed do not have, in the order of their addition.
-ADDED = (
-    *("name", "smiles", "clipped"),
-    *("node", "players", "player_edges", "player_scores", "player_std_errors"),
-    *(field.name for field in PLAYER_FIELDS),
-    "at_stake",
-)
-#: Columns that :func:`explanation_of` reads.
+#: Columns that :func:`explanation_of` reads, and those that are shown beside it.
 OF_A_RESULT = (
-    *("scores", "selected", "target", "evaluations", "cpu_seconds"),
-    *("std_errors", "exact", "estimator", "explainer", "num_nodes", *PLAYER_COLUMNS),
-    "at_stake",
+    "explanation",
+    "cpu_seconds",
+    "explainer",
+    "num_nodes",
+    "scores",
+    "selected",
+    "target",
 )
 #: What the nodes of the graph of a run have in common: of the last run in this process.
 _WHOLE_GRAPHS: dict[str, WholeGraph] = {}
@@ -151,28 +124,14 @@ def identity_in(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def explanation_of(row: Mapping[str, Any]) -> Explanation:
     """The explanation in a row."""
-    scores, errors = row["scores"], row["std_errors"]
-    players = stored_players(row)
-    if players is not None:
-        scores, errors = row["player_scores"], row["player_std_errors"]
-    # without scores, there are the selections at every sparsity
-    sets = {tuple(nodes) for nodes in row["selected"]} if scores is None else set()
-    explanation = Explanation.from_scores(
-        None if scores is None else np.array(scores, dtype=np.float64),
-        num_nodes=row["num_nodes"],
-        std_errors=None if errors is None else np.array(errors, dtype=np.float64),
-        sets=[np.array(nodes, dtype=np.int64) for nodes in sorted(sets, key=len)[::-1]],
-        players=players,
-        method=row["explainer"],
-        target=row["target"],
-        exact=row["exact"],
-        estimator=row["estimator"],
-        evaluations=row["evaluations"],
-        seconds=row["cpu_seconds"],
-    )
-    if row.get("at_stake") is not None:
-        explanation.at_stake = row["at_stake"]
-    return explanation
+    stored = json.loads(row["explanation"])
+    return Explanation.from_dict({**stored, "seconds": row["cpu_seconds"]})
+
+
+def _stored(explanation: Explanation) -> str:
+    """The explanation as JSON, which is the same whenever it is computed."""
+    stored = explanation.to_dict(all_outputs=False)
+    return json.dumps({**stored, "seconds": None}, allow_nan=False)
 
 
 def encoded(row: dict[str, Any]) -> bytes:
@@ -190,11 +149,11 @@ def decoded(line: bytes) -> dict[str, Any]:
     return row
 
 
-def as_table(lines: Sequence[bytes]) -> pa.Table:
-    """Encoded rows as a table of the store's columns."""
+def as_table(lines: Sequence[bytes], schema: pa.Schema) -> pa.Table:
+    """Encoded rows as a table of these columns."""
     rows = [decoded(line) for line in lines]
-    columns = [pa.array([row.get(field.name) for row in rows], type=field.type) for field in SCHEMA]
-    return pa.Table.from_arrays(columns, schema=SCHEMA)
+    columns = [pa.array([row.get(field.name) for row in rows], type=field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 class TaskResult(NamedTuple):
@@ -293,23 +252,19 @@ class Task:
             attribution, seconds = attribute_node(
                 self.explainer, self.model, data, task, whole_graph, generator
             )
-        players = attribution.players
-        assert isinstance(players, PlayerSet)
-        edges, errors = players.edges, attribution.std_errors
-        target = self.target if attribution.target is None else attribution.target
-        return {
-            # of several columns, as a function of one's own may pay, none is the target
-            "target": target if isinstance(target, int) else target[0] if target else None,
-            "players": players.ids.tolist() if edges is None else None,
-            "player_edges": None if edges is None else edges.tolist(),
-            "player_scores": np.asarray(attribution.scores).tolist(),
-            "player_std_errors": None if errors is None else np.asarray(errors).tolist(),
-            "exact": None if attribution.exact is None else bool(attribution.exact),
-            "estimator": attribution.estimator,
-            "evaluations": attribution.evaluations,
-            "cpu_seconds": seconds,
-            "wall_seconds": time.perf_counter() - start,
-        }
+            explanation = Explanation.of(
+                replace(attribution, prediction=whole_graph.node_outputs),
+                self.model,
+                data,
+                task,
+                method=self.explainer.method or "gstarx",
+                seconds=seconds,
+            )
+        found = recorded(explanation)
+        # of all nodes of a large graph, there would be as many for every row
+        del found["scores"], found["std_errors"]
+        wall = time.perf_counter() - start
+        return {**found, "explanation": _stored(explanation), "wall_seconds": wall}
 
     def _explain(self, position: int, data: Data) -> dict[str, Any]:
         if self.of_nodes:
@@ -331,7 +286,7 @@ class Task:
                 data, explanation, sparsities=self.sparsities, rules=list(RULES)
             )
         row: dict[str, Any] = {**recorded(explanation), "wall_seconds": wall}
-        row |= {**player_columns(explanation), "at_stake": at_stake_in(explanation)}
+        row["explanation"] = _stored(explanation)
         for rule, prefix in RULES.items():
             # of edges and groups, the nodes that they touch or contain
             row[f"{prefix}selected"] = [
@@ -374,58 +329,3 @@ def _describe(error: Exception) -> str:
         return f"{type(error).__name__}: {error}"
     except Exception:
         return f"{type(error).__name__}, whose message cannot be printed"
-
-
-def player_columns(explanation: Explanation) -> dict[str, Any]:
-    """The columns of an explanation; none if its players are nodes."""
-    if explanation.player_kind == "nodes":
-        return {}
-    spec, errors = explanation.player_spec, explanation.std_errors
-    options: dict[str, Any] = {"kind": explanation.player_kind}
-    columns: dict[str, Any] = {
-        "player_names": explanation.player_names,
-        "player_scores": explanation.scores.tolist(),
-        "player_std_errors": None if bool(errors.isnan().all()) else errors.tolist(),
-    }
-    if isinstance(spec, Edges):
-        options |= {"directed": spec.directed, "touched": spec.touched}
-        columns["player_edges"] = explanation.player_edges.tolist()
-    else:
-        columns["player_units"] = _units(explanation)
-    if isinstance(spec, Features):
-        reference = spec.reference
-        reference = reference.tolist() if hasattr(reference, "tolist") else reference
-        options |= {"reference": reference, "draws": spec.draws}
-    return {"player_spec": json.dumps(options), **columns}
-
-
-def _units(explanation: Explanation) -> list[list[int]]:
-    owner = explanation.unit_players.numpy()
-    return [np.flatnonzero(owner == at).tolist() for at in range(len(explanation.players))]
-
-
-def stored_players(row: Mapping[str, Any]) -> PlayerSet | None:
-    """The players of a row; ``None`` if they are nodes."""
-    if row.get("player_spec") is None:
-        return None
-    options = json.loads(row["player_spec"])
-    kind, names = options.pop("kind"), tuple(row["player_names"] or ())
-    ids, units = np.arange(len(row["player_scores"])), row["player_units"]
-    no_links = np.zeros((0, 2), dtype=np.int64)
-    if kind == "edges":
-        edges = np.array(row["player_edges"], dtype=np.int64)
-        # which columns of edge_index they are is known where the graph is
-        return PlayerSet(kind, ids[:0], ids, no_links, Edges(**options), (), edges)
-    count = row["num_nodes"] if kind == "groups" else 1 + max(max(unit) for unit in units)
-    owner = np.full(count, -1)
-    for at, unit in enumerate(units):
-        owner[unit] = at
-    spec: Groups | Features
-    if kind == "groups":
-        # nodes in no group were made players, or are always there
-        spec = Groups(tuple(map(tuple, units)), names, "present")
-    else:
-        field = "edge_attr" if kind == "edge_features" else "x"
-        named = dict(zip(names, units, strict=True))
-        spec = Features(groups=named, field=field, **options)
-    return PlayerSet(kind, owner, ids, no_links, spec, names)

@@ -17,7 +17,6 @@ from gstarx.datasets import GraphDataset
 from gstarx.values import Imprecise, summarize_imprecise
 from gstarx_bench.runs.local import explain_locally
 from gstarx_bench.runs.on_ray import explain_on_ray
-from gstarx_bench.runs.parquet_parts import FAILED, MISSING
 from gstarx_bench.runs.resolution import (
     ChangedInput,
     ResolvedRun,
@@ -29,9 +28,10 @@ from gstarx_bench.runs.resolution import (
 from gstarx_bench.runs.rows import TaskResult
 from gstarx_bench.runs.specification import RunSpec, as_spec
 from gstarx_bench.runs.store import (
+    FAILED,
+    MISSING,
     Store,
     StoreError,
-    Writer,
     check_format,
     open_store,
     storage_errors,
@@ -275,10 +275,9 @@ def _execute(
         failed -= len(todo)
     if todo:
         with storage_errors(store.path):
-            trained = trained_explainer(resolved, store.trained, store.aside)
+            trained = trained_explainer(resolved, store.trained)
         results = engine.results(resolved, trained, todo)
-        writer = Writer(store.directory(resolved.run))
-        failed += _write_rows(results, writer, resolved, len(todo), engine.progress)
+        failed += _write_rows(results, store, resolved, len(todo), engine.progress)
     return RunReport(
         run=resolved.run,
         graphs=len(resolved.positions),
@@ -291,7 +290,7 @@ def _execute(
 
 def _write_rows(
     results: Iterator[TaskResult],
-    writer: Writer,
+    store: Store,
     resolved: ResolvedRun,
     todo: int,
     progress: bool,
@@ -311,17 +310,14 @@ def _write_rows(
     try:
         with bar:
             for result in results:
-                writer.append(result.row)
+                store.append(resolved.run, result)
                 failed += result.failed
                 if result.imprecise is not None:
                     imprecise[f"{unit} {result.position}"] = [result.imprecise]
                 bar.update()
                 if result.failed:
                     bar.set_postfix(failed=failed, refresh=False)
-        writer.finish()
     finally:
-        # after an interrupt, files are not merged; workers end with the generator
-        results.close()  # type: ignore[attr-defined]
-        writer.abandon()
+        results.close()  # type: ignore[attr-defined]  # workers end with the generator
     summarize_imprecise(imprecise, todo, f"{unit}s", stacklevel=4)
     return failed
