@@ -38,6 +38,7 @@ NAMES = (
     "ego_graphs",
     "compilation",
     "run_overhead",
+    "run_faults",
     "run_scaling",
 )
 

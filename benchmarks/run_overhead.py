@@ -2,9 +2,8 @@
 
 MUTAG, all 188 molecules, the published procedure, one thread, in turns. "Plain" is a loop that
 explains a molecule, selects nodes by both rules at eight sparsities and evaluates them; both sides
-load data and model themselves. "Machinery" is a run whose explanations are at hand, less the
-loading: what is left is encoding, bar, journal, seven times pushing to the disk, and Parquet.
-Then a store of 100,000 rows: how long it takes to open it and see what is left, and the memory.
+load data and model themselves. Then a store of 100,000 rows: how long it takes to open it and see
+what is left, and the memory.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import psutil
 import torch
-from numpy.typing import NDArray
 
 from benchmarks.published import mutag_files
 from gstarx import datasets, expected_output
@@ -27,8 +25,8 @@ from gstarx.metrics import SPARSITIES, evaluate_many
 from gstarx.metrics.selection import selection_size
 from gstarx_bench.models import load_published_checkpoint
 from gstarx_bench.runs import RunSpec, read, resolution, run
-from gstarx_bench.runs.rows import Task
-from gstarx_bench.runs.store import Writer, open_store
+from gstarx_bench.runs.rows import TaskResult
+from gstarx_bench.runs.store import open_store
 
 _TURNS = 9
 
@@ -64,20 +62,13 @@ def _overhead(spec: RunSpec, data: str, checkpoint: str, folder: Path) -> None:
         if turn >= 0:
             turns.append([took[0], took[1]])
     times = np.array(turns)  # turn, side, wall or CPU
-    (plain_wall, plain), (_, whole) = np.median(times, axis=0)
+    (_, plain), (_, whole) = np.median(times, axis=0)
     print(
         f"CPU ms per molecule: plain {1e3 * plain / 188:.2f}, run {1e3 * whole / 188:.2f}; medians "
         f"of {_TURNS} turns"
     )
     wall, cpu = np.median(times[:, 1] / times[:, 0], axis=0) - 1
     print(f"overhead, median over the turns: CPU {cpu:+.1%}, wall {wall:+.1%}")
-    wall, cpu = _machinery(spec, folder)
-    print(
-        f"machinery: {1e3 * cpu / 188:.2f} ms of CPU and {1e3 * wall / 188:.2f} ms of wall per "
-        f"molecule, {cpu / plain:.1%} and {wall / plain_wall:.1%} of the plain loop"
-    )
-    file = next((folder / "store0").rglob("*.parquet"))
-    print(f"{file.stat().st_size / 188:.0f} bytes of Parquet per molecule")
 
 
 def _timed(call: Callable[[], object]) -> tuple[float, float]:
@@ -85,23 +76,6 @@ def _timed(call: Callable[[], object]) -> tuple[float, float]:
     start, cpu = time.perf_counter(), time.process_time()
     call()
     return time.perf_counter() - start, time.process_time() - cpu
-
-
-def _machinery(spec: RunSpec, folder: Path) -> NDArray[np.float64]:
-    """Wall and CPU seconds of a run, less those of loading and explaining."""
-    resolved = resolution.resolve(spec)
-    task = resolved.task(None)
-    at_hand = {at: task._explained(at, resolved.graph(at)) for at in resolved.positions}
-    explained, turns = Task._explained, []
-    Task._explained = lambda self, position, data: at_hand[position]  # type: ignore[method-assign]
-    try:
-        for turn in range(_TURNS):
-            loading = _timed(lambda: resolution.resolve(spec).work(None))
-            whole = _timed(lambda at=turn: run(spec, folder / f"quick{at}", workers=1))
-            turns.append(np.subtract(whole, loading))
-    finally:
-        Task._explained = explained  # type: ignore[method-assign]
-    return np.median(turns, axis=0)
 
 
 def _plain(data: str, checkpoint: str) -> list:
@@ -125,21 +99,19 @@ def _large_store(spec: RunSpec, folder: Path, rows: int = 100_000) -> None:
     ends = [b'"graph":%d,' % at for at in resolved.positions]
     me = psutil.Process()
     with open_store(folder) as store:
-        writer = Writer(store.directory(resolved.run))
         memory = []
         start, cpu = time.perf_counter(), time.process_time()
         for at in range(rows):
             kind = at % len(lines)
-            writer.append(lines[kind].replace(ends[kind], b'"graph":%d,' % at))
+            line = lines[kind].replace(ends[kind], b'"graph":%d,' % at)
+            store.append(resolved.run, TaskResult(at, False, line))
             if at % (rows // 4) == rows // 4 - 1:
                 memory.append(me.memory_info().rss >> 20)
-        writer.finish()
         spent, cpu = time.perf_counter() - start, time.process_time() - cpu
-    files = list(folder.rglob("*.parquet"))
-    size = sum(file.stat().st_size for file in files)
+    size = (folder / "rows.sqlite").stat().st_size
     print(
         f"\n{rows:,} rows written in {spent:.0f} s, {1e6 * cpu / rows:.0f} us of CPU each, "
-        f"{size / rows:.0f} bytes each, {len(files)} files; memory after each quarter "
+        f"{size / rows:.0f} bytes each; memory after each quarter "
         f"{', '.join(map(str, memory))} MB"
     )
     start = time.perf_counter()
