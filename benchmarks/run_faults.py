@@ -14,6 +14,7 @@ import random
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -66,12 +67,14 @@ def kill(spec: RunSpec, store: Path, right: dict[int, dict[str, object]]) -> Non
         process.start()
         driver, workers = psutil.Process(process.pid), []
         while process.is_alive() and len(workers) < 2:
-            workers = driver.children()
+            with suppress(psutil.Error):
+                workers = driver.children()
             time.sleep(0.01)
         time.sleep(draw.uniform(0.0, 1.5))
         if sum(kills) % 2 and workers:
-            draw.choice(workers).kill()
-            kills[1] += 1
+            with suppress(psutil.Error):  # the run has ended
+                draw.choice(workers).kill()
+                kills[1] += 1
             time.sleep(draw.uniform(0.0, 0.5))
         if process.is_alive():
             process.kill()
