@@ -12,9 +12,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Batch, Data, HeteroData
-from torch_geometric.nn import RGCNConv, global_mean_pool
+from torch_geometric.nn import GCNConv, HeteroConv, RGCNConv, global_mean_pool
 
 from gstarx import GNNGame, GStarX, explain
 from gstarx.gnn import hetero_of, view_of
@@ -400,6 +400,40 @@ def test_coalitions_of_a_node_share_embeddings_and_agree() -> None:
             for share in (True, False)
         ]
     coalitions = np.random.default_rng(0).random((300, games[0].n)) < 0.5
+    shared, plain = (game(coalitions) for game in games)
+    assert games[0].sharing.used
+    np.testing.assert_allclose(shared, plain, atol=1e-12)
+
+
+class TwoRelations(nn.Module):
+    """Relations within one type: a layer of each, side by side."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        relations = [("a", "one", "a"), ("a", "other", "a")]
+        self.convs = nn.ModuleList(
+            HeteroConv({relation: GCNConv(width, 4) for relation in relations}) for width in (3, 4)
+        )
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x_dict: Any, edge_index_dict: Any) -> Tensor:
+        for conv in self.convs:
+            x_dict = {key: x.tanh() for key, x in conv(x_dict, edge_index_dict).items()}
+        found: Tensor = self.head(x_dict["a"])
+        return found
+
+
+def test_relations_within_one_type_share_embeddings_and_agree() -> None:
+    draw, data = torch.Generator().manual_seed(0), HeteroData()
+    data["a"].x = torch.randn(8, 3, generator=draw, dtype=torch.float64)
+    data["a", "one", "a"].edge_index = torch.randint(8, (2, 12), generator=draw)
+    data["a", "other", "a"].edge_index = torch.randint(8, (2, 7), generator=draw)
+    model = seeded(TwoRelations)
+    games = [
+        GNNGame(model, data, task_level="node", index=1, node_type="a", share=share)
+        for share in (True, False)
+    ]
+    coalitions = np.random.default_rng(0).random((200, games[0].n)) < 0.5
     shared, plain = (game(coalitions) for game in games)
     assert games[0].sharing.used
     np.testing.assert_allclose(shared, plain, atol=1e-12)

@@ -390,6 +390,41 @@ def test_whoever_changes_the_output_by_leaving_plays(look: str, conv: Any, remov
         assert game.n == data.num_nodes
 
 
+class LargestKind(nn.Module):
+    """A layer, and the largest embedding of all nodes, which every one of a kind can replace."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.kinds, self.conv, self.head = nn.Embedding(2, 6), SAGEConv(6, 6), nn.Linear(6, 1)
+        self.double().eval()
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        hidden = self.kinds(x[:, 0])
+        largest = pyg.global_max_pool(hidden, batch)[batch]
+        found: Tensor = self.head(self.conv(hidden, edge_index).tanh() + largest)
+        return found
+
+
+@pytest.mark.parametrize("players", ["nodes", "edges"])
+def test_whoever_matters_only_where_others_are_absent_plays(players: str) -> None:
+    """Both kinds are next to the target, so that nobody farther away matters to the prediction."""
+    path = torch.tensor([0, 4, 5, 6, 7, 8, 9, 1, 2, 3])
+    edges = torch.stack([path[:-1], path[1:]])
+    kinds = torch.tensor([0, 1, 0, 1, 1, 0, 1, 0, 1, 0])[:, None]
+    data = Data(x=kinds, edge_index=torch.cat([edges, edges.flip(0)], dim=1))
+    options: dict[str, Any] = {"task_level": "node", "mode": "regression", "index": 0}
+    if players == "nodes":
+        game = GNNGame(LargestKind(), data, **options)
+        assert game.nodes.tolist() == list(range(10))
+        return
+    # without edges, all that is left of the model's messages is the largest degree
+    looking = Looking(lambda x, edge_index: degrees(x, edge_index).amax().clamp(max=2) * x)
+    data.x = torch.ones(10, FEATURES, dtype=torch.double)
+    game = GNNGame(looking, data, players="edges", **NODE, index=4)
+    assert game.n == 9
+
+
 @pytest.mark.parametrize("layer", [GCNConv, SAGEConv, GATConv, TAGConv])
 def test_layers_of_pyg_are_played_by_their_receptive_field(layer: Any) -> None:
     """Degrees of its outermost nodes, which a GCN looks at, are no reason to play."""

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
-from torch_geometric.nn import GCNConv, GraphNorm, global_mean_pool
+from torch_geometric.nn import GCNConv, GraphNorm, SAGEConv, global_mean_pool
+from torch_geometric.utils import degree
 
 from gstarx import GNNGame, expected_output, explain, explain_many, explainers
 from gstarx.gnn.self_check import BatchMixing, difference, rounding
@@ -454,3 +455,47 @@ def test_a_sparse_adjacency_is_refused_with_the_way_out() -> None:
 
     again = to_edge_index(data.adj_t)[0].flip(0)
     assert sorted(again.t().tolist()) == sorted(edges.t().tolist())
+
+
+class Memorizing(nn.Module):
+    """Keeps degrees by the number of nodes, which are those of the first graph of this size."""
+
+    def __init__(self, kept: str) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv, self.head = SAGEConv(FEATURES, 8), nn.Linear(8, CLASSES)
+        self.kept, self.degrees = kept, dict[int, Tensor]()
+        self.last: Tensor | None = None
+        self.register_buffer("buffered", None)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        count = len(x)
+        known = {
+            "dictionary": self.degrees.get(count),
+            "attribute": self.last,
+            "buffer": self.buffered,
+        }[self.kept]
+        if known is None or len(known) != count:
+            known = degree(edge_index[1], count)[:, None]
+            if self.kept == "dictionary":
+                self.degrees[count] = known
+            elif self.kept == "attribute":
+                self.last = known
+            else:
+                self.buffered = known
+        return self.head((self.conv(x, edge_index).tanh() / (1 + known)).sum(dim=0, keepdim=True))
+
+
+@pytest.mark.parametrize("kept", ["dictionary", "attribute", "buffer"])
+def test_nothing_is_remembered_from_one_coalition_to_the_next(kept: str) -> None:
+    model, data, rows = Memorizing(kept).eval(), graph("ring"), coalitions(6, at_most=40)
+    expected = []
+    for row in rows:
+        part = removed(data, torch.from_numpy(row.copy()))
+        with torch.no_grad():
+            expected.append(Memorizing(kept).eval()(part.x, part.edge_index)[0].numpy())
+    found = GNNGame(model, data, baseline=0.0, **RAW)(rows)
+    np.testing.assert_allclose(found, np.array(expected), atol=1e-6)
+    assert not model.degrees
+    assert model.last is None
+    assert model.buffered is None

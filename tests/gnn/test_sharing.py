@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -402,6 +404,41 @@ class PassedEnds(pyg.MessagePassing):  # type: ignore[misc]
         return x_j * (1 + (torch.bincount(ends[0]) > 10**6)[ends[0]])[:, None]
 
 
+class Doubling(pyg.MessagePassing):  # type: ignore[misc]
+    """A layer of one's own that reads nothing but messages."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        found: Tensor = self.propagate(edge_index, x=x)
+        return 2 * found
+
+
+class EdgeByEdge(pyg.MessagePassing):  # type: ignore[misc]
+    """Returns its messages as they are, from which all nodes learn how many edges there are."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        rows: Tensor = self.propagate(edge_index, x=x)
+        return x * (1 + (len(rows) > 10**6))
+
+    def message(self, x_i: Tensor, x_j: Tensor) -> Tensor:
+        return x_i * x_j
+
+    def aggregate(self, inputs: Tensor, index: Tensor) -> Tensor:
+        return inputs
+
+
+def hooked(layer: Any, register: str, read: Callable[[Any], Tensor]) -> Any:
+    """A layer with a function of the user's own that is given all its inputs."""
+
+    def after(layer: Any, inputs: Any, output: Tensor) -> Tensor:
+        # so many edges leave no node: only the refusal shows
+        return (
+            output * (1 + (torch.bincount(read(inputs)[0], minlength=len(output)) > 10**6))[:, None]
+        )
+
+    getattr(layer, register)(after)
+    return layer
+
+
 MORE = "depends on more than the messages"
 READS = "reads edges outside of its message passing"
 BATCH = "uses batch for more than a readout"
@@ -432,6 +469,17 @@ FALLING_BACK: dict[str, tuple[Any, str]] = {
     "a caught use of batch": (lambda: Caught(lambda _, batch: batch + 1), BATCH),
     "batch as a list, caught": (lambda: Caught(lambda _, batch: batch.tolist()), BATCH),
     "ends as an argument of messages": (lambda: Layers(PassedEnds()), READS),
+    "messages edge by edge": (lambda: Layers(EdgeByEdge()), READS),
+    "a hook after a layer": (
+        lambda: Layers(hooked(pyg.SAGEConv(8, 8), "register_forward_hook", lambda given: given[1])),
+        READS,
+    ),
+    "a hook after the messages of a layer": (
+        lambda: Layers(
+            hooked(Doubling(), "register_propagate_forward_hook", lambda given: given[0])
+        ),
+        READS,
+    ),
 }
 
 
@@ -708,11 +756,12 @@ class Late(Layers):
 
     def __init__(self, calls: int, *, drawn: bool) -> None:
         super().__init__()
-        self.calls, self.drawn = calls, drawn
+        # an attribute would be put back after every pass
+        self.calls, self.drawn = SimpleNamespace(left=calls), drawn
 
     def between(self, hidden: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
-        self.calls -= 1
-        if self.calls > 0:
+        self.calls.left -= 1
+        if self.calls.left > 0:
             return hidden
         if self.drawn:
             return hidden + 0.1 * torch.randn_like(hidden)
@@ -728,7 +777,7 @@ def test_a_global_operation_that_shows_late_is_recomputed() -> None:
         found = game(rows)
     assert not game.sharing.used
     assert MORE in game.sharing.reason
-    model.calls = 0
+    model.calls.left = 0
     np.testing.assert_allclose(found, GNNGame(model, data, **RAW, batch_nodes=1)(rows), atol=1e-6)
     assert game.evaluations == len(rows)
 

@@ -177,6 +177,9 @@ def test_layers_that_are_known() -> None:
     hooked = conv.GCNConv(3, 3)
     hooked.register_propagate_forward_pre_hook(lambda layer, inputs: None)
     assert not is_known(hooked)
+    hooked = conv.GCNConv(3, 3)
+    hooked.register_forward_hook(lambda layer, inputs, output: None)
+    assert not is_known(hooked)
     patched = conv.GCNConv(3, 3)
     patched.forward = lambda x, edge_index: x
     assert not is_known(patched)

@@ -16,7 +16,7 @@ from torch_geometric.nn import aggr
 from torch_geometric.nn.aggr.fused import FusedAggregation
 
 from gstarx.gnn.signature import Model, submodules
-from gstarx.gnn.watched_edges import UsesEdges, bare, holds_ends
+from gstarx.gnn.watched_edges import UsesEdges, WatchedEdges, bare, holds_ends
 
 #: Layers in which every call of ``propagate`` brings a node what its neighbors have, and nothing
 #: from farther away. Before that they may add or remove self-loops, count the edges that arrive at
@@ -64,11 +64,16 @@ def is_known(layer: Any) -> bool:
     """Whether a layer does nothing with edges but what is written here, in its whole forward."""
     if type(layer) not in _KNOWN_CLASSES or _METHODS & vars(layer).keys():
         return False
-    if layer._propagate_forward_pre_hooks or layer._propagate_forward_hooks:
+    if _hooked(layer) or layer._propagate_forward_pre_hooks:
         return False  # somebody's own function sees the edges
     # other layers may take the second row for the targets whatever the flow, as GATConv does where
     # it gives self-loops the mean of the attributes
     return type(layer) in _SCALING_CLASSES or layer.flow == "source_to_target"
+
+
+def _hooked(layer: Any) -> bool:
+    """Whether a function of somebody's own is called after a layer, with all that it was given."""
+    return bool(layer._forward_hooks or getattr(layer, "_propagate_forward_hooks", None))
 
 
 def scales_by_degree(model: Model) -> bool:
@@ -99,6 +104,19 @@ def read_by_messages(model: Model, shapes: list[tuple[int, ...]]) -> Iterator[No
 
     The shapes of all tensors that are passed to ``propagate`` are added to ``shapes``.
     """
+    nodes = 0
+
+    def propagate(layer: Any, inputs: Any) -> Any:
+        nonlocal nodes
+        edges = inputs[0]
+        nodes = edges.edges.nodes if isinstance(edges, WatchedEdges) else -1
+        return _propagate(layer, inputs)
+
+    def returned(layer: Any, _: Any, output: Any) -> None:
+        parts = output if isinstance(output, tuple | list) else [output]
+        # of two types of nodes, the number of those that hear is not known
+        if nodes >= 0 and not all(_by_node(part, layer.node_dim, nodes) for part in parts):
+            raise UsesEdges(f"what messages of {type(layer).__name__} leave besides embeddings")
 
     def note(layer: Any, inputs: Any) -> None:
         for value in inputs[2].values():
@@ -108,16 +126,24 @@ def read_by_messages(model: Model, shapes: list[tuple[int, ...]]) -> Iterator[No
     with ExitStack() as stack:
         for layer in submodules(model):
             handles: list[Any] = []
-            if is_known(layer) or declares_rounds(layer):
+            if is_known(layer) or (declares_rounds(layer) and not _hooked(layer)):
                 handles.append(layer.register_forward_pre_hook(_enter, with_kwargs=True))
                 handles.append(layer.register_forward_hook(_leave))
-            elif isinstance(layer, pyg.MessagePassing):
-                handles.append(layer.register_propagate_forward_pre_hook(_propagate))
+            elif isinstance(layer, pyg.MessagePassing) and not layer._propagate_forward_hooks:
+                handles.append(layer.register_propagate_forward_pre_hook(propagate))
+                handles.append(layer.register_propagate_forward_hook(returned))
             if isinstance(layer, pyg.MessagePassing):
                 handles.append(layer.register_propagate_forward_pre_hook(note))
             for handle in handles:
                 stack.callback(handle.remove)
         yield
+
+
+def _by_node(value: Any, dim: int, nodes: int) -> bool:
+    """Whether a tensor has a row for every node, or it is none."""
+    if not isinstance(value, Tensor):
+        return value is None
+    return -value.dim() <= dim < value.dim() and value.shape[dim] == nodes
 
 
 def _enter(layer: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:

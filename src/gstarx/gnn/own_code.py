@@ -27,6 +27,8 @@ from gstarx.gnn.signature import Model, submodules
 #: Functions that say how many rows there are.
 _SHAPE: Any = Tensor.shape
 _SIZES = frozenset((Tensor.size, Tensor.__len__, Tensor.numel, Tensor.nelement, _SHAPE.__get__))
+#: What a model does with many numbers outside of torch cannot be watched.
+_LEAVING = frozenset((Tensor.numpy, Tensor.__array__, Tensor.tolist))
 #: Layers and readouts that are known, by the beginning of a module's name.
 _KNOWN = ("torch.nn.modules.", "torch_geometric.nn.", "gstarx.")
 #: Functions that do what their caller wants, by the first part of a module's name.
@@ -145,6 +147,8 @@ def _across(func: Any, args: Any, kwargs: Any, result: Any) -> bool:
         return False
     with torch._C.DisableTorchFunction():
         real = rows.is_floating_point() or rows.dtype == torch.bool
+        if func in _LEAVING:
+            return rows.dim() > 1 or len(rows) > 1
         if rows.dim() == 2 and not real:
             return func in _SIZES or isinstance(result, Tensor | tuple | list)
         if len(rows) < 2:

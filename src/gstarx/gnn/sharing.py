@@ -490,6 +490,9 @@ class SharedPasses:
         ptr = StandIn.forbidden(block.coalitions + 1, device)
         assert self._rules is not None
         level = self._rules.level[block.nodes]
+        if hetero or self.propagation.calls != self.propagation.total:
+            # relations number their nodes by themselves, and calls side by side are one round
+            level = np.full_like(level, self.propagation.total)
         around = partial(needed_messages, evaluator.model, level, self.propagation.total)
         model, shapes = evaluator.model, [] if shapes is None else shapes
         with refusals_stand(), rows_for_aggregations(model), read_by_messages(model, shapes):

@@ -9,9 +9,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from operator import is_
 from threading import get_ident
 from types import FunctionType, MethodType
 from typing import Any
@@ -31,6 +33,8 @@ from gstarx.gnn.shared_rows import GatheredRows, gathered_now, own_copy
 
 #: Networks are looked for in dictionaries and lists of up to so many entries: others are data.
 _MOST_HELD = 256
+#: What torch itself notes about a layer, except buffers, which a pass may set.
+_REGISTRIES = frozenset(vars(nn.Module())) - {"_buffers"}
 
 
 @dataclass(frozen=True)
@@ -164,13 +168,13 @@ def call_model(
     """
     late = [value for value in fields.values() if isinstance(value, GatheredRows)]
     try:
-        with around(), _nothing_hidden(model):
+        with around(), _nothing_hidden(model), _nothing_kept(model):
             return gathered_now(_called(model, signature, fields, ptr))
     except Exception:
         if not late:
             raise
     plain = {key: gathered_now(value) for key, value in fields.items()}
-    with around(), _nothing_hidden(model):
+    with around(), _nothing_hidden(model), _nothing_kept(model):
         output = _called(model, signature, plain, ptr)
     for value in late:
         value.shared.usable = False
@@ -205,6 +209,47 @@ def _nothing_hidden(model: Model) -> Iterator[None]:
         yield
     finally:
         handle.remove()
+
+
+@contextmanager
+def _nothing_kept(model: Model) -> Iterator[None]:
+    """Give layers back the attributes that they had before a call, and what is in their containers.
+
+    What a model remembers of one coalition, such as degrees by the number of nodes, is wrong for
+    every other one. A comparison may not show it, as it finds what is remembered as well.
+    """
+    layers = [vars(module) for module in submodules(model)]
+    held: list[tuple[Any, Any]] = [(own, dict(own)) for own in layers]
+    for own in layers:
+        held += [
+            (value, copy(value))
+            for name, value in own.items()
+            if isinstance(value, dict | list | set) and name not in _REGISTRIES
+        ]
+    try:
+        yield
+    finally:
+        for value, before in held:
+            if not _holds(value, before):
+                _hold(value, before)
+
+
+def _holds(value: Any, before: Any) -> bool:
+    """Whether a container still holds the very same objects."""
+    if len(value) != len(before):
+        return False
+    same = all(map(is_, value, before))
+    return same and (not isinstance(value, dict) or all(map(is_, value.values(), before.values())))
+
+
+def _hold(value: Any, before: Any) -> None:
+    if isinstance(value, list):
+        value[:] = before
+        return
+    # nothing is away meanwhile, for other threads that look
+    for key in [key for key in value if key not in before]:
+        value.pop(key) if isinstance(value, dict) else value.remove(key)
+    value.update(before)
 
 
 def _called(model: Model, signature: Signature, fields: dict[str, Any], ptr: Tensor | None) -> Any:

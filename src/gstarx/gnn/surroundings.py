@@ -30,7 +30,7 @@ from gstarx.gnn.local_part import (
 )
 from gstarx.gnn.model_state import masked_layers, untouched
 from gstarx.gnn.model_task import ModelTask
-from gstarx.gnn.own_code import wants_all
+from gstarx.gnn.own_code import looks_across, wants_all
 from gstarx.gnn.removal import RemovalLike, removal_of, resolve_removal
 from gstarx.gnn.self_check import difference, refuse_random, rounding, size_of
 from gstarx.gnn.signature import Model, Signature, model_device
@@ -46,6 +46,8 @@ from gstarx.players import (
 
 #: From the player of each unit of the graph, on all of it or (the second) on some of its nodes.
 _MakeEvaluator = Callable[[NDArray[np.int64], NDArray[np.bool_] | None], Evaluator]
+#: Coalitions in which others must not matter, of a model whose code looks at several nodes at once.
+_MOST_TRIED = 64
 log = logging.getLogger("gstarx")
 
 
@@ -192,16 +194,45 @@ class _Surroundings:
     def _edges_decide(self, players: PlayerSet) -> bool:
         """Whether the output stays the same without all other edges, and so without some more."""
         playing, always = players.player_of >= 0, self.all_players.player_of < 0
-        half = (np.random.default_rng(0).random(len(players)) < 0.5)[players.player_of] & playing
         by_edge = self.evaluator(np.arange(len(playing)), None)
+
+        def row(kept: NDArray[np.bool_]) -> Tensor:
+            return by_edge.outputs(pack(kept[None]))
+
+        drawn = np.random.default_rng(0).random(len(players)) < 0.5
         try:
-            rows = [
-                by_edge.outputs(pack(kept[None]))
-                for kept in (playing | always, half | always, half | ~playing)
-            ]
+            if not self._same(row(playing | always), self.prediction):
+                return False
+            for some in self._tried(drawn, np.ones_like(drawn)):
+                kept = some[players.player_of] & playing
+                if not self._same(row(kept | always), row(kept | ~playing)):
+                    return False
         except Exception:
             return False
-        return self._same(rows[0], self.prediction) and self._same(rows[1], rows[2])
+        return True
+
+    def _tried(
+        self, drawn: NDArray[np.bool_], among: NDArray[np.bool_]
+    ) -> Iterator[NDArray[np.bool_]]:
+        """What is absent of ``among``, or present, where others must not matter: what was drawn.
+
+        Where the model's own code looks at several nodes at once, those far away may matter in few
+        coalitions, as in a maximum: also nobody, everybody and coalitions of all sizes, or all of
+        them where there are few.
+        """
+        yield drawn & among
+        if not looks_across(self.model):
+            return
+        units = np.flatnonzero(among)
+        if 1 << min(len(units), 62) <= _MOST_TRIED:
+            rows = (np.arange(1 << len(units))[:, None] >> np.arange(len(units)) & 1).astype(bool)
+        else:
+            draws = np.random.default_rng(0).random((_MOST_TRIED, len(units)))
+            rows = draws <= np.linspace(0, 1, _MOST_TRIED)[:, None]
+        for row in rows:
+            some = np.zeros_like(among)
+            some[units] = row
+            yield some
 
     def _contexts(self, start: NDArray[np.bool_]) -> Iterator[NDArray[np.bool_]]:
         """Parts of the graph that may decide the output: the start, and one and two hops more.
@@ -255,8 +286,9 @@ class _Surroundings:
         """Whether the output stays the same when nodes outside are taken away.
 
         All of them, and half of them; and all of them where half of the nodes inside are absent
-        too. Layers of PyG that scale messages by degrees see how many neighbors the outermost nodes
-        inside have: with such a layer, these neighbors are left alone.
+        too, or others of them (:meth:`_tried`). Layers of PyG that scale messages by degrees see
+        how many neighbors the outermost nodes inside have: with such a layer, these neighbors are
+        left alone.
         """
         if not self.all_players.of_nodes:  # all nodes stay
             return True
@@ -273,7 +305,15 @@ class _Surroundings:
             for gone in (outside, outside & drawn)
         ):
             return False
-        fewer = ~outside & drawn & (self.all_players.player_of >= 0)
+        within = ~outside & (self.all_players.player_of >= 0)
+        return all(
+            self._same_without(by_node, outside, fewer) for fewer in self._tried(drawn, within)
+        )
+
+    def _same_without(
+        self, by_node: Evaluator, outside: NDArray[np.bool_], fewer: NDArray[np.bool_]
+    ) -> bool:
+        """Whether nodes outside can be taken away where fewer of those inside are there."""
         try:
             expected = by_node.outputs(pack(~fewer[None]))
         except Exception:  # a coalition that the model does not take is met again later
