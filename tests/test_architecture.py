@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import gstarx
+from tests.pairs import for_each
 
 SOURCE = Path(gstarx.__file__).parent.parent
 
@@ -149,7 +148,7 @@ def test_imports_run_one_way() -> None:
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "source"),
     [
         ("gstarx/graphs/a.py", "from gstarx.values import hn_value"),
@@ -185,7 +184,7 @@ def test_a_violation_is_caught(path: str, source: str) -> None:
     assert len(violations(source, path)) == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "source"),
     [
         ("gstarx/graphs/a.py", "import numpy\nfrom gstarx.graphs.compilation import compiled"),

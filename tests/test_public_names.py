@@ -8,6 +8,7 @@ import pytest
 
 import gstarx
 from gstarx.registry import group_makers
+from tests.pairs import for_each
 
 PUBLIC = {
     "gstarx": {
@@ -259,7 +260,7 @@ PUBLIC = {
 }
 
 
-@pytest.mark.parametrize("module", PUBLIC)
+@for_each("module", PUBLIC)
 def test_public_names_are_exactly_these(module: str) -> None:
     found = import_module(module)
     names = found.__all__

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.pairs import for_each
+
 ROOT = Path(__file__).parent.parent
 FETCHED = re.compile(r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
 
@@ -48,7 +50,7 @@ def test_formulas_are_drawn_by_the_browser(pages: dict[str, str]) -> None:
     assert not [name for name, text in pages.items() if "arithmatex" in text]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "package",
     [
         "graphs",

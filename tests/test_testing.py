@@ -12,6 +12,7 @@ from gstarx.explainers import NodeExplainer, create, names, registry
 from gstarx.explanation import Attribution
 from gstarx.models import GAT
 from gstarx.testing import ExplainerCheckError, check_explainer
+from tests.pairs import for_each
 from tests.shared import UNTRAINED
 
 pytestmark = UNTRAINED
@@ -89,7 +90,7 @@ def test_the_right_one_passes() -> None:
     check_explainer(Right)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("broken", "message"),
     [
         (GlobalRandomness, "seed: .* other results for the same seed"),

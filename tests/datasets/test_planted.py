@@ -12,6 +12,7 @@ from torch_geometric.utils import scatter, to_networkx
 
 from gstarx_bench.datasets import check_counterfactuals, planted
 from gstarx_bench.datasets.planted import RULES
+from tests.pairs import for_each
 
 pytest.importorskip("rdkit")
 
@@ -23,7 +24,7 @@ def undirected(graph: Any) -> nx.Graph:
     return to_networkx(graph, to_undirected=True)
 
 
-@pytest.mark.parametrize("kind", [*RULES, *SYNTHETIC])
+@for_each("kind", [*RULES, *SYNTHETIC])
 def test_pairs_have_opposite_labels_and_stay_in_one_split(kind: str) -> None:
     dataset = planted(kind, size=60)
     sides = {at: side for side, part in dataset.split_indices.items() for at in part}

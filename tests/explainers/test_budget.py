@@ -17,7 +17,7 @@ from gstarx import explain
 from gstarx.graphs import CommunicationGraph, TooManyCoalitions
 from gstarx.models import GCN
 from gstarx.values import PrecisionWarning
-from tests.pairs import in_turn
+from tests.pairs import for_each, in_turn
 
 #: A value, and whether it is two-sided.
 VALUES = [("hn", False), ("myerson", False), ("shapley", False), ("banzhaf", False)]
@@ -61,9 +61,7 @@ def evaluated(data: Data, **options: Any) -> tuple[int, Any]:
     return len(model.seen), made
 
 
-@pytest.mark.parametrize(
-    ("value", "baseline", "budget"), in_turn(VALUES, [None, "singletons"], [90, 200])
-)
+@for_each(("value", "baseline", "budget"), in_turn(VALUES, [None, "singletons"], [90, 200]))
 def test_several_components(value: tuple[str, bool], baseline: str | None, budget: int) -> None:
     data = components(14, 10, 3, 1, 1)
     options: dict[str, Any] = {"value": value[0], "two_sided": value[1], "baseline": baseline}

@@ -52,7 +52,7 @@ def outputs(model: PlainModel) -> Tensor:
         return model(model.inputs.fields["x"])
 
 
-@pytest.mark.parametrize(("name", "shape"), in_turn(NETWORKS, EDGES))
+@for_each(("name", "shape"), in_turn(NETWORKS, EDGES))
 def test_weights_of_one_change_nothing(name: str, shape: str) -> None:
     model, data = network(name).eval(), graph(shape)
     weighed = plain(model, data)
@@ -60,7 +60,7 @@ def test_weights_of_one_change_nothing(name: str, shape: str) -> None:
     assert torch.allclose(outputs(weighed), model(data.x, data.edge_index), atol=1e-6)
 
 
-@pytest.mark.parametrize(("shape", "name"), in_turn(EDGES, ["gcn unnormalized", "gin"]))
+@for_each(("shape", "name"), in_turn(EDGES, ["gcn unnormalized", "gin"]))
 def test_weights_of_zero_are_a_graph_without_those_edges(name: str, shape: str) -> None:
     """Where layers do not count neighbors, dropping an edge is the same as a weight of 0."""
     model, data = network(name).eval(), graph(shape)

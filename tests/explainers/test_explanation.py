@@ -112,7 +112,7 @@ def test_players_of_a_node_task() -> None:
     assert found.select(sparsity=0.5).tolist() == found.select(size=1).tolist()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "level"),
     in_turn(["gstarx", "leave_one_out", "gnnexplainer", "subgraphx"], ["graph", "node"]),
 )

@@ -26,13 +26,13 @@ from tests.explainers.small import (
     unchanged,
     without_edges,
 )
-from tests.pairs import in_turn
+from tests.pairs import for_each, in_turn
 
 CONFIG = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
 BOTH = (GradientXInput, IntegratedGradients)
 
 
-@pytest.mark.parametrize(("name", "shape"), in_turn(NETWORKS, EDGES))
+@for_each(("name", "shape"), in_turn(NETWORKS, EDGES))
 def test_gradient_times_input(name: str, shape: str) -> None:
     model, data = network(name), graph(shape)
     with unchanged(model):
@@ -45,7 +45,7 @@ def test_gradient_times_input(name: str, shape: str) -> None:
     assert found.node_scores == pytest.approx((gradient * data.x).sum(dim=1).numpy(), abs=1e-6)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@for_each("name", NETWORKS)
 def test_integrated_gradients_add_up(name: str) -> None:
     model, data = network(name), graph("loops")
     with unchanged(model):

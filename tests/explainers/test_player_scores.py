@@ -162,7 +162,7 @@ def linked(data: Data, kept: list[tuple[int, int]], always: list[int]) -> tuple[
     return part, nodes
 
 
-@pytest.mark.parametrize("index", range(5))
+@for_each("index", range(5))
 def test_the_position_value_of_a_node_by_its_definition(index: int) -> None:
     """Whoever is explained is always there; alone it is worth nothing."""
     model, data = Network(graph_level=False), small_graph()

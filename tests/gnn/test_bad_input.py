@@ -172,7 +172,7 @@ def test_node_and_link_tasks(options: dict[str, Any], message: str) -> None:
         GNNGame(NODE_MODEL, graph("ring"), **options)
 
 
-@pytest.mark.parametrize("name", ["gstarx", "subgraphx", "gnnexplainer", "random"])
+@for_each("name", ["gstarx", "subgraphx", "gnnexplainer", "random"])
 def test_an_index_that_is_no_node(name: str) -> None:
     for index in ("3", 2.7, True, [1, 2], torch.tensor([0, 1]), np.array([1.5])):
         with pytest.raises(TypeError, match=r"index must be one integer"):

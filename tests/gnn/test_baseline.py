@@ -17,6 +17,7 @@ from gstarx.gnn.baseline import graph_outputs
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES, GIN, NETWORKS, build
 from tests.gnn.one_by_one import graph
+from tests.pairs import for_each
 
 GRAPHS = [graph(shape, seed=seed) for seed in range(30) for shape in ("ring", "messy", "one node")]
 
@@ -27,7 +28,7 @@ def one_by_one(name: str, model: Any, graphs: list[Data]) -> Tensor:
         return torch.cat([call(model, data) for data in graphs]).double()
 
 
-@pytest.mark.parametrize("name", ["gcn", "gin", "gine", "data", "keywords", "no batch"])
+@for_each("name", ["gcn", "gin", "gine", "data", "keywords", "no batch"])
 def test_it_is_the_mean_probability(name: str) -> None:
     # more than fit in one batch
     graphs = [data.clone() for data in GRAPHS]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from torch import nn
 
 from gstarx.gnn.disturbance import Disturbance, is_due, suspect
 from gstarx.graphs import Block
+from tests.pairs import for_each
 
 
 def block(rng: np.random.Generator, states: int, edges: int) -> Block:
@@ -65,7 +65,7 @@ def test_what_no_message_tells_of_stays_the_same(
         assert not plan.noisy[plan.place[state]]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_each("seed", range(5))
 def test_something_changes_and_something_does_not(seed: int) -> None:
     rng = np.random.default_rng(seed)
     own = block(rng, 300, 450)

@@ -17,7 +17,7 @@ from gstarx import GNNGame
 from gstarx.gnn.evaluator import default_batch_nodes
 from tests.gnn.networks import CLASSES, FEATURES, GIN, NETWORKS, build
 from tests.gnn.one_by_one import EDGES, averaged, coalitions, graph, outputs
-from tests.pairs import in_turn
+from tests.pairs import for_each, in_turn
 from tests.strategies import edge_lists
 
 RAW = {"payoff": "raw", "target": "all"}
@@ -57,7 +57,7 @@ def test_batched_is_one_by_one(name: str, case: tuple[str, str]) -> None:
     np.testing.assert_allclose(game(rows), alone, atol=atol, rtol=atol)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@for_each("name", NETWORKS)
 def test_the_field_names_a_graph_does_not_use_do_no_harm(name: str) -> None:
     data = graph("messy")
     data.num_nodes = 7
@@ -115,7 +115,7 @@ class Watching(nn.Module):
         return out
 
 
-@pytest.mark.parametrize(("batch_nodes", "removal"), in_turn([1, 7, 20, 1000], ["split", "remove"]))
+@for_each(("batch_nodes", "removal"), in_turn([1, 7, 20, 1000], ["split", "remove"]))
 def test_a_batch_has_no_more_nodes_than_allowed(batch_nodes: int, removal: str) -> None:
     model, data = Watching(), graph("messy")
     game = GNNGame(model, data, batch_nodes=batch_nodes, removal=removal, check=False)
@@ -146,7 +146,7 @@ def test_only_models_that_cannot_be_batched_are_called_once_per_coalition() -> N
     assert {name for name, game in games.items() if not game._evaluator.batched} == SINGLY
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "removal"),
     in_turn(
         sorted(set(NETWORKS) - SINGLY), ["remove", "split", "zero_filling", "averaged"], each=1

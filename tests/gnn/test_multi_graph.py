@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from gstarx.gnn.multi_graph import ManyGraphs, outputs_and_sharing
 from tests.gnn.networks import CLASSES, FEATURES, GIN, NETWORKS, build
 from tests.gnn.one_by_one import EDGES, REMOVALS, coalitions, graph, outputs
-from tests.pairs import in_turn
+from tests.pairs import for_each, in_turn
 from tests.strategies import edge_lists
 
 SHAPES = ("messy", "as many nodes as edges", "no edges", "one node", "ring", "wide")
@@ -109,7 +109,7 @@ class Watching(nn.Module):
         return out
 
 
-@pytest.mark.parametrize(("room", "removal"), in_turn([1, 7, 20, 1000], ["split", "remove"]))
+@for_each(("room", "removal"), in_turn([1, 7, 20, 1000], ["split", "remove"]))
 def test_batches_fill_the_capacity(removal: str, room: int) -> None:
     model, graphs = Watching(), [graph("ring"), graph("messy"), graph("one node")]
     parts = [coalitions(data.num_nodes, at_most=5) for data in graphs]

@@ -22,7 +22,7 @@ from gstarx.metrics import evaluate, evaluate_many
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES
 from tests.gnn.one_by_one import coalitions, graph, removed
-from tests.pairs import in_turn
+from tests.pairs import for_each, in_turn
 
 RAW: dict[str, Any] = {"payoff": "raw", "target": "all"}
 
@@ -263,7 +263,7 @@ class Blended(nn.Module):
         return out + self.share * out.mean(dim=0) + self.offset
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("dtype", "mixed", "offset", "share"),
     [
         (torch.float16, 0.3, 0.0, "auto"),

@@ -129,7 +129,7 @@ def test_known_counts(graph: CommunicationGraph, count: int) -> None:
         assert graph.count_connected_coalitions(limit=count - 1) == count
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_each("seed", range(5))
 def test_labels_over_several_words_do_not_change_the_count(seed: int) -> None:
     graph = CommunicationGraph.from_networkx(nx.gnp_random_graph(18, 0.2, seed=seed))
     count = graph.count_connected_coalitions()

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from gstarx.models import GAT
 from tests.gnn.one_by_one import graph
+from tests.pairs import for_each
 
 
 def dense(model: GAT, x: Tensor, edge_index: Tensor) -> NDArray[np.float64]:
@@ -33,7 +34,7 @@ def dense(model: GAT, x: Tensor, edge_index: Tensor) -> NDArray[np.float64]:
     return hidden
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("shape", "slope"), [("messy", 0.2), ("ring", 0.05), ("no edges", 0.2), ("one node", 0.05)]
 )
 def test_it_is_its_formula(shape: str, slope: float) -> None:

@@ -11,6 +11,7 @@ from torch_geometric.data import Batch
 
 from gstarx.models import GCN
 from tests.gnn.one_by_one import graph
+from tests.pairs import for_each
 
 READOUTS = {"mean": np.mean, "max": np.max, "sum": np.sum}
 
@@ -50,7 +51,7 @@ def classify(model: GCN, hidden: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(hidden @ weight.T + model.classifier.bias.detach().double().numpy())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("shape", "normalize", "normalize_embeddings", "weighted"),
     [
         ("messy", True, False, True),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -11,6 +10,7 @@ from torch_geometric.utils import add_self_loops
 
 from gstarx.models import GIN
 from tests.gnn.one_by_one import graph
+from tests.pairs import for_each
 
 
 def dense(model: GIN, x: Tensor, edge_index: Tensor) -> NDArray[np.float64]:
@@ -39,7 +39,7 @@ def scrambled(model: GIN) -> GIN:
     return model.eval()
 
 
-@pytest.mark.parametrize("shape", ["messy", "ring", "no edges", "one node"])
+@for_each("shape", ["messy", "ring", "no edges", "one node"])
 def test_it_is_its_formula(shape: str) -> None:
     model, data = scrambled(GIN(4, 8, 3, readout=None)), graph(shape)
     with torch.no_grad():

@@ -11,6 +11,7 @@ from torch_geometric.data import Batch
 
 from gstarx.models import GAT, GCN, GIN, Network
 from tests.gnn.one_by_one import graph
+from tests.pairs import for_each
 
 NETWORKS: list[type[Network]] = [GCN, GIN, GAT]
 OPTIONS: dict[type[Network], dict[str, Any]] = {
@@ -56,7 +57,7 @@ def test_defaults_are_the_papers() -> None:
     assert (config["negative_slope"], config["dropout"]) == (0.2, 0.0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("network", "readout"),
     [(GCN, "mean"), (GCN, "sum"), (GIN, "sum"), (GIN, "max"), (GAT, "max"), (GAT, "mean")],
 )

@@ -24,11 +24,12 @@ from gstarx.players import (
     rings,
 )
 from gstarx.registry import PLAYERS, PlayersSpec, group_makers, kind_of_players, resolve
+from tests.pairs import for_each
 
 CASES = ["CC(=O)Oc1ccccc1C(=O)O", "c1ccc2ccccc2c1CC1CC1", "CCN(CC)CCNC(=O)c1ccc(N)cc1", "C"]
 
 
-@pytest.mark.parametrize("smiles", CASES)
+@for_each("smiles", CASES)
 def test_fragments_cover_every_atom_once_and_are_connected(smiles: str) -> None:
     from rdkit import Chem
 
@@ -42,8 +43,8 @@ def test_fragments_cover_every_atom_once_and_are_connected(smiles: str) -> None:
     assert len(set(groups.names)) == len(groups)
 
 
-@pytest.mark.parametrize("make", [brics, functional_groups, rings])
-@pytest.mark.parametrize("smiles", CASES)
+@for_each("make", [brics, functional_groups, rings])
+@for_each("smiles", CASES)
 def test_a_molecule_may_be_a_smiles_a_graph_or_of_rdkit(make, smiles: str) -> None:
     from rdkit import Chem
 
@@ -135,7 +136,7 @@ MURCKO = [
 ]
 
 
-@pytest.mark.parametrize("smiles", MURCKO)
+@for_each("smiles", MURCKO)
 def test_murcko_parts_are_the_scaffold_and_what_hangs_on_it(smiles: str) -> None:
     """By another way: prune ends that are in no ring, keep double bonds on what is left."""
     from rdkit import Chem

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from gstarx import datasets, explain
 from gstarx_bench.runs import RunSpec, read, resume, run
 from gstarx_bench.runs.specification import DatasetSpec, ModelSpec
+from tests.pairs import for_each
 from tests.shared import UNTRAINED
 
 pytestmark = UNTRAINED
@@ -100,7 +101,7 @@ def test_splits_and_tasks_that_are_known_count(tmp_path: Path) -> None:
     assert set(read(tmp_path).column("dataset").to_pylist()) == {"mine"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "words"),
     [
         ({"dataset": []}, "holds no graph"),

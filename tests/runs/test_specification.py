@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gstarx_bench.runs import DatasetSpec, RunSpec, read_spec, run, write_spec
+from tests.pairs import for_each
 
 Make = Callable[..., RunSpec]
 
@@ -75,7 +76,7 @@ def test_it_is_frozen(spec: Make) -> None:
         spec().seed = 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "message"),
     [
         ({"dataset": "mutga"}, "no dataset 'mutga'; did you mean 'mutag'"),

@@ -11,6 +11,7 @@ import pytest
 
 from gstarx.values import Allocation, ConvergenceWarning, PrecisionWarning
 from gstarx.values.allocation import warn_if_noisy, warn_if_unknown, within_range
+from tests.pairs import for_each
 
 
 def test_exactly_has_no_error() -> None:
@@ -28,7 +29,7 @@ def test_it_cannot_be_changed() -> None:
         found.exact = False  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("allocation", "written"),
     [
         (

@@ -21,6 +21,7 @@ from gstarx.values import (
     banzhaf_value_sampled,
     shapley_value,
 )
+from tests.pairs import for_each
 from tests.values.definitions import first_players_game, peak_memory
 
 
@@ -219,7 +220,7 @@ def test_several_games_at_once() -> None:
     assert sampled.values.shape == (5, 4)
 
 
-@pytest.mark.parametrize("presence", [0, 1, -0.1, float("nan")])
+@for_each("presence", [0, 1, -0.1, float("nan")])
 def test_a_presence_is_a_probability(presence: float) -> None:
     with pytest.raises(ValueError, match="presence must lie between 0 and 1"):
         banzhaf_value(random_game(3, seed=0), 3, presence=presence)

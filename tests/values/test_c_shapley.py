@@ -14,6 +14,7 @@ from gstarx.games import TableGame, additive_game, random_game, unanimity_game
 from gstarx.graphs import CommunicationGraph, TooManyCoalitions
 from gstarx.values import c_shapley_value, myerson_value
 from tests.oracles import as_integer, as_networkx, as_rows, connected_sets, parts
+from tests.pairs import for_each
 from tests.strategies import REAL, graph_games, graphs
 from tests.values.definitions import Counting, Numbers, molecule, path, ring
 
@@ -57,7 +58,7 @@ def random_table(n: int, seed: int) -> TableGame:
 # the appendix's example
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("coalition", "weight"),
     [({0}, 1 / 2), ({0, 1}, 1 / 6), ({0, 2}, 0), ({0, 1, 2}, 1 / 3)],
 )
@@ -146,7 +147,7 @@ def test_with_all_errors_corrected_the_printed_formula_is_ours(
     np.testing.assert_allclose(mended, c_shapley_value(game, graph).values, rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 6])
+@for_each("n", [2, 3, 4, 6])
 def test_as_printed_it_is_right_on_lines(n: int) -> None:
     game = random_table(n, seed=1)
     as_printed = printed(game, path(n), factorials=False, edges=True, whole=True)

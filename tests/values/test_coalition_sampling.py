@@ -25,6 +25,7 @@ from gstarx.values.hn.closed_form import hn_weights
 from gstarx.values.myerson import myerson_weights
 from gstarx.values.surrogate import Features, Surrogate
 from tests.oracles import as_rows
+from tests.pairs import for_each
 from tests.strategies import graphs
 from tests.values.definitions import Numbers, molecule, ring, smooth_game
 
@@ -80,7 +81,7 @@ def test_open_chances_are_proportional_to_size(drawn: tuple[Numbers, int, np.nda
         assert sizes[forced].min() >= sizes[open_rows].max() * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("k", range(1, 12))
+@for_each("k", range(1, 12))
 def test_a_budget_for_every_row_leaves_none_to_chance(k: int) -> None:
     for sizes in (np.zeros(k), np.full(k, 0.1), np.arange(1.0, k + 1)):
         assert (inclusion_chances(sizes, k, np.zeros(0, dtype=np.int64)) == 1).all()
@@ -112,7 +113,7 @@ def test_as_many_rows_as_the_chances_sum_to(
     assert (np.diff(rows) > 0).all()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "chance",
     [
         [0.5, 0.5, 1.0, 0.25, 0.75],
@@ -154,7 +155,7 @@ def test_nothing_to_draw_from() -> None:
 # few draws
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("freedom", "quantile"),
     # of Student's distribution, where the normal one has 2
     [(5, 2.6487), (10, 2.2837), (20, 2.1330), (30, 2.0872), (100, 2.0255)],
@@ -277,7 +278,7 @@ def test_the_surrogate_helps_where_worths_can_be_guessed() -> None:
     assert errors["gentle"] < 0.2 * errors["wild"]
 
 
-@pytest.mark.parametrize("extra", [2, 4, 70, 90])
+@for_each("extra", [2, 4, 70, 90])
 def test_the_variance_is_that_of_weighted_residuals(extra: int) -> None:
     graph = molecule(11, seed=1)
     lattice = CoalitionLattice.of(graph)

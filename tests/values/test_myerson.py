@@ -22,6 +22,7 @@ from gstarx.graphs import CoalitionLattice, CommunicationGraph, TooManyCoalition
 from gstarx.values import myerson_value, shapley_value
 from gstarx.values.myerson import component_chance, myerson_weights
 from tests.oracles import as_integer, as_networkx, as_sets
+from tests.pairs import for_each
 from tests.strategies import REAL, connected_graphs, graph_games, graphs, wide_graphs
 from tests.values.definitions import (
     Counting,
@@ -39,7 +40,7 @@ columns = st.sampled_from([None, 1, 3])
 # worked examples
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("coalition", "weight"),
     [({0}, 1 / 2), ({0, 1}, 1 / 6), ({0, 2}, 0), ({0, 1, 2}, 1 / 3)],
 )

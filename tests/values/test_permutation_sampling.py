@@ -31,6 +31,7 @@ from gstarx.values.permutation_sampling import (
     mean_of_units,
 )
 from tests.oracles import parts
+from tests.pairs import for_each
 from tests.strategies import graphs, wide_graphs
 from tests.values.definitions import (
     Counting,
@@ -217,8 +218,8 @@ def test_players_borrow_more_the_less_they_differ() -> None:
     np.testing.assert_allclose(std_error[:, 0], expected)
 
 
-@pytest.mark.parametrize("units", [2, 3, 5, 10])
-@pytest.mark.parametrize("freedom", [3, 8, 30])
+@for_each("units", [2, 3, 5, 10])
+@for_each("freedom", [3, 8, 30])
 def test_two_standard_errors_of_few_units_cover(units: int, freedom: int) -> None:
     """Players whose variances differ greatly, or hardly: inverse chi-squared."""
     generator = np.random.default_rng(units)

@@ -20,6 +20,7 @@ from gstarx.games import (
 )
 from gstarx.graphs import CommunicationGraph, TooManyCoalitions
 from gstarx.values import banzhaf_value, hn_value, myerson_value, shapley_value
+from tests.pairs import for_each
 from tests.strategies import REAL, worth_tables
 from tests.values.definitions import Counting, renamed, shapley_by_orders
 
@@ -51,7 +52,7 @@ def test_the_runway_of_three() -> None:
     np.testing.assert_allclose(found, [1 / 3, 1 / 3 + 1, 1 / 3 + 1 + 4])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("weights", "quota", "power"),
     [
         # three of which any two win

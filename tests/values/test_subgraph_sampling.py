@@ -33,6 +33,7 @@ from gstarx.values import (
 )
 from gstarx.values.subgraph_sampling import SubgraphSampling, _around, _draw
 from tests.oracles import as_networkx
+from tests.pairs import for_each
 from tests.strategies import graphs
 from tests.values.definitions import Counting, Numbers, molecule, path, ring, smooth_game, tree
 
@@ -475,7 +476,7 @@ def test_subsets_that_converge_do_not_warn() -> None:
 # bad input
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "error", "message"),
     [
         (

@@ -11,6 +11,7 @@ from gstarx.values import hn_value
 from gstarx.values.hn.arrival_times import BATCHES, ArrivalTimes
 from gstarx.values.hn.closed_form import growth_weights
 from gstarx.values.surrogate import Features, Surrogate
+from tests.pairs import for_each
 from tests.values.definitions import molecule, path, ring
 
 GRAPHS = (path(6), ring(7), molecule(10, seed=2), CommunicationGraph.complete(5))
@@ -32,8 +33,8 @@ def test_mean_times_are_sums_of_growth_weights(graph: CommunicationGraph) -> Non
         assert error.max() < 0.06 * np.abs(exact).max()
 
 
-@pytest.mark.parametrize("graph", [path(6), molecule(10, seed=2), CommunicationGraph.complete(5)])
-@pytest.mark.parametrize("shares", [True, False])
+@for_each("graph", [path(6), molecule(10, seed=2), CommunicationGraph.complete(5)])
+@for_each("shares", [True, False])
 def test_values_of_surrogates_are_those_of_the_closed_form(
     graph: CommunicationGraph, shares: bool
 ) -> None:

@@ -17,6 +17,7 @@ from gstarx.values import coalition_weights, hn_value, hn_value_iterated
 from gstarx.values.hn import closed_form
 from gstarx.values.hn.closed_form import growth_sums, growth_weights, hn_weights
 from tests.oracles import as_sets, connected_sets
+from tests.pairs import for_each
 from tests.strategies import REAL, connected_graphs, graph_games, graphs, wide_graphs
 from tests.values.definitions import (
     Counting,
@@ -37,7 +38,7 @@ columns = st.sampled_from([None, 1, 3])
 # worked examples
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("coalition", "weights"),
     [
         ({0, 1, 2}, [1 / 4, 1 / 2, 1 / 4]),

@@ -12,6 +12,7 @@ from gstarx.graphs.lattice import CoalitionLattice
 from gstarx.values.hn.closed_form import growth_weights
 from gstarx.values.hn.growth_draws import GrowthDraws
 from gstarx.values.hn.small_coalitions import SmallCoalitions
+from tests.pairs import for_each
 from tests.values.definitions import Numbers, molecule, ring, tree
 
 GRAPHS = (
@@ -37,8 +38,8 @@ def drawn(
     return unpack(masks, graph.num_nodes), weights, ends
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize(("limit", "steps"), [(0, 1), (0, 8), (40, 3)])
+@for_each("graph", GRAPHS)
+@for_each(("limit", "steps"), [(0, 1), (0, 8), (40, 3)])
 def test_weights_are_unbiased(graph: CommunicationGraph, limit: int, steps: int) -> None:
     n = graph.num_nodes
     lattice = CoalitionLattice.of(graph)

@@ -24,6 +24,7 @@ from gstarx.values import (
 from gstarx.values.hn import iteration
 from gstarx.values.hn.iteration import iterate
 from tests.oracles import as_integer, as_rows, subsets
+from tests.pairs import for_each
 from tests.strategies import REAL, connected_graphs, graph_games, graphs, table_games
 from tests.values.definitions import (
     Counting,
@@ -85,7 +86,7 @@ def test_other_settings_stop_where_the_matrix_does(
     np.testing.assert_allclose(found.values, own_worths(power, game), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("tol", [3.0, 1.0, 0.3, 0.1, 0.01])
+@for_each("tol", [3.0, 1.0, 0.3, 0.1, 0.01])
 def test_worths_that_have_settled_do_not_end_it_before_the_matrix_has(tol: float) -> None:
     # an additive game does not move at all, so that the matrix alone decides
     graph = ring(6)
@@ -269,7 +270,7 @@ def test_divergence_is_an_error() -> None:
 # bad input
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"tau": 0}, r"tau must lie in \(0, 1\] \(got 0\)"),
@@ -345,7 +346,7 @@ def test_the_number_of_players() -> None:
     assert surplus(TableGame(5, np.arange(32.0)), 1, [0]) == 0.0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("j", "S", "error", "message"),
     [
         (1, [0, 1], ValueError, r"j must not be in S \(got j=1 and S=\[0, 1\]\)"),

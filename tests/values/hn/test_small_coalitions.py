@@ -10,6 +10,7 @@ from gstarx.graphs.bitmasks import unpack
 from gstarx.graphs.lattice import CoalitionLattice
 from gstarx.values.hn.closed_form import growth_weights
 from gstarx.values.hn.small_coalitions import SmallCoalitions
+from tests.pairs import for_each
 from tests.values.definitions import Numbers, molecule, path, ring, tree
 
 GRAPHS = (path(7), ring(8), molecule(12, seed=2), tree(70, seed=1), CommunicationGraph.complete(6))
@@ -31,7 +32,7 @@ def test_a_large_limit_gives_all_but_the_grand_coalition(graph: CommunicationGra
         np.testing.assert_allclose(weights, exact[members], rtol=1e-12, atol=0)
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
+@for_each("graph", GRAPHS)
 def test_sizes_are_complete(graph: CommunicationGraph) -> None:
     n = graph.num_nodes
     for limit in (1, n, n + 5, 4 * n, 9 * n):
