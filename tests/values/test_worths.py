@@ -24,6 +24,7 @@ from gstarx.values import (
     subgraph_sampled,
 )
 from gstarx.values.worths import check_budget, component_gap, in_columns, listing_limit, worths_of
+from tests.pairs import for_each
 from tests.values.definitions import molecule, ring
 
 #: Every way to ask a game, on a graph of nine nodes.
@@ -42,7 +43,7 @@ ASKING = {
     "shapley sampled": lambda v, graph: shapley_value_sampled(v, 9, budget=40, seed=0),
     "limit game": limit_game,
 }
-asking = pytest.mark.parametrize("ask", ASKING.values(), ids=ASKING.keys())
+asking = for_each("ask", ASKING.values())
 
 
 @pytest.fixture(params=[0, 10**6], ids=["unlisted", "listed"])
@@ -53,8 +54,8 @@ def _listing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 # games that misbehave
 
 
-@asking
 @pytest.mark.usefixtures("_listing")
+@asking
 def test_worths_that_are_not_finite(ask: Any) -> None:
     for bad in (np.nan, np.inf, -np.inf):
 
