@@ -104,6 +104,25 @@ def test_layers_and_single_rows_are_nothing_special() -> None:
     assert not [name for name, look in WITHIN.items() if seen(Network(look).eval(), ring())]
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_the_number_of_nodes_is_watched_where_it_is_a_number(told: bool) -> None:
+    """A graph of five nodes is special: so are a quarter of the coalitions of nine."""
+    network = Network(WITHIN["nothing"]).eval()
+
+    def given(x: Tensor, edge_index: Tensor, batch: Tensor, num_nodes: int) -> Tensor:
+        return network(x, edge_index, batch) * (0.5 if num_nodes == 5 else 1)
+
+    def asking(data: Data) -> Tensor:
+        return given(data.x, data.edge_index, data.batch, data.num_nodes)
+
+    model = given if told else asking
+    options: dict[str, Any] = {"value": "shapley", "share": "auto"}
+    with pytest.warns(UserWarning, match="mixes the graphs"):
+        explanation = explain(model, ring(9), **options)
+    alone = explain(model, ring(9), **options, batch_nodes=1)
+    torch.testing.assert_close(explanation.scores, alone.scores, atol=1e-6, rtol=0)
+
+
 def test_functions_are_watched_like_networks() -> None:
     network = Network(WITHIN["nothing"]).eval()
 

@@ -11,6 +11,7 @@ coalitions are evaluated by themselves.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -60,7 +61,7 @@ def watch_own_code(model: Model) -> Iterator[None]:
         return
     count = _watched.get(model, 0) + 1
     pools = any(map(_pools, submodules(model)))
-    across = pools or bool(opaque_part(model))
+    across = pools or bool(opaque_part(model)) or _is_told_sizes(model)
     if across or count & (count - 1):
         yield
     else:
@@ -68,6 +69,14 @@ def watch_own_code(model: Model) -> Iterator[None]:
             yield
         across = mode.across
     _watched[model] = 0 if across else count
+
+
+def _is_told_sizes(model: Model) -> bool:
+    """Whether a model is given the number of nodes, as a number, which cannot be watched."""
+    call = model.forward if isinstance(model, torch.nn.Module) else model
+    with suppress(TypeError, ValueError):  # of what does not show its arguments
+        return "num_nodes" in inspect.signature(call).parameters
+    return False
 
 
 def opaque_part(model: Model) -> str:

@@ -280,7 +280,9 @@ def _called(model: Model, signature: Signature, fields: dict[str, Any], ptr: Ten
 
 def _as_batch(fields: dict[str, Any], roles: Roles | None) -> Batch:
     """A batch like those of PyG's loaders, which ``to_data_list`` can take apart, given roles."""
-    batch = Batch(_base_cls=Data, **{k: v for k, v in fields.items() if k != "batch_size"})
+    # who asks for the number of nodes then asks a tensor, which can be watched
+    shown = {k: v for k, v in fields.items() if k not in ("batch_size", "num_nodes")}
+    batch = Batch(_base_cls=Data, **shown)
     batch._num_graphs = fields["batch_size"]
     if roles is None:
         return batch
