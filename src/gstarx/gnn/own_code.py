@@ -149,7 +149,8 @@ class _OwnCode(TorchFunctionMode):
 
 def _across(func: Any, args: Any, kwargs: Any, result: Any) -> bool:
     """Whether a function reads edges, tells how many rows there are, or changes their number."""
-    rows = args[0] if args else None
+    # of einsum, what to do comes first
+    rows = next((value for value in args if not isinstance(value, str)), None)
     if isinstance(rows, list | tuple) and rows:
         rows = rows[0]
     if not isinstance(rows, Tensor) or rows.dim() == 0:
@@ -164,8 +165,8 @@ def _across(func: Any, args: Any, kwargs: Any, result: Any) -> bool:
             return False
         if func in _SIZES:
             return (args[1] if len(args) > 1 else kwargs.get("dim", 0)) in (0, -rows.dim())
-        changed = isinstance(result, Tensor) and result.shape[:1] != rows.shape[:1]
-        return real and changed
+        first = result[0] if isinstance(result, tuple) and result else result
+        return real and isinstance(first, Tensor) and first.shape[:1] != rows.shape[:1]
 
 
 def _is_own(frame: FrameType | None) -> bool:
