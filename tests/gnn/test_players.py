@@ -390,6 +390,18 @@ def test_whoever_changes_the_output_by_leaving_plays(look: str, conv: Any, remov
         assert game.n == data.num_nodes
 
 
+def test_neighbors_that_a_gcn_counts_play_if_they_matter_otherwise() -> None:
+    """All nodes are within a hop of those whose messages arrive: taking them away shows nothing."""
+    data = branching()
+    kept = torch.arange(6, 13)
+    data = removed(data, torch.isin(torch.arange(data.num_nodes), torch.cat([kept, kept[-3:] + 4])))
+    looking = GNNGame(Looking(page_rank, GCNConv), data, index=0, **NODE, **RAW)
+    assert looking.n == data.num_nodes
+    for conv in (GCNConv, TAGConv, GATConv):
+        counting = GNNGame(Looking(degrees, conv), data, index=0, **NODE, **RAW)
+        assert counting.n < data.num_nodes
+
+
 class LargestKind(nn.Module):
     """A layer, and the largest embedding of all nodes, which every one of a kind can replace."""
 

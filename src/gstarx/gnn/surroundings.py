@@ -266,7 +266,11 @@ class _Surroundings:
         """Whether the output stays the same whatever becomes of the nodes outside."""
         if inside.all():
             return True
-        return self._features_decide(inside) and self._nodes_decide(inside)
+        return (
+            self._features_decide(inside)
+            and self._nodes_decide(inside)
+            and self._neighbors_are_alike(inside)
+        )
 
     def _features_decide(self, inside: NDArray[np.bool_]) -> bool:
         """Whether the output stays the same when all features of the nodes outside change."""
@@ -319,6 +323,32 @@ class _Surroundings:
         except Exception:  # a coalition that the model does not take is met again later
             return True
         return self._gives(by_node, pack(~(fewer | outside)[None]), expected)
+
+    def _neighbors_are_alike(self, inside: NDArray[np.bool_]) -> bool:
+        """Whether it does not matter which nodes outside are the neighbors of those inside.
+
+        Layers that scale messages by degrees may count these neighbors, which is why they are left
+        alone above. Where the model's own code looks at several nodes at once, it may do more: the
+        output has to stay the same when the neighbors change places, which changes no degree
+        inside.
+        """
+        scaled = scales_by_degree(self.model) and looks_across(self.model)
+        if not scaled or hetero_of(self.data) is not None or self.on_all.removal.draws > 1:
+            return True
+        outside = np.flatnonzero(~inside)
+        if len(outside) < 2:  # a single neighbor has nobody to change places with
+            return not (inside[self.edges].sum(axis=0) == 1).any()
+        places = np.arange(self.num_nodes)
+        drawn = np.random.default_rng(0).permutation(outside)
+        places[drawn] = np.roll(drawn, 1)
+        moved, known = torch.from_numpy(places), torch.from_numpy(inside)
+
+        def change(fields: dict[str, Any]) -> dict[str, Any]:
+            edges = fields["edge_index"]
+            across = known.to(edges.device)[edges].sum(dim=0) == 1
+            return {**fields, "edge_index": edges.where(~across, moved.to(edges.device)[edges])}
+
+        return self._same(self._full_graph(change), self.prediction)
 
     def _gives(self, evaluator: Evaluator, mask: Masks, expected: Tensor) -> bool:
         """Whether a coalition has this output, and the model does not fail on it."""
