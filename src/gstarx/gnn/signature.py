@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -218,11 +217,11 @@ def _nothing_kept(model: Model) -> Iterator[None]:
     What a model remembers of one coalition, such as degrees by the number of nodes, is wrong for
     every other one. A comparison may not show it, as it finds what is remembered as well.
     """
-    layers = [vars(module) for module in submodules(model)]
-    held: list[tuple[Any, Any]] = [(own, dict(own)) for own in layers]
-    for own in layers:
+    held: list[tuple[Any, Any]] = []
+    for own in [vars(module) for module in submodules(model)]:
+        held.append((own, own.copy()))
         held += [
-            (value, copy(value))
+            (value, value.copy() if value else ())  # most are empty, such as those of hooks
             for name, value in own.items()
             if isinstance(value, dict | list | set) and name not in _REGISTRIES
         ]
@@ -230,7 +229,7 @@ def _nothing_kept(model: Model) -> Iterator[None]:
         yield
     finally:
         for value, before in held:
-            if not _holds(value, before):
+            if (value or before) and not _holds(value, before):
                 _hold(value, before)
 
 
