@@ -18,6 +18,7 @@ from gstarx.explainers.gnn_explainer import GNNExplainer
 from gstarx.metrics import node_scores_from_edges
 from gstarx.models import GCN
 from gstarx_bench.explainers.pg_explainer import PGExplainer, in_chunks, spread
+from gstarx_bench.explainers.trained_files import write_trained
 from tests.explainers.small import (
     CLASSES,
     EDGES,
@@ -320,18 +321,21 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
     header = {"format": 1, "method": "PGExplainer", "settings": {}}
     for changed, message in (
         ({"method": "OrphicX"}, r"a trained PGExplainer \(got 'OrphicX'\)"),
-        ({"settings": {"layers": 3}}, "does not hold a trained PGExplainer.*layers"),
+        ({"settings": {"layers": 3}}, "is damaged: it does not hold what was written"),
         ({"format": 2}, r"in format 1 \(got 2\)"),
     ):
         save_file(tensors, path, metadata={"gstarx": json.dumps({**header, **changed})})
         with pytest.raises(ValueError, match=message):
             PGExplainer.load(path)
+    write_trained(path, "PGExplainer", {"layers": 3}, tensors)
+    with pytest.raises(ValueError, match=r"does not hold a trained PGExplainer.*layers"):
+        PGExplainer.load(path)
     broken = {**tensors, "2.bias": torch.tensor([float("nan")])}
     save_file(broken, path, metadata={"gstarx": json.dumps(header)})
     with pytest.raises(ValueError, match="not finite"):
         PGExplainer.load(path)
     del tensors["0.bias"]
-    save_file(tensors, path, metadata={"gstarx": json.dumps(header)})
+    write_trained(path, "PGExplainer", {}, tensors)
     with pytest.raises(ValueError, match=r"(?s)does not hold.*0\.bias"):
         PGExplainer.load(path)
 

@@ -364,7 +364,7 @@ def test_an_explainer_is_trained_once(
     file.write_bytes(file.read_bytes()[:100])
     finish(spec(explainer, 6), tmp_path / "a")
     assert len(trained) == 3
-    assert len(list((tmp_path / "a" / "aside").iterdir())) == 1
+    assert len(list((tmp_path / "a" / "trained").glob("*.damaged-*"))) == 1
     finish(spec(explainer, 6), tmp_path / "b")
     rows = [row for row in lasting(tmp_path / "a").to_pylist() if len(row["sparsities"]) == 8]
     fresh = lasting(tmp_path / "b").to_pylist()

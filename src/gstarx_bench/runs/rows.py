@@ -130,8 +130,10 @@ def explanation_of(row: Mapping[str, Any]) -> Explanation:
 
 def _stored(explanation: Explanation) -> str:
     """The explanation as JSON, which is the same whenever it is computed."""
-    stored = explanation.to_dict(all_outputs=False)
-    return json.dumps({**stored, "seconds": None}, allow_nan=False)
+    stored = {**explanation.to_dict(all_outputs=False), "seconds": None}
+    # how much was compared depends on what the process explained before
+    stored.pop("check", None)
+    return json.dumps(stored, allow_nan=False)
 
 
 def encoded(row: dict[str, Any]) -> bytes:
