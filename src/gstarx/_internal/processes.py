@@ -33,7 +33,6 @@ import os
 import pickle
 import queue
 import signal
-import sys
 import threading
 import time
 import warnings
@@ -71,12 +70,6 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def worker_environment() -> dict[str, str]:
-    """Environment variables of a worker process: one thread, and the modules of this process."""
-    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-    return {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": path}
 
 
 def can_fork() -> bool:
