@@ -169,7 +169,9 @@ class SharedPasses:
                 else:
                     outputs = self._first_outputs(masks, block, full_output, due=due)
                 for row in fresh[(fresh >= first) & (fresh < first + block.coalitions)] - first:
-                    self._require_same(rows[row : row + 1], outputs[[row]])
+                    everybody = np.array_equal(rows[row], self._evaluator.everybody[0])
+                    known = full_output if everybody else None
+                    self._require_same(rows[row : row + 1], outputs[[row]], known)
                 self._note(rows[: block.coalitions], outputs, full_output)
             except Exception as error:
                 raise _as_reason(error) from error
@@ -193,7 +195,8 @@ class SharedPasses:
             try:
                 block = self._block(masks)
                 if self._worth_it(block, len(masks)):
-                    self._first_outputs(masks, block, full_output, due=True)
+                    due = is_due(self._evaluator.model)
+                    self._first_outputs(masks, block, full_output, due=due)
             except Exception as error:
                 self.forget(str(_as_reason(error)))
         return self._trusted

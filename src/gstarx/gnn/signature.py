@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from operator import is_
 from threading import get_ident
 from types import FunctionType, MethodType
 from typing import Any
@@ -22,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.nn.parameter import is_lazy
 from torch_geometric.data import Batch, Data
+from torch_geometric.nn import SimpleConv
 
 from gstarx.gnn.fields import FROM_BATCH, Roles, roles_of
 from gstarx.gnn.hetero import hetero_of
@@ -32,8 +32,8 @@ from gstarx.gnn.shared_rows import GatheredRows, gathered_now, own_copy
 
 #: Networks are looked for in dictionaries and lists of up to so many entries: others are data.
 _MOST_HELD = 256
-#: What torch itself notes about a layer, except buffers, which a pass may set.
-_REGISTRIES = frozenset(vars(nn.Module())) - {"_buffers"}
+#: What torch and PyG themselves note about a layer, except buffers, which a pass may set.
+_REGISTRIES = vars(SimpleConv()).keys() - {"_buffers"}
 
 
 @dataclass(frozen=True)
@@ -217,28 +217,28 @@ def _nothing_kept(model: Model) -> Iterator[None]:
     What a model remembers of one coalition, such as degrees by the number of nodes, is wrong for
     every other one. A comparison may not show it, as it finds what is remembered as well.
     """
-    held: list[tuple[Any, Any]] = []
-    for own in [vars(module) for module in submodules(model)]:
-        held.append((own, own.copy()))
-        held += [
-            (value, value.copy() if value else ())  # most are empty, such as those of hooks
-            for name, value in own.items()
-            if isinstance(value, dict | list | set) and name not in _REGISTRIES
-        ]
+    held: list[Any] = [vars(module) for module in submodules(model)]
+    held += [
+        own[name]
+        for own in held
+        for name in own.keys() - _REGISTRIES
+        if isinstance(own[name], (dict, list, set))  # a union of types takes longer
+    ]
+    before = [value.copy() for value in held]
     try:
         yield
     finally:
-        for value, before in held:
-            if (value or before) and not _holds(value, before):
-                _hold(value, before)
+        for now, then in zip(held, before, strict=True):
+            if not _holds(now, then):
+                _hold(now, then)
 
 
 def _holds(value: Any, before: Any) -> bool:
-    """Whether a container still holds the very same objects."""
-    if len(value) != len(before):
+    """Whether a container still holds the same objects, at the speed of C where it does."""
+    try:
+        return bool(value == before)  # looks at identity before it compares
+    except Exception:  # tensors and arrays that are not the same ones
         return False
-    same = all(map(is_, value, before))
-    return same and (not isinstance(value, dict) or all(map(is_, value.values(), before.values())))
 
 
 def _hold(value: Any, before: Any) -> None:
