@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from gstarx._internal.factories import FactoryError
+from gstarx._internal.imports import FactoryError
 from gstarx._internal.messages import unknown
 from gstarx.datasets import label_of, title_of
 from gstarx.players import default_kind

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
+from gstarx._internal.imports import require
 from gstarx._internal.messages import unknown
-from gstarx._internal.optional import require
 from gstarx.cli.console import CommandError, WrongUse, note, show_progress
 from gstarx.cli.options import complete_network, examples
 from gstarx.registry import DATASETS, MODEL_FILES, NETWORKS, DatasetSource, ModelSource

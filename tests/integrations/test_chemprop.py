@@ -156,7 +156,6 @@ def test_scores_are_in_the_units_of_the_training_data() -> None:
 def test_extra_descriptors_stay_as_they_are_and_the_explanation_says_so() -> None:
     mpnn, x_d = network("regression", extra=4), rows(1, 4)[0]
     model, graph = chemprop.wrap(mpnn), chemprop.graph(PARACETAMOL, x_d=x_d)
-    assert model.needs == ("4 extra descriptors of the molecule",)
     explanation = explain(model, graph, mode="regression", value="myerson")
     assert explanation.fixed == ["x_d"]
     assert "x_d" in explanation._repr_html_()
@@ -196,7 +195,6 @@ def test_descriptors_of_atoms_come_and_go_with_their_atoms() -> None:
     mpnn.bn = torch.nn.Identity()
     mpnn.X_d_transform = torch.nn.Identity()
     model = chemprop.wrap(mpnn)
-    assert model.needs == ("3 extra descriptors of every atom",)
     options: dict[str, Any] = {"mode": "regression", "payoff": "raw"}
     coalitions = all_coalitions(11)[::7]
     plain = GNNGame(model, graph, share=False, **options)(coalitions)
@@ -206,7 +204,6 @@ def test_descriptors_of_atoms_come_and_go_with_their_atoms() -> None:
 def test_extra_features_of_atoms_and_bonds_are_read() -> None:
     mpnn = network("regression", d_v=74, d_e=15)
     model = chemprop.wrap(mpnn)
-    assert model.needs == ("74 numbers of an atom and 15 of a bond",)
     graph = chemprop.graph(PARACETAMOL, atom_features=rows(11, 2), bond_features=rows(11, 1))
     assert explain(model, graph, mode="regression").scores.shape == (11,)
     with pytest.raises(ValueError, match=r"reads 74 numbers of an atom and 15 of a bond .got 72"):
@@ -700,7 +697,7 @@ def test_models_of_something_else_are_refused() -> None:
         chemprop.wrap(several)
     with pytest.raises(TypeError, match=r"of one molecule .got Linear"):
         chemprop.wrap(torch.nn.Linear(2, 2))
-    with pytest.raises(ValueError, match="return_type must be 'raw' or 'probs'"):
+    with pytest.raises(ValueError, match="return_type must be one of 'raw', 'probs'"):
         chemprop.wrap(network(), return_type="logits")
     with pytest.raises(ValueError, match="output is for multiclass"):
         chemprop.wrap(network(), output=0)

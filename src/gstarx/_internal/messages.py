@@ -1,4 +1,4 @@
-"""Texts of messages: quoted, truncated or escaped, and the nearest of the valid names."""
+"""Texts for people: quoted, truncated or escaped, and the nearest of the valid names."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any
 HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+#: What no XML document may hold, escaped or not.
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def escaped(text: str) -> str:
@@ -22,6 +24,15 @@ def escaped(text: str) -> str:
     \u202edet
     """
     return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def printable(text: str) -> str:
+    r"""Replace every character that XML forbids with U+FFFD.
+
+    >>> printable("a\x00b\n")
+    'a�b\n'
+    """
+    return _FORBIDDEN.sub("\ufffd", text)
 
 
 def encodable(value: Any) -> Any:
@@ -72,6 +83,12 @@ def shortened(message: str, most: int = 2000) -> str:
         return message
     left_out = f" ... ({len(message) - most:,} characters left out) ... "
     return message[: most * 3 // 4] + left_out + message[-most // 4 :]
+
+
+def in_one_line(error: Exception) -> str:
+    """The class and message of an error, in one line."""
+    shown = shortened(" ".join(str(error).split()), 400)
+    return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
 
 
 def unknown(what: str, got: str, valid: Iterable[str]) -> str:

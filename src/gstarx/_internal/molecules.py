@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
-from gstarx._internal.optional import require
+from gstarx._internal.imports import require
 
 #: The longest SMILES; what a cell of a CSV file can hold as well.
 LONGEST_SMILES = 131_072

@@ -496,7 +496,7 @@ def warn_about_salts(molecules: Iterable[tuple[str, Data]], consequence: str = "
 def load_dataset(source: DatasetSource) -> GraphDataset:
     """A dataset, with progress bars where stderr is a terminal."""
     from gstarx import datasets
-    from gstarx._internal.factories import FactoryError
+    from gstarx._internal.imports import FactoryError
 
     try:
         return datasets.load_source(source, progress=show_progress())

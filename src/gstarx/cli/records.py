@@ -14,8 +14,8 @@ from rich.text import Text
 
 from gstarx._internal import rounding
 from gstarx._internal.files import atomic_path
+from gstarx._internal.imports import require
 from gstarx._internal.messages import encodable, escaped
-from gstarx._internal.optional import require
 from gstarx.cli.console import CommandError, as_csv, as_json, note, out, table, write
 from gstarx.cli.inputs import InputSelection, Subject, as_slug, node_labels
 from gstarx.cli.methods import OptionsOf

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch_geometric.data import Batch, Data, InMemoryDataset
 
+from gstarx._internal.imports import require
 from gstarx._internal.messages import quoted
-from gstarx._internal.optional import require
 from gstarx.gnn import hetero_of
 from gstarx.models import SplitRecord
 from gstarx.registry import DATASETS, TASKS

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
+from gstarx._internal.imports import require
 from gstarx._internal.messages import quoted
 from gstarx._internal.molecules import rdkit_messages, read_molecule
-from gstarx._internal.optional import require
 from gstarx.registry import FEATURIZERS, resolve
 
 #: What a network can read of a molecule: PyG's nine numbers for each atom, these and PyG's numbers

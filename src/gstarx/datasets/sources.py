@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data, HeteroData
 
-from gstarx._internal.factories import call_factory
+from gstarx._internal.imports import call_factory
 from gstarx._internal.messages import quoted
 from gstarx.datasets.dataset import GraphDataset, random_split_indices, split_molecules
 from gstarx.gnn import view_of

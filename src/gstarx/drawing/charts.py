@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gstarx._internal import rounding
-from gstarx._internal.markup import printable
-from gstarx._internal.optional import require
+from gstarx._internal.imports import require
+from gstarx._internal.messages import printable
 from gstarx.drawing.painted import Painted
 from gstarx.drawing.picture import Picture, Scene, card
 from gstarx.drawing.svg import (

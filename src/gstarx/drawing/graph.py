@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx._internal.optional import require
+from gstarx._internal.imports import require
 from gstarx.drawing.geometry import MARGIN, Geometry, NodePlace
 
 _LARGEST, _SMALLEST = 12.0, 3.0

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx._internal.optional import require
+from gstarx._internal.imports import require
 from gstarx.drawing.geometry import Geometry, Mark, NodePlace
 from gstarx.drawing.svg import number, plain
 from gstarx.players import atom_names

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gstarx._internal.files import write_atomically
-from gstarx._internal.optional import require
+from gstarx._internal.imports import require
 from gstarx.drawing.svg import (
     CARD,
     INK,

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx._internal.markup import printable
+from gstarx._internal.messages import printable
 
 #: Common system fonts; a PNG falls back on one that is always available.
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain import CaptumExplainer
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 
-from gstarx._internal.optional import require
+from gstarx._internal.imports import require
 from gstarx.explainers.base import NodeExplainer, Seed
 from gstarx.explainers.edge_masks import (
     Explained,

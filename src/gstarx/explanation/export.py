@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx._internal.optional import require
+from gstarx._internal.imports import require
 from gstarx.explanation import stored
 from gstarx.explanation.stored import plain
 from gstarx.gnn import hetero_of

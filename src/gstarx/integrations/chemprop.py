@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
+from gstarx._internal.arguments import one_of
+from gstarx._internal.imports import require
 from gstarx._internal.messages import quoted
 from gstarx._internal.molecules import read_molecule
-from gstarx._internal.optional import require
 from gstarx.gnn import EdgeNamingData
 from gstarx.integrations.chemprop_files import load_checkpoint
-from gstarx.integrations.chemprop_splits import recorded_split
 from gstarx.models import SplitRecord
 from gstarx.registry import TASKS
 
@@ -93,8 +92,7 @@ def wrap(mpnn: Any, *, return_type: str = "raw", output: int | None = None) -> C
             "mpnn must be a chemprop.models.MPNN of one molecule (got one that reads condensed "
             "graphs of reactions)"
         )
-    if return_type not in ("raw", "probs"):
-        raise ValueError(f"return_type must be 'raw' or 'probs' (got {return_type!r})")
+    one_of(return_type, ("raw", "probs"), name="return_type")
     return ChempropModel(mpnn, return_type, output)
 
 
@@ -158,7 +156,7 @@ def _loaded(path: Any, trust: bool, **options: Any) -> ChempropModel:
     except TypeError as error:
         raise ValueError(f"{path} cannot be explained: {error}") from error
     model.target_names, model.reading = loaded.target_names, loaded.reading
-    model.split = recorded_split(Path(path))
+    model.split = loaded.split
     return model.eval()
 
 
@@ -283,18 +281,6 @@ class ChempropModel(nn.Module):
                     f"give (got {has}): make the graph with graph(smiles, {name}=...)"
                 )
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """What the model reads that a SMILES does not give, in words; empty if nothing."""
-        needed = []
-        if self.features is None:
-            needed.append(f"{self.widths[0]} numbers of an atom and {self.widths[1]} of a bond")
-        if self._atom_extra:
-            needed.append(f"{self._atom_extra} extra descriptors of every atom")
-        if self._extra:
-            needed.append(f"{self._extra} extra descriptors of the molecule")
-        return tuple(needed)
-
 
 def _checked_output(predictor: Any, output: int | None, layers: Any) -> int:
     several = isinstance(predictor, layers.MulticlassClassificationFFN) and predictor.n_tasks > 1
@@ -410,7 +396,6 @@ def graph(
     ValueError
         If RDKit cannot read the molecule.
     """
-    _check_features(features)
     chem = require("rdkit.Chem", extra="chemprop")
     if isinstance(smiles, str):
         molecule, reason = read_molecule(smiles)
@@ -479,15 +464,9 @@ def _table(values: ArrayLike, name: str, rows: int, what: str) -> NDArray[np.flo
     return table
 
 
-def _check_features(features: str) -> None:
-    if features not in FEATURES:
-        valid = ", ".join(map(repr, FEATURES))
-        raise ValueError(f"features must be one of {valid} (got {features!r})")
-
-
 def _featurizer(features: str, extra_atom: int = 0, extra_bond: int = 0) -> Any:
     """Chemprop's featurizer of molecules by the name of a set of features."""
-    _check_features(features)
+    one_of(features, FEATURES, name="features")
     made = require("chemprop.featurizers", extra="chemprop")
     options: dict[str, Any] = {}
     if features == "rigr":

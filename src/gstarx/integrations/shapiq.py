@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx._internal.optional import require
+from gstarx._internal.imports import require
 from gstarx.drawing import Picture, draw_interactions, signed
 from gstarx.gnn import BaselineLike, GNNGame, PayoffLike, RemovalLike, ShareLike, restored
 from gstarx.graphs import Coalitions

@@ -16,9 +16,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
-from gstarx._internal.factories import FactoryError, call_factory, in_one_line
 from gstarx._internal.files import check_expanded_size
-from gstarx._internal.messages import quoted, unknown
+from gstarx._internal.imports import FactoryError, call_factory
+from gstarx._internal.messages import in_one_line, quoted, unknown
 from gstarx.metrics import Reference
 from gstarx.models.networks import Network
 from gstarx.models.splits import SplitRecord

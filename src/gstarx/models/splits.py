@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
+from gstarx._internal.imports import require
 from gstarx._internal.molecules import read_molecule
-from gstarx._internal.optional import require
 from gstarx.gnn import hetero_of
 
 #: Sides of a split. A graph that lies on several counts for the first: the model has seen it.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from gstarx._internal.optional import require
+from gstarx._internal.imports import require
 
 #: Bond orders that a graph may state, as numbers.
 _ORDERS = (1.0, 1.5, 2.0, 3.0)

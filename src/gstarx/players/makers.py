@@ -9,7 +9,7 @@ from typing import Any
 from torch_geometric.data import Data
 
 from gstarx._internal.arguments import one_of
-from gstarx._internal.optional import require
+from gstarx._internal.imports import require
 from gstarx.players.atoms import as_molecule
 from gstarx.players.kinds import Groups
 from gstarx.players.parts import groups_of

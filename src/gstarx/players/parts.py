@@ -9,8 +9,8 @@ from typing import Any
 
 from torch_geometric.data import Data
 
+from gstarx._internal.imports import require
 from gstarx._internal.messages import quoted
-from gstarx._internal.optional import require
 from gstarx.players.atoms import as_molecule, is_molecule
 from gstarx.registry import PARTS
 

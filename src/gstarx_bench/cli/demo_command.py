@@ -51,7 +51,7 @@ def demo(
 
     Needs gstarx[drawing] and less than two minutes; the data comes with the package.
     """
-    from gstarx._internal.optional import require
+    from gstarx._internal.imports import require
     from gstarx.cli.inputs import InputSelection
     from gstarx.cli.methods import OptionsOf, create_explainers
     from gstarx_bench.cli.compare_command import show_rows

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gstarx._internal.imports import require
 from gstarx._internal.messages import quoted
 from gstarx._internal.molecules import rdkit_messages, read_molecule
-from gstarx._internal.optional import require
 from gstarx.datasets import GraphDataset, UnreadableRow, split_molecules
 from gstarx_bench.datasets.attribution import BONDS, ELEMENTS, TruthData
 

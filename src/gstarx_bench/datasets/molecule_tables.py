@@ -12,8 +12,8 @@ from torch import Tensor
 from torch_geometric import __version__ as _pyg_version
 from torch_geometric.data import Data
 
+from gstarx._internal.imports import require
 from gstarx._internal.messages import quoted
-from gstarx._internal.optional import require
 from gstarx._internal.progress import tqdm
 from gstarx.datasets import (
     MOLECULE_FEATURES,

@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from gstarx._internal.imports import require
 from gstarx._internal.molecules import rdkit_messages, read_molecule
-from gstarx._internal.optional import require
 from gstarx.datasets import GraphDataset, UnreadableRow, load, random_split_indices
 from gstarx.gnn import ModelTask, graph_outputs
 from gstarx_bench.datasets.attribution import TruthData

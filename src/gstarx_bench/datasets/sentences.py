@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx._internal.optional import require
+from gstarx._internal.imports import require
 from gstarx._internal.progress import tqdm
 from gstarx.gnn import untouched
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
+from gstarx._internal.imports import require
 from gstarx._internal.messages import listed, quoted
 from gstarx._internal.molecules import rdkit_messages
-from gstarx._internal.optional import require
 from gstarx.datasets import TABLES, UnreadableRow
 
 #: Usual names of columns, the most telling first; compared without case.

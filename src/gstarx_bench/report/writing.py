@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from gstarx._internal import rounding
-from gstarx._internal.markup import printable
+from gstarx._internal.messages import printable
 from gstarx._version import __version__
 from gstarx.drawing import (
     MARKS,

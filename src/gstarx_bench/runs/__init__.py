@@ -1,6 +1,6 @@
 """Resumable runs that explain many graphs, in parallel, and store the results."""
 
-from gstarx._internal.optional import require
+from gstarx._internal.imports import require
 
 for _package in ("pyarrow", "pydantic"):
     require(_package, extra="runs")

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from gstarx._internal.optional import require
+from gstarx._internal.imports import require
 from gstarx._internal.processes import usable_cores
 from gstarx_bench.runs.resolution import ChangedInput, ResolvedRun, check_versions
 from gstarx_bench.runs.rows import Task, TaskResult

@@ -1,4 +1,4 @@
-"""Functions of the user's own code, named as ``module:factory`` and called without arguments."""
+"""What is imported where it is used: packages that only some parts need, and a user's own code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,49 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gstarx._internal.messages import quoted, shortened, unknown
+from gstarx._internal.messages import in_one_line, quoted, unknown
+
+
+def require(module: str, *, extra: str) -> Any:
+    """Import a module of an optional dependency, or say how to install it.
+
+    Parameters
+    ----------
+    module
+        Dotted name of the module, as in ``"rdkit.Chem"``.
+    extra
+        The extra of this package that installs it.
+
+    Returns
+    -------
+    module
+        What ``importlib.import_module`` returns.
+
+    Raises
+    ------
+    ImportError
+        When the package is not installed. A package that is installed and fails to import raises
+        its own error.
+
+    Examples
+    --------
+    >>> require("json", extra="none").dumps([1])
+    '[1]'
+    >>> require("no_such_package.part", extra="molecules")
+    Traceback (most recent call last):
+    ...
+    ImportError: this needs no_such_package: pip install 'gstarx[molecules]'
+    """
+    package = module.partition(".")[0]
+    try:
+        importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise ImportError(
+            f"this needs {package}: pip install 'gstarx[{extra}]'", name=package
+        ) from error
+    return importlib.import_module(module)
 
 
 class FactoryError(ValueError):
@@ -39,7 +81,7 @@ def call_factory(reference: str, option: str) -> Any:
     >>> call_factory("json:dumps", "--model")
     Traceback (most recent call last):
     ...
-    gstarx._internal.factories.FactoryError: --model json:dumps: the factory must need no...
+    gstarx._internal.imports.FactoryError: --model json:dumps: the factory must need no...
     """
     module_name, _, attribute = reference.partition(":")
     working_directory = str(Path.cwd())
@@ -70,12 +112,6 @@ def call_factory(reference: str, option: str) -> Any:
         raise FactoryError(
             f"{option} {reference}: the factory failed: {in_one_line(error)}"
         ) from error
-
-
-def in_one_line(error: Exception) -> str:
-    """The class and message of an error, in one line."""
-    shown = shortened(" ".join(str(error).split()), 400)
-    return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
 
 
 def _required(factory: Any) -> list[str]:
