@@ -31,7 +31,7 @@ def main():
     }
     for name, explanation in explanations.items():
         print(f"{name}, exact from {explanation.evaluations:,} sets of atoms:")
-        for group in drawing.aggregate(explanation.node_scores, GROUPS, SMILES):
+        for group in drawing.group_scores(explanation.node_scores, SMILES, by=GROUPS):
             print(f"  {group.name:6} {group.score:+.3f}  atoms {list(group.atoms)}")
     picture = drawing.compare(
         graph,

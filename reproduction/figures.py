@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gstarx.drawing import Picture, compare, draw_sentence
+from gstarx.drawing import Picture, compare, draw
 from gstarx.explainers import create, explain
 from gstarx.games import TableGame
 from gstarx.gnn import expected_output
@@ -90,7 +90,7 @@ def sentence() -> Figure:
         rank = int((own > own[good]).sum()) + 1
         printed = printed_shares.get(label)
         rows.append((label, share, printed, rank, "exact" if explanation.exact else "estimated"))
-        picture = draw_sentence(graph.words, graph.edge_index, own, title=label)
+        picture = draw(graph, own, title=label)
         pictures.append((f"sentence-{value}", picture))
     header = ("value", 'share of "good"', "paper", "rank among words", "computation")
     return Figure(Grid("figure_2", header, tuple(rows)), tuple(pictures))

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
+
+import torch
+from torch_geometric.data import Data
 
 from gstarx.drawing import Picture
 
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+def sentence(words: Sequence[str], edges: Any) -> Data:
+    """Words, and which of them are joined: pairs of positions, or an ``edge_index``."""
+    joined = torch.as_tensor(edges)
+    joined = joined if joined.numel() else torch.zeros(2, 0, dtype=torch.long)
+    return Data(words=words, edge_index=joined, num_nodes=len(words))
 
 
 def parsed(picture: Picture) -> Element:

@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from gstarx.datasets import load, smiles_graph
-from gstarx.drawing import draw, draw_graph, draw_molecule, draw_sentence, prediction_caption
+from gstarx.drawing import draw, prediction_caption
 from gstarx.drawing.svg import INK, MUTED, WARNING, score_color
 from gstarx.explainers import create
 from gstarx.explanation import Explanation
@@ -22,20 +22,15 @@ EDGE = torch.tensor([[0, 1], [1, 0]])
 def test_the_attributes_of_a_graph_say_what_it_is() -> None:
     graph = load("nitro")[3]
     scores = np.linspace(-1, 1, graph.num_nodes)
-    assert draw(graph, scores, [1]).svg == draw_molecule(graph, scores, [1]).svg
-    assert draw(graph.smiles, scores, [1]).svg == draw_molecule(graph, scores, [1]).svg
+    picture = draw(graph, scores, [1])
+    assert picture.title == f"Molecule {graph.smiles}"
+    assert draw(graph.smiles, scores, [1]).svg == picture.svg
 
     graph = mutag()[0]
-    scores = np.ones(graph.num_nodes)
-    assert draw(graph, scores).svg == draw_molecule(graph, scores).svg
-
-    graph = Data(edge_index=EDGE, words=["not", "bad"], num_nodes=2)
-    drawn = draw(graph, [1, 2], title="t", limit=4, legend=False)
-    direct = draw_sentence(graph.words, EDGE, [1, 2], title="t", limit=4, legend=False)
-    assert drawn.svg == direct.svg
-
-    graph = Data(edge_index=EDGE, num_nodes=2)
-    assert draw(graph, [1, 2], seed=3).svg == draw_graph(graph, [1, 2], seed=3).svg
+    assert draw(graph, np.ones(graph.num_nodes)).title.startswith("Molecule C")
+    words = Data(edge_index=EDGE, words=["not", "bad"], num_nodes=2)
+    assert draw(words, [1, 2]).title == "Sentence: not bad"
+    assert draw(Data(edge_index=EDGE, num_nodes=2), [1, 2]).title == "Graph of 2 nodes and 1 edge"
     lonely = draw(Data(x=torch.ones(2, 1)), [1, 2])
     assert lonely.title == "Graph of 2 nodes and 0 edges"
 

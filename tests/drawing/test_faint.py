@@ -13,7 +13,7 @@ from torch import Tensor
 from gstarx import Explanation, explain
 from gstarx.datasets import smiles_graph
 from gstarx.drawing import compare, draw, score_color
-from gstarx.drawing.painted import Painted, at_stake_in, color_limit
+from gstarx.drawing.painted import Painted, Scored, at_stake_in, color_limit
 from gstarx.drawing.picture import TIE_DASHES
 from gstarx_bench.report import build_report, write_report
 
@@ -121,7 +121,8 @@ def test_a_report_is_pale(tmp_path: Any) -> None:
 def test_a_cut_is_suggested_only_where_it_helps() -> None:
     def notes(scores: list[float]) -> list[str]:
         names = [str(i) for i in range(len(scores))]
-        return Painted.of(scores, [0], None, names, by_score=True).notes()
+        drawn = Scored(np.array(scores), np.array([0]))
+        return Painted.of(drawn, None, names, by_score=True).notes()
 
     assert notes([0.9, 0.8, 0.1, 0.0]) == ["Suggested cut, the largest gap of the scores: 2 nodes."]
     assert notes([0.5] * 85) == []  # all of them are no cut

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from gstarx.datasets import load
-from gstarx.drawing import Picture, draw_graph
+from gstarx.drawing import Picture, draw
 from gstarx.drawing.graph import layout
 from gstarx.drawing.svg import INK, score_color
 from tests.drawing.parsed import SVG, elements, texts, tips
@@ -44,7 +44,7 @@ def test_every_node_is_on_the_paper_and_most_are_apart() -> None:
         nx.empty_graph(1),
         nx.empty_graph(30),
     ):
-        picture = draw_graph(of(graph), np.zeros(len(graph)), legend=False)
+        picture = draw(of(graph), np.zeros(len(graph)), legend=False)
         width, height = picture.size
         nodes = np.array(list(circles(picture).values()))
         assert len(nodes) == len(graph)
@@ -61,15 +61,15 @@ def test_every_node_is_on_the_paper_and_most_are_apart() -> None:
 def test_same_seed_same_picture_other_seed_another() -> None:
     data = load("motifs")[0]
     scores = np.linspace(-1, 1, 25)
-    assert draw_graph(data, scores, seed=3).svg == draw_graph(data, scores, seed=3).svg
-    assert draw_graph(data, scores, seed=3).svg != draw_graph(data, scores, seed=4).svg
+    assert draw(data, scores, seed=3).svg == draw(data, scores, seed=3).svg
+    assert draw(data, scores, seed=3).svg != draw(data, scores, seed=4).svg
 
 
 def test_the_order_of_edges_does_not_move_nodes() -> None:
     data = load("motifs")[0]
     turned = Data(edge_index=data.edge_index.flip(1), num_nodes=25)
     scores = np.linspace(-1, 1, 25)
-    assert draw_graph(turned, scores).svg == draw_graph(data, scores).svg
+    assert draw(turned, scores).svg == draw(data, scores).svg
 
 
 @given(st.integers(2, 30), st.integers(0, 1000))
@@ -90,7 +90,7 @@ def test_a_large_graph_is_laid_out_too() -> None:
 
 def test_a_cloud_is_refused() -> None:
     with pytest.raises(ValueError, match=r"at most 2,000 nodes \(got 2,001\)"):
-        draw_graph(of(nx.path_graph(2001)), np.zeros(2001))
+        draw(of(nx.path_graph(2001)), np.zeros(2001))
 
 
 def test_a_ring_is_laid_out_round() -> None:
@@ -100,7 +100,7 @@ def test_a_ring_is_laid_out_round() -> None:
 
 
 def test_colors_outlines_and_heavy_edges() -> None:
-    picture = draw_graph(of(nx.path_graph(4)), [0.5, -0.25, 0, 0.1], [0, 1], legend=False)
+    picture = draw(of(nx.path_graph(4)), [0.5, -0.25, 0, 0.1], [0, 1], legend=False)
     shown = tips(picture)
     first = shown["0 +0.5"].find(f"{SVG}circle")
     assert first is not None
@@ -113,14 +113,14 @@ def test_colors_outlines_and_heavy_edges() -> None:
 
 
 def test_labels_stand_for_numbers() -> None:
-    picture = draw_graph(of(nx.path_graph(2)), [0, 1], labels=["<b>", "two"], legend=False)
+    picture = draw(of(nx.path_graph(2)), [0, 1], labels=["<b>", "two"], legend=False)
     assert "<b> 0" in tips(picture)
     assert set(texts(picture)) == {"<b>", "two"}
 
 
 def test_self_loops_and_missing_edges_are_no_lines() -> None:
     data = Data(edge_index=torch.tensor([[0, 1], [0, 1]]), num_nodes=2)
-    assert elements(draw_graph(data, [0, 1]), "line") == []
+    assert elements(draw(data, [0, 1]), "line") == []
 
 
 def test_bad_input_is_refused() -> None:
@@ -129,7 +129,9 @@ def test_bad_input_is_refused() -> None:
         (of(nx.path_graph(3)), [1, 2], {}, r"shape \(3,\)"),
         (of(nx.path_graph(2)), [1, np.nan], {}, "finite"),
         (of(nx.path_graph(2)), [1, 2], {"labels": ["a"]}, "one for each of 2 nodes"),
+        (of(nx.path_graph(2)), [1, 2], {"labels": "names"}, r"of a graph, or 'numbers' .*'names'"),
+        ("CO", [1, 2], {"labels": ["a", "b"]}, r"of a graph, or .* for 'Molecule CO'"),
         (of(nx.path_graph(2)), [1, 2], {"selected": [2]}, "nodes"),
     ):
         with pytest.raises(ValueError, match=message):
-            draw_graph(data, scores, **options)  # type: ignore[arg-type]
+            draw(data, scores, **options)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from gstarx.datasets import load
 from gstarx.datasets.shipped import RULE
-from gstarx.drawing import GroupScore, aggregate
+from gstarx.drawing import GroupScore, group_scores
 
 DINITRO = "O=[N+]([O-])c1ccc(N)c([N+](=O)[O-])c1"
 
@@ -17,7 +17,7 @@ def test_every_match_is_an_entry_highest_first() -> None:
     scores = np.zeros(13)
     scores[[0, 1, 2]] = 0.1
     scores[[9, 10, 11]] = 0.2
-    found = aggregate(scores, {"nitro": "[N+](=O)[O-]", "amine": "[NX3;H2]"}, DINITRO)
+    found = group_scores(scores, DINITRO, by={"nitro": "[N+](=O)[O-]", "amine": "[NX3;H2]"})
     assert [(group.name, group.atoms) for group in found] == [
         ("nitro", (9, 10, 11)),
         ("nitro", (0, 1, 2)),
@@ -27,21 +27,22 @@ def test_every_match_is_an_entry_highest_first() -> None:
 
 
 def test_matches_are_counted_once_and_may_overlap() -> None:
-    (one,) = aggregate([1, 2], "CO", "CO")
-    assert one == GroupScore("CO", (0, 1), 3.0)
-    assert [group.name for group in aggregate([1, 2], ["[#6]", "[#8]"], "CO")] == ["[#8]", "[#6]"]
+    (one,) = group_scores([1, 2], "CO", by={"C-O": "CO"})
+    assert one == GroupScore("C-O", (0, 1), 3.0)
+    atoms = {"carbon": "[#6]", "oxygen": "[#8]"}
+    assert [group.name for group in group_scores([1, 2], "CO", by=atoms)] == ["oxygen", "carbon"]
 
-    found = aggregate([1, 10, 100], "CC", "CCC")
+    found = group_scores([1, 10, 100], "CCC", by={"bond": "CC"})
     assert {group.atoms: group.score for group in found} == {(0, 1): 11, (1, 2): 110}
 
-    assert len(aggregate(np.ones(6), "c1ccccc1", "c1ccccc1")) == 1
+    assert len(group_scores(np.ones(6), "c1ccccc1", by={"ring": "c1ccccc1"})) == 1
 
-    assert aggregate([1, 2], "[N+](=O)[O-]", "CO") == []
+    assert group_scores([1, 2], "CO", by={"nitro": "[N+](=O)[O-]"}) == []
 
 
 def test_the_rule_of_nitro_finds_the_truth() -> None:
     for graph in load("nitro")[:40]:
-        found = aggregate(graph.truth.double(), RULE, graph)
+        found = group_scores(graph.truth.double(), graph, by={"nitro": RULE})
         atoms = {atom for group in found for atom in group.atoms}
         assert atoms == set(graph.truth.nonzero().flatten().tolist())
         assert all(group.score == 4 for group in found)
@@ -56,4 +57,4 @@ def test_bad_input_is_refused() -> None:
         ([1, 2], "C", Data(num_nodes=2), "a graph with smiles or atoms"),
     ):
         with pytest.raises(ValueError, match=message):
-            aggregate(scores, smarts, molecule)
+            group_scores(scores, molecule, by={"group": smarts})

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gstarx.drawing.painted import Painted, color_limit
+from gstarx.drawing.painted import Painted, Scored, color_limit
 
 
 def painted(scores: list[float], selected: object = None) -> Painted:
-    return Painted.of(scores, selected, None, [f"n{i}" for i in range(len(scores))])
+    drawn = Scored(np.array(scores), selected)  # type: ignore[arg-type]
+    return Painted.of(drawn, None, [f"n{i}" for i in range(len(scores))])
 
 
 def test_five_of_each_end_are_named_best_first() -> None:
@@ -63,7 +64,8 @@ def test_limits_and_selections_must_fit() -> None:
 
 def by_score(scores: list[float], selected: list[int], errors: object = None) -> Painted:
     names = [f"n{i}" for i in range(len(scores))]
-    return Painted.of(scores, selected, None, names, std_errors=errors, by_score=True)
+    drawn = Scored(np.array(scores), selected, errors)  # type: ignore[arg-type]
+    return Painted.of(drawn, None, names, by_score=True)
 
 
 def test_what_is_not_above_noise_has_no_outline() -> None:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from gstarx.drawing import Picture, draw_molecule, draw_sentence
-from tests.drawing.parsed import SVG, parsed
+from gstarx.drawing import Picture, draw
+from tests.drawing.parsed import SVG, parsed, sentence
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @pytest.fixture(scope="module")
 def picture() -> Picture:
-    return draw_sentence(["not", "bad"], [[0], [1]], [0.6, -0.3], [0], title="Two words")
+    return draw(sentence(["not", "bad"], [(0, 1)]), [0.6, -0.3], [0], title="Two words")
 
 
 def png_size(content: bytes) -> tuple[int, int]:
@@ -91,13 +91,13 @@ def test_notebooks_show_it(picture: Picture) -> None:
 
 
 def test_a_title_makes_room_for_itself_up_to_a_limit() -> None:
-    plain = draw_molecule("CO", [0.5, 0.0])
+    plain = draw("CO", [0.5, 0.0])
     smiles = "gstarx: CC(=O)Nc1ccc([N+](=O)[O-])cc1"
-    titled = draw_molecule("CO", [0.5, 0.0], title=smiles)
+    titled = draw("CO", [0.5, 0.0], title=smiles)
     assert f">{smiles}<" in titled.svg
     # the width of these letters in DejaVu Sans Bold, one of the widest fonts that browsers use
     assert titled.size[0] - 32 >= 337.6
     assert plain.size[0] < titled.size[0]
-    long = draw_molecule("CO", [0.5, 0.0], title=20 * smiles)
+    long = draw("CO", [0.5, 0.0], title=20 * smiles)
     assert long.size[0] < 600
     assert "…<" in long.svg

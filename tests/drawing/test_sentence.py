@@ -11,9 +11,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gstarx.drawing import Picture, draw_sentence
+from gstarx.drawing import Picture, draw
 from gstarx.drawing.svg import INK, score_color
-from tests.drawing.parsed import SVG, elements, parsed, texts, tips
+from tests.drawing.parsed import SVG, elements, parsed, sentence, texts, tips
 
 WORDS = ["a", "film", "that", "is", "neither", "dull", "nor", "bad"]
 ARCS = [(0, 1), (1, 5), (2, 5), (3, 5), (4, 5), (5, 7), (6, 7)]
@@ -30,7 +30,7 @@ def boxes(picture: Picture) -> list[dict[str, float]]:
 
 def test_words_are_tinted_in_reading_order() -> None:
     scores = np.array([0, 0.1, 0, 0, -0.8, 0.9, 0.2, 0.7])
-    picture = draw_sentence(WORDS, ARCS, scores, legend=False)
+    picture = draw(sentence(WORDS, ARCS), scores, legend=False)
     assert texts(picture) == WORDS
     placed = boxes(picture)
     assert len({box["y"] for box in placed}) == 1
@@ -43,7 +43,7 @@ def test_words_are_tinted_in_reading_order() -> None:
 
 
 def test_there_is_an_arc_for_each_pair_and_heavy_ones_within_the_selection() -> None:
-    picture = draw_sentence(WORDS, ARCS, np.zeros(8), [4, 5, 7])
+    picture = draw(sentence(WORDS, ARCS), np.zeros(8), [4, 5, 7])
     paths = elements(picture, "path")
     assert len(paths) == len(ARCS)
     assert sum(path.attrib["stroke"] == INK for path in paths) == 2
@@ -52,11 +52,13 @@ def test_there_is_an_arc_for_each_pair_and_heavy_ones_within_the_selection() -> 
 def test_both_directions_of_an_edge_index_are_one_arc() -> None:
     ends = torch.tensor(ARCS).T
     both = torch.cat([ends, ends.flip(0)], dim=1)
-    assert draw_sentence(WORDS, both, np.ones(8)).svg == draw_sentence(WORDS, ARCS, np.ones(8)).svg
+    assert (
+        draw(sentence(WORDS, both), np.ones(8)).svg == draw(sentence(WORDS, ARCS), np.ones(8)).svg
+    )
 
 
 def test_arcs_over_others_are_higher() -> None:
-    picture = draw_sentence(list("abcd"), [(0, 3), (1, 2), (0, 1)], np.zeros(4))
+    picture = draw(sentence(list("abcd"), [(0, 3), (1, 2), (0, 1)]), np.zeros(4))
     tops = [
         float(re.findall(r"Q[\d.]+ ([\d.]+)", p.attrib["d"])[0]) for p in elements(picture, "path")
     ]
@@ -70,7 +72,7 @@ def test_long_sentences_wrap(count: int, random: object) -> None:
     rng = np.random.default_rng(random.randrange(1 << 30))  # type: ignore[attr-defined]
     words = ["w" * int(k) for k in rng.integers(1, 12, count)]
     pairs = [(int(rng.integers(0, i)), i) for i in range(1, count)]
-    picture = draw_sentence(words, pairs, np.zeros(count), width=600)
+    picture = draw(sentence(words, pairs), np.zeros(count), width=600)
     placed = boxes_in_order(picture)
     rows = sorted({box["y"] for box in placed})
     assert len(rows) > 1
@@ -92,14 +94,14 @@ def boxes_in_order(picture: Picture) -> list[dict[str, float]]:
 
 
 def test_one_word_is_a_sentence() -> None:
-    picture = draw_sentence(["wonderful"], [], [0.7], [0])
+    picture = draw(sentence(["wonderful"], []), [0.7], [0])
     assert "wonderful" in texts(picture)
     assert elements(picture, "path") == []
 
 
 def test_a_word_longer_than_a_line_is_cut_and_its_title_has_it_in_full() -> None:
     word = "x" * 300
-    picture = draw_sentence([word, "b"], [(0, 1), (1, 0), (0, 1)], [0, 1], width=200)
+    picture = draw(sentence([word, "b"], [(0, 1), (1, 0), (0, 1)]), [0, 1], width=200)
     assert texts(picture)[0].endswith("…")
     assert f"{word} 0" in tips(picture)
 
@@ -112,7 +114,7 @@ def test_any_word_is_shown_as_text() -> None:
         "\x00\x1b",
         "日本語",
     ):
-        picture = draw_sentence([word, "end"], [[0], [1]], [1, 0], title=word)
+        picture = draw(sentence([word, "end"], [[0], [1]]), [1, 0], title=word)
         clean = re.sub("[\x00\x1b]", "\ufffd", word)
         assert texts(picture)[:2] == [clean, clean]
         assert parsed(picture).findtext(f"{SVG}title") == clean
@@ -130,7 +132,7 @@ def test_bad_input_is_refused() -> None:
         (["a", "b"], [[0], [1]], [1, np.nan], "finite"),
     ):
         with pytest.raises(ValueError, match=message):
-            draw_sentence(words, edges, scores)
+            draw(sentence(words, edges), scores)
 
     with pytest.raises(TypeError, match="a list of words"):
-        draw_sentence("not bad", [], [0] * 7)
+        draw(sentence("not bad", []), [0] * 7)

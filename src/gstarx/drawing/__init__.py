@@ -12,22 +12,19 @@ from gstarx.drawing.charts import (
 from gstarx.drawing.comparison import NO_VERDICT as NO_VERDICT
 from gstarx.drawing.comparison import WORSE as WORSE
 from gstarx.drawing.comparison import compare
-from gstarx.drawing.draw import Scored as Scored
 from gstarx.drawing.draw import Subject as Subject
 from gstarx.drawing.draw import class_name as class_name
 from gstarx.drawing.draw import (
     draw,
-    draw_graph,
     draw_interactions,
-    draw_molecule,
-    draw_sentence,
     geometry,
     prediction_caption,
 )
 from gstarx.drawing.draw import output_name as output_name
 from gstarx.drawing.draw import scored as scored
 from gstarx.drawing.geometry import Geometry
-from gstarx.drawing.painted import GroupScore, aggregate, group_scores
+from gstarx.drawing.painted import GroupScore, group_scores
+from gstarx.drawing.painted import Scored as Scored
 from gstarx.drawing.painted import at_stake_in as at_stake_in
 from gstarx.drawing.painted import color_limit as color_limit
 from gstarx.drawing.painted import faint_words as faint_words
@@ -44,14 +41,10 @@ __all__ = [
     "Geometry",
     "GroupScore",
     "Picture",
-    "aggregate",
     "compare",
     "curves_ax",
     "draw",
-    "draw_graph",
     "draw_interactions",
-    "draw_molecule",
-    "draw_sentence",
     "geometry",
     "group_scores",
     "intervals_ax",

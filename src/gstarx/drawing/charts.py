@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gstarx._internal import rounding
+from gstarx._internal.arguments import one_of
 from gstarx._internal.imports import require
 from gstarx._internal.messages import printable
 from gstarx.drawing.painted import Painted
@@ -358,7 +359,7 @@ def intervals_ax(
     >>> [label.get_text() for label in intervals_ax({"ours": found}).get_yticklabels()]
     ['ours']
     """
-    _check_metric(metric)
+    one_of(metric, METRICS, name="metric")
     columns = {name: [getattr(one, metric) for one in metrics] for name, metrics in results.items()}
     rows = mean_intervals(columns, confidence=0.95, seed=seed)
     ax = _axes(ax)
@@ -420,7 +421,7 @@ def curve_lines(
     curves: Mapping[str, Any], metric: str
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """By name, achieved sparsities ascending and the values there."""
-    _check_metric(metric)
+    one_of(metric, METRICS, name="metric")
     if not curves:
         raise ValueError("curves must name at least one explainer (got none)")
     return {str(name): _points(str(name), curve, metric) for name, curve in curves.items()}
@@ -440,13 +441,6 @@ def mean_intervals(
         )
         rows[str(name)] = (interval.mean, interval.low, interval.high)
     return dict(sorted(rows.items(), key=lambda row: -row[1][0]))
-
-
-def _check_metric(metric: str) -> None:
-    """Raise unless it is one of :data:`gstarx.metrics.METRICS`."""
-    if metric not in METRICS:
-        valid = ", ".join(map(repr, METRICS))
-        raise ValueError(f"metric must be one of {valid} (got {metric!r})")
 
 
 def _points(name: str, curve: Any, metric: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -10,8 +10,8 @@ import numpy as np
 from torch_geometric.data import Data
 
 from gstarx._internal import rounding
-from gstarx.drawing.draw import Scored, Subject, caption_of, explains_value, scored
-from gstarx.drawing.painted import Painted, color_limit
+from gstarx.drawing.draw import Subject, caption_of, explains_value, scored
+from gstarx.drawing.painted import Painted, Scored, color_limit
 from gstarx.drawing.picture import MARKS, Picture, Scene, card, color_bar
 from gstarx.drawing.svg import INK, MUTED, WARNING, element, fitted, group, label, moved, number
 from gstarx.metrics import Faithfulness, evaluate_many, selection_size
@@ -81,7 +81,7 @@ def compare(
     columns
         Pictures in a row; by default as many as fit, and one for sentences.
     title, legend
-        As for :func:`draw_molecule`.
+        As for :func:`draw`.
     caption, class_names, target_names
         As for :func:`draw`: by default the prediction that the first explanation knows.
     seed

@@ -16,7 +16,7 @@ from gstarx._internal import rounding
 from gstarx.drawing.geometry import Geometry, as_pairs
 from gstarx.drawing.graph import graph_geometry, graph_name
 from gstarx.drawing.molecule import molecule_geometry, molecule_name, unknown_bonds
-from gstarx.drawing.painted import Painted, at_stake_in
+from gstarx.drawing.painted import Painted, Scored, at_stake_in
 from gstarx.drawing.picture import Picture, Scene, card, color_bar
 from gstarx.drawing.scenes import interactions_scene, nodes_scene, players_scene
 from gstarx.drawing.sentence import sentence_geometry
@@ -39,43 +39,68 @@ def draw(
     class_names: Sequence[str] = (),
     target_names: Sequence[str] = (),
     legend: bool = True,
+    labels: str | Sequence[str] | None = None,
     seed: int = 0,
+    width: float | None = None,
 ) -> Picture:
     """Draw a graph as a molecule, a sentence, or nodes and edges, depending on its attributes.
+
+    White is 0, orange supports the explained class, blue opposes it. Words stand in reading order,
+    with dependencies as arcs above them; long sentences wrap. Edges between selected nodes are
+    heavy. Directions are not drawn.
 
     Parameters
     ----------
     data
         With ``words`` it is drawn as a sentence, with ``smiles`` or ``atoms`` as a molecule, else
-        as a graph, a heterogeneous one with a shape for every type. A string is a SMILES.
+        as a graph, a heterogeneous one with a shape for every type. A string is a SMILES. A graph
+        with ``atoms``, as MUTAG's, may state its ``bonds``: the order (1, 1.5 for aromatic, 2, 3)
+        of each column of ``edge_index``. Otherwise bonds are single except in nitro groups, and no
+        hydrogens are drawn.
     scores
-        A :class:`gstarx.Explanation` of the graph, or a score per node. An explanation brings its
-        standard errors, its selection at ``sparsity``, and the prediction as the caption. Where its
-        players are edges, they are tinted by their scores; groups are outlined, each in a color of
-        its own; features are bars. Of its selection only what is above noise is outlined, and ties
-        at the cut are dashed.
+        A :class:`gstarx.Explanation` of the graph, or a score per node: an array, a tensor, or a
+        PyG explanation's ``node_mask``. An explanation brings its standard errors, its selection at
+        ``sparsity``, and the prediction as the caption. Where its players are edges, they are
+        tinted by their scores; groups are outlined, each in a color of its own; features are bars.
+        Of its selection only what is above noise is outlined, and ties at the cut are dashed.
     selected
         Nodes to outline: ids, or a boolean mask.
-    std_errors, limit, title, caption, legend
-        As for :func:`draw_molecule`.
+    std_errors
+        Standard errors of the scores: nodes whose 95% interval includes 0 are hatched.
     sparsity
         The share of nodes that the selection of an explanation leaves out.
+    limit
+        The absolute score at which colors saturate; by default the largest one. Give pictures the
+        same limit to compare them.
+    title
+        What to print above.
+    caption
+        What to print below the title, such as the prediction.
     class_names, target_names
         Names of classes, or of the outputs of a multilabel or regression model, for the caption.
+    legend
+        Whether to draw the color bar.
+    labels
+        Names of the nodes of a graph, which are written on them if they fit; by default their
+        numbers. ``"numbers"`` writes its number beside every atom of a molecule.
     seed
-        Of the layout of a graph.
+        Of the layout of a graph: the same seed gives the same picture.
+    width
+        Width of a graph, or the largest width of a line of words.
 
     Examples
     --------
-    >>> from gstarx.datasets import load
-    >>> graph = load("nitro")[0]
-    >>> draw(graph, graph.truth).title
-    'Molecule C1CCCN1Cc1cccc([N+](=O)[O-])c1'
+    >>> picture = draw("c1ccccc1[N+](=O)[O-]", [0, 0, 0, 0, 0, 0.2, 0.5, 0.4, 0.4], [6, 7, 8])
+    >>> picture.title
+    'Molecule c1ccccc1[N+](=O)[O-]'
+    >>> ring = Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), num_nodes=3)
+    >>> draw(ring, [0.5, -0.1, 0.0]).title
+    'Graph of 3 nodes and 3 edges'
     """
     if isinstance(data, HeteroData):
         data, scores, selected = _viewed(data, scores, selected)
     nodes = _part_to_draw(data, scores)
-    subject = Subject.of(data, seed=seed, nodes=nodes)
+    subject = Subject.of(data, seed=seed, nodes=nodes, labels=labels)
     count = len(subject.names) if nodes is None else int(data.num_nodes)  # type: ignore[union-attr]
     result, by_score = scored(scores, count, sparsity), False
     if hasattr(scores, "node_scores"):
@@ -85,10 +110,10 @@ def draw(
         by_score = selected is None
         if caption is None:
             caption = caption_of(scores, class_names=class_names, target_names=target_names)
-    elif selected is None:
-        result = replace(result, selected=np.zeros(0, dtype=np.int64))
+    else:
+        result = replace(result, selected=None)
     if selected is not None:
-        result = replace(result, selected=np.asarray(selected))
+        result = replace(result, selected=selected)
     if std_errors is not None:
         result = replace(result, std_errors=np.asarray(std_errors, dtype=np.float64))
     if nodes is not None:
@@ -96,174 +121,12 @@ def draw(
     painted = subject.painted(result, limit, by_score=by_score)
     return subject.picture(
         painted,
-        scene=subject.scene(painted),
+        scene=subject.scene(painted, width=width),
         title=title,
         caption=caption,
         legend=legend,
         regression=explains_value(scores),
     )
-
-
-def draw_molecule(
-    molecule: Data | str,
-    scores: ArrayLike,
-    selected: ArrayLike | None = None,
-    *,
-    std_errors: ArrayLike | None = None,
-    limit: float | None = None,
-    title: str | None = None,
-    caption: str | None = None,
-    legend: bool = True,
-    numbers: bool = False,
-) -> Picture:
-    """A molecule with the score of an atom as its color, and the selected atoms outlined.
-
-    Parameters
-    ----------
-    molecule
-        A SMILES, a graph that carries ``smiles``, or one with ``atoms``, as MUTAG's. Such a graph
-        may state its ``bonds``: the order (1, 1.5 for aromatic, 2, 3) of each column of
-        ``edge_index``. Otherwise bonds are single except in nitro groups, and no hydrogens are
-        drawn.
-    scores
-        A score per atom: an array, a tensor, or a PyG explanation's ``node_mask``.
-    selected
-        Atoms to outline: ids, or a boolean mask.
-    std_errors
-        Standard errors of the scores: atoms whose 95% interval includes 0 are hatched.
-    limit
-        The absolute score at which colors saturate; by default the largest one. Give pictures the
-        same limit to compare them.
-    title
-        What to print above.
-    caption
-        What to print below the title, such as the prediction.
-    legend
-        Whether to draw the color bar.
-    numbers
-        Whether to write its number beside every atom.
-
-    Returns
-    -------
-    Picture
-        White is 0, orange supports the explained class, blue opposes it.
-
-    Examples
-    --------
-    >>> picture = draw_molecule(
-    ...     "c1ccccc1[N+](=O)[O-]", [0, 0, 0, 0, 0, 0.2, 0.5, 0.4, 0.4], [6, 7, 8]
-    ... )
-    >>> picture.title
-    'Molecule c1ccccc1[N+](=O)[O-]'
-    """
-    subject = Subject.molecule(molecule)
-    painted = Painted.of(scores, selected, limit, subject.names, std_errors=std_errors, noun="atom")
-    scene = nodes_scene(subject.geometry(numbers=numbers), painted)
-    return subject.picture(painted, scene=scene, title=title, caption=caption, legend=legend)
-
-
-def draw_sentence(
-    words: Sequence[str],
-    edges: Any,
-    scores: ArrayLike,
-    selected: ArrayLike | None = None,
-    *,
-    std_errors: ArrayLike | None = None,
-    limit: float | None = None,
-    title: str | None = None,
-    caption: str | None = None,
-    legend: bool = True,
-    width: float = 760,
-) -> Picture:
-    """Words tinted by their scores in reading order, with dependencies as arcs above them.
-
-    Long sentences wrap. An arc between two lines leaves the first on the right and enters the
-    second from the left.
-
-    Parameters
-    ----------
-    words
-        The words.
-    edges
-        Which words are joined: an ``edge_index`` (2, E), in one direction or both, or pairs of
-        positions (E, 2). Two edges are read as an ``edge_index``, (2, 2).
-    scores
-        A score per word.
-    selected
-        Words to outline: ids, or a boolean mask.
-    std_errors, limit, title, caption, legend
-        As for :func:`draw_molecule`.
-    width
-        The largest width of a line.
-
-    Examples
-    --------
-    >>> picture = draw_sentence(["not", "bad"], [[0], [1]], [0.6, 0.3], [0, 1])
-    >>> picture.title
-    'Sentence: not bad'
-    """
-    if isinstance(words, str):
-        raise TypeError("words must be a list of words (got one string)")
-    listed = [str(word) for word in words]
-    painted = Painted.of(scores, selected, limit, listed, std_errors=std_errors, noun="word")
-    pairs = as_pairs(edges, len(listed))
-    subject = Subject("sentence", f"Sentence: {' '.join(listed)}", tuple(listed), pairs)
-    scene = subject.scene(painted, width=width)
-    return subject.picture(painted, scene=scene, title=title, caption=caption, legend=legend)
-
-
-def draw_graph(
-    data: Data,
-    scores: ArrayLike,
-    selected: ArrayLike | None = None,
-    *,
-    seed: int = 0,
-    std_errors: ArrayLike | None = None,
-    limit: float | None = None,
-    title: str | None = None,
-    caption: str | None = None,
-    legend: bool = True,
-    labels: Sequence[str] | None = None,
-    width: float = 460,
-) -> Picture:
-    """A graph with the score of a node as its color, and the selected nodes outlined.
-
-    Edges between selected nodes are heavy. Directions are not drawn.
-
-    Parameters
-    ----------
-    data
-        A graph with ``edge_index``.
-    scores
-        A score per node.
-    selected
-        Nodes to outline: ids, or a boolean mask.
-    seed
-        Of the layout: the same seed gives the same picture.
-    std_errors, limit, title, caption, legend
-        As for :func:`draw_molecule`.
-    labels
-        Names of the nodes; by default their numbers. They are written on the nodes if they
-        fit.
-    width
-        Width of the drawing.
-
-    Examples
-    --------
-    >>> import torch
-    >>> ring = Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), num_nodes=3)
-    >>> draw_graph(ring, [0.5, -0.1, 0.0]).title
-    'Graph of 3 nodes and 3 edges'
-    """
-    count = int(data.num_nodes or 0)
-    names = [str(i) for i in range(count)] if labels is None else [str(name) for name in labels]
-    if len(names) != count:
-        raise ValueError(f"labels must be one for each of {count} nodes (got {len(names)})")
-    painted = Painted.of(scores, selected, limit, names, std_errors=std_errors)
-    pairs = as_pairs(data.edge_index, count)
-    subject = Subject("graph", graph_name(count, len(pairs)), tuple(names), pairs, seed=seed)
-    scene = subject.scene(painted, width=width)
-    return subject.picture(painted, scene=scene, title=title, caption=caption, legend=legend)
 
 
 def draw_interactions(
@@ -315,7 +178,7 @@ def draw_interactions(
     given = np.zeros(count) if scores is None else as_scores(scores, count)
     # one scale for nodes and bows, so that the legend holds for both
     limit = max(map(abs, (*values.values(), *given.tolist())), default=0.0) or 1.0
-    painted = Painted.of(given, None, limit, subject.names, noun=subject.noun)
+    painted = subject.painted(Scored(given), limit, by_score=False)
     said = {
         nodes: f"{' and '.join(subject.names[node] for node in nodes)} {signed(value)}"
         for nodes, value in values.items()
@@ -358,29 +221,6 @@ def geometry(data: Data | str, *, seed: int = 0, width: float | None = None) -> 
 def explains_value(result: Any) -> bool:
     """Whether a result explains a regression, so that scores raise and lower a value."""
     return hasattr(result, "node_scores") and str(result.get("mode")) == "regression"
-
-
-@dataclass(frozen=True)
-class Scored:
-    """Scores to draw, the players that follow from them, and standard errors where known.
-
-    Players are nodes, unless an ``explanation`` says what else they are. ``at_stake`` is what the
-    scores could explain, where that is known.
-    """
-
-    scores: NDArray[np.float64]
-    selected: NDArray[np.int64]
-    std_errors: NDArray[np.float64] | None = None
-    explanation: Any = None
-    at_stake: float | None = None
-
-    def part(self, nodes: NDArray[np.int64]) -> Scored:
-        """The same of some nodes only."""
-        chosen = np.zeros(len(self.scores), dtype=np.bool_)
-        chosen[self.selected] = True
-        errors = None if self.std_errors is None else self.std_errors[nodes]
-        selected = np.flatnonzero(chosen[nodes])
-        return Scored(self.scores[nodes], selected, errors, at_stake=self.at_stake)
 
 
 def _viewed(data: HeteroData, scores: Any, selected: Any) -> tuple[Any, Any, Any]:
@@ -439,6 +279,8 @@ class Subject:
         The RDKit molecule, or pairs of joined nodes.
     seed
         Of a layout.
+    numbered
+        Whether its number is written beside every atom.
     remark
         A note that is added to its description.
     types, kinds, labels
@@ -451,6 +293,7 @@ class Subject:
     names: tuple[str, ...]
     source: Any
     seed: int = 0
+    numbered: bool = False
     remark: str = ""
     types: tuple[str, ...] = ()
     kinds: tuple[int, ...] = ()
@@ -463,18 +306,31 @@ class Subject:
         *,
         seed: int = 0,
         nodes: NDArray[np.int64] | None = None,
+        labels: str | Sequence[str] | None = None,
     ) -> Subject:
         """The subject of a graph or a SMILES; of a heterogeneous graph, ``nodes`` are drawn."""
         if isinstance(data, HeteroData):
             data = view_of(data)
-        graph = hetero_of(data)
+        graph, words = hetero_of(data), getattr(data, "words", None)
+        if isinstance(words, str):
+            raise TypeError("words must be a list of words (got one string)")
+        numbered = isinstance(labels, str) and labels == "numbers"
         if graph is not None:
-            return cls._typed(graph, data, seed, nodes)
-        words = [str(word) for word in getattr(data, "words", None) or ()]
-        if isinstance(data, str) or (is_molecule(data) and not words):
-            return cls.molecule(data)
-        if not isinstance(data, Data):
+            found = cls._typed(graph, data, seed, nodes)
+        elif isinstance(data, str) or (is_molecule(data) and not words):
+            molecule = as_molecule(data)
+            title, names = f"Molecule {molecule_name(data)}", tuple(atom_names(molecule))
+            remark = unknown_bonds(data)
+            found = cls("molecule", title, names, molecule, numbered=numbered, remark=remark)
+        elif not isinstance(data, Data):
             raise TypeError(f"data must be a PyG Data or a SMILES (got {type(data).__name__})")
+        else:
+            found = cls._plain(data, [str(word) for word in words or ()], seed)
+        return found if labels is None or numbered else found.with_labels(labels)
+
+    @classmethod
+    def _plain(cls, data: Data, words: Sequence[str], seed: int) -> Subject:
+        """A graph whose nodes are words or numbers."""
         count = int(data.num_nodes or 0)
         pairs = [] if data.edge_index is None else as_pairs(data.edge_index, count)
         if words:
@@ -483,13 +339,6 @@ class Subject:
             return cls("sentence", f"Sentence: {' '.join(words)}", tuple(words), pairs)
         names = tuple(str(node) for node in range(count))
         return cls("graph", graph_name(count, len(pairs)), names, pairs, seed=seed)
-
-    @classmethod
-    def molecule(cls, data: Data | str) -> Subject:
-        """The subject of a SMILES, or of a graph that says what its atoms are."""
-        molecule = as_molecule(data)
-        title, remark = f"Molecule {molecule_name(data)}", unknown_bonds(data)
-        return cls("molecule", title, tuple(atom_names(molecule)), molecule, remark=remark)
 
     @classmethod
     def _typed(
@@ -513,6 +362,19 @@ class Subject:
             labels=tuple(str(node) for _, node in of_types),
         )
 
+    def with_labels(self, labels: str | Sequence[str]) -> Subject:
+        """The same graph with other names of its nodes."""
+        if self.kind != "graph" or self.types or isinstance(labels, str):
+            raise ValueError(
+                "labels are names of the nodes of a graph, or 'numbers' for the atoms of a "
+                f"molecule (got {labels!r} for {self.title!r})"
+            )
+        if len(labels) != len(self.names):
+            raise ValueError(
+                f"labels must be one for each of {len(self.names)} nodes (got {len(labels)})"
+            )
+        return replace(self, names=tuple(map(str, labels)))
+
     @property
     def noun(self) -> str:
         """What a node is."""
@@ -529,26 +391,17 @@ class Subject:
         explanation, names = result.explanation, self.names
         if explanation is not None:
             names = tuple(player_names(explanation, names))
-        return Painted.of(
-            result.scores,
-            result.selected,
-            limit,
-            names,
-            std_errors=result.std_errors,
-            by_score=by_score,
-            at_stake=result.at_stake,
-            noun=self.noun_of(explanation),
-            explanation=explanation,
-        )
+        noun = self.noun_of(explanation)
+        return Painted.of(result, limit, names, by_score=by_score, noun=noun)
 
     def described(self, painted: Painted) -> str:
         """The picture in words."""
         return painted.described() + self.remark
 
-    def geometry(self, *, width: float | None = None, numbers: bool = False) -> Geometry:
-        """The layout; ``width`` does not apply to molecules, ``numbers`` only to them."""
+    def geometry(self, *, width: float | None = None) -> Geometry:
+        """The layout; ``width`` does not apply to molecules."""
         if self.kind == "molecule":
-            return molecule_geometry(self.source, self.title, numbers=numbers)
+            return molecule_geometry(self.source, self.title, numbers=self.numbered)
         if self.kind == "sentence":
             return sentence_geometry(self.names, self.source, self.title, width=width or 760)
         return graph_geometry(

@@ -27,6 +27,27 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
+class Scored:
+    """Scores to draw, the players that follow from them, and standard errors where known.
+
+    Players are nodes, unless an ``explanation`` says what else they are. ``at_stake`` is what the
+    scores could explain, where that is known.
+    """
+
+    scores: NDArray[np.float64]
+    selected: Any = None
+    std_errors: NDArray[np.float64] | None = None
+    explanation: Any = None
+    at_stake: float | None = None
+
+    def part(self, nodes: NDArray[np.int64]) -> Scored:
+        """The same of some nodes only."""
+        chosen = as_mask([] if self.selected is None else self.selected, len(self.scores))
+        errors = None if self.std_errors is None else self.std_errors[nodes]
+        return Scored(self.scores[nodes], chosen[nodes], errors, at_stake=self.at_stake)
+
+
+@dataclass(frozen=True)
 class Painted:
     """Nodes with their scores, colors and outlines.
 
@@ -71,16 +92,12 @@ class Painted:
     @classmethod
     def of(
         cls,
-        scores: Any,
-        selected: Any,
+        result: Scored,
         limit: float | None,
         names: Sequence[str],
         *,
-        std_errors: Any = None,
         by_score: bool = False,
-        at_stake: float | None = None,
         noun: str = "node",
-        explanation: Any = None,
     ) -> Painted:
         """Validate scores, selection and limit for nodes with these names.
 
@@ -90,8 +107,8 @@ class Painted:
         count = len(names)
         if not count:
             raise ValueError("there is nothing to draw: the graph has no nodes")
-        values = _without_rounding(as_scores(scores, count))
-        mask = np.zeros(count, dtype=np.bool_) if selected is None else as_mask(selected, count)
+        values, std_errors = _without_rounding(as_scores(result.scores, count)), result.std_errors
+        mask = as_mask([] if result.selected is None else result.selected, count)
         wanted = int(mask.sum())
         tied, gap = np.zeros(count, dtype=np.bool_), None
         if by_score:
@@ -102,16 +119,16 @@ class Painted:
         return cls(
             values,
             mask & ~tied,
-            color_limit([values], limit, at_stake),
+            color_limit([values], limit, result.at_stake),
             tuple(map(str, names)),
             tied,
             # bars and shapes of other players are not hatched
-            uncertain(values, std_errors if explanation is None else None),
+            uncertain(values, std_errors if result.explanation is None else None),
             wanted - int(mask.sum()),
             gap,
-            at_stake,
+            result.at_stake,
             noun,
-            explanation,
+            result.explanation,
         )
 
     @property
@@ -295,14 +312,16 @@ def group_scores(
         What the parts are. ``"functional_groups"``: those that RDKit lists; ``"rings"``: systems of
         rings that share atoms, and ``"brics"``: fragments between the bonds that BRICS breaks, both
         named by their SMILES; ``"words"``; ``"node_types"``: elements, or ``labels``, ``node_type``
-        or one-hot rows of ``x``. A dictionary maps names to your own SMARTS patterns. By default
-        the functional groups of a molecule, the words of a sentence, else node types.
+        or one-hot rows of ``x``. A dictionary maps names to your own SMARTS patterns; a pattern of
+        aromatic atoms is only found where the molecule has a SMILES or states its ``bonds``. By
+        default the functional groups of a molecule, the words of a sentence, else node types.
 
     Returns
     -------
     list of GroupScore
-        An entry for each occurrence. Rings, fragments, words and types do not overlap. Functional
-        groups may: an atom counts in each, so that the sums need not add up.
+        An entry for each occurrence; matches of one pattern over the same atoms are one. Rings,
+        fragments, words and types do not overlap. Functional groups and patterns may: an atom
+        counts in each, so that the sums need not add up.
 
     Examples
     --------
@@ -312,48 +331,11 @@ def group_scores(
     nitro (6, 7, 8) 1.2
     >>> [group.name for group in group_scores(scores, "c1ccccc1[N+](=O)[O-]", by="rings")]
     ['c1ccccc1']
+    >>> group_scores(scores, "c1ccccc1[N+](=O)[O-]", by={"N-O": "[N+](=O)[O-]"})
+    [GroupScore(name='N-O', atoms=(6, 7, 8), score=1.2)]
     """
     groups = list(groups_of(data, by))
     count = as_molecule(data).GetNumAtoms() if isinstance(data, str) else int(data.num_nodes or 0)
     values = as_scores(scores, count)
     summed = [GroupScore(name, atoms, float(values[list(atoms)].sum())) for name, atoms in groups]
     return sorted(summed, key=lambda group: -group.score)
-
-
-def aggregate(
-    scores: ArrayLike, smarts: str | Sequence[str] | Mapping[str, str], molecule: Data | str
-) -> list[GroupScore]:
-    """Scores of atoms, summed over every match of your own SMARTS patterns.
-
-    Parameters
-    ----------
-    scores
-        A score per atom.
-    smarts
-        The groups: one SMARTS, several, or a dictionary from names to SMARTS. Without names, a
-        group is called by its SMARTS.
-    molecule
-        A SMILES, or a graph with ``smiles`` or ``atoms``; see :func:`draw_molecule`. A group of
-        aromatic atoms is only found where the molecule has a SMILES or states its ``bonds``.
-
-    Returns
-    -------
-    list of GroupScore
-        An entry for each match, highest score first. Matches of one SMARTS over the same atoms
-        count once. Where matches overlap, an atom counts in each of them: the entries of a list
-        need not sum to the sum of the scores.
-
-    Raises
-    ------
-    ValueError
-        For an invalid SMARTS, a wrong number of scores, or a molecule that cannot be read.
-
-    Examples
-    --------
-    >>> scores = [0.1, 0.0, 0.0, 0.0, 0.0, 0.2, 0.5, 0.4, 0.3]
-    >>> aggregate(scores, {"nitro": "[N+](=O)[O-]", "amine": "[NX3;H2]"}, "c1ccccc1[N+](=O)[O-]")
-    [GroupScore(name='nitro', atoms=(6, 7, 8), score=1.2)]
-    """
-    listed = [smarts] if isinstance(smarts, str) else smarts
-    named = listed if isinstance(listed, Mapping) else {pattern: pattern for pattern in listed}
-    return group_scores(scores, molecule, by=named)
