@@ -7,8 +7,7 @@ made when somebody asks.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gstarx.gnn import ModelTask
-from gstarx.players import PlayerSet
+from gstarx.players import Nodes, PlayerSet
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,17 @@ class Attribution:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-def score_fields(attribution: Attribution, count: int) -> dict[str, Any]:
-    """Scores of players, and what stands for scores and masks of all nodes."""
+def result_fields(attribution: Attribution, count: int) -> dict[str, Any]:
+    """Players with their scores, and what stands for scores and masks of all of ``count`` nodes."""
+    players, made = attribution.players, _scores(attribution)
+    if isinstance(players, PlayerSet) and players.kind == "nodes":
+        if players.spec not in (None, Nodes()):
+            made["player_spec"] = players.spec
+        players = players.ids
+    if isinstance(players, PlayerSet):
+        return made | _of_player_set(players, several=made["scores"].dim() > 1)
+    ids = np.arange(count) if players is None else np.asarray(players, dtype=np.int64)
+    made["players"] = torch.from_numpy(ids)
     if attribution.scores is None:
         marked = torch.zeros(count, 1)
         if attribution.sets:
@@ -78,33 +86,39 @@ def score_fields(attribution: Attribution, count: int) -> dict[str, Any]:
             best = best_of_sets(attribution.sets, max(1, count // 4))
             marked[torch.from_numpy(best)] = 1.0
         sets = [np.sort(np.asarray(nodes, dtype=np.int64)) for nodes in attribution.sets]
-        return {"sets": sets, "node_mask": marked}
-    scores = np.asarray(attribution.scores, dtype=np.float64)
-    errors = attribution.std_errors
-    errors = np.full_like(scores, np.nan) if errors is None else np.asarray(errors, np.float64)
-    made: dict[str, Any] = {
-        name: torch.from_numpy(np.ascontiguousarray(value))
-        for name, value in (("scores", scores), ("std_errors", errors))
-    }
-    made["node_scores"] = NodeScores(count)
-    if scores.ndim == 1:
-        made["node_mask"] = NodeMask()
+        return made | {"sets": sets, "node_mask": marked}
+    made["node_scores"] = OnRequest(node_scores, count)
+    if made["scores"].dim() == 1:
+        made["node_mask"] = OnRequest(node_mask)
     return made
 
 
-def player_fields(attribution: Attribution, players: PlayerSet) -> dict[str, Any]:
-    """Scores and masks of players that are groups, edges or features."""
-    scores = torch.from_numpy(np.ascontiguousarray(attribution.scores, dtype=np.float64))
+def _scores(attribution: Attribution) -> dict[str, Any]:
+    """Scores and their standard errors in double precision, if there are any."""
+    if attribution.scores is None:
+        return {}
+    scores = np.asarray(attribution.scores, dtype=np.float64)
     errors = attribution.std_errors
+    errors = np.full_like(scores, np.nan) if errors is None else np.asarray(errors, np.float64)
+    return {
+        name: torch.from_numpy(np.ascontiguousarray(value))
+        for name, value in (("scores", scores), ("std_errors", errors))
+    }
+
+
+def _of_player_set(players: PlayerSet, *, several: bool) -> dict[str, Any]:
+    """What players that are groups, edges or features are, and their masks."""
     made: dict[str, Any] = {
         "player_kind": players.kind,
-        "scores": scores,
-        "std_errors": torch.full_like(scores, torch.nan)
-        if errors is None
-        else torch.from_numpy(np.ascontiguousarray(errors, dtype=np.float64)),
-        "unit_players": UnitPlayers.of(players.player_of),
+        "players": torch.from_numpy(players.ids),
         "player_spec": players.spec,
     }
+    units = np.flatnonzero(players.player_of >= 0)
+    if 2 * len(units) > len(players.player_of):
+        made["unit_players"] = torch.from_numpy(players.player_of)
+    else:  # few units have a player
+        given = (len(players.player_of), units, players.player_of[units])
+        made["unit_players"] = OnRequest(unit_players, *given)
     if players.names:
         made["player_names"] = list(players.names)
     if players.kind == "groups":
@@ -114,10 +128,10 @@ def player_fields(attribution: Attribution, players: PlayerSet) -> dict[str, Any
         made["symmetric"] = not players.spec.directed
     if players.kind == "edges" and not len(players.player_of):
         return made  # which columns of edge_index they are is not known without the graph
-    if scores.dim() == 1:
+    if not several:
         made |= unit_masks(players.kind)
     elif players.kind == "edges":
-        made["edge_scores"] = UnitScores()
+        made["edge_scores"] = OnRequest(unit_scores)
     return made
 
 
@@ -133,11 +147,11 @@ def units_of(player_of: NDArray[np.int64], count: int) -> list[NDArray[np.int64]
     return np.split(units, np.cumsum(sizes)[:-1])[:count]
 
 
-def unit_masks(kind: str) -> dict[str, UnitMask]:
+def unit_masks(kind: str) -> dict[str, OnRequest]:
     """PyG's masks of one target for players that are groups, edges or features, by name."""
     if kind == "edge_features":  # PyG has no mask for them
         return {}
-    return {"edge_mask" if kind == "edges" else "node_mask": UnitMask()}
+    return {"edge_mask" if kind == "edges" else "node_mask": OnRequest(unit_mask)}
 
 
 def explained_targets(
@@ -165,12 +179,15 @@ def best_of_sets(sets: Sequence[NDArray[np.int64]], size: int) -> NDArray[np.int
     return np.sort(np.asarray(smallest, dtype=np.int64)[:size])
 
 
-class OnRequest(ABC):
-    """Stands for a field that follows from others."""
+class OnRequest:
+    """Stands for a field that a function makes of the others, and of what is ``given``."""
 
-    @abstractmethod
+    def __init__(self, make: Callable[..., Any], *given: Any) -> None:
+        self._make, self._given = make, given
+
     def made(self, fields: Mapping[str, Any]) -> Any:
         """The field, from the others of the same explanation."""
+        return self._make(fields, *self._given)
 
 
 class Fields(dict[str, Any]):
@@ -197,124 +214,81 @@ def install(store: Any) -> None:
     store._mapping = Fields(store._mapping)
 
 
-@dataclass(frozen=True)
-class NodeScores(OnRequest):
-    """A score for each of ``count`` nodes, 0 for those that are not players."""
-
-    count: int
-
-    def made(self, fields: Mapping[str, Any]) -> Tensor:
-        """Scores (N,), or (N, q)."""
-        scores: Tensor = fields["scores"]
-        everywhere = scores.new_zeros((self.count, *scores.shape[1:]))
-        everywhere[fields["players"]] = scores
-        return everywhere
+def node_scores(fields: Mapping[str, Any], count: int) -> Tensor:
+    """A score for each of ``count`` nodes, (N,) or (N, q), 0 for those that are not players."""
+    scores: Tensor = fields["scores"]
+    everywhere = scores.new_zeros((count, *scores.shape[1:]))
+    everywhere[fields["players"]] = scores
+    return everywhere
 
 
-class NodeMask(OnRequest):
-    """The scores of nodes as PyG has them."""
-
-    def made(self, fields: Mapping[str, Any]) -> Tensor:
-        """A mask [N, 1] in single precision."""
-        mask: Tensor = fields["node_scores"].float()[:, None]
-        return mask
+def node_mask(fields: Mapping[str, Any]) -> Tensor:
+    """The scores of nodes as PyG has them: [N, 1] in single precision."""
+    mask: Tensor = fields["node_scores"].float()[:, None]
+    return mask
 
 
-@dataclass(frozen=True, eq=False)
-class UnitPlayers(OnRequest):
-    """The player of each of ``count`` units, where few of them have one."""
-
-    count: int
-    units: NDArray[np.int64]
-    players: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, player_of: NDArray[np.int64]) -> UnitPlayers | Tensor:
-        """What stands for the players of units, or the players themselves if most units play."""
-        units = np.flatnonzero(player_of >= 0)
-        if 2 * len(units) > len(player_of):
-            return torch.from_numpy(player_of)
-        return cls(len(player_of), units, player_of[units])
-
-    def made(self, fields: Mapping[str, Any]) -> Tensor:
-        """Players (U,), -1 for units without one."""
-        player_of = torch.full((self.count,), -1)
-        player_of[torch.from_numpy(self.units)] = torch.from_numpy(self.players)
-        return player_of
+def unit_players(
+    fields: Mapping[str, Any], count: int, units: NDArray[np.int64], players: NDArray[np.int64]
+) -> Tensor:
+    """The player of each of ``count`` units (U,), -1 for those without one."""
+    player_of = torch.full((count,), -1)
+    player_of[torch.from_numpy(units)] = torch.from_numpy(players)
+    return player_of
 
 
-class UnitScores(OnRequest):
-    """The scores of all units of players that are groups, edges or features."""
-
-    def made(self, fields: Mapping[str, Any]) -> Tensor:
-        """Scores (U,), or (U, q)."""
-        return scores_by_unit(fields["scores"], fields["unit_players"])
+def unit_scores(fields: Mapping[str, Any]) -> Tensor:
+    """The scores of all units of players that are groups, edges or features: (U,), or (U, q)."""
+    return scores_by_unit(fields["scores"], fields["unit_players"])
 
 
-class UnitMask(UnitScores):
-    """The same as PyG has them: an edge mask [E], or a node mask [N, 1] or [1, F]."""
-
-    def made(self, fields: Mapping[str, Any]) -> Tensor:
-        """A mask in single precision."""
-        by_unit, kind = super().made(fields).float(), fields["player_kind"]
-        if kind == "edges":
-            return by_unit
-        return by_unit[:, None] if kind == "groups" else by_unit[None]
+def unit_mask(fields: Mapping[str, Any]) -> Tensor:
+    """The same as PyG has them, in single precision: an edge mask [E], or [N, 1] or [1, F]."""
+    by_unit, kind = unit_scores(fields).float(), fields["player_kind"]
+    if kind == "edges":
+        return by_unit
+    return by_unit[:, None] if kind == "groups" else by_unit[None]
 
 
-class MeanOfEnds(OnRequest):
-    """A score for every edge from those of nodes, or of the groups that they are in."""
+def mean_of_ends(fields: Mapping[str, Any]) -> Tensor:
+    """A score for every edge from those of nodes, or of the groups that they are in.
 
-    def made(self, fields: Mapping[str, Any]) -> Tensor:
-        """Scores [E] in single precision, or (E, q) for q targets."""
-        scores = fields.get("node_scores")
-        if scores is None:
-            scores = fields.get("node_mask")
-        if scores is None:  # several targets, and groups whose nodes have no scores
-            scores = scores_by_unit(fields["scores"], fields["unit_players"])
-        means = edge_scores(scores, fields["edge_index"])
-        return means.float() if means.dim() == 1 else means
-
-
-class Labels(OnRequest):
-    """The target as PyG has it, with the class that was explained in its place."""
-
-    def made(self, fields: Mapping[str, Any]) -> Tensor:
-        """A label for every row of the prediction; for regression, the prediction."""
-        task = ModelTask(fields["mode"], return_type=fields["return_type"])
-        output, explained, index = fields["prediction"], fields["explained"], fields.get("index")
-        labels = task.label(output).clone()
-        # the columns of a custom payoff are not classes
-        classes = task.mode != "regression" and fields.get("payoff") != "callable"
-        if classes and labels.numel() == len(output) and len(explained) == 1:
-            labels[output.isnan().any(dim=1)] = -1  # outputs that were not kept
-            labels[0 if index is None else index] = explained[0]
-        return labels
+    [E] in single precision, or (E, q) for q targets.
+    """
+    scores = fields.get("node_scores")
+    if scores is None:
+        scores = fields.get("node_mask")
+    if scores is None:  # several targets, and groups whose nodes have no scores
+        scores = unit_scores(fields)
+    means = edge_scores(scores, fields["edge_index"])
+    return means.float() if means.dim() == 1 else means
 
 
-@dataclass(frozen=True)
-class OneGraph(OnRequest):
-    """The batch vector of one graph."""
+def labels(fields: Mapping[str, Any]) -> Tensor:
+    """The target as PyG has it, with the class that was explained in its place.
 
-    count: int
+    A label for every row of the prediction; for regression, the prediction.
+    """
+    task = ModelTask(fields["mode"], return_type=fields["return_type"])
+    output, explained, index = fields["prediction"], fields["explained"], fields.get("index")
+    found = task.label(output).clone()
+    # the columns of a custom payoff are not classes
+    classes = task.mode != "regression" and fields.get("payoff") != "callable"
+    if classes and found.numel() == len(output) and len(explained) == 1:
+        found[output.isnan().any(dim=1)] = -1  # outputs that were not kept
+        found[0 if index is None else index] = explained[0]
+    return found
 
-    def made(self, fields: Mapping[str, Any]) -> Tensor:
-        """Zeros [N]."""
-        return torch.zeros(self.count, dtype=torch.long)
+
+def one_graph(fields: Mapping[str, Any], count: int) -> Tensor:
+    """The batch vector of one graph: zeros [N]."""
+    return torch.zeros(count, dtype=torch.long)
 
 
-@dataclass(frozen=True, eq=False)
-class RowsOf(OnRequest):
+def rows_of(fields: Mapping[str, Any], other: Fields, name: str, rows: slice) -> Tensor:
     """Some rows of a field of another explanation."""
-
-    fields: Fields
-    name: str
-    rows: slice
-
-    def made(self, fields: Mapping[str, Any]) -> Tensor:
-        """The rows."""
-        rows: Tensor = self.fields[self.name][self.rows]
-        return rows
+    whole: Tensor = other[name]
+    return whole[rows]
 
 
 def scores_by_unit(scores: Tensor, unit_players: Tensor) -> Tensor:

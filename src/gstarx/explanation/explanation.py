@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,26 +15,23 @@ from torch_geometric.explain import Explanation as PyGExplanation
 from gstarx.explanation import stored
 from gstarx.explanation.attribution import (
     Attribution,
-    Labels,
-    MeanOfEnds,
-    NodeMask,
-    OneGraph,
+    OnRequest,
     best_of_sets,
     edge_scores,
     explained_targets,
     install,
-    player_fields,
-    score_fields,
+    labels,
+    mean_of_ends,
+    node_mask,
+    one_graph,
+    result_fields,
     unit_masks,
 )
 from gstarx.explanation.export import Exports, require_graph
 from gstarx.gnn import ModelTask, hetero_of, model_arguments, model_inputs
 from gstarx.graphs import CommunicationGraph
 from gstarx.metrics import above_noise, largest_gap, select_best, selection_size
-from gstarx.players import Nodes, PlayerSet, parallel_mark
-
-if TYPE_CHECKING:
-    pass
+from gstarx.players import parallel_mark
 
 #: How :meth:`Explanation.select` chooses players.
 RULES = ("top", "positive", "connected", "gap")
@@ -135,33 +132,20 @@ class Explanation(Exports, PyGExplanation):  # type: ignore[misc]
 
         With ``edge_mask``, edges that the method did not score get the mean of their two ends.
         """
-        count = int(data.num_nodes or 0)
-        players = attribution.players
-        spec = None
-        if isinstance(players, PlayerSet) and players.kind == "nodes":
-            spec, players = players.spec, players.ids
-        if isinstance(players, PlayerSet):
-            fields, ids = player_fields(attribution, players), players.ids
-        else:
-            ids = np.arange(count) if players is None else np.asarray(players, dtype=np.int64)
-            fields = score_fields(attribution, count)
         output = attribution.prediction
         if output is None or len(output) != task.rows(data):
             output = task.output(model, data).clone()
         made = cls(
-            **fields,
-            players=torch.from_numpy(ids),
+            **result_fields(attribution, int(data.num_nodes or 0)),
             # not copied, because explanations of many nodes of one graph have it in common
             prediction=output.detach() if output.requires_grad else output,
-            target=Labels(),
+            target=OnRequest(labels),
             explained=explained_targets(attribution.target, task, output),
             method=method,
             seconds=seconds,
             mode=task.mode,
             return_type=task.return_type,
         )
-        if spec not in (None, Nodes()):
-            made.player_spec = spec
         made.exact, made.estimator = attribution.exact, attribution.estimator
         made.evaluations = attribution.evaluations
         if attribution.edge_mask is not None:
@@ -184,7 +168,7 @@ class Explanation(Exports, PyGExplanation):  # type: ignore[misc]
             if key not in known:
                 self[key] = value
         if "batch" in arguments and "batch" not in self:
-            self.batch = OneGraph(int(data.num_nodes or 0))
+            self.batch = OnRequest(one_graph, int(data.num_nodes or 0))
         self._model_args = [name for name in arguments if name in self]
 
     @classmethod
@@ -195,35 +179,22 @@ class Explanation(Exports, PyGExplanation):  # type: ignore[misc]
         num_nodes: int,
         std_errors: NDArray[np.float64] | None = None,
         sets: Sequence[NDArray[np.int64]] = (),
-        players: PlayerSet | None = None,
-        method: str = "",
         target: int | None = None,
-        exact: bool | None = None,
-        estimator: str | None = None,
         evaluations: int | None = None,
-        seconds: float = 0.0,
     ) -> Explanation:
-        """An explanation without its graph, from scores of all nodes or players, or sets, kept.
+        """An explanation without its graph, from scores of all nodes, or from sets of them.
 
         >>> Explanation.from_scores(np.array([0.2, 0.7, 0.1]), num_nodes=3).top(2)
         array([1, 0])
         """
-        attribution = Attribution(scores, std_errors, sets=tuple(sets))
-        if players is None:
-            ids = np.arange(num_nodes)
-            fields = score_fields(attribution, num_nodes)
-        else:
-            ids, fields = players.ids, player_fields(attribution, players)
-        made = cls(
-            **fields,
-            players=torch.from_numpy(ids),
+        return cls(
+            **result_fields(Attribution(scores, std_errors, sets=tuple(sets)), num_nodes),
             num_nodes=num_nodes,
             explained=[] if target is None else [target],
-            method=method,
-            seconds=seconds,
+            evaluations=evaluations,
+            method="",
+            seconds=0.0,
         )
-        made.exact, made.estimator, made.evaluations = exact, estimator, evaluations
-        return made
 
     @property
     def player_kind(self) -> str:
@@ -265,10 +236,10 @@ class Explanation(Exports, PyGExplanation):  # type: ignore[misc]
         one.explained = [target]
         one.update(unit_masks(self.player_kind) if self.player_kind != "nodes" else {})
         if self.player_kind == "nodes":
-            one.node_mask = NodeMask()
+            one.node_mask = OnRequest(node_mask)
         if self.get("edge_scores") is not None and self.player_kind != "edges":
             made = self._store._mapping.on_request("edge_scores")
-            one.edge_mask = MeanOfEnds() if made else self.edge_scores[:, column].float()
+            one.edge_mask = OnRequest(mean_of_ends) if made else self.edge_scores[:, column].float()
         one.edge_scores = None
         return one
 
@@ -283,9 +254,8 @@ class Explanation(Exports, PyGExplanation):  # type: ignore[misc]
                 "the mean of the two ends is for scores of nodes (these players are "
                 f"{self.player_kind})"
             )
-        self["edge_mask" if self.scores is None or self.scores.dim() == 1 else "edge_scores"] = (
-            MeanOfEnds()
-        )
+        several = self.scores is not None and self.scores.dim() > 1
+        self["edge_scores" if several else "edge_mask"] = OnRequest(mean_of_ends)
 
     def select(
         self, *, sparsity: float | None = None, size: int | None = None, rule: str = "top"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gstarx._internal.files import write_atomically
 from gstarx._internal.imports import require
 from gstarx.explanation import stored
 from gstarx.explanation.stored import plain
@@ -63,12 +66,19 @@ class Exports:
 
     def save(self, path: str | os.PathLike[str], *, all_outputs: bool = True) -> None:
         """Write what :meth:`to_dict` returns to a file, as JSON."""
-        stored.save(self.to_dict(all_outputs=all_outputs), path)
+        content = json.dumps(self.to_dict(all_outputs=all_outputs), allow_nan=False)
+        write_atomically(Path(path), content.encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The explanation, without its graph, that :meth:`save` wrote to a file."""
-        return cls.from_dict(stored.load(path))
+        try:
+            found, reason = json.loads(Path(path).read_bytes()), ""
+        except (ValueError, RecursionError) as error:
+            found, reason = None, f" ({error})"
+        if not isinstance(found, dict) or "player_kind" not in found:
+            raise ValueError(f"{os.fspath(path)} holds no explanation that save() wrote{reason}")
+        return cls.from_dict(found)
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas table with a row per player, best first; nodes that have types with these."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from numpy.typing import NDArray
@@ -12,13 +12,10 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.explain import HeteroExplanation as PyGHeteroExplanation
 
 from gstarx.explanation import stored
-from gstarx.explanation.attribution import RowsOf, install
+from gstarx.explanation.attribution import OnRequest, install, rows_of
 from gstarx.explanation.explanation import Explanation
 from gstarx.explanation.export import Exports
 from gstarx.gnn import HeteroGraph, hetero_of
-
-if TYPE_CHECKING:
-    pass
 
 #: A node of a heterogeneous graph: its type, and its number among the nodes of that type.
 TypedNode = tuple[str, int]
@@ -81,12 +78,14 @@ class HeteroExplanation(Exports, PyGHeteroExplanation):  # type: ignore[misc]
             install(made[name])
             for key in ("node_scores", "node_mask"):
                 if key in view:
-                    made[name][key] = RowsOf(fields, key, graph.rows(name))
+                    made[name][key] = OnRequest(rows_of, fields, key, graph.rows(name))
         if "edge_mask" in view:
             for at, relation in enumerate(graph.edge_types):
                 install(made[relation])
                 first, last = graph.first_edge[at : at + 2].tolist()
-                made[relation].edge_mask = RowsOf(fields, "edge_mask", slice(first, last))
+                made[relation].edge_mask = OnRequest(
+                    rows_of, fields, "edge_mask", slice(first, last)
+                )
         rows = slice(None)
         if view.get("index") is not None:
             pairs = [graph.pair(number) for number in view.index.tolist()]
@@ -94,8 +93,8 @@ class HeteroExplanation(Exports, PyGHeteroExplanation):  # type: ignore[misc]
             made.index = torch.tensor([node for _, node in pairs])
             rows = graph.rows(made.node_type)
         install(made._global_store)
-        made.prediction = RowsOf(fields, "prediction", rows)
-        made.target = RowsOf(fields, "target", rows)
+        made.prediction = OnRequest(rows_of, fields, "prediction", rows)
+        made.target = OnRequest(rows_of, fields, "target", rows)
         return made
 
     def __repr__(self) -> str:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,12 +17,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from gstarx._internal.files import write_atomically
 from gstarx.explanation.attribution import (
     Attribution,
-    Labels,
-    player_fields,
-    score_fields,
+    OnRequest,
+    labels,
+    result_fields,
     units_of,
 )
 from gstarx.gnn import HeteroGraph, Sharing, hetero_of
@@ -261,15 +258,9 @@ def _fields(stored: Mapping[str, Any]) -> dict[str, Any]:
         for name in ("scores", "std_errors")
     )
     sets = tuple(np.asarray(nodes, dtype=np.int64) for nodes in stored.get("sets", ()))
-    attribution = Attribution(scores, errors, sets=sets)
     spec = _read_spec(stored["player_spec"]) if "player_spec" in stored else None
-    if stored["player_kind"] == "nodes":
-        fields |= score_fields(attribution, stored["num_nodes"])
-        if spec is not None:
-            fields["player_spec"] = spec
-    else:
-        fields |= player_fields(attribution, _player_set(stored, spec))
-    fields["players"] = _numbers(stored["players"], torch.int64)
+    attribution = Attribution(scores, errors, _player_set(stored, spec), sets)
+    fields |= result_fields(attribution, stored["num_nodes"])
     for name in _TENSORS.keys() & stored.keys():
         fields[name] = _numbers(stored[name], _TENSORS[name])
     dtype = getattr(torch, stored.get("dtype", "float32"))
@@ -280,21 +271,21 @@ def _fields(stored: Mapping[str, Any]) -> dict[str, Any]:
         fields["prediction"] = rows.new_full((stored["num_outputs"], rows.shape[1]), torch.nan)
         fields["prediction"][stored["index"]] = rows
     if "prediction" in fields and "mode" in fields:
-        fields["target"] = Labels()
+        fields["target"] = OnRequest(labels)
     return fields
 
 
 def _player_set(stored: Mapping[str, Any], spec: Any) -> PlayerSet:
-    """The players of a dictionary, if they are not nodes."""
-    kind, count = stored["player_kind"], len(stored["players"])
-    owner = np.full(stored["num_units"], -1)
-    for player, units in enumerate(stored["player_units"]):
+    """The players of a dictionary."""
+    kind, players = stored["player_kind"], np.array(stored["players"], dtype=np.int64)
+    owner = np.full(stored.get("num_units", 0), -1)
+    for player, units in enumerate(stored.get("player_units", ())):
         owner[units] = player
     edges = stored.get("player_edges")
     return PlayerSet(
         kind,
         owner,
-        np.arange(count),
+        players,
         np.zeros((0, 2), dtype=np.int64),
         spec,
         tuple(stored.get("player_names", ())),
@@ -317,22 +308,3 @@ def _numbers(value: Any, dtype: torch.dtype) -> Tensor:
     """A tensor from lists in which ``None`` is not a number, and infinity a string."""
     numbers = np.array(value, dtype=np.float64 if dtype.is_floating_point else np.int64)
     return torch.from_numpy(numbers).to(dtype)
-
-
-def save(content: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write a dictionary to a file, as JSON."""
-    write_atomically(Path(path), json.dumps(content, allow_nan=False).encode())
-
-
-def load(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What :func:`save` wrote."""
-    try:
-        found = json.loads(Path(path).read_bytes())
-    except (ValueError, RecursionError) as error:
-        reason = str(error)
-        raise ValueError(
-            f"{os.fspath(path)} holds no explanation that save() wrote ({reason})"
-        ) from None
-    if not isinstance(found, dict) or "player_kind" not in found:
-        raise ValueError(f"{os.fspath(path)} holds no explanation that save() wrote")
-    return found
