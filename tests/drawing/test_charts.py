@@ -15,8 +15,6 @@ import torch
 
 from gstarx.drawing import (
     Picture,
-    curves_ax,
-    intervals_ax,
     plot_curves,
     plot_intervals,
     scores_ax,
@@ -32,11 +30,6 @@ matplotlib = pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure  # noqa: E402
 
 AT = [0.5, 0.6, 0.7]
-ALONE = np.random.default_rng(0).random(20).tolist()  # enough that intervals depend on the seed
-RESULTS = {
-    "low": [Faithfulness.of(0.9, 0.8, alone, 0.7) for alone in ALONE],
-    "high": [Faithfulness.of(0.9, 0.2, alone, 0.7) for alone in ALONE],
-}
 
 
 def curve(*heights: float) -> FidelityCurve:
@@ -211,38 +204,6 @@ def test_colors_of_text_and_lines_are_those_that_a_dark_page_replaces() -> None:
             assert part.get("fill") in replaced
 
 
-def test_curves_on_axes_show_the_metric_at_the_sparsity_achieved() -> None:
-    curves = {"a": curve(0.8, 0.7), "b $x$": curve(0.2, 0.1)}
-    ax = curves_ax(curves, metric="fidelity")
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("sparsity", "fidelity")
-    for line in ax.get_lines():
-        assert line.get_xdata().tolist() == [0.52, 0.71]
-        assert line.get_ydata().tolist() == curves[line.get_label()]["fidelity"].tolist()
-    legend = ax.get_legend().get_texts()
-    assert [text.get_text() for text in legend] == ["b $x$", "a"]  # highest end first
-    assert not any(text.get_parse_math() for text in legend)
-    assert len({(line.get_color(), line.get_marker()) for line in ax.get_lines()}) == 2
-
-
-def test_intervals_on_axes_are_those_of_the_picture() -> None:
-    ax = intervals_ax(RESULTS, seed=3)
-    names = [text.get_text() for text in ax.get_yticklabels()]
-    assert names == ["high", "low"]
-    bottom, top = ax.get_ylim()
-    assert bottom > top  # the first is on top
-    heights = {name: [one.harmonic_fidelity for one in own] for name, own in RESULTS.items()}
-    shown = tips(plot_intervals(heights, seed=3))
-    for place, (name, bar, mean) in enumerate(
-        zip(names, ax.collections, ax.get_lines(), strict=True)
-    ):
-        ((low, y), (high, _)) = bar.get_segments()[0]
-        found = paired_bootstrap(heights[name], np.zeros(20), seed=3)
-        assert (mean.get_xdata()[0], low, high) == (found.mean, found.low, found.high)
-        assert y == mean.get_ydata()[0] == place
-        assert f"{name}: {found.mean:.4f}, {low:.4f} to {high:.4f}" in shown
-    assert ax.get_xlabel() == "H-fidelity"
-
-
 def test_scores_are_bars_with_their_errors() -> None:
     explanation = SimpleNamespace(
         scores=torch.tensor([0.1, -0.4, 0.9]),
@@ -268,8 +229,6 @@ def test_axes_that_are_given_are_drawn_on_without_pyplot(monkeypatch: pytest.Mon
     figure = Figure()
     ax = figure.add_subplot()
     explanation = Explanation.from_scores(np.array([0.2, 0.7]), num_nodes=2)
-    assert curves_ax({"a": curve(0.1, 0.2)}, ax=ax) is ax
-    assert intervals_ax(RESULTS, ax=ax) is ax
     assert scores_ax(explanation, ax=ax) is ax
     assert figure.axes == [ax]
     own = scores_ax(explanation)
@@ -279,22 +238,18 @@ def test_axes_that_are_given_are_drawn_on_without_pyplot(monkeypatch: pytest.Mon
 
 
 def test_bad_input_is_named() -> None:
-    for draw in (plot_curves, curves_ax):
-        for curves, options, error, message in (
-            ({}, {}, ValueError, "at least one explainer"),
-            ({"a": (AT, [1, 2])}, {}, ValueError, "as many values as sparsities"),
-            ({"a": ([], [])}, {}, ValueError, "at least one"),
-            ({"a": (AT, [1, 2, np.nan])}, {}, ValueError, "finite"),
-            ({"a": 3}, {}, TypeError, "a FidelityCurve or a pair of arrays"),
-            ({"a": (AT, AT)}, {"metric": "fid"}, ValueError, r"metric must be one of .*'fid'"),
-        ):
-            with pytest.raises(error, match=message):
-                draw(curves, **options)
-    with pytest.raises(ValueError, match=r"metric must be one of .*\(got 'height'\)"):
-        intervals_ax(RESULTS, metric="height")
-    for draw in (plot_intervals, intervals_ax):
-        with pytest.raises(ValueError, match="at least one explainer"):
-            draw({})
+    for curves, options, error, message in (
+        ({}, {}, ValueError, "at least one explainer"),
+        ({"a": (AT, [1, 2])}, {}, ValueError, "as many values as sparsities"),
+        ({"a": ([], [])}, {}, ValueError, "at least one"),
+        ({"a": (AT, [1, 2, np.nan])}, {}, ValueError, "finite"),
+        ({"a": 3}, {}, TypeError, "a FidelityCurve or a pair of arrays"),
+        ({"a": (AT, AT)}, {"metric": "fid"}, ValueError, r"metric must be one of .*'fid'"),
+    ):
+        with pytest.raises(error, match=message):
+            plot_curves(curves, **options)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="at least one explainer"):
+        plot_intervals({})
     with pytest.raises(ValueError, match="finite"):
         plot_intervals({"a": [0.1, np.inf]})
     with pytest.raises(ValueError, match="at least one group"):
@@ -318,6 +273,5 @@ def test_scores_that_cannot_be_bars_are_named() -> None:
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     importlib.reload(sys.modules["gstarx.drawing.charts"])  # needs it only to draw
-    for draw in (curves_ax, plot_curves):
-        with pytest.raises(ImportError, match=r"gstarx\[drawing\]"):
-            draw({"a": curve(0.1, 0.2)})
+    with pytest.raises(ImportError, match=r"gstarx\[drawing\]"):
+        plot_curves({"a": curve(0.1, 0.2)})

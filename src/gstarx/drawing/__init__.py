@@ -2,8 +2,6 @@
 
 from gstarx.drawing.charts import NAMES as NAMES
 from gstarx.drawing.charts import (
-    curves_ax,
-    intervals_ax,
     plot_curves,
     plot_intervals,
     scores_ax,
@@ -42,12 +40,10 @@ __all__ = [
     "GroupScore",
     "Picture",
     "compare",
-    "curves_ax",
     "draw",
     "draw_interactions",
     "geometry",
     "group_scores",
-    "intervals_ax",
     "plot_curves",
     "plot_intervals",
     "prediction_caption",

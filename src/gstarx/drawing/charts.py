@@ -1,4 +1,4 @@
-"""Charts by matplotlib, on axes for papers and as pictures: curves, intervals, bars of scores."""
+"""Charts by matplotlib: curves, intervals, bars of scores."""
 
 from __future__ import annotations
 
@@ -37,12 +37,11 @@ from gstarx.drawing.svg import (
     signed,
     tip,
 )
-from gstarx.metrics import METRICS, Faithfulness, FidelityCurve, paired_bootstrap
+from gstarx.metrics import METRICS, FidelityCurve, paired_bootstrap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
 #: What the metrics are called on an axis.
 NAMES = {
@@ -139,7 +138,10 @@ def plot_curves(
     >>> picture.title
     'H-fidelity against sparsity'
     """
-    lines = curve_lines(curves, metric)
+    one_of(metric, METRICS, name="metric")
+    if not curves:
+        raise ValueError("curves must name at least one explainer (got none)")
+    lines = {str(name): _points(str(name), curve, metric) for name, curve in curves.items()}
     described = "; ".join(
         f"{name} from {ys[0]:.4f} at {xs[0]:.2f} to {ys[-1]:.4f} at {xs[-1]:.2f}"
         for name, (xs, ys) in lines.items()
@@ -147,19 +149,33 @@ def plot_curves(
     described = f"{NAMES[metric]} against achieved sparsity: {described}."
     with _figure(width, height, salt=described) as figure:
         ax = figure.subplots()
-        drawn = _draw_curves(ax, lines, NAMES[metric], muted)
-        ax.set_title(ax.get_ylabel())  # letters on their side are harder to read
-        ax.set_ylabel("")
+        drawn = {}
+        seen = {True: 0, False: 0}
+        for name, (xs, ys) in lines.items():
+            gray = name in muted
+            place = seen[gray]
+            seen[gray] += 1
+            dashes = 1 + place % (len(_DASHES) - 1) if gray else place // len(LINES) % len(_DASHES)
+            (drawn[name],) = ax.plot(
+                xs,
+                ys,
+                color=MUTED if gray else LINES[place % len(LINES)],
+                marker=_MARKERS[place % len(_MARKERS)],
+                linestyle=_DASHES[dashes],
+                gid=_TIP + name,
+                markeredgecolor=CARD,
+            )
+        ax.set_xlabel("sparsity")
+        ax.set_title(NAMES[metric])  # letters on their side are harder to read
         ax.yaxis.set_tick_params(labelcolor=MUTED, labelsize=_NOTE)
         ax.xaxis.grid(False)
-        for name, line in drawn.items():
-            line.set(gid=_TIP + name, markeredgecolor=CARD)
+        order = sorted(lines, key=lambda name: -lines[name][1][-1])
         places: dict[str, Any] = {
             "loc": "upper left",
             "bbox_to_anchor": (1.0, 1.0),
             "handlelength": 2.6,
         }
-        for text in ax.legend(drawn.values(), drawn, **places).get_texts():
+        for text in ax.legend([drawn[name] for name in order], order, **places).get_texts():
             text.set_text(fitted(text.get_text(), _SMALL, 0.4 * width - 40))
         scene = _scene(figure)
     return card(
@@ -202,9 +218,15 @@ def plot_intervals(
     >>> plot_intervals({"ours": [0.6, 0.7, 0.65]}, references={"random": 0.5}).title
     'H-fidelity: means and 95% intervals'
     """
-    rows = mean_intervals(values, confidence=confidence, seed=seed)
+    if not values:
+        raise ValueError("values must name at least one explainer (got none)")
+    found = {
+        str(name): paired_bootstrap(v, np.zeros(np.shape(v)), confidence=confidence, seed=seed)
+        for name, v in values.items()
+    }
+    rows = dict(sorted(found.items(), key=lambda row: -row[1].mean))
     lines = {str(name): float(value) for name, value in (references or {}).items()}
-    said = {n: f"{mean:.4f}, {low:.4f} to {high:.4f}" for n, (mean, low, high) in rows.items()}
+    said = {name: f"{row.mean:.4f}, {row.low:.4f} to {row.high:.4f}" for name, row in rows.items()}
     heading = f"{quantity}: means and {confidence:.0%} intervals"
     listed = [f"{name} {words}" for name, words in said.items()]
     listed += [f"{name} {value:.4f}" for name, value in lines.items()]
@@ -212,12 +234,14 @@ def plot_intervals(
     needed = _ROW * len(rows) + 1.5 * _BELOW + 18.0 * len(lines)
     with _figure(width, height or needed, salt=described) as figure:
         ax = figure.subplots()
-        _draw_intervals(ax, rows, quantity)
+        for place, (name, row) in enumerate(rows.items()):
+            bar = ax.hlines(place, row.low, row.high, color=LINES[1], linewidth=3.0)
+            bar.set_gid(f"{_TIP}{name}: {said[name]}")
+            ax.plot([row.mean], [place], color=LINES[1], marker="o", linestyle="none")
+            _write(ax, place, rounding.metric(row.mean), 12.0, color=MUTED)
+        ax.set_xlabel(quantity)
         ax.yaxis.grid(False)
         _label_rows(ax, [fitted(name, _SMALL, 0.4 * width) for name in rows])
-        for row, (name, bar) in enumerate(zip(rows, ax.collections, strict=True)):
-            bar.set(gid=f"{_TIP}{name}: {said[name]}", linewidth=3.0)
-            _write(ax, row, rounding.metric(rows[name][0]), 12.0, color=MUTED)
         _draw_references(figure, ax, lines)
         scene = _scene(figure)
     return card(scene, title=title, alternative=heading, description=described)
@@ -316,57 +340,6 @@ def feature_bars(painted: Painted) -> Scene:
         return _scene(figure)
 
 
-def curves_ax(
-    curves: Mapping[str, FidelityCurve],
-    *,
-    metric: str = "harmonic_fidelity",
-    ax: Axes | None = None,
-) -> Axes:
-    """The curves of :func:`plot_curves` for papers.
-
-    Drawn on ``ax``, by default on a figure of its own; the numbers are those of
-    :func:`plot_curves`.
-
-    Examples
-    --------
-    >>> ax = curves_ax({"ours": ([0.5, 0.7], [0.6, 0.65]), "random": ([0.5, 0.7], [0.5, 0.5])})
-    >>> ax.get_ylabel()
-    'H-fidelity'
-    """
-    lines = curve_lines(curves, metric)
-    ax = _axes(ax)
-    drawn = _draw_curves(ax, lines, NAMES[metric])
-    for text in ax.legend(drawn.values(), drawn).get_texts():
-        text.set_parse_math(False)
-    return ax
-
-
-def intervals_ax(
-    results: Mapping[str, Sequence[Faithfulness]],
-    *,
-    metric: str = "harmonic_fidelity",
-    ax: Axes | None = None,
-    seed: int = 0,
-) -> Axes:
-    """Means with their 95% bootstrap intervals, a row for each explainer, highest first.
-
-    Drawn on ``ax``, by default on a figure of its own; the numbers are those of
-    :func:`plot_intervals`.
-
-    Examples
-    --------
-    >>> found = [Faithfulness.of(0.9, 0.3, alone, 0.75) for alone in (0.7, 0.8)]
-    >>> [label.get_text() for label in intervals_ax({"ours": found}).get_yticklabels()]
-    ['ours']
-    """
-    one_of(metric, METRICS, name="metric")
-    columns = {name: [getattr(one, metric) for one in metrics] for name, metrics in results.items()}
-    rows = mean_intervals(columns, confidence=0.95, seed=seed)
-    ax = _axes(ax)
-    _draw_intervals(ax, rows, NAMES[metric])
-    return ax
-
-
 def scores_ax(explanation: Any, *, top: int | None = None, ax: Axes | None = None) -> Axes:
     """The scores of the nodes as horizontal bars, highest first, with their standard errors.
 
@@ -406,7 +379,10 @@ def scores_ax(explanation: Any, *, top: int | None = None, ax: Axes | None = Non
     errors = np.full(len(order), np.nan)
     if explanation.std_errors is not None:
         errors = np.asarray(explanation.std_errors, dtype=np.float64)[order]
-    ax = _axes(ax)
+    if ax is None:  # a new figure that needs neither a display nor pyplot
+        figure = require("matplotlib.figure", extra="drawing").Figure(layout="constrained")
+        require("matplotlib.backends.backend_agg", extra="drawing").FigureCanvasAgg(figure)
+        ax = figure.add_subplot()
     _draw_bars(ax, scores, np.where(scores < 0, LINES[1], LINES[0]).tolist())
     known = np.flatnonzero(errors > 0)
     if len(known):
@@ -415,32 +391,6 @@ def scores_ax(explanation: Any, *, top: int | None = None, ax: Axes | None = Non
     _label_rows(ax, [str(node) if words is None else f"{words[node]} {node}" for node in nodes])
     ax.set_xlabel("score")
     return ax
-
-
-def curve_lines(
-    curves: Mapping[str, Any], metric: str
-) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """By name, achieved sparsities ascending and the values there."""
-    one_of(metric, METRICS, name="metric")
-    if not curves:
-        raise ValueError("curves must name at least one explainer (got none)")
-    return {str(name): _points(str(name), curve, metric) for name, curve in curves.items()}
-
-
-def mean_intervals(
-    values: Mapping[str, ArrayLike], *, confidence: float, seed: int
-) -> dict[str, tuple[float, float, float]]:
-    """By name, a mean and the ends of its bootstrap interval, highest mean first."""
-    if not values:
-        raise ValueError("values must name at least one explainer (got none)")
-    rows = {}
-    for name, column in values.items():
-        numbers = np.asarray(column, dtype=np.float64)
-        interval = paired_bootstrap(
-            numbers, np.zeros_like(numbers), confidence=confidence, seed=seed
-        )
-        rows[str(name)] = (interval.mean, interval.low, interval.high)
-    return dict(sorted(rows.items(), key=lambda row: -row[1][0]))
 
 
 def _points(name: str, curve: Any, metric: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -463,46 +413,6 @@ def _points(name: str, curve: Any, metric: str) -> tuple[NDArray[np.float64], ND
         raise ValueError(f"curve {name!r} must be finite numbers")
     order = np.argsort(xs, kind="stable")
     return xs[order], ys[order]
-
-
-def _draw_curves(
-    ax: Axes,
-    lines: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]],
-    quantity: str,
-    muted: Collection[str] = (),
-) -> dict[str, Line2D]:
-    """Lines that differ in color, marker and dashes; reference curves are gray.
-
-    They are returned as they end, highest first, so that they are easy to find in a legend.
-    """
-    drawn = {}
-    seen = {True: 0, False: 0}
-    for name, (xs, ys) in lines.items():
-        gray = name in muted
-        place = seen[gray]
-        seen[gray] += 1
-        dashes = 1 + place % (len(_DASHES) - 1) if gray else place // len(LINES) % len(_DASHES)
-        (drawn[name],) = ax.plot(
-            xs,
-            ys,
-            color=MUTED if gray else LINES[place % len(LINES)],
-            marker=_MARKERS[place % len(_MARKERS)],
-            linestyle=_DASHES[dashes],
-            label=name,
-        )
-    ax.set_xlabel("sparsity")
-    ax.set_ylabel(quantity)
-    return {name: drawn[name] for name in sorted(lines, key=lambda name: -lines[name][1][-1])}
-
-
-def _draw_intervals(
-    ax: Axes, rows: Mapping[str, tuple[float, float, float]], quantity: str
-) -> None:
-    for place, (mean, low, high) in enumerate(rows.values()):
-        ax.hlines(place, low, high, color=LINES[1], linewidth=2)
-        ax.plot([mean], [place], color=LINES[1], marker="o", linestyle="none")
-    _label_rows(ax, list(rows))
-    ax.set_xlabel(quantity)
 
 
 def _draw_references(figure: Figure, ax: Axes, lines: Mapping[str, float]) -> None:
@@ -594,17 +504,6 @@ def _label_rows(ax: Axes, names: Sequence[str]) -> None:
     """Names at the left, the first on top."""
     ax.set_yticks(range(len(names)), labels=names, parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
-
-
-def _axes(ax: Axes | None) -> Axes:
-    """``ax``, or the axes of a new figure that needs neither a display nor pyplot."""
-    figure = require("matplotlib.figure", extra="drawing")
-    if ax is not None:
-        return ax
-    new_figure = figure.Figure(layout="constrained")
-    require("matplotlib.backends.backend_agg", extra="drawing").FigureCanvasAgg(new_figure)
-    axes: Axes = new_figure.add_subplot()
-    return axes
 
 
 @contextmanager
