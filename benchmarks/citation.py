@@ -164,7 +164,7 @@ def _measured(
 
 
 def _shapley(model: Any, data: Data, whole: WholeGraph, node: int, budget: int) -> int:
-    game = GNNGame(model, data, **_GAME, task_level="node", index=node, whole_graph=whole)
+    game = GNNGame(model, data, task="node", **_GAME, index=node, whole_graph=whole)
     shapley_value_sampled(game, game.n, budget=budget, seed=0)
     return game.n
 
@@ -301,8 +301,8 @@ def _methods(budget: int) -> dict[str, Callable[..., Scores]]:
             game = GNNGame(
                 model,
                 data,
+                task="node",
                 **_GAME,
-                task_level="node",
                 index=node,
                 target=judge.scored,
                 whole_graph=whole,
@@ -314,13 +314,7 @@ def _methods(budget: int) -> dict[str, Callable[..., Scores]]:
 
     def left_out(model: Any, data: Data, whole: WholeGraph, node: int, judge: Any) -> Scores:
         game = GNNGame(
-            model,
-            data,
-            **_GAME,
-            task_level="node",
-            index=node,
-            target=judge.scored,
-            whole_graph=whole,
+            model, data, task="node", **_GAME, index=node, target=judge.scored, whole_graph=whole
         )
         everybody = np.ones((1, game.n), dtype=np.bool_)
         rows = np.concatenate([everybody, ~np.eye(game.n, dtype=np.bool_)])
@@ -361,13 +355,7 @@ class _Judge:
 
     def __init__(self, model: Any, data: Data, whole: WholeGraph, node: int, rule: str) -> None:
         self.game = GNNGame(
-            model,
-            data,
-            **_GAME,
-            task_level="node",
-            index=node,
-            target="all",
-            whole_graph=whole,
+            model, data, task="node", **_GAME, index=node, target="all", whole_graph=whole
         )
         self.place = int(self.game._evaluator.removal.anchors[0])
         on_part = int(self._probabilities(np.ones((1, self.game.n), dtype=np.bool_)).argmax())

@@ -14,11 +14,11 @@ from torch_geometric.data import Data
 
 from benchmarks.forward import best_forward_seconds
 from benchmarks.published import mutag
-from gstarx import GNNGame, datasets, expected_output
+from gstarx import GNNGame, Judge, datasets, expected_output
 from gstarx.explainers import create, names
 from gstarx.explanation import Explanation
 from gstarx.gnn import game as games
-from gstarx.metrics import SPARSITIES, average, best_selection, evaluate_many, share_of_gap
+from gstarx.metrics import SPARSITIES, average, share_of_gap
 from gstarx.metrics.selection import selection_size
 from reproduction.paper import paper
 
@@ -74,7 +74,7 @@ def _means(model: object, graphs: list[Data], answers: list[Explanation], rule: 
     selections = [
         [answer.select(sparsity=level, rule=rule) for level in SPARSITIES] for answer in answers
     ]
-    found = evaluate_many(model, graphs, selections)
+    found = Judge(model).many(graphs, selections)
     return [average(row[at] for row in found).harmonic_fidelity for at in range(len(SPARSITIES))]
 
 
@@ -82,7 +82,7 @@ def _best(model: object, graphs: list[Data]) -> float:
     means = []
     for level in (0.5, 0.7):
         found = [
-            best_selection(model, data, selection_size(int(data.num_nodes or 0), level), seed=0)
+            Judge(model).best(data, selection_size(int(data.num_nodes or 0), level), seed=0)
             for data in graphs
         ]
         means.append(average(one.evaluation for one in found).harmonic_fidelity)

@@ -31,9 +31,9 @@ def main() -> None:
     model = GCN(10, 20, 4, readout=None)
     for houses in (140, 2_000, 20_000):
         data = chain_of_houses(houses)
-        explain(model, data, task_level="node", index=3)
+        explain(model, data, index=3, task="node")
         start = time.process_time()
-        found = explain(model, data, task_level="node", index=7)
+        found = explain(model, data, index=7, task="node")
         spent = time.process_time() - start
         print(
             f"{data.num_nodes:7,} nodes: {len(found.nodes)} players, {found.evaluations:,} "

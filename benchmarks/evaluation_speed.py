@@ -12,10 +12,11 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks.published import mutag
+from gstarx import Judge
 from gstarx.gnn import multi_graph
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.signature import call_model
-from gstarx.metrics import SPARSITIES, evaluate, evaluate_many, select_nodes
+from gstarx.metrics import SPARSITIES, evaluate, select_nodes
 
 
 def main() -> None:
@@ -34,7 +35,7 @@ def main() -> None:
         return call_model(*arguments)
 
     with patch.object(multi_graph, "call_model", recording):
-        evaluate_many(model, graphs, selections)
+        Judge(model).many(graphs, selections)
 
     def bare() -> None:
         with untouched(model):
@@ -47,8 +48,7 @@ def main() -> None:
                 evaluate(model, data, nodes)
 
     turns = [
-        (_seconds(lambda: evaluate_many(model, graphs, selections)), _seconds(bare))
-        for _ in range(30)
+        (_seconds(lambda: Judge(model).many(graphs, selections)), _seconds(bare)) for _ in range(30)
     ]
     ours, least = np.median(turns, axis=0)
     apart = min(_seconds(singly) for _ in range(3))

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from benchmarks.players import add_row, interval, loaded, rows_of
-from gstarx import explain, metrics
+from gstarx import Judge, explain
 from gstarx.players import brics
 
 ROWS = Path(__file__).parent / "results" / "fragments.csv"
@@ -78,7 +78,7 @@ def _measure(name: str, value: str) -> None:
         draw = np.random.default_rng(at)
         chosen = [nodes, atoms.select(size=len(nodes))]
         chosen += [draw.permutation(data.num_nodes)[: len(nodes)] for _ in range(_DRAWS)]
-        (judged,) = metrics.evaluate_many(model, [data], [chosen])
+        (judged,) = Judge(model).many([data], [chosen])
         heights = [one.harmonic_fidelity for one in judged]
         row = {
             "data": name,

@@ -26,7 +26,7 @@ from torch_geometric.data import HeteroData
 from torch_geometric.explain import CaptumExplainer, Explainer, GNNExplainer
 from torch_geometric.nn import HANConv, HeteroConv, HGTConv, SAGEConv, to_hetero
 
-from gstarx import explain
+from gstarx import GameOptions, explain
 from gstarx_bench.datasets import bibliography, planted_reasons
 
 Node = tuple[str, int]
@@ -204,13 +204,12 @@ def compare(
             made = explain(
                 model,
                 data,
-                task_level="node",
-                node_type="paper",
                 index=node,
                 target=1,
-                num_hops=2,
                 budget=budget,
                 seed=node,
+                task={"task_level": "node", "node_type": "paper"},
+                game=GameOptions(num_hops=2),
                 **options,
             )
             spent[method] = spent.get(method, 0.0) + time.process_time() - start
@@ -255,11 +254,10 @@ def _neighborhood(
         made = explain(
             model,
             data,
-            task_level="node",
-            node_type="paper",
             index=node,
             budget=10_000,
             seed=0,
+            task={"task_level": "node", "node_type": "paper"},
             **_METHODS[method],
             **options,
         )

@@ -65,7 +65,7 @@ def main() -> None:
     for method in ("gstarx", "hn", "shapley", "banzhaf"):
         explainer = create(method, budget=3_000)
         explanations = [
-            explainer.explain(result.model, graph, mode="regression", seed=0) for graph in graphs
+            explainer.explain(result.model, graph, seed=0, task="regression") for graph in graphs
         ]
         truth = [contributions(graph.smiles) for graph in graphs]
         of_atoms = [

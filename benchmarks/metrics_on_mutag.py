@@ -11,16 +11,13 @@ import numpy as np
 from torch_geometric.data import Data
 
 from benchmarks.published import mutag
-from gstarx import GStarX, expected_output, explain_many
+from gstarx import GStarX, Judge, expected_output, explain_many
 from gstarx.metrics import (
     METRICS,
     SPARSITIES,
     FidelityCurve,
     average,
-    best_selection,
-    fidelity_curve,
     paired_bootstrap,
-    refine,
     select_nodes,
     share_of_gap,
 )
@@ -42,7 +39,7 @@ def main() -> None:
         rule = "positive scores only" if positive_only else "Algorithm 1's top k"
         print(f"{rule}: H-fidelity at sparsity {', '.join(map(str, SPARSITIES))}")
         for name, own in scores.items():
-            curve = fidelity_curve(model, graphs, own, positive_only=positive_only)
+            curve = Judge(model).curve(graphs, own, positive_only=positive_only)
             curves[f"{name}, {rule}"] = curve
             _show(name, curve["harmonic_fidelity"])
         print()
@@ -90,7 +87,7 @@ def _scores(model: object, graphs: list[Data], baseline: object) -> dict[str, li
 def _random_curves(model: object, graphs: list[Data]) -> list[FidelityCurve]:
     rng = np.random.default_rng(0)
     return [
-        fidelity_curve(model, graphs, [rng.random(int(data.num_nodes or 0)) for data in graphs])
+        Judge(model).curve(graphs, [rng.random(int(data.num_nodes or 0)) for data in graphs])
         for _ in range(_RANDOM)
     ]
 
@@ -98,7 +95,7 @@ def _random_curves(model: object, graphs: list[Data]) -> list[FidelityCurve]:
 def _best(model: object, graphs: list[Data]) -> tuple[np.ndarray, int]:
     found = [
         [
-            best_selection(model, data, selection_size(int(data.num_nodes or 0), level), seed=0)
+            Judge(model).best(data, selection_size(int(data.num_nodes or 0), level), seed=0)
             for data in graphs
         ]
         for level in SPARSITIES
@@ -112,7 +109,7 @@ def _refined(model: object, graphs: list[Data], scores: list) -> list[float]:
     means = []
     for level in SPARSITIES:
         found = [
-            refine(model, data, select_nodes(own, level), budget=_REFINING).after
+            Judge(model).refine(data, select_nodes(own, level), budget=_REFINING).after
             for data, own in zip(graphs, scores, strict=True)
         ]
         means.append(average(found).harmonic_fidelity)

@@ -155,7 +155,7 @@ def tune() -> None:
         explainer = _gnn_explainer(setting)
         found = []
         for node in nodes:
-            mask = explainer.explain(model, data, task_level="node", index=node, seed=0).edge_mask
+            mask = explainer.explain(model, data, index=node, seed=0, task="node").edge_mask
             found.append(_shapes_auroc(mask, data, node))
         print("ba_shapes", *setting, f"{np.mean(found):.3f}", flush=True)
 

@@ -19,9 +19,9 @@ import psutil
 import torch
 
 from benchmarks.published import mutag_files
-from gstarx import datasets, expected_output
+from gstarx import Judge, datasets, expected_output
 from gstarx.explainers import create
-from gstarx.metrics import SPARSITIES, evaluate_many
+from gstarx.metrics import SPARSITIES
 from gstarx.metrics.selection import selection_size
 from gstarx_bench.models import load_published_checkpoint
 from gstarx_bench.runs import RunSpec, read, resolution, run
@@ -88,7 +88,7 @@ def _plain(data: str, checkpoint: str) -> list:
         found = explainer.explain(model, graph, seed=position)
         sizes = [selection_size(graph.num_nodes, level) for level in SPARSITIES]
         sets = [found.select(size=s, rule=rule) for rule in ("top", "positive") for s in sizes]
-        rows.append((found, evaluate_many(model, [graph], [sets])))
+        rows.append((found, Judge(model).many([graph], [sets])))
     return rows
 
 

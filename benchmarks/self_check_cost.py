@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.published import mutag
-from gstarx import GNNGame, GStarX, explain, explain_many
+from gstarx import GNNGame, GStarX, Passes, explain, explain_many
 
 _MOST = 30_000
 _TURNS = 7
@@ -34,14 +34,16 @@ def main() -> None:
 
     def exactly(check: bool) -> None:
         for data in small:
-            explain(model, data, value="hn", baseline=baseline, budget=_MOST, check=check)
+            explain(
+                model, data, value="hn", baseline=baseline, budget=_MOST, passes=Passes(check=check)
+            )
 
     def singly(check: bool) -> None:
         for data in graphs:
-            explain(model, data, seed=0, check=check, **options)
+            explain(model, data, seed=0, passes=Passes(check=check), **options)
 
     def together(check: bool) -> None:
-        explain_many(model, graphs, seed=0, progress=False, check=check, **options)
+        explain_many(model, graphs, seed=0, progress=False, passes=Passes(check=check), **options)
 
     _compare("exact", len(small), exactly)
     _compare("as published, graph by graph", len(graphs), singly)

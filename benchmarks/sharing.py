@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 
-from gstarx import GNNGame, datasets, explain
+from gstarx import HN, GNNGame, Passes, datasets, explain
 from gstarx.graphs import CommunicationGraph
 from gstarx.models import GAT
 from gstarx_bench.models import load_published_checkpoint
@@ -86,7 +86,7 @@ def _exact(title: str, model: Any, name: str) -> None:
         games: dict[Any, GNNGame] = {}
 
         def run(share: Any, data: Data = data, rows: Any = rows, games: Any = games) -> None:
-            games[share] = GNNGame(model, data, share=share)
+            games[share] = GNNGame(model, data, passes=Passes(share=share))
             few = np.random.default_rng(0).permutation(len(rows))[:_SAMPLED]
             games[share](rows if share or len(rows) <= _SAMPLED else rows[few])
 
@@ -113,7 +113,7 @@ def _sampled(title: str, model: Any, name: str) -> None:
         for one in data:
 
             def run(share: Any, one: Data = one, options: Any = options) -> None:
-                explain(model, one, share=share, seed=0, **options)
+                explain(model, one, seed=0, passes=Passes(share=share), **options)
 
             shared, plain = _turns(run)
             ratios.append(plain / shared)
@@ -133,9 +133,11 @@ def _differences(title: str, model: Any, name: str) -> None:
         for data in _molecules(name, 500, 20_000, 20, split=None):
             graph = data.clone()
             graph.x = graph.x.to(dtype)
-            game = GNNGame(own, graph, payoff="raw", target="all", share=True)
+            game = GNNGame(own, graph, payoff="raw", target="all", passes=Passes(share=True))
             rows = game.graph.connected_coalitions()
-            plain = GNNGame(own, graph, payoff="raw", target="all", share=False)(rows)
+            plain = GNNGame(own, graph, payoff="raw", target="all", passes=Passes(share=False))(
+                rows
+            )
             gaps.append(np.abs(game(rows) - plain).max() / np.ptp(plain, axis=0).max())
         worst[str(dtype).removeprefix("torch.")] = (len(gaps), max(gaps))
     print(
@@ -211,7 +213,7 @@ def _others() -> None:
         rows = GNNGame(model, data).graph.connected_coalitions()
 
         def run(share: Any, model: Any = model, rows: Any = rows) -> None:
-            GNNGame(model, data, share=share)(rows)
+            GNNGame(model, data, passes=Passes(share=share))(rows)
 
         shared, plain = _turns(run, 1)
         print(
@@ -246,9 +248,9 @@ def _never_slower(model: Any) -> None:
 
         def run(share: Any, data: Data = data, rows: Any = rows) -> None:
             if rows is None:
-                explain(model, data, value="hn", share=share)
+                explain(model, data, value="hn", passes=Passes(share=share))
             else:
-                GNNGame(model, data, share=share)(rows)
+                GNNGame(model, data, passes=Passes(share=share))(rows)
 
         run(False)
         both = [
@@ -273,9 +275,9 @@ def _growth(model: Any) -> None:
         # the test split has no small ones
         (data,) = _molecules("bace", low, 2 * low, 1, "train" if power < 4 else "test")
         if power < 7:
-            explain(model, data, value="hn", estimator="exact", budget=2 * low)
+            explain(model, data, budget=2 * low, value=HN(estimator="exact"))
         start = time.process_time()
-        found = explain(model, data, value="hn", estimator="exact", budget=2 * low)
+        found = explain(model, data, budget=2 * low, value=HN(estimator="exact"))
         seconds = time.process_time() - start
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         count = found.evaluations

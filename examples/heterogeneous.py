@@ -60,7 +60,12 @@ def main():
         papers = theory.nonzero()[:, 0].tolist()
         paper = next(p for p in papers if planted_reasons(data, p)[0][0] == kind)
         explanation = gstarx.explain(
-            model, data, task_level="node", node_type="paper", index=paper, value="shapley", seed=0
+            model,
+            data,
+            index=paper,
+            value="shapley",
+            seed=0,
+            task={"task_level": "node", "node_type": "paper"},
         )
         reasons = planted_reasons(data, paper)
         chance = explanation.prediction[paper].softmax(-1)[1].item()
@@ -75,7 +80,7 @@ def main():
         players, evaluations = len(explanation.players), explanation.evaluations
         print(f"({players} players, {evaluations:,} evaluated coalitions)")
         if kind == "author" and len(sys.argv) > 1:
-            explanation.draw(sparsity=0.9, class_names=("other", "theory")).save(sys.argv[1])
+            explanation.draw(sparsity=0.9, names=("other", "theory")).save(sys.argv[1])
             print(f"The picture is in {sys.argv[1]}.")
 
 

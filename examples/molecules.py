@@ -36,9 +36,9 @@ def main():
     picture = drawing.compare(
         graph,
         explanations,
-        model=network,
+        judge=Judge(network),
         sparsity=2 / 3,
-        class_names=load("nitro").class_names,
+        names=load("nitro").class_names,
         title="Is there an aromatic nitro group? One network, two settings",
     )
     path = sys.argv[1] if len(sys.argv) > 1 else "molecule.svg"

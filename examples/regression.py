@@ -67,9 +67,9 @@ def main():
     model = Network()
     train(model, graphs)
 
-    baseline = gstarx.expected_output(model, graphs, mode="regression")
+    baseline = gstarx.expected_output(model, graphs, task="regression")
     graph = next(g for g in (molecule() for _ in range(1000)) if g.y < -3)
-    explanation = gstarx.explain(model, graph, mode="regression", baseline=baseline)
+    explanation = gstarx.explain(model, graph, baseline=baseline, task="regression")
     predicted = explanation.prediction.item()
     print(f"solubility {graph.y.item():+.2f}, predicted {predicted:+.2f}, ", end="")
     print(f"{baseline.item():+.2f} on average; contributions of the atoms:")

@@ -145,7 +145,7 @@ def molecule() -> Figure:
         )
     header = ("selection", "atoms", "H-fidelity", "fidelity", "inverse fidelity", "paper")
     shown = {label: one for label, one in explanations.items() if one.node_scores is not None}
-    picture = compare(data, shown, model=model, sparsity=1 - size / int(data.num_nodes))
+    picture = compare(data, shown, judge=Judge(model), sparsity=1 - size / int(data.num_nodes))
     return Figure(Grid("figure_3", header, tuple(rows)), (("molecule-28", picture),))
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from gstarx import Judge
 from gstarx.gnn import GNNGame
-from gstarx.metrics import best_selection, evaluate_many
 from gstarx.metrics.selection import selection_size
 from reproduction.grids import Cell, Grid
 from reproduction.setups import SETUPS, load_weights
@@ -43,7 +43,7 @@ def differences() -> Grid:
             game = GNNGame(model, data, payoff="prob")
             small.append(_saturated(np.asarray(game(sets))))
             large.append(_saturated(np.asarray(game(~sets))))
-            judged = evaluate_many(model, [data], [[np.flatnonzero(own) for own in sets]])[0]
+            judged = Judge(model).many([data], [[np.flatnonzero(own) for own in sets]])[0]
             spreads.append(float(np.std([one.harmonic_fidelity for one in judged])))
         alike = float(np.mean(np.array(spreads) < _NEGLIGIBLE))
         rows.append(
@@ -92,8 +92,8 @@ def pairs() -> Grid:
                 for payoff in ("prob", "log_prob")
                 for features in (_single, _with_pairs)
             ]
-            judged = evaluate_many(model, [data], [chosen])[0]
-            best = best_selection(model, data, size, seed=at).evaluation
+            judged = Judge(model).many([data], [chosen])[0]
+            best = Judge(model).best(data, size, seed=at).evaluation
             fidelities.append([one.harmonic_fidelity for one in (*judged, best)])
         rows.append((name, *map(float, np.mean(fidelities, axis=0))))
     header = ("setup", "sums", "pairs", "sums of logarithms", "pairs of logarithms", "best found")

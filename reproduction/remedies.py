@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx import datasets
+from gstarx import Judge, datasets
 from gstarx._internal.files import atomic_path
 from gstarx.games import Game, self_dual
 from gstarx.gnn import GNNGame, restored
 from gstarx.graphs import Coalitions
-from gstarx.metrics import SPARSITIES, auroc, evaluate_many, robust_fidelity
+from gstarx.metrics import SPARSITIES, auroc
 from gstarx.metrics.faithfulness import harmonic_mean_of
 from gstarx.metrics.selection import selection_size
 from gstarx.models import pretrained
@@ -240,7 +240,7 @@ def _verdicts(
     orders = {method: np.argsort(-own, kind="stable") for method, own in scores.items()}
     sizes = [selection_size(n, level) for level in SPARSITIES]
     chosen = [order[:size] for order in orders.values() for size in sizes]
-    judged = iter(evaluate_many(model, [data], [chosen])[0])
+    judged = iter(Judge(model).many([data], [chosen])[0])
     truth = getattr(data, "truth", None)
     known = truth is not None and 0 < int(truth.sum()) < n
     verdicts: dict[str, dict[str, Any]] = {}
@@ -248,7 +248,7 @@ def _verdicts(
         robust = None
         if "logits" not in method and not method.endswith(("small coalitions", "intercept")):
             nodes = order[: selection_size(n, _SPARSITY)]
-            parts = robust_fidelity(model, data, nodes, samples=_DELETIONS, seed=seed)
+            parts = Judge(model).robust(data, nodes, samples=_DELETIONS, seed=seed)
             robust = harmonic_mean_of(parts.fidelity, parts.inverse_fidelity)
         verdicts[method] = {
             "harmonic": [next(judged).harmonic_fidelity for _ in sizes],

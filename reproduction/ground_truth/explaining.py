@@ -122,7 +122,7 @@ def _mean_output(setup: str) -> tuple[float, ...]:
     """The mean output over training graphs, a fixed sample of 1,000."""
     dataset = load_task(setup.split("-")[0])
     graphs = [dataset[at] for at in chosen(dataset.split_indices["train"], 1_000)]
-    outputs = expected_output(load_network(setup), graphs, mode=MODES[dataset.task])
+    outputs = expected_output(load_network(setup), graphs, task=MODES[dataset.task])
     return tuple(round(float(one), 6) for one in outputs)
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from gstarx import Judge
 from gstarx._internal.files import write_atomically
 from gstarx.gnn import graph_outputs
-from gstarx.metrics import reference_of, robust_fidelity, select_nodes
+from gstarx.metrics import reference_of, select_nodes
 from gstarx_bench.datasets import check_counterfactuals, planted
 from reproduction import checked
 from reproduction.ground_truth import FOLDER, NETWORKS, RULES, TASKS
@@ -88,15 +89,12 @@ def _robustness(setup: str, rows: TruthRows) -> None:
             if at not in few or row["scores"] is None or row["robust_fidelity"] is not None:
                 continue
             nodes = select_nodes(np.array(row["scores"]), _SPARSITY)
-            robust = robust_fidelity(
+            robust = Judge(
                 model,
-                dataset[at],
-                nodes,
-                samples=_DELETIONS,
-                seed=0,
-                target=None if regression else 1,
-                mode="regression" if regression else "multiclass_classification",
+                task="regression" if regression else "multiclass_classification",
                 reference=reference,
+            ).robust(
+                dataset[at], nodes, samples=_DELETIONS, seed=0, target=None if regression else 1
             )
             measured.append({**row, "robust_fidelity": robust.fidelity - robust.inverse_fidelity})
     if measured:

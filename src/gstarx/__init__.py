@@ -26,20 +26,41 @@ if TYPE_CHECKING:
     from gstarx.explainers import GStarX, explain, explain_many, explain_nodes
     from gstarx.explanation import Explanation, HeteroExplanation, schema
     from gstarx.games import TableGame
-    from gstarx.gnn import Contrast, GNNGame, expected_output
+    from gstarx.gnn import Contrast, GameOptions, GNNGame, Passes, Task, expected_output
     from gstarx.graphs import CommunicationGraph
-    from gstarx.values import Allocation, hn_value, myerson_value, shapley_value
+    from gstarx.values import (
+        HN,
+        Allocation,
+        Banzhaf,
+        Myerson,
+        Position,
+        Shapley,
+        Subgraphs,
+        hn_value,
+        myerson_value,
+        shapley_value,
+    )
 
 
 __all__ = [
+    "HN",
     "Allocation",
+    "Banzhaf",
     "CommunicationGraph",
     "Contrast",
     "Explanation",
     "GNNGame",
     "GStarX",
+    "GameOptions",
     "HeteroExplanation",
+    "Judge",
+    "Myerson",
+    "Passes",
+    "Position",
+    "Shapley",
+    "Subgraphs",
     "TableGame",
+    "Task",
     "__version__",
     "expected_output",
     "explain",
@@ -70,6 +91,10 @@ _PACKAGES = frozenset(
 )
 
 _HOME = {
+    **dict.fromkeys(
+        ("HN", "Banzhaf", "Myerson", "Position", "Shapley", "Subgraphs"), "gstarx.values"
+    ),
+    **dict.fromkeys(("GameOptions", "Passes", "Task"), "gstarx.gnn"),
     "Allocation": "gstarx.values",
     "CommunicationGraph": "gstarx.graphs",
     "Contrast": "gstarx.gnn",
@@ -77,6 +102,7 @@ _HOME = {
     "GNNGame": "gstarx.gnn",
     "GStarX": "gstarx.explainers",
     "HeteroExplanation": "gstarx.explanation",
+    "Judge": "gstarx.metrics",
     "TableGame": "gstarx.games",
     "expected_output": "gstarx.gnn",
     "explain": "gstarx.explainers",

@@ -14,8 +14,8 @@ from torch_geometric.data import Data
 
 from gstarx.explainers import NodeExplainer, graph_generator
 from gstarx.explanation import Explanation
-from gstarx.gnn import check_task, class_scores
-from gstarx.metrics import Faithfulness, Reference, evaluate_many
+from gstarx.gnn import ModelTask, TaskLike, check_task, class_scores
+from gstarx.metrics import Faithfulness, Judge, Reference
 from gstarx.players import Edges, Features, Nodes, PlayersLike, as_players
 
 __all__ = ["Evaluated", "Pipeline", "class_probabilities", "recorded"]
@@ -44,7 +44,7 @@ class Pipeline:
         targets, which of them.
     removal
         How nodes are removed when selections are evaluated.
-    mode, return_type, keywords
+    task
         What the model does, as for :func:`gstarx.explain`.
     reference
         For metrics of a regression model, see :func:`gstarx.metrics.reference_of`.
@@ -56,9 +56,7 @@ class Pipeline:
     seed: int | None = None
     target: int | None = None
     removal: Any = "remove"
-    mode: str = "multiclass_classification"
-    return_type: str = "raw"
-    keywords: Sequence[str] | None = None
+    task: TaskLike = None
     reference: Reference | None = None
     players: PlayersLike = "nodes"
 
@@ -68,9 +66,7 @@ class Pipeline:
             self.model,
             data,
             target=self.target,
-            mode=self.mode,
-            return_type=self.return_type,
-            keywords=self.keywords,
+            task=self.task,
             seed=graph_generator(self.seed, position),
         )
 
@@ -116,40 +112,34 @@ class Pipeline:
         if any(as_players(players) != Nodes() for players in playing):
             everything = zip(graphs, selections, targets, playing, strict=True)
             return [self._evaluated(graph, list(s), t, p) for graph, s, t, p in everything]
-        return evaluate_many(
-            self.model,
-            graphs,
-            [list(sets) for sets in selections],
-            target=targets,
-            removal=self.removal,
-            mode=self.mode,
-            return_type=self.return_type,
-            keywords=self.keywords,
-            reference=self.reference,
-        )
+        return self.judge().many(graphs, [list(sets) for sets in selections], target=targets)
 
     def _evaluated(
         self, data: Data, sets: list[Any], target: int | None, players: Any
     ) -> list[Faithfulness]:
         """Metrics of sets of players: to remove means what it means in their game."""
-        of_nodes = not isinstance(as_players(players), Edges | Features)
-        (metrics,) = evaluate_many(
-            self.model,
-            [data],
-            [sets],
-            target=target,
-            removal=self.removal if of_nodes else "remove",
-            mode=self.mode,
-            return_type=self.return_type,
-            keywords=self.keywords,
-            reference=self.reference,
-            players=players,
-        )
+        (metrics,) = self.judge(players).many([data], [sets], target=target)
         return metrics  # type: ignore[no-any-return]
+
+    def judge(self, players: PlayersLike = "nodes") -> Judge:
+        """What evaluates selections of players."""
+        of_nodes = not isinstance(as_players(players), Edges | Features)
+        return Judge(
+            self.model,
+            task=self.task,
+            removal=self.removal if of_nodes else "remove",
+            players=players,
+            reference=self.reference,
+        )
+
+    @property
+    def model_task(self) -> ModelTask:
+        """The task with what the model itself says."""
+        return ModelTask.of(self.model, self.task)
 
     def probabilities(self, output: Tensor) -> list[float]:
         """Probabilities of all classes, or values, from the model's output (1, C) for a graph."""
-        return class_probabilities(output, self.mode, self.return_type)
+        return class_probabilities(output, self.model_task.mode, self.model_task.return_type)
 
 
 def class_probabilities(output: Tensor, mode: str, return_type: str) -> list[float]:

@@ -69,7 +69,9 @@ def test_nodes_of_a_type(own: Path) -> None:
     record = json.loads(
         run("explain", *PAPERS, "--nodes", "1", "--node-type", "paper", "--json").stdout
     )[0]
-    (alone,) = explain_nodes(seeded(OnPapers), small(), [1], node_type="paper", progress=False)
+    (alone,) = explain_nodes(
+        seeded(OnPapers), small(), [1], progress=False, task={"node_type": "paper"}
+    )
     assert scores(record) == pytest.approx(alone.scores.tolist(), abs=1e-9)
     assert HeteroExplanation.from_dict(record["explanation"]).players == alone.players
     shown = run("explain", *PAPERS, "--nodes", "1", "--node-type", "paper").stdout

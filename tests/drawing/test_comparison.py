@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from gstarx import Judge
 from gstarx.datasets import load
 from gstarx.drawing import compare
 from gstarx.drawing.svg import POSITIVE, score_color
@@ -56,7 +57,7 @@ def test_a_model_gives_the_random_selections() -> None:
     model, _ = pretrained("nitro")
     graph = load("nitro")[0]
     truth = graph.truth.double()
-    picture = compare(graph, {"truth": truth, "opposite": -truth}, model=model)
+    picture = compare(graph, {"truth": truth, "opposite": -truth}, judge=Judge(model))
     assert texts(picture).count("worse than a random selection: do not use this") == 1
 
 
@@ -66,7 +67,7 @@ def test_metrics_of_a_model_are_those_of_evaluate() -> None:
     scores = np.linspace(-1, 1, graph.num_nodes)
     nodes = select_nodes(scores, 0.5)
     found = evaluate(model, graph, nodes, removal="split")
-    picture = compare(graph, {"a": scores}, model=model, sparsity=0.5, removal="split")
+    picture = compare(graph, {"a": scores}, sparsity=0.5, judge=Judge(model, removal="split"))
     shown = texts(picture)
     assert shown[shown.index("H-fidelity") + 1] == f"{found.harmonic_fidelity:.4f}"
     assert shown[shown.index("fidelity") + 1] == f"{found.fidelity:.4f}".replace("-", "−")

@@ -58,13 +58,13 @@ def test_an_explanation_is_drawn_with_all_it_knows() -> None:
     dataset = load("nitro")
     graph = dataset[0]
     explanation = create("gstarx", budget=300).explain(model, graph, seed=0)
-    picture = draw(graph, explanation, class_names=dataset.class_names, sparsity=0.5)
+    picture = draw(graph, explanation, sparsity=0.5, names=dataset.class_names)
     probability = float(explanation.prediction.softmax(dim=1).max())
     name = dataset.class_names[explanation.target_class]
     caption = f"predicted: {name}, probability {probability:.3f}"
     assert caption in " ".join(texts(picture))
     assert caption in parsed(picture).attrib["aria-label"]
-    same = explanation.draw(sparsity=0.5, class_names=dataset.class_names)
+    same = explanation.draw(sparsity=0.5, names=dataset.class_names)
     assert same.svg == picture.svg
 
 

@@ -45,7 +45,7 @@ MOLECULE.x[13:] = 1.0  # which atoms are oxygen
 
 def explained(model: Oxygens, **options: Any) -> Explanation:
     mode = "regression" if model.classes == 1 else "multiclass_classification"
-    return explain(model, MOLECULE, mode=mode, target=model.classes - 1, **options)
+    return explain(model, MOLECULE, target=model.classes - 1, task=mode, **options)
 
 
 def colors(picture: Any) -> set[str]:

@@ -47,7 +47,7 @@ def test_of_a_node_only_the_players_are_drawn() -> None:
         [(0, 0), (1, 0), (1, 1), (2, 3)],
         [(0, 0), (1, 0), (2, 1), (3, 1)],
     )
-    made = explain(seeded(OnPapers), data, task_level="node", index=0, value="banzhaf")
+    made = explain(seeded(OnPapers), data, index=0, value="banzhaf", task="node")
     assert len(made.players) < 9
     titles = re.findall(r"<title>(\w+) (\d+) [^<]*</title>", made.draw().svg)
     shown = {(name, int(node)) for name, node in titles}

@@ -14,6 +14,7 @@ from gstarx import explain
 from gstarx.datasets import smiles_graph
 from gstarx.drawing import draw, score_color
 from gstarx.models import GCN
+from gstarx.players import Edges, Features
 
 SMILES = "CCOC(=O)c1ccccc1"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -56,7 +57,7 @@ def test_edges_have_the_color_of_their_score_and_say_it() -> None:
 
 def test_directions_of_an_edge_are_beside_each_other() -> None:
     model, data = subject("graph")
-    explanation = explain(model, data, players="edges", directed=True)
+    explanation = explain(model, data, players=Edges(directed=True))
     lines = list(parsed(explanation.draw()).iter(f"{SVG}line"))
     drawn = {tuple(line.get(side) for side in ("x1", "y1", "x2", "y2")) for line in lines}
     assert len(drawn) >= 8
@@ -86,7 +87,7 @@ def _symbol(data: Data, node: int) -> str:
 
 def test_features_are_bars_as_long_as_their_scores() -> None:
     model, data = subject("graph")
-    explanation = explain(model, data, players="features", feature_groups={"first two": [0, 1]})
+    explanation = explain(model, data, players=Features(groups={"first two": [0, 1]}))
     picture = explanation.draw()
     texts = [t.text for t in parsed(picture).iter(f"{SVG}text")]
     assert "first two" in texts

@@ -74,13 +74,13 @@ def test_cam_of_one_logit_speaks_for_both_classes() -> None:
     torch.manual_seed(0)
     model, data = OneLogit(), graph("path")
     on, off = (
-        CAM().explain(model, data, mode="binary_classification", target=target).scores
+        CAM().explain(model, data, target=target, task="binary_classification").scores
         for target in (1, 0)
     )
     hidden = model.conv(data.x, data.edge_index).relu() @ model.last.weight[0]
     assert on.numpy() == pytest.approx(hidden.detach().numpy(), abs=1e-5)
     assert torch.equal(on, -off)
-    number = CAM().explain(model, data, mode="regression").scores
+    number = CAM().explain(model, data, task="regression").scores
     assert torch.equal(number, on)
 
 
@@ -102,7 +102,7 @@ def test_cam_refuses_models_whose_logit_is_no_sum_over_nodes() -> None:
 def test_cam_explains_graphs_only() -> None:
     model = GCN(FEATURES, 8, CLASSES, readout=None)
     with pytest.raises(ValueError, match=r"task_level must be 'graph' \(got 'node'\)"):
-        CAM().explain(model, graph("path"), task_level="node", index=0)
+        CAM().explain(model, graph("path"), index=0, task="node")
 
 
 def test_gradcam_equals_cam_where_the_logit_is_a_sum_over_nodes() -> None:
@@ -133,7 +133,7 @@ def test_gradcam_by_its_definition(layers: str) -> None:
 def test_gradcam_takes_embeddings_after_their_activation() -> None:
     torch.manual_seed(0)
     model, data = OneLogit(), graph("path")
-    scores = GradCAM().explain(model, data, mode="regression").scores
+    scores = GradCAM().explain(model, data, task="regression").scores
     hidden = model.conv(data.x, data.edge_index).relu() @ model.last.weight[0]
     assert scores.numpy() == pytest.approx(hidden.detach().numpy(), abs=1e-5)
 
@@ -141,7 +141,7 @@ def test_gradcam_takes_embeddings_after_their_activation() -> None:
 def test_gradcam_of_a_node_and_bad_input() -> None:
     torch.manual_seed(0)
     model = GCN(FEATURES, 8, CLASSES, num_layers=1, readout=None)
-    scores = GradCAM().explain(model, graph("path"), task_level="node", index=4).scores
+    scores = GradCAM().explain(model, graph("path"), index=4, task="node").scores
     assert scores.shape == (5,)
     with pytest.raises(ValueError, match=r"layers must be one of 'last', 'all' \(got 'first'\)"):
         GradCAM(layers="first")
@@ -207,7 +207,7 @@ def test_smoothgrad_of_a_square_is_its_expectation() -> None:
         return global_add_pool((x[:, :1] ** 2), batch)
 
     data = graph("path")
-    scores = SmoothGrad(samples=4000, noise=0.5).explain(squares, data, mode="regression", seed=1)
+    scores = SmoothGrad(samples=4000, noise=0.5).explain(squares, data, seed=1, task="regression")
     variance = (0.5 * float(data.x.std(correction=0))) ** 2
     expected = 2 * (data.x[:, 0] ** 2 + variance)
     assert scores.scores.numpy() == pytest.approx(expected.numpy(), abs=0.15)
@@ -233,7 +233,7 @@ def test_smoothgrad_refuses_bad_options() -> None:
         SmoothGrad(noise=-1)
     whole = Data(x=torch.ones(2, 1, dtype=torch.long), edge_index=torch.tensor([[0], [1]]))
     with pytest.raises(TypeError, match=r"data\.x must be floating point \(got torch\.int64\)"):
-        SmoothGrad().explain(marked, whole, mode="regression")
+        SmoothGrad().explain(marked, whole, task="regression")
 
 
 def marked(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
@@ -246,7 +246,7 @@ def test_occlusion_takes_out_whole_neighborhoods() -> None:
     edges = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])
     data = Data(x=x, edge_index=torch.cat([edges, edges.flip(0)], dim=1))
     scores = {
-        hops: Occlusion(hops=hops).explain(marked, data, mode="regression").scores.tolist()
+        hops: Occlusion(hops=hops).explain(marked, data, task="regression").scores.tolist()
         for hops in (0, 1, 2, 9)
     }
     assert scores[0] == [1, 2, 4, 8, 16]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx import explain
+from gstarx import Passes, explain
 from gstarx.graphs import CommunicationGraph, TooManyCoalitions
 from gstarx.models import GCN
 from gstarx.values import PrecisionWarning
@@ -57,7 +57,7 @@ def evaluated(data: Data, **options: Any) -> tuple[int, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)
         # the check looks at a single player as well, whether or not it is asked for
-        made = explain(model, data, seed=0, check=False, **options)
+        made = explain(model, data, seed=0, passes=Passes(check=False), **options)
     return len(model.seen), made
 
 

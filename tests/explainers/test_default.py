@@ -19,6 +19,7 @@ from gstarx import GNNGame, GStarX, explain, explain_many, explain_nodes
 from gstarx.datasets import load
 from gstarx.explainers import create
 from gstarx.models import GCN, pretrained
+from gstarx.players import Groups
 from gstarx_bench.runs import RunSpec, read, run
 from tests.explainers.small import FEATURES, graph, network
 
@@ -68,7 +69,7 @@ def test_a_game_has_no_value_to_choose_its_baseline() -> None:
 def test_where_no_player_can_be_absent_from_the_baseline_it_stays(value: str) -> None:
     data = graph("path")
     nodes = GCN(FEATURES, 8, 2, readout=None)
-    of_node = explain(nodes, data, task_level="node", index=2, value=value)
+    of_node = explain(nodes, data, index=2, value=value, task="node")
     assert of_node.baseline_source == "isolated target"
     (listed,) = explain_nodes(nodes, data, [2], value=value, progress=False)
     assert listed.baseline_source == "isolated target"
@@ -80,7 +81,7 @@ def test_where_no_player_can_be_absent_from_the_baseline_it_stays(value: str) ->
     assert explain(model, data, **groups).baseline_source == "singletons"
     kept = explain(model, data, **groups, rest="present")
     assert kept.baseline_source == "no player present"
-    covered = explain(model, data, players=[[0, 1], [2, 3, 4]], rest="present", value=value)
+    covered = explain(model, data, value=value, players=Groups([[0, 1], [2, 3, 4]], rest="present"))
     assert covered.baseline_source == "singletons"
 
 
@@ -109,7 +110,7 @@ def test_uniform_is_a_word() -> None:
         assert by_default.baseline_source == "uniform"
         same = explain(model, data, value=value, baseline="uniform")
         assert torch.equal(by_default.scores, same.scores)
-    logit = explain(GCN(FEATURES, 8, 1), data, mode="binary", target=1, baseline="uniform")
+    logit = explain(GCN(FEATURES, 8, 1), data, target=1, baseline="uniform", task="binary")
     assert logit.baseline == [0.5]
 
 
@@ -184,7 +185,7 @@ def test_a_baseline_that_the_model_was_asked_for_leaves_no_constant() -> None:
             return torch.stack([-3 * any_edge, 3 * any_edge], dim=1)
 
     data = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 2], [1, 1]]))
-    one = explain(Connected(), data, task_level="node", index=1)
+    one = explain(Connected(), data, index=1, task="node")
     assert one.scores.sum() > 0.4
 
 
@@ -226,10 +227,10 @@ class Offset(nn.Module):
 )
 def test_an_intercept_is_not_shared_out(options: dict[str, Any]) -> None:
     data = Data(x=torch.tensor([[1.0], [2.0], [6.0]]), edge_index=PATH)
-    one = explain(Offset(), data, mode="regression", **options)
+    one = explain(Offset(), data, task="regression", **options)
     assert one.baseline_source == "singletons"
     assert one.scores.abs().max() < 9
-    same = explain(Offset(), data, mode="regression", baseline="singletons", **options)
+    same = explain(Offset(), data, baseline="singletons", task="regression", **options)
     assert torch.equal(one.scores, same.scores)
 
 

@@ -20,7 +20,7 @@ from torch_geometric.explain import Explainer, Explanation
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import global_mean_pool
 
-from gstarx import GStarX, explain, explain_many, explain_nodes
+from gstarx import GameOptions, GStarX, Myerson, Passes, explain, explain_many, explain_nodes
 from gstarx._internal.processes import can_fork
 from gstarx._internal.progress import no_bars
 from gstarx.explainers import FailedExplanation, graph_generator
@@ -57,8 +57,8 @@ def test_the_data_is_left_alone() -> None:
     data = graph("messy")
     before = {key: copy.deepcopy(value) for key, value in data}
     explain(model(), data)
-    explain(model(), data, removal="zero_filling")
-    explain(GCN(FEATURES, 8, CLASSES, readout=None), data, task_level="node", index=2)
+    explain(model(), data, game=GameOptions(removal="zero_filling"))
+    explain(GCN(FEATURES, 8, CLASSES, readout=None), data, index=2, task="node")
     assert set(before) == set(data.keys())
     for key, value in before.items():
         same = torch.equal(data[key], value) if isinstance(value, Tensor) else data[key] == value
@@ -122,7 +122,7 @@ def test_node_ids_of_an_ego_graph_are_the_originals() -> None:
     data = graph("wide")
     data.node_names = [f"node {i}" for i in range(70)]
     net = GCN(FEATURES, 8, CLASSES, num_layers=1, normalize=False, readout=None)
-    found = explain(net, data, task_level="node", index=5)
+    found = explain(net, data, index=5, task="node")
     ends = data.edge_index[:, data.edge_index[1] == 5]
     assert found.players.tolist() == sorted(set(ends.flatten().tolist()))
     assert found.node_mask.shape == (70, 1)
@@ -162,7 +162,9 @@ def test_a_budget_is_kept() -> None:
 
 def test_batch_sizes_agree() -> None:
     masks = [
-        explain(model(), graph("wide"), budget=200, seed=0, batch_nodes=size).node_mask
+        explain(
+            model(), graph("wide"), budget=200, seed=0, passes=Passes(batch_nodes=size)
+        ).node_mask
         for size in (50, 1000, None)
     ]
     torch.testing.assert_close(masks[0], masks[1], atol=1e-5, rtol=0)
@@ -393,7 +395,7 @@ def test_a_wrong_question_is_not_blamed_on_a_coalition() -> None:
         explain(broken, graph("ring"))
     assert not getattr(raised.value, "__notes__", [])
     with pytest.raises(RuntimeError, match="always") as raised:
-        explain(broken, graph("ring"), two_sided=True)
+        explain(broken, graph("ring"), value=Myerson(two_sided=True))
     assert not getattr(raised.value, "__notes__", [])
 
 
@@ -419,7 +421,7 @@ def test_a_user_error_keeps_its_notes_once_the_question_is_settled() -> None:
         explain(picky, graph("ring"))
     assert "raised on coalition" in caught.value.__notes__[0]
     with pytest.raises(RuntimeError, match="two") as both:
-        explain(picky, graph("ring"), two_sided=True)
+        explain(picky, graph("ring"), value=Myerson(two_sided=True))
     # the same for both sides: which coalition failed, and what the game was asked for
     assert [len(raised.value.__notes__) for raised in (caught, both)] == [2, 2]
 
@@ -481,7 +483,13 @@ def test_ctrl_c_is_not_an_error_to_be_recorded(after: int) -> None:
         return global_mean_pool(x[:, :3], batch)
 
     with pytest.raises(KeyboardInterrupt):
-        explain_many(interrupted, [graph("ring")], on_error="record", progress=False, batch_nodes=2)
+        explain_many(
+            interrupted,
+            [graph("ring")],
+            on_error="record",
+            progress=False,
+            passes=Passes(batch_nodes=2),
+        )
 
 
 def test_seeds_are_by_position() -> None:
@@ -544,7 +552,7 @@ def test_passes_are_shared_for_every_removal(removal: str) -> None:
 
     graphs = [graph("ring"), graph("messy"), graph("wide")]
     options = {**PUBLISHED, "removal": removal, "batch_nodes": 1 << 20}
-    explain_many(counted, graphs, seed=0, progress=False, **options, check=False)
+    explain_many(counted, graphs, seed=0, progress=False, passes=Passes(check=False), **options)
     assert len(calls) == 1
     calls.clear()
     explain_many(counted, graphs, seed=0, progress=False, **options)

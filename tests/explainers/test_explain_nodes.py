@@ -60,7 +60,7 @@ def test_the_number_of_processes_changes_nothing(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)
         one, two = explained(1), explained(2)
-        alone = explain(*subject, task_level="node", index=8, seed=graph_generator(1, 8), **options)
+        alone = explain(*subject, index=8, seed=graph_generator(1, 8), task="node", **options)
     for first, second in zip(one, two, strict=True):
         assert torch.equal(first.scores, second.scores)
         assert torch.equal(first.std_errors, second.std_errors)

@@ -103,7 +103,7 @@ def test_standard_errors_that_are_unknown_are_nan() -> None:
 def test_players_of_a_node_task() -> None:
     model = network(readout=None)
     data = plain("path")
-    found = explain(model, data, task_level="node", index=0, num_hops=1)
+    found = explain(model, data, index=0, task="node", game=gstarx.GameOptions(num_hops=1))
     assert found.players.tolist() == [0, 1]
     assert found.scores.shape == (2,)
     assert found.node_scores.shape == (data.num_nodes,)
@@ -121,7 +121,7 @@ def test_pygs_metrics_take_it(name: str, level: str) -> None:
     data = plain()
     explainer = create(name, **({"epochs": 5} if name == "gnnexplainer" else {}))
     where: dict[str, Any] = {"index": 2} if level == "node" else {}
-    ours = explainer.explain(model, data, task_level=level, seed=0, **where)
+    ours = explainer.explain(model, data, seed=0, task=level, **where)
     task = NODE_TASK if level == "node" else GRAPH_TASK
     wrapped = pyg_explainer(model, task)
     theirs = wrapped(data.x, data.edge_index, **where)

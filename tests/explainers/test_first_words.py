@@ -60,7 +60,7 @@ def test_a_forgotten_task_level_is_suggested() -> None:
         explain(model, PATH)
     for several in ([0, 1], torch.tensor([0, 1])):
         with pytest.raises(TypeError, match="explain several nodes with explain_nodes"):
-            explain(model, PATH, task_level="node", index=several)  # type: ignore[arg-type]
+            explain(model, PATH, index=several, task="node")  # type: ignore[arg-type]
 
 
 def test_a_model_that_knows_its_mode_is_not_asked_for_it() -> None:
@@ -72,7 +72,7 @@ def test_a_model_that_knows_its_mode_is_not_asked_for_it() -> None:
     assert create("leave_one_out").explain(_Regression(), PATH).mode == "regression"
     # what the caller says holds
     with pytest.raises(ValueError, match="mode must be one of"):
-        explain(_Regression(), PATH, mode="no mode")
+        explain(_Regression(), PATH, task="no mode")
     other = GCN(3, 8, 2).eval()
     other.mode = "fast"  # type: ignore[assignment]
     assert explain(other, PATH).mode == "multiclass_classification"

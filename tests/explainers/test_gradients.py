@@ -73,10 +73,10 @@ def test_a_plain_function_and_other_modes(kind: type) -> None:
     def total(x: Tensor, edge_index: Tensor) -> Tensor:
         return 2 * x.sum(dim=0, keepdim=True)[:, :1]
 
-    found = kind().explain(total, data, mode="regression")
+    found = kind().explain(total, data, task="regression")
     assert found.node_scores == pytest.approx(2 * data.x[:, 0].numpy(), abs=1e-5)
     on, off = (
-        kind().explain(total, data, mode="binary_classification", target=t).node_scores
+        kind().explain(total, data, target=t, task="binary_classification").node_scores
         for t in (1, 0)
     )
     assert on == pytest.approx(found.node_scores, abs=1e-5)
@@ -87,7 +87,7 @@ def test_a_plain_function_and_other_modes(kind: type) -> None:
 def test_nodes_and_graphs_without_edges(kind: type) -> None:
     torch.manual_seed(0)
     model = GCN(FEATURES, 8, CLASSES, num_layers=1, readout=None)
-    found = kind().explain(model, graph("path"), task_level="node", index=4)
+    found = kind().explain(model, graph("path"), index=4, task="node")
     assert found.node_scores[:3].tolist() == [0, 0, 0]
     assert found.node_scores[3:].abs().min() > 0
     assert kind().explain(network("gcn"), without_edges(1)).node_scores.shape == (1,)

@@ -129,13 +129,7 @@ def test_on_a_network_with_all_coalitions_it_is_shapley() -> None:
 
 def test_at_nodes_only_those_around_have_scores() -> None:
     model = GCN(FEATURES, 8, CLASSES, readout=None)
-    found = GraphSVX().explain(
-        model,
-        graph("wide"),
-        seed=0,
-        task_level="node",
-        index=0,
-    )
+    found = GraphSVX().explain(model, graph("wide"), seed=0, index=0, task="node")
     assert found.node_scores is not None
     assert found.node_scores.shape == (graph("wide").num_nodes,)
 

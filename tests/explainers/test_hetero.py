@@ -22,13 +22,7 @@ from gstarx.explainers import create, graph_generator, names
 from gstarx.metrics import (
     best_selection,
     evaluate,
-    evaluate_many,
-    fidelity_curve,
     harmonic_fidelity,
-    label_fidelity,
-    random_selections,
-    refine,
-    robust_fidelity,
 )
 from gstarx.metrics import sparsity as left_out
 from gstarx.players import Nodes
@@ -99,7 +93,10 @@ def test_other_forms_name_types_and_nodes() -> None:
     assert plain["inputs"] == list(made.inputs)
     for name in ("value", "two_sided", "payoff", "baseline_source"):
         assert plain[name] == getattr(made, name) == made.view[name]
-    assert explain(model, data, two_sided=True, baseline="singletons").two_sided is True
+    assert (
+        explain(model, data, baseline="singletons", value=gstarx.Myerson(two_sided=True)).two_sided
+        is True
+    )
     assert plain["players"][0] == ["author", 0]
     assert plain["scores"] == made.scores.tolist()
     assert plain["node_types"] == ["author", "paper", "venue"]
@@ -169,7 +166,7 @@ def test_options_of_values_apply(options: dict[str, Any]) -> None:
 
 def test_what_is_always_present_is_the_default_baseline() -> None:
     data, model = small(), seeded(OnGraphs)
-    made = GStarX(player_types=["author"], relations=["writes"]).explain(model, data)
+    made = GStarX(players=Nodes(types=["author"], relations=["writes"])).explain(model, data)
     assert made.players == [("author", 0), ("author", 1), ("author", 2)]
     assert made.baseline_source == "no player present"
     others = [node for node in explain(model, data).players if node[0] != "author"]
@@ -178,7 +175,7 @@ def test_what_is_always_present_is_the_default_baseline() -> None:
 
 def test_nodes_are_explained_with_the_row_of_their_type() -> None:
     data, model = wider(), seeded(OnPapers)
-    made = explain(model, data, task_level="node", index=3, value="shapley")
+    made = explain(model, data, index=3, value="shapley", task="node")
     assert made.node_type == "paper"
     assert made.index.tolist() == [3]
     full = model(data.x_dict, data.edge_index_dict).detach()
@@ -205,9 +202,11 @@ def test_many_graphs_get_the_numbers_of_each() -> None:
 
 def test_many_nodes_get_the_numbers_of_each() -> None:
     data, model = wider(), seeded(OnPapers)
-    many = explain_nodes(model, data, [0, 3], node_type="paper", progress=False, value="myerson")
+    many = explain_nodes(
+        model, data, [0, 3], progress=False, value="myerson", task={"node_type": "paper"}
+    )
     for node, made in zip((0, 3), many, strict=True):
-        alone = explain(model, data, task_level="node", index=node, value="myerson")
+        alone = explain(model, data, index=node, value="myerson", task="node")
         assert made.index.tolist() == [node]
         assert made.players == alone.players
         assert torch.allclose(made.scores, alone.scores, atol=1e-12)
@@ -222,13 +221,17 @@ def test_nodes_of_models_that_return_probabilities(kind: str) -> None:
         return out.softmax(-1) if kind == "probs" else out.log_softmax(-1)
 
     options: dict[str, Any] = {"node_type": "paper"}
-    alone = explain(model, data, task_level="node", index=3, **options)
-    made = explain(normalized, data, task_level="node", index=3, return_type=kind, **options)
-    (listed,) = explain_nodes(normalized, data, [3], return_type=kind, progress=False, **options)
+    alone = explain(model, data, index=3, task="node", **options)
+    made = explain(
+        normalized, data, index=3, task={"task_level": "node", "return_type": kind}, **options
+    )
+    (listed,) = explain_nodes(
+        normalized, data, [3], progress=False, task={"return_type": kind}, **options
+    )
     for one in (made, listed):
         assert torch.allclose(one.scores, alone.scores, atol=1e-12)
     with pytest.raises(ValueError, match=f"return_type={kind!r} says that"):
-        explain(model, data, task_level="node", index=3, return_type=kind, **options)
+        explain(model, data, index=3, task={"task_level": "node", "return_type": kind}, **options)
 
 
 @pytest.mark.parametrize("level", ["graph", "node"])
@@ -237,7 +240,7 @@ def test_inside_pygs_explainer(level: str) -> None:
     model = seeded(OnPapers if level == "node" else OnGraphs)
     explainer = Explainer(
         model,
-        algorithm=GStarX(value="myerson", node_type="paper"),
+        algorithm=GStarX(value="myerson", task={"node_type": "paper"}),
         explanation_type="model",
         node_mask_type="object",
         edge_mask_type="object",
@@ -246,7 +249,7 @@ def test_inside_pygs_explainer(level: str) -> None:
     index = {"index": 2} if level == "node" else {}
     made = explainer(data.x_dict, data.edge_index_dict, **index)
     assert isinstance(made, HeteroExplanation)
-    alone = explain(model, data, task_level=level, value="myerson", **index)
+    alone = explain(model, data, value="myerson", task=level, **index)
     assert made.players == alone.players
     assert torch.equal(made.scores, alone.scores)
     assert made.edge_mask_dict.keys() == set(data.edge_types)
@@ -292,16 +295,16 @@ def test_metrics_are_those_of_the_parts() -> None:
         by_type.setdefault(name, []).append(node)
     assert evaluate(model, data, by_type) == found
     assert harmonic_fidelity(model, data, chosen) == found.harmonic_fidelity
-    many = evaluate_many(model, [data, small(seed=1)], [[chosen, rest], chosen])
+    many = gstarx.Judge(model).many([data, small(seed=1)], [[chosen, rest], chosen])
     assert many[0][0] == found
     assert many[0][1] == evaluate(model, data, rest)
     assert many[1] == evaluate(model, small(seed=1), chosen)
-    label_fidelity(model, data, chosen)
-    everything = robust_fidelity(
-        model, data, chosen, delete_inside=1.0, delete_outside=1.0, samples=1
+    gstarx.Judge(model).labels(data, chosen)
+    everything = gstarx.Judge(model).robust(
+        data, chosen, delete_inside=1.0, delete_outside=1.0, samples=1
     )
     assert everything.fidelity == pytest.approx(found.fidelity, abs=1e-9)
-    curve = fidelity_curve(model, data, made.node_scores_dict, sparsities=[0.5])
+    curve = gstarx.Judge(model).curve(data, made.node_scores_dict, sparsities=[0.5])
     half = evaluate(model, data, made.select(sparsity=0.5))
     assert curve["harmonic_fidelity"] == [pytest.approx(half.harmonic_fidelity, abs=1e-12)]
 
@@ -309,16 +312,16 @@ def test_metrics_are_those_of_the_parts() -> None:
 def test_the_best_selection_beats_all_others() -> None:
     data, model = small(), seeded(OnGraphs)
     made = explain(model, data)
-    best = best_selection(model, data, 3)
+    best = gstarx.Judge(model).best(data, 3)
     assert best.optimal
     assert all(node in made.players for node in best.nodes)
     found = evaluate(model, data, best.nodes)
     assert found.harmonic_fidelity == pytest.approx(best.evaluation.harmonic_fidelity, abs=1e-12)
     chosen = made.select(size=3)
     assert best.evaluation.harmonic_fidelity >= harmonic_fidelity(model, data, chosen) - 1e-12
-    random = random_selections(model, data, 3, count=10, seed=0)
+    random = gstarx.Judge(model).random(data, 3, count=10, seed=0)
     assert best.evaluation.harmonic_fidelity >= random.harmonic_fidelity
-    refined = refine(model, data, chosen)
+    refined = gstarx.Judge(model).refine(data, chosen)
     assert refined.after.harmonic_fidelity >= refined.before.harmonic_fidelity
     before, again = asdict(refined.before), asdict(evaluate(model, data, chosen))
     assert before == pytest.approx(again, abs=1e-12)
@@ -326,7 +329,7 @@ def test_the_best_selection_beats_all_others() -> None:
 
 def test_metrics_of_a_node_and_of_some_types() -> None:
     data, model = wider(), seeded(OnPapers)
-    made = explain(model, data, task_level="node", index=0, value="shapley")
+    made = explain(model, data, index=0, value="shapley", task="node")
     node = {"task_level": "node", "index": 0, "node_type": "paper"}
     chosen = made.select(size=2)
     found = evaluate(model, data, chosen, **node)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gstarx import Judge
 from gstarx.explainers import create, names
-from gstarx.metrics import SPARSITIES, best_selection, best_selections, evaluate
+from gstarx.metrics import SPARSITIES, best_selections, evaluate
 from gstarx.metrics.selection import selection_size
 from tests.gnn.networks import build
 from tests.gnn.one_by_one import graph
@@ -25,10 +26,10 @@ def test_they_are_no_explainers() -> None:
 
 def test_the_best_of_every_size_is_that_of_one_by_one() -> None:
     model, data = build("gcn"), graph("messy")
-    found = dict(best_selections(model, data, [0, 2, 5, 2]))
+    found = dict(Judge(model).best_of_sizes(data, [0, 2, 5, 2]))
     assert sorted(found) == [0, 2, 5]
     for size, one in found.items():
-        alone = best_selection(model, data, size)
+        alone = Judge(model).best(data, size)
         assert one.optimal
         assert one.evaluation.harmonic_fidelity == pytest.approx(
             alone.evaluation.harmonic_fidelity, abs=1e-7
@@ -61,7 +62,7 @@ def test_best_found_selects_the_best_of_at_most_so_many_nodes() -> None:
     assert result.exact
     for level in SPARSITIES:
         size = selection_size(7, level)
-        best = best_selection(model, data, size).evaluation.harmonic_fidelity
+        best = Judge(model).best(data, size).evaluation.harmonic_fidelity
         assert harmonic(model, data, result.select(size=size)) == pytest.approx(best, abs=1e-7)
 
 

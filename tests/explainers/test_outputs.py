@@ -107,7 +107,7 @@ def test_several_nodes_are_the_sum_of_each(asked: tuple[Any, list[int]], mode: s
         data.x, data.edge_index, index=index
     )
     alone = [
-        explain(model, data, task_level="node", index=row, mode=mode, value="shapley")
+        explain(model, data, index=row, value="shapley", task={"mode": mode, "task_level": "node"})
         for row in rows
     ]
     expected = torch.stack([one.node_scores for one in alone]).sum(dim=0)
@@ -156,7 +156,7 @@ def test_graphs_of_a_batch_get_the_scores_of_each(index: Any, mode: str) -> None
     for at, data in enumerate(GRAPHS):
         own = found.node_scores[BATCH.batch == at]
         if at in rows:
-            alone = explain(model, data, mode=mode, value="shapley")
+            alone = explain(model, data, value="shapley", task=mode)
             assert torch.allclose(own, alone.node_scores, atol=1e-6)
         else:
             assert not own.any()
@@ -179,7 +179,7 @@ def test_nodes_and_pairs_in_a_batch(level: str, norm: bool) -> None:
     second = GRAPHS[1].clone()
     if level == "edge":
         second.edge_label_index = torch.tensor([[1], [0]])
-    alone = explain(model, second, task_level=level, index=at, value="shapley")
+    alone = explain(model, second, index=at, value="shapley", task=level)
     assert torch.allclose(found.node_scores[4:7], alone.node_scores, atol=1e-6)
     assert not found.node_scores[:4].any()
     assert not found.node_scores[7:].any()
@@ -188,7 +188,7 @@ def test_nodes_and_pairs_in_a_batch(level: str, norm: bool) -> None:
 def test_a_pair_between_two_graphs() -> None:
     model = Network("edge")
     whole = Data(x=BATCH.x, edge_index=BATCH.edge_index, edge_label_index=PAIRS)
-    alone = explain(model, whole, task_level="edge", index=2, value="shapley")
+    alone = explain(model, whole, index=2, value="shapley", task="edge")
     inputs = (BATCH.x, BATCH.edge_index)
     options: dict[str, Any] = {"index": 2, "batch": BATCH.batch, "edge_label_index": PAIRS}
     found = explainer(model, "edge")(*inputs, **options)
@@ -203,7 +203,7 @@ def test_edges_between_graphs() -> None:
         explainer(Network("graph"), "graph")(data.x, data.edge_index, batch=batch)
     # a model of nodes that does not look at the batch sees one graph
     found = explainer(Network("node"), "node")(data.x, data.edge_index, index=0, batch=batch)
-    alone = explain(Network("node"), data, task_level="node", index=0, value="shapley")
+    alone = explain(Network("node"), data, index=0, value="shapley", task="node")
     assert torch.allclose(found.node_scores, alone.node_scores, atol=1e-6)
     with pytest.raises(ValueError, match="depends on the other graphs"):
         explainer(Network("node", norm=True), "node")(data.x, data.edge_index, index=0, batch=batch)
@@ -276,7 +276,7 @@ def test_estimates_of_several_outputs_are_independent() -> None:
         data.x, data.edge_index, index=torch.tensor([0, 5])
     )
     alone = [
-        explain(model, data, task_level="node", index=i, seed=graph_generator(seed, i), **options)
+        explain(model, data, index=i, seed=graph_generator(seed, i), task="node", **options)
         for i in (0, 5)
     ]
     assert torch.allclose(found.node_scores, sum(one.node_scores for one in alone), atol=1e-9)

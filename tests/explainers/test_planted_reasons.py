@@ -82,7 +82,12 @@ def found_reasons(model: nn.Module, data: HeteroData, most: int, **options: Any)
     found = []
     for paper in papers[:most]:
         made = explain(
-            model, data, task_level="node", node_type="paper", index=paper, seed=0, **options
+            model,
+            data,
+            index=paper,
+            seed=0,
+            task={"task_level": "node", "node_type": "paper"},
+            **options,
         )
         best = [node for node in made.top(3) if node != ("paper", paper)]
         found.append(best[0] in planted_reasons(data, paper))

@@ -12,11 +12,20 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.explain import Explainer, characterization_score, fidelity, unfaithfulness
 
-from gstarx import CommunicationGraph, GNNGame, GStarX, explain, explain_many, explain_nodes
+from gstarx import (
+    CommunicationGraph,
+    GNNGame,
+    GStarX,
+    Myerson,
+    Position,
+    explain,
+    explain_many,
+    explain_nodes,
+)
 from gstarx.explainers.explaining import FailedExplanation
 from gstarx.games import TableGame
 from gstarx.models import GCN
-from gstarx.players import Groups, brics
+from gstarx.players import Edges, Features, Groups, brics
 from gstarx.values import position_value
 from tests.gnn.by_definition import (
     SQUARE,
@@ -82,9 +91,9 @@ def test_scores_inside_groups_are_left_out_where_they_cost_too_much() -> None:
 
 def test_several_targets_share_inside_groups_as_one_at_a_time_does() -> None:
     model, data = Network(), small_graph()
-    together = explain(model, data, players=SETS, rest="present", target="all")
+    together = explain(model, data, target="all", players=Groups(SETS, rest="present"))
     for target in range(3):
-        alone = explain(model, data, players=SETS, rest="present", target=target)
+        alone = explain(model, data, target=target, players=Groups(SETS, rest="present"))
         one = together.for_target(target)
         np.testing.assert_allclose(one.node_scores, alone.node_scores, atol=1e-12)
         np.testing.assert_allclose(one.group_remainder, alone.group_remainder, atol=1e-12)
@@ -200,7 +209,7 @@ def test_the_position_value_of_a_pair_by_its_definition() -> None:
     model, data = Pairs(graph_level=False), small_graph()
     data.edge_label_index = torch.tensor([[0], [4]])
     explained = explain(
-        model, data, players="edges", value="position", target=1, task_level="edge", index=0
+        model, data, players="edges", value="position", target=1, index=0, task="edge"
     )
 
     def worth(kept: list[int]) -> float:
@@ -223,8 +232,10 @@ def test_estimates_of_the_position_value_of_a_node_agree_with_the_exact_one() ->
     model = GCN(4, 8, 3, readout=None)
     options: dict[str, Any] = {"players": "edges", "value": "position"}
     where: dict[str, Any] = {"task_level": "node", "index": 0, "target": 1}
-    exact = explain(model, data, **options, **where, estimator="exact")
-    sampled = explain(model, data, **options, **where, estimator="sampled", budget=300, seed=0)
+    exact = explain(model, data, value=Myerson(estimator="exact"), **options, **where)
+    sampled = explain(
+        model, data, value=Myerson(estimator="sampled"), **options, **where, budget=300, seed=0
+    )
     assert exact.exact
     assert not sampled.exact
     errors = sampled.std_errors.numpy()
@@ -321,13 +332,13 @@ def test_tables_and_graphs_name_the_players() -> None:
     graph = edges.to_networkx()
     for (a, b), score in zip(edges.player_edges.tolist(), edges.scores.tolist(), strict=True):
         assert graph.edges[a, b]["score"] == pytest.approx(score, abs=1e-6)
-    directed = explain(model, data, players="edges", directed=True, budget=100)
+    directed = explain(model, data, budget=100, players=Edges(directed=True))
     assert directed.to_networkx().is_directed()
     groups = explain(model, data, players=Groups(SETS, names=["head", "mid", "tail"]))
     assert set(groups.to_frame().group) == {"head", "mid", "tail"}
     assert groups.to_networkx().nodes[1]["group"] == "head"
     assert "head" in groups._repr_html_() or "tail" in groups._repr_html_()
-    features = explain(model, data, players="features", feature_groups={"a": [0, 1]})
+    features = explain(model, data, players=Features(groups={"a": [0, 1]}))
     assert set(features.to_frame().feature) == {"a", "2", "3"}
     for one in (edges, directed, groups, features):
         plain = one.to_dict()
@@ -391,20 +402,22 @@ def test_the_model_stays_as_it_was() -> None:
 
 def test_two_sided_values_and_a_baseline_of_single_players_for_groups_and_edges() -> None:
     model, data = Network(), small_graph()
-    alone = explain(model, data, players=[[i] for i in range(5)], two_sided=True, target=1)
-    by_node = explain(model, data, two_sided=True, target=1)
+    alone = explain(
+        model, data, players=[[i] for i in range(5)], target=1, value=Myerson(two_sided=True)
+    )
+    by_node = explain(model, data, target=1, value=Myerson(two_sided=True))
     np.testing.assert_allclose(alone.scores, by_node.scores, atol=1e-12)
     centered = explain(model, data, players=SETS, baseline="singletons", target=1)
     nodes = [probability(model, 1, with_nodes(data, nodes)) for nodes in SETS]
     assert centered.baseline[0] == pytest.approx(np.mean(nodes))
     total = centered.node_scores.sum() + centered.group_remainder.sum()
     assert float(total) == pytest.approx(float(centered.scores.sum()))
-    edges = explain(model, data, players="edges", two_sided=True, target=1)
+    edges = explain(model, data, players="edges", target=1, value=Myerson(two_sided=True))
     assert float(edges.scores.sum()) == pytest.approx(float(edges.worth[0]))
     with pytest.raises(ValueError, match="no other is accepted"):
         explain(model, data, players="edges", baseline="singletons")
     with pytest.raises(ValueError, match=r"by what linked nodes earn.*got value='position'"):
-        explain(model, data, players="edges", value="position", two_sided=True)
+        explain(model, data, players="edges", value=Position(two_sided=True))
 
 
 def test_the_position_value_takes_the_baseline_of_single_nodes() -> None:

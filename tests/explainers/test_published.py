@@ -240,7 +240,7 @@ def test_a_node_of_ba_shapes_is_explained_by_its_house() -> None:
     with torch.no_grad():
         correct = model(data.x, data.edge_index).argmax(dim=1) == data.y
     assert correct.double().mean() > 0.98
-    found = explain(model, data, task_level="node", index=512)
+    found = explain(model, data, index=512, task="node")
     assert found.exact
     assert len(found.players) < 20 < data.num_nodes
     assert found.node_mask.shape == (700, 1)

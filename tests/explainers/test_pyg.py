@@ -127,9 +127,7 @@ def test_gnn_explainer_is_that_of_pyg(name: str) -> None:
 def test_gnn_explainer_finds_what_a_node_hears() -> None:
     torch.manual_seed(0)
     model = GCN(FEATURES, 8, CLASSES, num_layers=1, readout=None)
-    found = GNNExplainer(epochs=5).explain(
-        model, graph("loops"), seed=0, task_level="node", index=0
-    )
+    found = GNNExplainer(epochs=5).explain(model, graph("loops"), seed=0, index=0, task="node")
     assert (found.node_scores[:2] > 0).all()
     assert found.node_scores[2:].tolist() == [0, 0, 0]
 
@@ -197,7 +195,7 @@ def test_gnn_explainer_of_a_regression() -> None:
 
     torch.manual_seed(0)
     found = GNNExplainer(epochs=3).explain(
-        Single(FEATURES, 4, 2), graph("path"), seed=0, mode="regression"
+        Single(FEATURES, 4, 2), graph("path"), seed=0, task="regression"
     )
     assert (found.node_scores > 0).all()
 
@@ -264,8 +262,8 @@ def test_nodes_can_be_explained_too() -> None:
     model = GCN(FEATURES, 8, CLASSES, num_layers=1, readout=None)
     data = graph("loops")
     data.train_mask = torch.tensor([True, False, True, False, False])
-    explainer = PGExplainer(epochs=2).fit(model, [data], task_level="node")
-    found = explainer.explain(model, data, task_level="node", index=0)
+    explainer = PGExplainer(epochs=2).fit(model, [data], task="node")
+    found = explainer.explain(model, data, index=0, task="node")
     assert (found.node_scores[:2] > 0).all()
     assert found.node_scores[2:].tolist() == [0, 0, 0]
     with pytest.raises(ValueError, match="trained on another model or task: it takes 24 numbers"):

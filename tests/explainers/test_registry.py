@@ -81,7 +81,7 @@ def test_all_answer_alike_and_leave_the_model_alone(name: str, kind: str) -> Non
             assert torch.equal(found.node_scores, again.node_scores)
         assert [s.tolist() for s in found.sets] == [s.tolist() for s in again.sets]
     with pytest.raises(ValueError, match="return_type='probs' says that the model returns"):
-        explainer.explain(model, graph("ring"), return_type="probs", seed=0)
+        explainer.explain(model, graph("ring"), seed=0, task={"return_type": "probs"})
     data = graph("ring")
     inside_pyg = Explainer(
         model.eval(),

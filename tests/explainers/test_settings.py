@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gstarx import GNNGame, explain, explain_many, explain_nodes
+from gstarx import GNNGame, Myerson, Passes, explain, explain_many, explain_nodes
 from gstarx.explainers import ValueSettings, create
 from gstarx.games import random_game
 from gstarx.graphs import CommunicationGraph
@@ -161,12 +161,12 @@ def test_more_is_exact_by_default_where_coalitions_share_embeddings() -> None:
     assert found.exact
     assert found.evaluations == 2**15 + 15
     assert found.sharing.used
-    again = explain(model, data, share=False, seed=0)
+    again = explain(model, data, seed=0, passes=Passes(share=False))
     assert not again.exact
     assert again.evaluations <= 20_000
     torch.testing.assert_close(found.scores, again.scores, atol=0.01, rtol=0)
     assert not explain(model, data, budget=20_000, seed=0).exact
-    exact = explain(model, data, estimator="exact", share=False)
+    exact = explain(model, data, passes=Passes(share=False), value=Myerson(estimator="exact"))
     torch.testing.assert_close(found.scores, exact.scores, atol=1e-6, rtol=0)
 
 
@@ -211,6 +211,13 @@ def test_boolean_options_of_other_explainers_and_of_games() -> None:
 def test_booleans_of_numpy_are_booleans() -> None:
     model, data = GCN(2, 4, 2), Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]))
     yes, no = np.array([True, False])
-    one = explain(model, data, two_sided=yes, check=yes, share=no, progress=no)
+    one = explain(
+        model, data, progress=no, passes=Passes(check=yes, share=no), value=Myerson(two_sided=yes)
+    )
     assert one.two_sided is True
-    assert one.scores.tolist() == explain(model, data, two_sided=True, share=False).scores.tolist()
+    assert (
+        one.scores.tolist()
+        == explain(
+            model, data, passes=Passes(share=False), value=Myerson(two_sided=True)
+        ).scores.tolist()
+    )

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 import gstarx
 from gstarx import Explanation, HeteroExplanation, explain
 from gstarx.explainers import create
-from gstarx.players import Edges, Features, Groups
+from gstarx.players import Edges, Features, Groups, Nodes
 from tests.explainers.small import graph, network
 from tests.gnn.hetero_networks import OnGraphs, OnPapers, seeded, small
 from tests.shared import UNTRAINED
@@ -61,7 +61,7 @@ def restored(found: Any, directory: Path) -> Any:
 def of_a_node(**options: Any) -> Explanation:
     model = network("gcn")
     model.readout = None
-    return explain(model, graph("components"), task_level="node", index=1, **options)
+    return explain(model, graph("components"), index=1, task="node", **options)
 
 
 def of_doubles() -> Explanation:
@@ -129,7 +129,7 @@ def test_heterogeneous_graphs(task: str, edge_mask: bool, tmp_path: Path) -> Non
     data = small()
     options: dict[str, Any] = {"edge_mask": edge_mask, "player_types": ["author", "paper"]}
     if task == "graph":
-        found = explain(seeded(OnGraphs), data, relations=["writes"], **options)
+        found = explain(seeded(OnGraphs), data, players=Nodes(relations=["writes"]), **options)
     else:
         options |= {"task_level": "node", "node_type": "paper", "index": 1}
         found = explain(seeded(OnPapers), data, **options)
@@ -221,7 +221,7 @@ def test_pickles_and_copies_stay_light_and_the_same() -> None:
     data = Data(x=torch.ones(count, 4), edge_index=torch.stack([ring, (ring + 1) % count]))
     model = network("gcn")
     model.readout = None
-    found = explain(model, data, task_level="node", index=3, edge_mask=True)
+    found = explain(model, data, index=3, edge_mask=True, task="node")
     again = pickle.loads(pickle.dumps(found))
     for one in (again, found.clone()):
         for key in ("node_scores", "node_mask", "edge_mask", "target", "prediction"):

@@ -197,7 +197,7 @@ def test_nodes_are_classified_around_their_node() -> None:
     data = graph("wide")
     for reward in ("nc_mc_l_shapley", "mc_l_shapley"):
         found = SubgraphX(reward=reward, rollouts=3, sample_num=5).explain(
-            model, data, seed=0, task_level="node", index=0
+            model, data, seed=0, index=0, task="node"
         )
         assert all(0 in nodes for nodes in found.sets)
 

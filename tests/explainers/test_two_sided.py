@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gstarx import GNNGame, GStarX, explain, explain_many
+from gstarx import HN, GameOptions, GNNGame, GStarX, Myerson, explain, explain_many
 from gstarx.explainers import ValueSettings, graph_generator
 from gstarx.games import TableGame, self_dual
 from gstarx.graphs import Coalitions, CommunicationGraph, TooManyCoalitions
@@ -130,9 +130,11 @@ def test_scores_of_several_components_sum_to_their_self_dual_worths() -> None:
 
 def test_several_targets_and_custom_payoffs_have_a_baseline_each() -> None:
     model, data = network("gcn"), graph("path")
-    both = explain(model, data, target="all", baseline="singletons", two_sided=True)
+    both = explain(model, data, target="all", baseline="singletons", value=Myerson(two_sided=True))
     for column in (0, 1):
-        one = explain(model, data, target=column, baseline="singletons", two_sided=True)
+        one = explain(
+            model, data, target=column, baseline="singletons", value=Myerson(two_sided=True)
+        )
         np.testing.assert_allclose(both.scores[:, column], one.scores, atol=1e-7)
         assert both.baseline[column] == pytest.approx(one.baseline[0], abs=1e-7)
 
@@ -168,7 +170,7 @@ def test_for_a_node_single_players_are_evaluated_with_the_target() -> None:
     bare = GNNGame(model, data, baseline=0.0, **how)
     alone = bare(np.eye(bare.n, dtype=np.bool_))
     assert game.payoff.baseline == pytest.approx((alone.mean(),), abs=1e-6)
-    one = explain(model, data, baseline="singletons", two_sided=True, **how)
+    one = explain(model, data, baseline="singletons", value=Myerson(two_sided=True), **how)
     assert float(one.scores.sum()) == pytest.approx(float(one.component_worth), abs=1e-6)
 
 
@@ -358,29 +360,35 @@ def test_a_model_that_fails_on_disconnected_graphs_is_reported_with_the_coalitio
     data = graph("path")
     assert explain(Picky(1), data).exact
     with pytest.raises(RuntimeError) as raised:
-        explain(Picky(1), data, two_sided=True)
+        explain(Picky(1), data, value=Myerson(two_sided=True))
     notes = " ".join(raised.value.__notes__)
     assert "raised on coalition {0, 2, 3, 4}; fallback=" in notes
     with pytest.raises(ValueError, match=r"coalition \{0, 2, 3, 4\} gives a worth of \[nan\]"):
-        explain(Picky(1, quietly=True), data, two_sided=True)
+        explain(Picky(1, quietly=True), data, value=Myerson(two_sided=True))
 
 
 def test_a_large_coalition_on_which_the_model_fails_is_named_by_who_is_missing() -> None:
     ends = torch.stack([torch.arange(25), torch.arange(1, 26)])
     data = Data(x=torch.ones(26, FEATURES), edge_index=torch.cat([ends, ends.flip(0)], dim=1))
     with pytest.raises(RuntimeError) as raised:
-        explain(Picky(1), data, two_sided=True)
+        explain(Picky(1), data, value=Myerson(two_sided=True))
     assert "raised on the coalition of all 26 nodes but {1}; fallback=" in raised.value.__notes__[0]
     with pytest.raises(
         ValueError, match=r"for the coalition of all 26 nodes but \{1\} gives a worth"
     ):
-        explain(Picky(1, quietly=True), data, two_sided=True)
+        explain(Picky(1, quietly=True), data, value=Myerson(two_sided=True))
 
 
 @pytest.mark.parametrize("quietly", [False, True])
 def test_a_fallback_is_the_worth_of_coalitions_on_which_the_model_fails(quietly: bool) -> None:
     data, model = graph("path"), Picky(1, quietly=quietly)
-    one = explain(model, data, value="hn", two_sided=True, fallback=0.125, baseline="singletons")
+    one = explain(
+        model,
+        data,
+        baseline="singletons",
+        game=GameOptions(fallback=0.125),
+        value=HN(two_sided=True),
+    )
     c, column = one.baseline[0], one.target_class
     fails = [0, 2, 3, 4]
 
@@ -396,7 +404,7 @@ def test_a_fallback_is_the_worth_of_coalitions_on_which_the_model_fails(quietly:
 
     expected = hn_value(self_dual(worth), path(5)).values
     np.testing.assert_allclose(one.scores, expected, atol=1e-6)
-    game = GNNGame(model, data, fallback=0.125, baseline="singletons")
+    game = GNNGame(model, data, baseline="singletons", game=GameOptions(fallback=0.125))
     mask = np.zeros((1, 5), dtype=np.bool_)
     mask[0, fails] = True
     assert game(mask).tolist() == [0.125]
@@ -410,11 +418,13 @@ def test_single_nodes_on_which_the_model_fails_do_not_count_for_the_baseline() -
             return self.net(x, edge_index)
 
     data, model = graph("path"), NotNodeZero(1)
-    game = GNNGame(model, data, baseline="singletons", fallback=0.0, target=1)
+    game = GNNGame(model, data, baseline="singletons", target=1, game=GameOptions(fallback=0.0))
     others = probabilities(model.net, data, [[i] for i in range(1, 5)], 1)
     assert game.payoff.baseline == pytest.approx((others.mean(),), abs=1e-6)
     with pytest.raises(ValueError, match=r"fails on each of 5 single nodes.*give baseline a num"):
-        explain(Picky(2, connected=False), data, baseline="singletons", fallback=0.0)
+        explain(
+            Picky(2, connected=False), data, baseline="singletons", game=GameOptions(fallback=0.0)
+        )
     with pytest.raises(RuntimeError) as raised:
         explain(Picky(2, connected=False), data, baseline="singletons")
     assert "raised on coalition {0}" in " ".join(raised.value.__notes__)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.nn import global_mean_pool
 
-from gstarx import GNNGame, expected_output, explain, explain_many, explainers
+from gstarx import GameOptions, GNNGame, Passes, expected_output, explain, explain_many, explainers
 from gstarx.graphs import TooManyCoalitions
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES, build
@@ -79,8 +79,8 @@ def test_outputs_of_nodes_are_not_those_of_a_graph() -> None:
 
     data = with_edges(torch.tensor([[0, 1], [1, 2]]))
     with pytest.raises(ValueError, match=r"each of the 3 nodes.*task_level='node'"):
-        explain(of_nodes, data, removal="zero_filling")
-    assert explain(of_classes, data, removal="zero_filling").target_class == 2
+        explain(of_nodes, data, game=GameOptions(removal="zero_filling"))
+    assert explain(of_classes, data, game=GameOptions(removal="zero_filling")).target_class == 2
     larger = Data(x=torch.ones(4, FEATURES), edge_index=data.edge_index)
     with pytest.raises(ValueError, match=r"got 3 and 4.*one for every node"):
         expected_output(of_nodes, [data, larger])
@@ -176,14 +176,14 @@ def test_node_and_link_tasks(options: dict[str, Any], message: str) -> None:
 def test_an_index_that_is_no_node(name: str) -> None:
     for index in ("3", 2.7, True, [1, 2], torch.tensor([0, 1]), np.array([1.5])):
         with pytest.raises(TypeError, match=r"index must be one integer"):
-            explainers.create(name).explain(
-                NODE_MODEL, graph("ring"), task_level="node", index=index
-            )
+            explainers.create(name).explain(NODE_MODEL, graph("ring"), index=index, task="node")
 
 
 def test_an_index_of_any_integer_type() -> None:
     for index in (3, np.int32(3), torch.tensor(3), torch.tensor([3]), np.array([3])):
-        game = GNNGame(NODE_MODEL, graph("ring"), task_level="node", index=index, num_hops=0)
+        game = GNNGame(
+            NODE_MODEL, graph("ring"), index=index, task="node", game=GameOptions(num_hops=0)
+        )
         assert game.nodes.tolist() == [3]
 
 
@@ -195,9 +195,9 @@ def test_a_link_out_of_range() -> None:
         return x[edge_label_index[0]]
 
     with pytest.raises(ValueError, match=r"index must lie in 0..1 \(got 2\)"):
-        GNNGame(model, data, task_level="edge", index=2)
+        GNNGame(model, data, index=2, task="edge")
     with pytest.raises(ValueError, match=r"needs index=\.\.\., the edge to explain"):
-        GNNGame(model, data, task_level="edge")
+        GNNGame(model, data, task="edge")
 
 
 def test_an_unknown_option_of_explain() -> None:
@@ -293,7 +293,7 @@ def test_a_model_that_raises_on_small_graphs_says_on_which() -> None:
 def test_a_fallback_is_for_those_only(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", logger="gstarx")
     data = graph("ring")
-    game = GNNGame(small_or_not, data, fallback=-7.5, payoff="raw", target="all")
+    game = GNNGame(small_or_not, data, payoff="raw", target="all", game=GameOptions(fallback=-7.5))
     rows = np.concatenate([np.eye(6, dtype=bool), ~np.eye(6, dtype=bool)])
     worths = game(rows)
     assert (worths[:6] == -7.5).all()
@@ -318,7 +318,7 @@ def test_a_model_that_returns_nan_says_where(bad: float) -> None:
     ):
         game(rows)
     assert game.evaluations == 0
-    patched = GNNGame(model, graph("ring"), payoff="raw", target=0, fallback=0.5)
+    patched = GNNGame(model, graph("ring"), payoff="raw", target=0, game=GameOptions(fallback=0.5))
     worths = patched(rows)
     assert worths[3] == 0.5
     assert np.count_nonzero(worths == 0.5) == 1
@@ -350,7 +350,14 @@ def test_original_ids_are_named_for_a_part_of_a_graph() -> None:
         x=torch.randn(9, 3),
         edge_index=torch.tensor([[4, 5, 5, 6, 6, 7], [5, 4, 6, 5, 7, 6]]),
     )
-    game = GNNGame(model, data, task_level="node", index=6, num_hops=1, batch_nodes=1)
+    game = GNNGame(
+        model,
+        data,
+        index=6,
+        task="node",
+        game=GameOptions(num_hops=1),
+        passes=Passes(batch_nodes=1),
+    )
     assert game.nodes.tolist() == [5, 6, 7]
     with pytest.raises(RuntimeError, match="no") as caught:
         game(np.array([[False, True, True]]))
@@ -372,19 +379,19 @@ def test_a_payoff_that_is_none(returned: Any, error: type[Exception], message: s
 
 def test_a_removal_that_is_none() -> None:
     with pytest.raises(TypeError, match=r"a removal must return a Data object \(got Tensor\)"):
-        GNNGame(MODEL, graph("ring"), removal=lambda data, inside: data.x)
+        GNNGame(MODEL, graph("ring"), game=GameOptions(removal=lambda data, inside: data.x))
     with pytest.raises(ValueError, match=r"keep the number of nodes where .* \(got 2 of 6\)"):
         GNNGame(
             NODE_MODEL,
             graph("ring"),
-            task_level="node",
             index=0,
-            removal=lambda data, inside: data.subgraph(torch.tensor([0, 1])),
+            task="node",
+            game=GameOptions(removal=lambda data, inside: data.subgraph(torch.tensor([0, 1]))),
         )
     data = graph("ring")
     del data.x
     with pytest.raises(ValueError, match="zero_filling' needs node features x"):
-        GNNGame(build("positions"), data, removal="zero_filling")
+        GNNGame(build("positions"), data, game=GameOptions(removal="zero_filling"))
 
 
 def test_many_says_which_graph() -> None:

@@ -84,23 +84,25 @@ def test_every_mode_and_return_type() -> None:
     net = GCN(FEATURES, 8, 1)
     out = torch.cat([net(g.x, g.edge_index, None, g.edge_weight) for g in GRAPHS]).double().detach()
     close = {"atol": 1e-6, "rtol": 0.0}
-    found = expected_output(net, GRAPHS, mode="regression")
+    found = expected_output(net, GRAPHS, task="regression")
     torch.testing.assert_close(found, out.mean(dim=0), **close)
     p = out.sigmoid().mean()
-    found = expected_output(net, GRAPHS, mode="binary_classification")
+    found = expected_output(net, GRAPHS, task="binary_classification")
     torch.testing.assert_close(found, torch.stack([1 - p, p]), **close)
 
     def likely(x: Tensor, edge_index: Tensor, batch: Tensor, edge_weight: Tensor) -> Tensor:
         return net(x, edge_index, batch, edge_weight).sigmoid()
 
-    found = expected_output(likely, GRAPHS, mode="binary_classification", return_type="probs")
+    found = expected_output(
+        likely, GRAPHS, task={"mode": "binary_classification", "return_type": "probs"}
+    )
     torch.testing.assert_close(found, torch.stack([1 - p, p]), **close)
 
     def logs(x: Tensor, edge_index: Tensor, batch: Tensor, edge_weight: Tensor) -> Tensor:
         out = net(x, edge_index, batch, edge_weight)
         return torch.cat([-out, out], dim=1).log_softmax(1)
 
-    found = expected_output(logs, GRAPHS, return_type="log_probs")
+    found = expected_output(logs, GRAPHS, task={"return_type": "log_probs"})
     p = (2 * out).sigmoid().mean()
     torch.testing.assert_close(found, torch.stack([1 - p, p]), **close)
 
@@ -120,7 +122,7 @@ def test_nothing_to_average() -> None:
     with pytest.raises(ValueError, match="the dataset has no graphs to average over"):
         expected_output(build("gcn"), [])
     with pytest.raises(ValueError, match="mode must be one of"):
-        expected_output(build("gcn"), GRAPHS, mode="clustering")
+        expected_output(build("gcn"), GRAPHS, task="clustering")
 
 
 def test_many_graphs_with_a_constant_output_are_warned_of_once() -> None:
@@ -132,7 +134,7 @@ def test_many_graphs_with_a_constant_output_are_warned_of_once() -> None:
     graphs = [Data(x=torch.full((3, 1), size), edge_index=path) for size in (0.5, 1.0, 2.0)]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
-        explanations = explain_many(Offset(), graphs, mode="regression", baseline=0.0)
+        explanations = explain_many(Offset(), graphs, baseline=0.0, task="regression")
     assert [explanation.baseline for explanation in explanations] == [[0.0]] * 3
     (warning,) = caught
     assert "about equal and far from the baseline (given)" in str(warning.message)
@@ -140,4 +142,4 @@ def test_many_graphs_with_a_constant_output_are_warned_of_once() -> None:
         warnings.simplefilter("error")
         silent: list[dict[str, Any]] = [{}, {"baseline": "singletons"}, {"value": "shapley"}]
         for options in silent:
-            explain_many(Offset(), graphs, mode="regression", **options)
+            explain_many(Offset(), graphs, task="regression", **options)

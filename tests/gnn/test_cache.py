@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.nn import global_mean_pool
 
-from gstarx import GNNGame, hn_value
+from gstarx import GNNGame, Passes, hn_value
 from gstarx.gnn.coalition_scores import WorthCache
 from gstarx.graphs.bitmasks import pack
 from tests.gnn.one_by_one import coalitions, graph
@@ -34,7 +34,9 @@ class Remembering:
 
 
 def game_of(model: Any, shape: str = "ring", **options: Any) -> GNNGame:
-    game = GNNGame(model, graph(shape), payoff="raw", target=0, check=False, **options)
+    game = GNNGame(
+        model, graph(shape), payoff="raw", target=0, passes=Passes(check=False), **options
+    )
     model.seen.clear()
     return game
 
@@ -101,7 +103,7 @@ def test_an_error_keeps_the_batches_before_it() -> None:
             raise RuntimeError("five")
         return global_mean_pool(x[:, :3], batch)
 
-    game = GNNGame(model, graph("ring"), payoff="raw", target=0, batch_nodes=3)
+    game = GNNGame(model, graph("ring"), payoff="raw", target=0, passes=Passes(batch_nodes=3))
     rows = np.concatenate([np.eye(6, dtype=bool), ~np.eye(6, dtype=bool), np.ones((1, 6), bool)])
     for _ in range(2):
         with pytest.raises(RuntimeError, match="five"):

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from gstarx import GNNGame
+from gstarx import GameOptions, GNNGame, Passes
 from gstarx.gnn.evaluator import default_batch_nodes
 from tests.gnn.networks import CLASSES, FEATURES, GIN, NETWORKS, build
 from tests.gnn.one_by_one import EDGES, averaged, coalitions, graph, outputs
@@ -50,7 +50,13 @@ def test_batched_is_one_by_one(name: str, case: tuple[str, str]) -> None:
         model = model.double()
         data = data.apply(lambda t: t.double() if t.is_floating_point() else t)
     rows = coalitions(data.num_nodes, at_most=10)
-    game = GNNGame(model, data, removal=as_option(removal), batch_nodes=64, **RAW)
+    game = GNNGame(
+        model,
+        data,
+        game=GameOptions(removal=as_option(removal)),
+        passes=Passes(batch_nodes=64),
+        **RAW,
+    )
     alone = outputs(name, model, data, rows, removal=removal)
     assert alone.std() > 1e-3  # it is a model that sees something
     atol = 1e-9 if isinstance(model, nn.Module) else 1e-6
@@ -81,7 +87,7 @@ def test_batched_is_one_by_one_on_any_graph(
     finally:
         del EDGES["drawn"]
     model, rows = build(name), coalitions(n, at_most=10)
-    game = GNNGame(model, data, batch_nodes=batch_nodes, **RAW)
+    game = GNNGame(model, data, passes=Passes(batch_nodes=batch_nodes), **RAW)
     np.testing.assert_allclose(game(rows), outputs(name, model, data, rows), atol=1e-6)
 
 
@@ -118,7 +124,12 @@ class Watching(nn.Module):
 @for_each(("batch_nodes", "removal"), in_turn([1, 7, 20, 1000], ["split", "remove"]))
 def test_a_batch_has_no_more_nodes_than_allowed(batch_nodes: int, removal: str) -> None:
     model, data = Watching(), graph("messy")
-    game = GNNGame(model, data, batch_nodes=batch_nodes, removal=removal, check=False)
+    game = GNNGame(
+        model,
+        data,
+        game=GameOptions(removal=removal),
+        passes=Passes(batch_nodes=batch_nodes, check=False),
+    )
     model.nodes, model.graphs = UserList(), UserList()
     rows = np.unique(coalitions(7, at_most=100), axis=0)
     game(rows)
@@ -135,7 +146,8 @@ def test_a_batch_has_no_more_nodes_than_allowed(batch_nodes: int, removal: str) 
 def test_batch_sizes_change_no_more_than_the_last_bits() -> None:
     data, rows = graph("wide"), coalitions(70, at_most=60)
     worths = [
-        GNNGame(build("gat"), data, batch_nodes=size, **RAW)(rows) for size in (1, 100, 900, None)
+        GNNGame(build("gat"), data, passes=Passes(batch_nodes=size), **RAW)(rows)
+        for size in (1, 100, 900, None)
     ]
     for other in worths[1:]:
         np.testing.assert_allclose(other, worths[0], atol=1e-5)
@@ -158,7 +170,10 @@ def test_a_batch_is_one_call(name: str, removal: str) -> None:
     if isinstance(model, nn.Module):
         model.register_forward_pre_hook(lambda *_: calls.append(1))
     game = GNNGame(
-        model, graph("messy"), removal=as_option(removal), batch_nodes=10_000, check=False
+        model,
+        graph("messy"),
+        game=GameOptions(removal=as_option(removal)),
+        passes=Passes(batch_nodes=10_000, check=False),
     )
     calls.clear()
     game(coalitions(7, at_most=40))
@@ -193,7 +208,7 @@ def test_the_default_batch_is_recorded() -> None:
     assert GNNGame(model, graph("ring")).batch_nodes == default_batch_nodes(
         model, torch.device("cpu")
     )
-    assert GNNGame(model, graph("ring"), batch_nodes=77).batch_nodes == 77
+    assert GNNGame(model, graph("ring"), passes=Passes(batch_nodes=77)).batch_nodes == 77
 
 
 @pytest.mark.parametrize("removal", ["remove", "split"])
@@ -202,7 +217,7 @@ def test_layers_that_normalize_by_the_batch_are_shown_one_coalition_at_a_time(re
     model, data = GIN(track_running_stats=False).eval(), graph("ring")
     assert model.norm.running_mean is None
     rows = np.array([[True] * size + [False] * (6 - size) for size in (2, 3, 4, 5, 6)])
-    game = GNNGame(model, data, removal=removal, **RAW)
+    game = GNNGame(model, data, game=GameOptions(removal=removal), **RAW)
     alone = outputs("gin", model, data, rows, removal=removal)
     np.testing.assert_allclose(game(rows), alone, atol=1e-6)
 

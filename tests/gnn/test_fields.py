@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import global_add_pool
 
-from gstarx import GNNGame, explain
+from gstarx import GameOptions, GNNGame, Passes, explain
 from gstarx.gnn.fields import roles_of
 from gstarx.metrics import relabeling_stability
 
@@ -139,7 +139,7 @@ def by_hand(model: nn.Module, data: Data, coalitions: Any) -> Any:
 def test_worths_are_those_of_graphs_that_were_cut_by_hand(kind: type[Data]) -> None:
     model, data = DirectedBonds(), graph(kind)
     coalitions = all_coalitions(8)
-    worths = GNNGame(model, data, **RAW, share=False)(coalitions)
+    worths = GNNGame(model, data, passes=Passes(share=False), **RAW)(coalitions)
     assert np.allclose(worths, by_hand(model, data, coalitions), atol=1e-5)
 
 
@@ -221,7 +221,7 @@ def test_nodes_of_a_large_graph_keep_their_reverse_edges(monkeypatch: pytest.Mon
             return network.head(network.embedded(x, edge_index, rev_edge_index))
 
     data = graph(pairs=[(i, i + 1) for i in range(40)], seed=1)
-    game = GNNGame(OfNodes(), data, task_level="node", index=20, **RAW)
+    game = GNNGame(OfNodes(), data, index=20, task="node", **RAW)
     assert game.nodes.tolist() == list(range(17, 24))  # as far as the declared rounds go
     assert game.data.num_nodes < 41
     own = network.head(network.embedded(data.x, data.edge_index, data.rev_edge_index))[20]
@@ -235,7 +235,7 @@ def test_a_removal_of_ones_own_leaves_numbers_of_edges_of_its_graph(kind: type[D
         return kind(**cut.to_dict())
 
     model, data, coalitions = DirectedBonds(), graph(kind), all_coalitions(8)[::3]
-    worths = GNNGame(model, data, removal=removed, **RAW)(coalitions)
+    worths = GNNGame(model, data, game=GameOptions(removal=removed), **RAW)(coalitions)
     assert np.allclose(worths, by_hand(model, data, coalitions), atol=1e-5)
 
 
@@ -244,12 +244,12 @@ def test_coalitions_do_not_share_where_reverse_edges_are_needed() -> None:
     game(all_coalitions(8))
     assert game.sharing.reason == "the model takes a field that names edges"
     with pytest.raises(ValueError, match="field that names edges"):
-        GNNGame(DirectedBonds(), graph(), share=True, **RAW)
+        GNNGame(DirectedBonds(), graph(), passes=Passes(share=True), **RAW)
 
 
 def test_coalitions_share_where_a_model_can_do_without_reverse_edges() -> None:
     model, data, coalitions = BothWays(), graph(), all_coalitions(8)
-    game = GNNGame(model, data, share=True, **RAW)
+    game = GNNGame(model, data, passes=Passes(share=True), **RAW)
     assert np.allclose(game(coalitions), by_hand(model, data, coalitions), atol=1e-5)
     assert game.sharing.used
     assert game.sharing.states < game.sharing.nodes / 2
@@ -261,7 +261,7 @@ def test_a_model_that_differs_without_reverse_edges_is_found_out() -> None:
     game._scores.shared._share = True  # whether or not it is worth it
     with pytest.raises(ValueError, match="cannot share"):
         game(coalitions)
-    game = GNNGame(model, data, share=False, **RAW)
+    game = GNNGame(model, data, passes=Passes(share=False), **RAW)
     assert np.allclose(game(coalitions), by_hand(model, data, coalitions), atol=1e-5)
 
 
@@ -286,6 +286,6 @@ def test_numbers_of_edges_stay_when_nodes_are_renumbered() -> None:
     def scores(data: Data) -> Any:
         source, target = data.edge_index
         assert torch.equal(source[data.rev_edge_index], target)
-        return explain(model, data, value="myerson", mode="regression", target=0).scores
+        return explain(model, data, value="myerson", target=0, task="regression").scores
 
     assert relabeling_stability(scores, graph(), repeats=2, seed=0).largest < 1e-5

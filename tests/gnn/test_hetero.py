@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.nn import GCNConv, HeteroConv, RGCNConv, global_mean_pool
 
-from gstarx import GNNGame, GStarX, explain
+from gstarx import GameOptions, GNNGame, GStarX, Passes, explain
 from gstarx.gnn import hetero_of, view_of
 from gstarx.graphs import CommunicationGraph, pack
 from gstarx.players import Nodes
@@ -136,8 +136,8 @@ def test_values_of_nodes_agree_with_their_definition(
     model = seeded(transformed, data) if changed else seeded(OnPapers)
     target = ("paper", paper % data["paper"].num_nodes)
     # all nodes play, however far away they are: those without influence get nothing
-    explanation = GStarX(value=value, num_hops=9).explain(
-        model, data, task_level="node", index=target[1], node_type="paper"
+    explanation = GStarX(value=value, game=GameOptions(num_hops=9)).explain(
+        model, data, index=target[1], task={"task_level": "node", "node_type": "paper"}
     )
     players, column = explanation.players, explanation.target_class
     assert set(players) <= set(nodes_of(data))
@@ -224,7 +224,7 @@ def test_a_transformer_is_explained_and_left_as_it_was() -> None:
     model.train()
     before = copy.deepcopy(model.state_dict())
     explanation = GStarX(value="shapley").explain(
-        model, data, task_level="node", index=1, node_type="paper"
+        model, data, index=1, task={"task_level": "node", "node_type": "paper"}
     )
     assert model.training
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
@@ -240,7 +240,7 @@ def test_attention_over_relations_takes_the_whole_graph_one_part_at_a_time() -> 
     data, model = small(), seeded(Attention)
     with pytest.warns(UserWarning, match="mixes the graphs of a batch"):
         explanation = GStarX(value="shapley").explain(
-            model, data, task_level="node", index=0, node_type="paper"
+            model, data, index=0, task={"task_level": "node", "node_type": "paper"}
         )
     # the mean over all papers decides how much each relation counts
     assert ("paper", 2) in explanation.players
@@ -327,7 +327,7 @@ def test_communication_runs_along_the_relations_that_are_named(relations: list[A
 @pytest.mark.parametrize("removal", ["split", "zero_filling"])
 def test_other_removals(removal: str) -> None:
     data, model = small(), seeded(OnGraphs)
-    game = GNNGame(model, data, removal=removal, payoff="raw", target=0)
+    game = GNNGame(model, data, payoff="raw", target=0, game=GameOptions(removal=removal))
     every = nodes_of(data)
     coalitions = np.random.default_rng(1).random((20, len(every))) < 0.5
     for row, found in zip(coalitions, game(coalitions), strict=True):
@@ -360,7 +360,7 @@ def test_only_the_neighborhood_plays_and_everybody_gives_the_prediction() -> Non
         [(p, int(generator.integers(venues))) for p in range(papers)],
     )
     for model in (seeded(OnPapers), seeded(transformed, data), seeded(Transformer)):
-        game = GNNGame(model, data, task_level="node", index=7, node_type="paper")
+        game = GNNGame(model, data, index=7, task={"task_level": "node", "node_type": "paper"})
         reached = {("paper", 7)}
         for _ in range(2):
             reached |= {
@@ -391,11 +391,10 @@ def test_coalitions_of_a_node_share_embeddings_and_agree() -> None:
             GNNGame(
                 model,
                 data,
-                task_level="node",
                 index=0,
-                node_type="paper",
-                num_hops=9,
-                share=share,
+                task={"task_level": "node", "node_type": "paper"},
+                game=GameOptions(num_hops=9),
+                passes=Passes(share=share),
             )
             for share in (True, False)
         ]
@@ -430,7 +429,13 @@ def test_relations_within_one_type_share_embeddings_and_agree() -> None:
     data["a", "other", "a"].edge_index = torch.randint(8, (2, 7), generator=draw)
     model = seeded(TwoRelations)
     games = [
-        GNNGame(model, data, task_level="node", index=1, node_type="a", share=share)
+        GNNGame(
+            model,
+            data,
+            index=1,
+            task={"task_level": "node", "node_type": "a"},
+            passes=Passes(share=share),
+        )
         for share in (True, False)
     ]
     coalitions = np.random.default_rng(0).random((200, games[0].n)) < 0.5
@@ -472,7 +477,7 @@ def test_a_model_that_needs_a_type_is_told_which() -> None:
     with pytest.raises(ValueError, match=r"without nodes of type .*'venue'"):
         GStarX().explain(Averages(), data)
     for model in (Needs(), Averages()):
-        explanation = GStarX(value="shapley", fallback=0.0).explain(model, data)
+        explanation = GStarX(value="shapley", game=GameOptions(fallback=0.0)).explain(model, data)
         assert explanation.scores.isfinite().all()
 
 
@@ -558,14 +563,14 @@ def test_bad_input_is_named(data: Any, options: Any, error: Any, message: str) -
 def test_the_type_of_an_index_is_inferred_only_if_it_shows() -> None:
     model = seeded(OnPapers)
     with pytest.raises(ValueError, match=r"author, paper.*node_type='author' or node_type='paper'"):
-        GNNGame(model, small(), task_level="node", index=0)
+        GNNGame(model, small(), index=0, task="node")
     four = typed_graph({"author": 3, "paper": 4, "venue": 2}, [(0, 0)], [(3, 1)])
-    game = GNNGame(model, four, task_level="node", index=0)
+    game = GNNGame(model, four, index=0, task="node")
     assert game.players.names[0] in ("author 0", "paper 0")
     with pytest.raises(ValueError, match="outputs for 3 types"):
-        GNNGame(seeded(transformed, four), four, task_level="node", index=0)
+        GNNGame(seeded(transformed, four), four, index=0, task="node")
     with pytest.raises(ValueError, match="a row for each of 2 nodes of type 'venue'"):
-        GNNGame(model, four, task_level="node", index=0, node_type="venue")
+        GNNGame(model, four, index=0, task={"task_level": "node", "node_type": "venue"})
 
 
 def test_options_of_types_are_refused_for_homogeneous_graphs() -> None:
@@ -599,7 +604,7 @@ def test_a_type_without_features_is_left_out_of_x() -> None:
     worth = game(np.array([[0, 0, 0, 1, 0, 0, 1, 1]], dtype=bool))
     assert worth[0] == pytest.approx(float(papers[0]) + 2, abs=1e-9)
     with pytest.raises(ValueError, match="features x of every type, and 'venue' has none"):
-        GNNGame(model, data, removal="zero_filling")
+        GNNGame(model, data, game=GameOptions(removal="zero_filling"))
 
 
 def test_nodes_far_away_play_if_their_features_matter_though_all_are_the_same() -> None:
@@ -683,4 +688,6 @@ def test_a_single_player_in_single_precision_does_not_look_like_mixing() -> None
             for kind in ("author", "paper"):
                 data[kind].x = data[kind].x.float()
             for index in set(ends[1, :2].tolist()) | set(ends[0, :2].tolist()):
-                explain(network, data, task_level="node", index=index, node_type="author")
+                explain(
+                    network, data, index=index, task={"task_level": "node", "node_type": "author"}
+                )

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 
-from gstarx import GNNGame, explain, explain_nodes
+from gstarx import GameOptions, GNNGame, Passes, explain, explain_nodes
 from gstarx.datasets import load
 from gstarx.explainers import FailedExplanation, graph_generator
 from gstarx.gnn import local_part
@@ -85,7 +85,15 @@ def reach(data: Data, node: int, hops: int, *, backwards: bool = False) -> set[i
 @pytest.mark.parametrize(("name", "share"), in_turn(NETWORKS, ["auto", True, False]))
 def test_edges_of_the_exact_game_are_taken_from_the_whole_graph(name: str, share: Any) -> None:
     model, data = built(name), graph()
-    game = GNNGame(model, data, **EDGES, index=3, num_hops=2, payoff="prob", share=share)
+    game = GNNGame(
+        model,
+        data,
+        game=GameOptions(num_hops=2),
+        passes=Passes(share=share),
+        **EDGES,
+        index=3,
+        payoff="prob",
+    )
     (target,), base = game.payoff.columns, game.payoff.baseline[0]
     coalitions = rows(game.n)
     coalitions[0] = True
@@ -111,7 +119,9 @@ def test_the_game_of_gnnshap_by_its_definition(name: str) -> None:
     place = {node: at for at, node in enumerate(nodes)}
     with torch.no_grad():
         target = int(model(data.x, data.edge_index)[5].argmax())
-    game = GNNGame(model, data, **EDGES, index=5, computation_graph="gnnshap", payoff="prob")
+    game = GNNGame(
+        model, data, game=GameOptions(computation_graph="gnnshap"), **EDGES, index=5, payoff="prob"
+    )
     assert [tuple(pair) for pair in game.players.edges.tolist()] == sorted(players)
     assert game.payoff.columns == (target,)
     coalitions = rows(game.n, 40)
@@ -159,18 +169,25 @@ def test_coalitions_of_edges_share_the_numbers_of_single_ones(case: Any) -> None
     options = {} if pool else {"task_level": "node", "index": 0}
     options |= {"players": "edges", "directed": True, "payoff": "raw", "target": "all"}
     try:
-        game = GNNGame(model, data, **options, share=True, batch_nodes=2)
+        game = GNNGame(model, data, passes=Passes(batch_nodes=2, share=True), **options)
     except ValueError as error:
         assert "there are no players" in str(error)  # noqa: PT017
         return
-    plain = GNNGame(model, data, **options, share=False)
+    plain = GNNGame(model, data, passes=Passes(share=False), **options)
     coalitions = bits[:, : game.n]
     np.testing.assert_allclose(game(coalitions), plain(coalitions), atol=1e-9)
 
 
 def test_players_have_the_numbers_of_the_whole_graph() -> None:
     model, data = built("gcn"), graph()
-    found = explain(model, data, **EDGES, index=3, computation_graph="gnnshap", value="shapley")
+    found = explain(
+        model,
+        data,
+        game=GameOptions(computation_graph="gnnshap"),
+        **EDGES,
+        index=3,
+        value="shapley",
+    )
     pairs = data.edge_index.t().tolist()
     for pair, score in zip(found.player_edges.tolist(), found.scores.tolist(), strict=True):
         assert found.edge_mask[pairs.index(pair)] == pytest.approx(score)
@@ -238,7 +255,14 @@ def test_the_model_runs_on_the_whole_graph_once_and_without_a_node() -> None:
     model, data = built("sage"), graph(nodes=600, links=640)
     sizes: list[int] = []
     model.register_forward_pre_hook(lambda _, inputs: sizes.append(len(inputs[0])))
-    explain_nodes(model, data, [3, 5, 8], value="shapley", budget=100, share=False, batch_nodes=60)
+    explain_nodes(
+        model,
+        data,
+        [3, 5, 8],
+        value="shapley",
+        budget=100,
+        passes=Passes(batch_nodes=60, share=False),
+    )
     assert sum(size == 600 for size in sizes) == 2
 
 
@@ -292,7 +316,9 @@ def test_a_node_that_nobody_sends_to_and_loops_of_the_data() -> None:
     loops = torch.arange(40).repeat(2, 1)
     looped.edge_index = torch.cat([data.edge_index, loops], dim=1)
     node = int(data.edge_index[1, 0])
-    game = GNNGame(model, looped, **EDGES, index=node, computation_graph="gnnshap")
+    game = GNNGame(
+        model, looped, game=GameOptions(computation_graph="gnnshap"), **EDGES, index=node
+    )
     assert (game.players.edges[:, 0] != game.players.edges[:, 1]).all()
 
 
@@ -317,10 +343,19 @@ def test_a_large_part_around_a_node_shares_embeddings(name: str) -> None:
     assert data.num_nodes > 4096
     states = []
     for hops, players in ((None, 85), (1, 13)):
-        game = GNNGame(model, data, **NODE, index=0, num_hops=hops, share=True)
+        game = GNNGame(
+            model, data, game=GameOptions(num_hops=hops), passes=Passes(share=True), **NODE, index=0
+        )
         assert game.n == players
         asked = rows(players, 100)
-        plain = GNNGame(model, data, **NODE, index=0, num_hops=hops, share=False)
+        plain = GNNGame(
+            model,
+            data,
+            game=GameOptions(num_hops=hops),
+            passes=Passes(share=False),
+            **NODE,
+            index=0,
+        )
         np.testing.assert_allclose(game(asked), plain(asked), atol=1e-6)
         assert game.sharing.used
         assert game.sharing.nodes > 100 * 4320
@@ -335,10 +370,12 @@ def test_a_large_part_around_a_node_shares_embeddings(name: str) -> None:
 def test_fewer_hops_than_layers() -> None:
     model, data = built("gcn"), graph()
     for kind in ("exact", "gnnshap"):
-        game = GNNGame(model, data, **EDGES, index=3, num_hops=1, computation_graph=kind)
+        game = GNNGame(
+            model, data, game=GameOptions(num_hops=1, computation_graph=kind), **EDGES, index=3
+        )
         assert (game.players.edges[:, 1] == 3).all()
     whole = probability(model, data.x, data.edge_index, 3, game.payoff.columns[0])
-    exact = GNNGame(model, data, **EDGES, index=3, num_hops=1, payoff="prob")
+    exact = GNNGame(model, data, game=GameOptions(num_hops=1), **EDGES, index=3, payoff="prob")
     everybody = exact(np.ones((1, exact.n), dtype=bool))[0]
     assert everybody + exact.payoff.baseline[0] == pytest.approx(whole, abs=1e-6)
 
@@ -355,14 +392,24 @@ def test_more_players_than_the_budget_are_refused_with_what_helps() -> None:
 def test_what_a_computation_graph_is_for() -> None:
     model, data = built("gcn"), graph()
     with pytest.raises(ValueError, match=r"must be one of 'exact', 'gnnshap' \(got 'other'\)"):
-        explain(model, data, **NODE, index=3, computation_graph="other")
+        explain(model, data, game=GameOptions(computation_graph="other"), **NODE, index=3)
     with pytest.raises(ValueError, match=r"is for task_level='node' \(got task_level='graph'\)"):
-        GNNGame(model, data, computation_graph="gnnshap")
+        GNNGame(model, data, game=GameOptions(computation_graph="gnnshap"))
     with pytest.raises(ValueError, match=r"players='nodes' and players='edges' \(got groups\)"):
-        GNNGame(model, data, **NODE, index=3, computation_graph="gnnshap", players=[[1, 2], [3, 4]])
+        GNNGame(
+            model,
+            data,
+            game=GameOptions(computation_graph="gnnshap"),
+            **NODE,
+            index=3,
+            players=[[1, 2], [3, 4]],
+        )
     with pytest.raises(ValueError, match="a removal of your own is given the whole graph"):
         GNNGame(
-            *(model, data), **NODE, index=3, computation_graph="gnnshap", removal=lambda d, kept: d
+            *(model, data),
+            game=GameOptions(removal=lambda d, kept: d, computation_graph="gnnshap"),
+            **NODE,
+            index=3,
         )
 
 
@@ -403,12 +450,12 @@ def test_published_numbers_of_gnnshap_on_cora(share: Any) -> None:
     for (node, target), (players, column, nobody, everybody, strongest) in CHECKED.items():
         game = GNNGame(
             *(model, data),
+            game=GameOptions(computation_graph="gnnshap"),
+            passes=Passes(share=share),
             **EDGES,
             index=node,
             target=target,
-            computation_graph="gnnshap",
             payoff="prob",
-            share=share,
         )
         assert game.n == players
         assert game.payoff.columns == (column,)
@@ -424,7 +471,9 @@ def test_published_numbers_of_gnnshap_on_cora(share: Any) -> None:
 @needs_cora
 def test_published_numbers_of_gat_on_cora() -> None:
     model, data = published("cora_gat")
-    game = GNNGame(model, data, **EDGES, index=37, computation_graph="gnnshap", payoff="prob")
+    game = GNNGame(
+        model, data, game=GameOptions(computation_graph="gnnshap"), **EDGES, index=37, payoff="prob"
+    )
     values = shapley_value(game, game.n).values
     assert game.payoff.baseline[0] == pytest.approx(0.624935, abs=1e-6)
     assert game.payoff.baseline[0] + values.sum() == pytest.approx(0.578398, abs=1e-6)
@@ -435,7 +484,14 @@ def test_published_numbers_of_gat_on_cora() -> None:
 @needs_cora
 def test_a_node_with_190_players_within_its_error() -> None:
     model, data = published("cora_gcn")
-    game = GNNGame(model, data, **EDGES, index=1708, computation_graph="gnnshap", payoff="prob")
+    game = GNNGame(
+        model,
+        data,
+        game=GameOptions(computation_graph="gnnshap"),
+        **EDGES,
+        index=1708,
+        payoff="prob",
+    )
     found = shapley_value_sampled(game, game.n, budget=4_000, seed=0)
     edges = [tuple(pair) for pair in game.players.edges.tolist()]
     for pair, score in {(2313, 1708): 0.1244, (1857, 1708): 0.0976, (467, 1708): -0.0808}.items():

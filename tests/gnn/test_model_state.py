@@ -25,7 +25,7 @@ from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.nn import GCNConv, MessagePassing, SAGEConv, global_mean_pool
 
-from gstarx import GNNGame, GStarX, expected_output, explain, explain_many, models
+from gstarx import GNNGame, GStarX, Passes, expected_output, explain, explain_many, models
 from gstarx.gnn import model_state
 from gstarx.gnn.model_state import masked_layers, remembered, restored, untouched
 from gstarx.gnn.self_check import doubled
@@ -138,15 +138,17 @@ def mixed() -> Fragile:
 
 
 def play(model: Fragile) -> None:
-    GNNGame(model, graph("ring"), batch_nodes=3)(np.eye(6, dtype=bool))
+    GNNGame(model, graph("ring"), passes=Passes(batch_nodes=3))(np.eye(6, dtype=bool))
 
 
 def explain_one(model: Fragile) -> None:
-    explain(model, graph("ring"), batch_nodes=8)
+    explain(model, graph("ring"), passes=Passes(batch_nodes=8))
 
 
 def explain_two(model: Fragile) -> None:
-    explain_many(model, [graph("ring"), graph("messy")], progress=False, batch_nodes=8)
+    explain_many(
+        model, [graph("ring"), graph("messy")], progress=False, passes=Passes(batch_nodes=8)
+    )
 
 
 def expect(model: Fragile) -> None:
@@ -265,12 +267,12 @@ def test_layers_that_cache_a_graph_do_not_answer_from_it(used_before: bool) -> N
     model, data = Caching(), graph("ring")
     plain = copy.deepcopy(model)
     plain.convs[0].cached = False
-    expected = explain(plain, data, task_level="node", index=2)
+    expected = explain(plain, data, index=2, task="node")
     if used_before:
         model(data.x, data.edge_index)
     assert (model.convs[0]._cached_edge_index is not None) == used_before
     before = everything(model)
-    found = explain(model, data, task_level="node", index=2)
+    found = explain(model, data, index=2, task="node")
     assert torch.equal(found.node_mask, expected.node_mask)
     assert_unchanged(model, before)
 
@@ -288,7 +290,9 @@ def test_a_buffer_that_is_replaced_comes_back() -> None:
 
     model = Replacing()
     before = everything(model)
-    explain(model, graph("ring"), check=False)  # what it says depends on how often it was asked
+    explain(
+        model, graph("ring"), passes=Passes(check=False)
+    )  # what it says depends on how often it was asked
     assert_unchanged(model, before)
 
 
@@ -492,7 +496,7 @@ def test_an_interrupt_inside_a_layer_leaves_no_edges_in_it() -> None:
     handle = layer.lin.register_forward_pre_hook(interrupt)
     before = everything(model)
     with pytest.raises(KeyboardInterrupt):
-        explain(model, path(), value="shapley", share=True)
+        explain(model, path(), value="shapley", passes=Passes(share=True))
     assert interrupts
     assert_unchanged(model, before)
     handle.remove()
@@ -699,7 +703,7 @@ def test_a_network_in_a_dictionary_is_found() -> None:
         return network(x, edge_index)
 
     network, data = HELD["first"], graph("ring")
-    found, known = (explain(model, data, task_level="node", index=1) for model in (hidden, shown))
+    found, known = (explain(model, data, index=1, task="node") for model in (hidden, shown))
     assert torch.equal(found.scores, known.scores)
     assert found.players.tolist() == known.players.tolist()
     assert network.training
@@ -714,7 +718,7 @@ def test_a_network_that_cannot_be_found_is_refused_and_left_alone() -> None:
         return nn.ReLU()(held()(x, edge_index))
 
     with pytest.raises(ValueError, match=r"runs a network \(Normalizing\) that cannot be found"):
-        explain(hidden, graph("ring"), task_level="node", index=1)
+        explain(hidden, graph("ring"), index=1, task="node")
     for name, value in held().state_dict().items():
         assert torch.equal(value, before[name])
     torch.nn.Linear(2, 2)(torch.ones(1, 2))  # no hook is left

@@ -15,7 +15,7 @@ from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from gstarx import GNNGame
+from gstarx import GNNGame, Passes
 from gstarx.gnn import needed_messages
 from gstarx.gnn.needed_messages import _normalized
 from gstarx.gnn.shared_rows import GatheredRows, SharedRows
@@ -128,7 +128,12 @@ OPTIONS: dict[str, Any] = {"task_level": "node", "index": 0, "payoff": "raw", "t
 
 def worths(model: nn.Module, data: Data, *, share: Any, **options: Any) -> Any:
     game = GNNGame(
-        model, data, **OPTIONS, directed=options.get("players") == "edges", share=share, **options
+        model,
+        data,
+        passes=Passes(share=share),
+        **OPTIONS,
+        directed=options.get("players") == "edges",
+        **options,
     )
     rows = np.random.default_rng(1).random((600, game.n)) < 0.5
     found = game(rows)
@@ -268,6 +273,6 @@ def test_more_layers_than_it_takes_to_hear_of_everybody(depth: int) -> None:
     data = Data(x=torch.randn(2, WIDTH), edge_index=torch.tensor([[1, 0], [0, 1]]))
     options: dict[str, Any] = {**OPTIONS, "players": "edges", "directed": True}
     rows = np.array([[1, 1], [1, 0], [0, 1]], dtype=np.bool_)
-    shared = GNNGame(model, data, **options, share=True)(rows)
-    plain = GNNGame(model, data, **options, share=False)(rows)
+    shared = GNNGame(model, data, passes=Passes(share=True), **options)(rows)
+    plain = GNNGame(model, data, passes=Passes(share=False), **options)(rows)
     np.testing.assert_allclose(shared, plain, atol=1e-6)

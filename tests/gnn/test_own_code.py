@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 from torch_geometric.utils import to_dense_adj
 
-from gstarx import explain
+from gstarx import Passes, explain
 from gstarx.gnn.own_code import looks_across, wants_all, watch_own_code
 
 
@@ -121,7 +121,7 @@ def test_the_number_of_nodes_is_watched_where_it_is_a_number(told: bool) -> None
     options: dict[str, Any] = {"value": "shapley", "share": "auto"}
     with pytest.warns(UserWarning, match="mixes the graphs"):
         explanation = explain(model, ring(9), **options)
-    alone = explain(model, ring(9), **options, batch_nodes=1)
+    alone = explain(model, ring(9), passes=Passes(batch_nodes=1), **options)
     torch.testing.assert_close(explanation.scores, alone.scores, atol=1e-6, rtol=0)
 
 
@@ -167,7 +167,7 @@ def test_functions_in_torchscript_do_not_share(named: bool) -> None:
     with pytest.warns(UserWarning, match="mixes the graphs"):
         explanation = explain(model, ring(12), players="nodes", value="banzhaf")
     assert "TorchScript" in explanation.sharing.reason
-    alone = explain(model, ring(12), players="nodes", value="banzhaf", batch_nodes=1)
+    alone = explain(model, ring(12), players="nodes", value="banzhaf", passes=Passes(batch_nodes=1))
     torch.testing.assert_close(explanation.scores, alone.scores, atol=1e-6, rtol=0)
 
 
@@ -190,7 +190,7 @@ def test_a_guard_that_hides_from_extreme_coalitions(count: int, share: Any) -> N
     model, data = Hidden().double().eval(), ring(count)
     data.x = data.x.double()
     options: dict[str, Any] = {"value": "banzhaf", "target": 0, "payoff": "raw"}
-    alone = explain(model, data, **options, batch_nodes=1)
+    alone = explain(model, data, passes=Passes(batch_nodes=1), **options)
     with pytest.warns(match="mixes the graphs"):
-        found = explain(model, data, **options, share=share)
+        found = explain(model, data, passes=Passes(share=share), **options)
     assert torch.allclose(found.scores, alone.scores, rtol=0, atol=1e-12)

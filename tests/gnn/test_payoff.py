@@ -261,7 +261,7 @@ def test_raw_outputs_that_look_like_probabilities_warn(columns: int, task: dict[
     net = model(columns, "probs", binary=task["mode"] == "binary_classification")
     with pytest.warns(UserWarning, match="declared raw but look like probabilities .*'probs'"):
         GNNGame(net, graph("ring"), **task)
-    GNNGame(net, graph("ring"), return_type="probs", **task)
+    GNNGame(net, graph("ring"), task={"return_type": "probs"}, **task)
 
 
 def test_a_single_logit_between_nought_and_one_is_common() -> None:
@@ -328,10 +328,9 @@ def test_logits_of_a_node_that_were_declared_probabilities_are_refused() -> None
             explain(
                 lambda x, edge_index: x[:, :3] * 3,
                 graph("ring"),
-                task_level="node",
                 index=1,
-                return_type="probs",
                 players=players,
+                task={"task_level": "node", "return_type": "probs"},
             )
 
 
@@ -341,7 +340,7 @@ def test_a_coalition_without_probabilities_is_named() -> None:
         even = torch.full((len(counts), 2), 0.5)
         return torch.where(counts > 1, even, even * 3)
 
-    game = GNNGame(net, graph("ring"), return_type="probs")
+    game = GNNGame(net, graph("ring"), task={"return_type": "probs"})
     game(np.ones((1, 6), dtype=bool))
     with pytest.raises(ValueError, match=r"says.*got 1\.5, 1\.5") as caught:
         game(np.eye(6, dtype=bool)[2:3])

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, GINEConv, GraphNorm, global_mean_pool
 
-from gstarx import CommunicationGraph, GNNGame, explain
+from gstarx import CommunicationGraph, GameOptions, GNNGame, Passes, explain
 from gstarx.explainers import create
 from gstarx.metrics import edge_player_scores, evaluate
 from gstarx.players import Edges, Features, Groups, reference_rows
@@ -93,7 +93,7 @@ def test_directions_of_edges_by_all_subsets_of_them(value: str) -> None:
     data.edge_index = torch.tensor([(0, 1), (1, 0), (1, 2), (2, 3), (0, 3), (4, 3)]).t()
     data.edge_attr = data.edge_attr[:6]
     edges = sorted(map(tuple, data.edge_index.t().tolist()))
-    explained = explain(model, data, players="edges", directed=True, value=value, target=1)
+    explained = explain(model, data, value=value, target=1, players=Edges(directed=True))
     assert [tuple(pair) for pair in explained.player_edges.tolist()] == edges
 
     def worth(inside: list[int]) -> float:
@@ -138,7 +138,7 @@ def test_groups_by_all_subsets_of_them(rest: str, value: str) -> None:
     sets = [[0, 1], [3]]
     baseline = "uniform" if rest == "players" else None
     how: dict[str, Any] = {"value": value, "baseline": baseline, "target": 1}
-    explained = explain(model, data, players=sets, rest=rest, **how)
+    explained = explain(model, data, players=Groups(sets, rest=rest), **how)
     groups = [*sets, [2], [4]] if rest == "players" else sets
     always = [] if rest == "players" else [2, 4]
 
@@ -214,11 +214,10 @@ def test_groups_of_columns_are_there_together_and_may_have_a_structure() -> None
     explained = explain(
         model,
         data,
-        players="features",
-        feature_groups={"ends": [0, 3]},
-        communication=path,
         target=1,
         value="hn",
+        game=GameOptions(communication=path),
+        players=Features(groups={"ends": [0, 3]}),
     )
     columns = [[0, 3], [1], [2]]
 
@@ -232,7 +231,7 @@ def test_groups_of_columns_are_there_together_and_may_have_a_structure() -> None
     mask = explained.node_mask
     assert mask.shape == (1, 4)
     assert mask[0, 0] == mask[0, 3] == explained.scores[0].float()
-    complete = explain(model, data, players="features", feature_groups={"ends": [0, 3]}, target=1)
+    complete = explain(model, data, target=1, players=Features(groups={"ends": [0, 3]}))
     assert not np.allclose(complete.scores, explained.scores, atol=1e-6)
 
 
@@ -274,7 +273,9 @@ def test_batches_of_edge_coalitions_are_one_by_one_on_any_graph(data: st.DataObj
     model = Network()
     room = data.draw(st.integers(1, 40))
     kind = Edges(directed=directed)
-    game = GNNGame(model, graph, players=kind, target=1, payoff="prob", batch_nodes=room)
+    game = GNNGame(
+        model, graph, players=kind, target=1, payoff="prob", passes=Passes(batch_nodes=room)
+    )
     edges = game.players.edges.tolist()
     # every column for itself, or all columns between two nodes
     columns = [
@@ -297,7 +298,7 @@ def test_groups_are_unions_of_their_nodes_whatever_they_are(labels: list[int]) -
     model, data = Network(), small_graph()
     players = GNNGame(model, data, payoff="prob", target=1)
     for rest in ("players", "present"):
-        game = GNNGame(model, data, players=labels, rest=rest, payoff="prob", target=1)
+        game = GNNGame(model, data, payoff="prob", target=1, players=Groups(labels, rest=rest))
         rows = coalitions(game.n, at_most=6)
         owner = game.players.player_of
         nodes = np.where(owner >= 0, rows[:, owner], True)
@@ -322,10 +323,12 @@ def test_the_part_of_a_large_graph_that_decides_is_enough(players: Any) -> None:
     data = Data(x=torch.randn(n, 4).double(), edge_index=torch.cat([ends, ends.flip(0)], 1))
     model = nn.Module.__new__(_OnChain)
     _OnChain.__init__(model)
-    game = GNNGame(model, data, players=players, task_level="node", index=1, target=0)
+    game = GNNGame(model, data, players=players, index=1, target=0, task="node")
     assert game.data.num_nodes < 12
     assert game.n < 8
-    whole = GNNGame(model, data, players=players, task_level="node", index=1, target=0, num_hops=n)
+    whole = GNNGame(
+        model, data, players=players, index=1, target=0, task="node", game=GameOptions(num_hops=n)
+    )
     rows = np.ones((game.n, whole.n), dtype=bool)
     rows[np.arange(game.n), np.arange(game.n)] = False
     left, right = game(rows[:, : game.n]), whole(rows)
@@ -401,7 +404,7 @@ def test_an_edge_with_one_direction_is_refused_unless_directions_play() -> None:
     data.edge_index = data.edge_index[:, :-1]
     with pytest.raises(ValueError, match=r"only one direction of the edge between 3 and 4.*dire"):
         explain(model, data, players="edges")
-    assert explain(model, data, players="edges", directed=True).scores.shape == (9,)
+    assert explain(model, data, players=Edges(directed=True)).scores.shape == (9,)
 
 
 def test_a_graph_without_edges_has_no_edge_players() -> None:
@@ -447,12 +450,11 @@ def test_parallel_edges_are_players_of_their_own(task: dict[str, Any], share: An
     model, data = Network(graph_level=not task), parallel_graph()
     explained = explain(
         *(model, data),
+        passes=Passes(share=share),
+        players=Edges(directed=True),
         **task,
-        players="edges",
-        directed=True,
         value="shapley",
         target=1,
-        share=share,
     )
     pairs = [tuple(pair) for pair in data.edge_index.t().tolist()]
     columns = [at for at in sorted(range(13), key=pairs.__getitem__) if at != 10]  # not the loop
@@ -473,7 +475,7 @@ def test_parallel_edges_are_players_of_their_own(task: dict[str, Any], share: An
 
 def test_parallel_edges_are_told_apart() -> None:
     model, data = Network(), parallel_graph()
-    explained = explain(model, data, players="edges", directed=True, value="shapley")
+    explained = explain(model, data, value="shapley", players=Edges(directed=True))
     names = [explained.name_of(player) for player in range(12)]
     assert names[:3] == ["0 to 1", "0 to 1 (2)", "0 to 3"]
     assert len(set(names)) == 12

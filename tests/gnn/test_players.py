@@ -25,7 +25,7 @@ from torch_geometric.nn import (
 )
 from torch_geometric.utils import k_hop_subgraph
 
-from gstarx import CommunicationGraph, GNNGame, explain
+from gstarx import CommunicationGraph, GameOptions, GNNGame, Passes, explain
 from gstarx.gnn.k_hop import grow_hops, watch_propagation
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES
@@ -159,7 +159,13 @@ def test_worths_are_the_outputs_at_the_target(
     model, data, target = build(name), node_graph(shape), 2
     option: Any = averaged if removal == "averaged" else removal
     game = GNNGame(
-        model, data, index=target, num_hops=num_hops, removal=option, batch_nodes=40, **NODE, **RAW
+        model,
+        data,
+        index=target,
+        game=GameOptions(removal=option, num_hops=num_hops),
+        passes=Passes(batch_nodes=40),
+        **NODE,
+        **RAW,
     )
     rows = coalitions(game.n, at_most=20)
     # whoever does not play is always there
@@ -176,7 +182,15 @@ def test_the_target_is_there_without_its_edges() -> None:
         seen.append((len(x), edge_index.t().tolist()))
         return x[:, :3]
 
-    game = GNNGame(model, graph("ring"), index=2, num_hops=3, batch_nodes=1, **NODE, **RAW)
+    game = GNNGame(
+        model,
+        graph("ring"),
+        index=2,
+        game=GameOptions(num_hops=3),
+        passes=Passes(batch_nodes=1),
+        **NODE,
+        **RAW,
+    )
     assert game.nodes.tolist() == [0, 1, 2, 3, 4, 5]
     seen.clear()
     game(np.array([[False, True, False, True, False, False]]))  # 1 and 3, the neighbors of 2
@@ -191,7 +205,7 @@ def test_the_default_baseline_is_the_isolated_target(task: dict[str, Any]) -> No
     outputs = 1 if "mode" in task else CLASSES
     model, data = GCN(FEATURES, 8, outputs, readout=None), graph("messy")
     del data.edge_weight, data.bond_length_of_edge
-    game = GNNGame(model, data, task_level="node", index=2, **task)
+    game = GNNGame(model, data, index=2, task="node", **task)
     with torch.no_grad():
         alone = model(data.x[2:3], torch.zeros(2, 0, dtype=torch.long))[0]
         whole = model(data.x, data.edge_index)[2]
@@ -230,21 +244,27 @@ def chain(n: int) -> Data:
 def test_explicit_hops(num_hops: int) -> None:
     data = graph("wide")
     model = GCN(FEATURES, 8, CLASSES, readout=None)
-    game = GNNGame(model, data, index=5, num_hops=num_hops, **NODE)
+    game = GNNGame(model, data, index=5, game=GameOptions(num_hops=num_hops), **NODE)
     nodes, *_ = k_hop_subgraph(5, num_hops, data.edge_index, num_nodes=70)
     assert game.nodes.tolist() == nodes.tolist()
     assert game.graph.num_nodes == len(nodes)
     # a function does not show which way its messages go
     both = torch.cat([data.edge_index, data.edge_index.flip(0)], dim=1)
     around, *_ = k_hop_subgraph(5, num_hops, both, num_nodes=70)
-    unknown = GNNGame(lambda x, edge_index: x, data, index=5, num_hops=num_hops, **NODE)
+    unknown = GNNGame(
+        lambda x, edge_index: x, data, index=5, game=GameOptions(num_hops=num_hops), **NODE
+    )
     assert unknown.nodes.tolist() == around.tolist()
     assert num_hops == 0 or len(around) > len(nodes)
 
 
 def test_more_hops_than_there_are_give_the_component() -> None:
     game = GNNGame(
-        GCN(FEATURES, 8, CLASSES, readout=None), graph("messy"), index=3, num_hops=50, **NODE
+        GCN(FEATURES, 8, CLASSES, readout=None),
+        graph("messy"),
+        index=3,
+        game=GameOptions(num_hops=50),
+        **NODE,
     )
     assert game.nodes.tolist() == [0, 1, 2, 3, 4]
 
@@ -376,7 +396,7 @@ def branching() -> Data:
 )
 def test_whoever_changes_the_output_by_leaving_plays(look: str, conv: Any, removal: str) -> None:
     data, model, target = branching(), Looking(LOOKS[look], conv), 2
-    game = GNNGame(model, data, index=target, removal=removal, **NODE, **RAW)
+    game = GNNGame(model, data, index=target, game=GameOptions(removal=removal), **NODE, **RAW)
     with torch.no_grad():
         whole = model(data.x, data.edge_index)[target]
         for node in set(range(data.num_nodes)) - set(game.nodes.tolist()):
@@ -448,7 +468,7 @@ def test_layers_of_pyg_are_played_by_their_receptive_field(layer: Any) -> None:
     ).double()
     data = branching()
     for communication in (None, CommunicationGraph(17, [(0, 1)])):  # with a part cut out, without
-        game = GNNGame(model, data, index=1, communication=communication, **NODE)
+        game = GNNGame(model, data, index=1, game=GameOptions(communication=communication), **NODE)
         nodes, *_ = k_hop_subgraph(1, hops, data.edge_index, num_nodes=17)
         assert game.nodes.tolist() == nodes.tolist()
 
@@ -579,7 +599,9 @@ def test_a_field_keeps_its_meaning_in_a_part_of_the_graph(monkeypatch: pytest.Mo
     for num_hops in (0, 1, 2):
         # one hop: three nodes; at the end of the chain, two nodes and two edges
         for index in (0, 15):
-            game = GNNGame(model, data, index=index, num_hops=num_hops, **NODE, **RAW)
+            game = GNNGame(
+                model, data, index=index, game=GameOptions(num_hops=num_hops), **NODE, **RAW
+            )
             assert game.data.num_nodes < 10
             found = game(np.ones((1, game.n), bool))[0]
             np.testing.assert_allclose(found, whole[index].numpy(), atol=1e-6)
@@ -594,13 +616,13 @@ def test_node_ids_in_fields_follow_the_part_of_the_graph() -> None:
     data = chain(30)
     data.root_index = torch.tensor(14)
     data.pair_index = torch.tensor([[15, 2, 15], [16, 15, 12]])
-    game = GNNGame(model, data, index=15, num_hops=2, **NODE, **RAW)
+    game = GNNGame(model, data, index=15, game=GameOptions(num_hops=2), **NODE, **RAW)
     assert game.nodes.tolist() == [13, 14, 15, 16, 17]
     rows = np.array([[True] * 5, [True, True, True, False, False], [False] * 4 + [True]])
     expected = data.x[15, :3] + 100 * data.x[12, :3]
     expected = expected + torch.stack([100 * data.x[16, :3], *torch.zeros(2, 3)])
     np.testing.assert_allclose(game(rows), expected.numpy(), rtol=1e-6)
-    root = GNNGame(model, data, index=14, num_hops=0, **NODE, **RAW)
+    root = GNNGame(model, data, index=14, game=GameOptions(num_hops=0), **NODE, **RAW)
     np.testing.assert_allclose(root(np.ones((1, 1), bool)), [data.x[14, :3].numpy() + 10])
 
 
@@ -629,7 +651,7 @@ def test_a_node_of_a_large_graph_costs_its_surroundings() -> None:
     data, index = chain(10_000), 7_000
     torch.manual_seed(0)
     model = Counting()
-    found = explain(model, data, index=index, batch_nodes=100, **NODE)
+    found = explain(model, data, index=index, passes=Passes(batch_nodes=100), **NODE)
     # the prediction itself, and that of a node without edges; everything else is found out on the
     # part around the node
     assert sum(nodes > 9_000 for nodes in model.nodes) == 2
@@ -656,7 +678,7 @@ def test_a_removal_of_ones_own_is_given_the_whole_graph(num_hops: int | None) ->
         return averaged(given, kept)
 
     options: dict[str, Any] = {"index": 1, "num_hops": num_hops, **NODE, **RAW}
-    game = GNNGame(model, data, removal=mean_filling, **options)
+    game = GNNGame(model, data, game=GameOptions(removal=mean_filling), **options)
     assert game.nodes.tolist() == [0, 1, 2]
     worths = game(np.array([[False, True, True], [True, True, False]]))
     for worth, absent in zip(worths, (0, 2), strict=True):
@@ -697,14 +719,12 @@ def test_the_worth_of_a_link(kind: type[Links], removal: str) -> None:
     game = GNNGame(
         model,
         data,
-        mode="binary_classification",
-        task_level="edge",
         index=2,
-        num_hops=9,
         payoff="raw",
         target=1,
         baseline=0.0,
-        removal=removal,
+        task={"mode": "binary_classification", "task_level": "edge"},
+        game=GameOptions(removal=removal, num_hops=9),
     )
     assert game.nodes.tolist() == [0, 1, 2, 3, 4]
     part = removed(data, torch.arange(7) < 5)
@@ -729,7 +749,7 @@ def test_explaining_a_link() -> None:
     assert set(found.players.tolist()) == set(range(8, 15))
     assert found.baseline_source == "isolated target"
     assert found.node_mask.sum().item() == pytest.approx(found.worth.item(), abs=1e-5)
-    far = explain(Links(), data, index=torch.tensor(0), num_hops=1, **options)
+    far = explain(Links(), data, index=torch.tensor(0), game=GameOptions(num_hops=1), **options)
     assert far.players.tolist() == [2, 3, 4, 19, 20, 21]
     assert far.worth.shape == far.component_worth.shape == (1,)
 
@@ -760,7 +780,7 @@ def test_edges_that_bring_their_nodes_leave_the_target_where_it_is(index: int) -
     ends = torch.tensor([[0, 1, 3, 4, 5, 4], [1, 0, 4, 3, 4, 5]])
     data = Data(x=torch.randn(6, FEATURES), edge_index=ends)
     options: dict[str, Any] = {"players": "edges", "value": "position", "payoff": "raw"}
-    made = explain(model, data, task_level="node", index=index, **options)
+    made = explain(model, data, index=index, task="node", **options)
     there = [0, 1, 3, 4, 5]
     part = data.subgraph(torch.tensor(there))
     with torch.no_grad():
@@ -794,11 +814,10 @@ def test_the_ends_of_a_distant_link_communicate(players: str, value: str) -> Non
     made = explain(
         Product(),
         data,
-        task_level="edge",
         index=0,
-        mode="regression",
         value=value,
         players=players,
+        task={"mode": "regression", "task_level": "edge"},
     )
     assert float(made.worth) > 1
     assert float(made.scores.sum()) == pytest.approx(float(made.worth))

@@ -16,9 +16,19 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GCNConv, GraphNorm, SAGEConv, global_mean_pool
 from torch_geometric.utils import degree
 
-from gstarx import GNNGame, expected_output, explain, explain_many, explainers
+from gstarx import (
+    GameOptions,
+    GNNGame,
+    Judge,
+    Myerson,
+    Passes,
+    expected_output,
+    explain,
+    explain_many,
+    explainers,
+)
 from gstarx.gnn.self_check import BatchMixing, difference, rounding
-from gstarx.metrics import evaluate, evaluate_many
+from gstarx.metrics import evaluate
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES
 from tests.gnn.one_by_one import coalitions, graph, removed
@@ -56,11 +66,11 @@ def alone(model: Any, data: Data, rows: Any) -> Any:
 
 def test_a_batch_of_one_coalition_holds_one() -> None:
     model, data, rows = mixing(), graph("messy"), coalitions(7, at_most=20)
-    game = GNNGame(model, data, batch_nodes=1, lazy=True, **RAW)
+    game = GNNGame(model, data, lazy=True, passes=Passes(batch_nodes=1), **RAW)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         worths = game(rows)
-        found = explain(model, data, batch_nodes=1)
+        found = explain(model, data, passes=Passes(batch_nodes=1))
     assert set(model.shown) == {1}
     np.testing.assert_allclose(worths, alone(model, data, rows), atol=1e-6)
     torch.testing.assert_close(found.prediction, model(data.x, data.edge_index))
@@ -75,7 +85,7 @@ def test_a_batch_is_evaluated_one_by_one_with_one_warning() -> None:
         "the model mixes the graphs of a batch"
     ]
     for data, found in zip(graphs, many, strict=True):
-        expected = explain(model, data, batch_nodes=1)
+        expected = explain(model, data, passes=Passes(batch_nodes=1))
         torch.testing.assert_close(found.node_mask, expected.node_mask, atol=1e-6, rtol=0)
         assert found.check["one_by_one"] == "the model mixes the graphs of a batch"
         assert found.check["largest_difference"] > 1e-3
@@ -86,10 +96,10 @@ def test_shared_passes_metrics_and_baselines_do_not_mix_either() -> None:
     model, graphs = mixing(), [graph("ring", seed=seed) for seed in range(4)]
     options: dict[str, Any] = {"estimator": "subgraphs", "max_sample_size": 4, "seed": 0}
     many = explain_many(model, graphs, progress=False, **options)
-    singly = explain_many(model, graphs, progress=False, **options, batch_nodes=1)
+    singly = explain_many(model, graphs, progress=False, passes=Passes(batch_nodes=1), **options)
     for found, expected in zip(many, singly, strict=True):
         torch.testing.assert_close(found.node_mask, expected.node_mask, atol=1e-6, rtol=0)
-    judged = evaluate_many(model, graphs, [[0, 1]] * 4)
+    judged = Judge(model).many(graphs, [[0, 1]] * 4)
     for data, one in zip(graphs, judged, strict=True):
         exact = evaluate(model, data, [0, 1], batch_nodes=1)
         assert one.fidelity == pytest.approx(exact.fidelity, abs=1e-6)
@@ -133,9 +143,9 @@ def test_rounding_where_large_terms_cancel_is_no_mixing() -> None:
     before = {key: (value.dtype, value.data_ptr()) for key, value in model.state_dict().items()}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        game = GNNGame(model, data, share=False, **RAW)
+        game = GNNGame(model, data, passes=Passes(share=False), **RAW)
         game(rows)
-        evaluate_many(model, [data] * 3, [[0, 1]] * 3)
+        Judge(model).many([data] * 3, [[0, 1]] * 3)
         expected_output(model, [graph("ring", seed=seed) for seed in range(4)])
     assert game.check.largest_difference > rounding(torch.float32)
     assert game.check.one_by_one == ""
@@ -147,7 +157,7 @@ def test_a_little_mixing_is_told_from_rounding() -> None:
     data, rows = graph("ring"), coalitions(6)
     graphs = [graph("ring", seed=seed) for seed in range(4)]
     for model in (Cancelling(leak=1e-3), Cancelling(leak=1e-3).forward):
-        game = GNNGame(model, data, share=False, **RAW)
+        game = GNNGame(model, data, passes=Passes(share=False), **RAW)
         with pytest.warns(UserWarning, match="mixes"):
             game(rows)
         assert game.check.largest_difference < 100 * rounding(torch.float32)
@@ -165,7 +175,7 @@ class Flipping(Cancelling):
 
 
 def test_rounding_that_changes_outputs_by_much_counts_as_mixing() -> None:
-    game = GNNGame(Flipping(), graph("ring"), share=False, **RAW)
+    game = GNNGame(Flipping(), graph("ring"), passes=Passes(share=False), **RAW)
     with pytest.warns(UserWarning, match="mixes"):
         game(coalitions(6))
 
@@ -184,7 +194,7 @@ def test_rounding_of_what_has_no_precision_of_its_own_counts_as_mixing() -> None
 def test_mixing_that_shows_later_is_handled_too() -> None:
     data = graph("ring")
     rows = np.concatenate([np.eye(6, dtype=bool), ~np.eye(6, dtype=bool)])
-    game = GNNGame(Sized(2), data, batch_nodes=13, **RAW)
+    game = GNNGame(Sized(2), data, passes=Passes(batch_nodes=13), **RAW)
     with pytest.warns(UserWarning, match="mixes"):
         worths = game(rows)
     expected = [data.x[row, :3].mean(dim=0).tolist() for row in rows]
@@ -193,7 +203,7 @@ def test_mixing_that_shows_later_is_handled_too() -> None:
 
 def test_worths_that_were_given_out_already_are_not_mixed_with_others() -> None:
     data = graph("ring")
-    game = GNNGame(Sized(4), data, batch_nodes=13, **RAW)
+    game = GNNGame(Sized(4), data, passes=Passes(batch_nodes=13), **RAW)
     game(np.eye(6, dtype=bool))
     rows = ~np.eye(6, dtype=bool)
     with pytest.warns(UserWarning, match="mixes"), pytest.raises(BatchMixing, match="Ask for ev"):
@@ -238,13 +248,13 @@ def test_small_graphs_are_evaluated_alone(guard: str, nodes: int, share: Any) ->
     model = Guarded(guard).eval()
     for value in ("hn", "shapley"):
         with pytest.warns(UserWarning, match="mixes the graphs"):
-            found = explain(model, data, value=value, target=1, share=share)
-        alone = explain(model, data, value=value, target=1, batch_nodes=1)
+            found = explain(model, data, value=value, target=1, passes=Passes(share=share))
+        alone = explain(model, data, value=value, target=1, passes=Passes(batch_nodes=1))
         torch.testing.assert_close(found.scores, alone.scores)
 
 
 def test_small_graphs_that_come_late_are_evaluated_alone_too() -> None:
-    game = GNNGame(Guarded("no edges").eval(), graph("ring"), **RAW, share=False)
+    game = GNNGame(Guarded("no edges").eval(), graph("ring"), passes=Passes(share=False), **RAW)
     game._scores._compare_one_player = lambda everybody: None  # type: ignore[method-assign]
     game(~np.eye(6, dtype=bool))
     with pytest.warns(UserWarning, match="mixes"), pytest.raises(BatchMixing, match="Ask for ev"):
@@ -281,7 +291,9 @@ def test_mixing_is_measured_by_the_spread(
     data = graph("ring")
     data.x = data.x.to(dtype)
     for leak in (mixed, 0.0):
-        game = GNNGame(Blended(leak, offset).to(dtype).eval(), data, **RAW, share=share)
+        game = GNNGame(
+            Blended(leak, offset).to(dtype).eval(), data, passes=Passes(share=share), **RAW
+        )
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             game(coalitions(6))
@@ -307,15 +319,15 @@ def test_a_random_model_is_refused_by_the_name_of_what_is_random() -> None:
         with pytest.raises(ValueError, match=NAMED if not task else "in evaluation mode"):
             explain(model if not task else NodeDrawing(), data, **task)
     with pytest.raises(ValueError, match=NAMED):
-        explain(model, data, batch_nodes=1)  # there is no batch to blame
-    eager = GNNGame(model, data, batch_nodes=1)
+        explain(model, data, passes=Passes(batch_nodes=1))  # there is no batch to blame
+    eager = GNNGame(model, data, passes=Passes(batch_nodes=1))
     with pytest.raises(ValueError, match=NAMED):
         eager(np.eye(6, dtype=bool))
     with pytest.raises(ValueError, match=NAMED):
         expected_output(model, [graph("ring"), graph("messy")])
     with pytest.raises(ValueError, match=NAMED):
-        explain(model, data, fallback=0.0)
-    explain(model, data, check=False)
+        explain(model, data, game=GameOptions(fallback=0.0))
+    explain(model, data, passes=Passes(check=False))
 
 
 class NodeDrawing(nn.Module):
@@ -340,7 +352,7 @@ def test_a_model_that_remembers_is_refused() -> None:
 
 def test_the_check_can_be_left_out() -> None:
     model, data = mixing(), graph("ring")
-    found = explain(model, data, check=False)
+    found = explain(model, data, passes=Passes(check=False))
     assert found.check == {
         "enabled": False,
         "comparisons": 0,
@@ -395,7 +407,7 @@ def test_threads_that_share_a_model_in_training_mode(wrapped: bool) -> None:
         network = nn.DataParallel(model) if wrapped and thread % 2 else model
         try:
             for at, data in enumerate(graphs):
-                found[thread, at] = explain(network, data, check=False).node_mask
+                found[thread, at] = explain(network, data, passes=Passes(check=False)).node_mask
         except Exception as error:
             errors.append(error)
 
@@ -434,12 +446,12 @@ def test_one_logit_between_zero_and_one_is_no_sum() -> None:
         return global_mean_pool(x[:, :1].sigmoid(), batch)
 
     with pytest.warns(UserWarning, match=r"\(all lie between 0 and 1\): if they are, say"):
-        explain(model, graph("ring"), mode="binary_classification")
+        explain(model, graph("ring"), task="binary_classification")
 
 
 def test_presence_is_an_option_of_one_value() -> None:
     with pytest.raises(ValueError, match=r"presence is an option of value='banzhaf' \(got pres"):
-        explain(GCN(FEATURES, 8, CLASSES), graph("ring"), presence=0.3)
+        explain(GCN(FEATURES, 8, CLASSES), graph("ring"), value=Myerson(presence=0.3))
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 
-from gstarx import GNNGame, explain_many
+from gstarx import GNNGame, Passes, explain_many
 from gstarx.gnn import shared_rows
 from gstarx.gnn.shared_rows import GatheredRows, SharedRows, gathered_now
 from tests.pairs import in_turn
@@ -198,11 +198,11 @@ def test_a_model_that_leaves_torch_gets_ordinary_features() -> None:
     data = graph()
     coalitions = np.random.default_rng(0).random((50, ROWS)) < 0.5
     model = built(LeavesTorch(pyg.GCNConv))
-    worths = GNNGame(model, data, share=False)(coalitions)
+    worths = GNNGame(model, data, passes=Passes(share=False))(coalitions)
     doubled = Data(x=2 * data.x, edge_index=data.edge_index)
     same = Convolution(pyg.GCNConv).eval()
     same.load_state_dict(model.state_dict())
-    expected = GNNGame(same, doubled, share=False)(coalitions)
+    expected = GNNGame(same, doubled, passes=Passes(share=False))(coalitions)
     np.testing.assert_allclose(worths, expected, atol=1e-6)
 
 

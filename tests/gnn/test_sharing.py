@@ -21,10 +21,9 @@ from torch_geometric.data import Data
 from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_pool
 from torch_geometric.utils import degree, to_undirected
 
-from gstarx import GNNGame, explain, explain_many, explainers
+from gstarx import GameOptions, GNNGame, Judge, Passes, explain, explain_many, explainers
 from gstarx.explainers import graph_generator
 from gstarx.gnn import BatchMixing, Sharing
-from gstarx.metrics import best_selection
 from gstarx.models import GAT, GCN, GIN
 from tests.gnn import one_by_one
 from tests.pairs import in_turn
@@ -85,8 +84,8 @@ def both_ways(
     model: Any, data: Data, rows: Any = None, *, share: Any = "auto", **options: Any
 ) -> tuple[Any, Any, GNNGame]:
     """Worths with sharing where it is worth it, and without; the game of the first."""
-    game = GNNGame(model, data, **RAW, **options, share=share)
-    plain = GNNGame(model, data, **RAW, **options, share=False)
+    game = GNNGame(model, data, passes=Passes(share=share), **RAW, **options)
+    plain = GNNGame(model, data, passes=Passes(share=False), **RAW, **options)
     rows = game.graph.connected_coalitions() if rows is None else rows
     return game(rows), plain(rows), game
 
@@ -122,12 +121,12 @@ def test_double_precision_and_distinct_nodes(network: Any) -> None:
 
 def test_blocks_give_the_same_worths_whatever_else_is_evaluated() -> None:
     model, data = built(GCN(FEATURES, 8, CLASSES)), graph()
-    small = GNNGame(model, data, **RAW, batch_nodes=40, share=True)
+    small = GNNGame(model, data, passes=Passes(batch_nodes=40, share=True), **RAW)
     rows = small.graph.connected_coalitions()
-    expected = GNNGame(model, data, **RAW, share=False)(rows)
+    expected = GNNGame(model, data, passes=Passes(share=False), **RAW)(rows)
     assert_same(small(rows), expected, 1e-6)
     assert small._scores.shared._blocks > 3
-    again = GNNGame(model, data, **RAW, share=True)
+    again = GNNGame(model, data, passes=Passes(share=True), **RAW)
     order = np.random.default_rng(0).permutation(len(rows))
     for part in np.array_split(order, 7):
         assert_same(again(rows[part]), expected[part], 1e-6)
@@ -496,7 +495,7 @@ def test_models_that_must_not_share(name: str) -> None:
     # everything again for a second question, and no second attempt
     assert_same(game(~np.eye(13, dtype=bool)), GNNGame(model, data, **RAW)(~np.eye(13, dtype=bool)))
     with pytest.raises(ValueError, match="share=True: coalitions cannot share embeddings: "):
-        GNNGame(model, data, **RAW, share=True)(game.graph.connected_coalitions())
+        GNNGame(model, data, passes=Passes(share=True), **RAW)(game.graph.connected_coalitions())
 
 
 def test_what_is_known_without_running_the_model() -> None:
@@ -531,10 +530,10 @@ def test_what_is_known_without_running_the_model() -> None:
         assert not game.sharing.used
         if reason and "share" not in options:
             with pytest.raises(ValueError, match="share=True: coalitions cannot share"):
-                GNNGame(*arguments, **options, share=True)
+                GNNGame(*arguments, passes=Passes(share=True), **options)
     for wrong in ("yes", None, 1, "True"):
         with pytest.raises(ValueError, match=r"share must be 'auto', True or False \(got"):
-            GNNGame(model, data, share=wrong)  # type: ignore[arg-type]
+            GNNGame(model, data, passes=Passes(share=wrong))  # type: ignore[arg-type]
 
 
 def test_where_it_is_not_worth_it() -> None:
@@ -543,7 +542,7 @@ def test_where_it_is_not_worth_it() -> None:
     game = GNNGame(model, data, **RAW)
     expected = game(few)
     assert game.sharing == Sharing(reason="there are few coalitions")
-    forced = GNNGame(model, data, **RAW, share=True)
+    forced = GNNGame(model, data, passes=Passes(share=True), **RAW)
     assert_same(forced(few), expected)
     assert forced.sharing.used
     everybody = torch.combinations(torch.arange(13)).t()
@@ -606,7 +605,7 @@ def test_what_edges_say_besides_messages_is_not_shared(value: str) -> None:
         ):
             data = Data(x=x, edge_index=torch.cat([edges, edges.flip(0)], dim=1))
             found = explain(model, data, value=value, target=1)
-            plain = explain(model, data, value=value, target=1, share=False)
+            plain = explain(model, data, value=value, target=1, passes=Passes(share=False))
             assert READS in found.sharing.reason
             largest = float(plain.scores.abs().max())
             torch.testing.assert_close(found.scores, plain.scores, rtol=0, atol=1e-5 * largest)
@@ -717,7 +716,7 @@ def test_changes_far_away_are_noticed(make: Any, shares: bool, double: bool) -> 
         model, data = model.double(), graph(dtype=torch.float64)
     del data.edge_attr, data.edge_weight
     for _ in range(5):  # not in every one of them a model is disturbed
-        game = GNNGame(model, data, **RAW, check=False)
+        game = GNNGame(model, data, passes=Passes(check=False), **RAW)
         game(np.random.default_rng(0).random((600, 13)) < 0.6)
         assert game.sharing.used == shares, game.sharing
         assert shares or MORE in game.sharing.reason
@@ -742,7 +741,7 @@ def test_rounds_that_depend_on_the_graph_are_not_shared() -> None:
 
 
 def test_few_coalitions_are_all_compared() -> None:
-    game = GNNGame(built(Layers()), graph(), **RAW, share=True)
+    game = GNNGame(built(Layers()), graph(), passes=Passes(share=True), **RAW)
     game(np.random.default_rng(0).random((100, 13)) < 0.6)
     assert game.check.comparisons >= 100
     assert game.sharing.used
@@ -770,7 +769,7 @@ class Late(Layers):
 
 def test_a_global_operation_that_shows_late_is_recomputed() -> None:
     model, data = built(Late(12, drawn=False)), graph()
-    game = GNNGame(copy.deepcopy(model), data, **RAW, batch_nodes=40)
+    game = GNNGame(copy.deepcopy(model), data, passes=Passes(batch_nodes=40), **RAW)
     rows = game.graph.connected_coalitions()
     # the ordinary path meets the operation as well, and turns to one coalition at a time
     with pytest.warns(UserWarning, match="mixes the graphs"):
@@ -778,21 +777,23 @@ def test_a_global_operation_that_shows_late_is_recomputed() -> None:
     assert not game.sharing.used
     assert MORE in game.sharing.reason
     model.calls.left = 0
-    np.testing.assert_allclose(found, GNNGame(model, data, **RAW, batch_nodes=1)(rows), atol=1e-6)
+    np.testing.assert_allclose(
+        found, GNNGame(model, data, passes=Passes(batch_nodes=1), **RAW)(rows), atol=1e-6
+    )
     assert game.evaluations == len(rows)
 
 
 def test_randomness_that_shows_late_is_refused() -> None:
-    game = GNNGame(built(Late(12, drawn=True)), graph(), **RAW, batch_nodes=40)
+    game = GNNGame(built(Late(12, drawn=True)), graph(), passes=Passes(batch_nodes=40), **RAW)
     with pytest.raises(ValueError, match="different outputs for the same graph"):
         game(game.graph.connected_coalitions())
     assert not game.sharing.used
 
 
 def test_worths_that_were_given_out_are_taken_back_by_an_error() -> None:
-    game = GNNGame(built(Layers()), graph(), **RAW, batch_nodes=40)
+    game = GNNGame(built(Layers()), graph(), passes=Passes(batch_nodes=40), **RAW)
     rows = np.random.default_rng(0).random((1_500, 13)) < 0.6
-    expected = GNNGame(game.model, graph(), **RAW, share=False)(rows)
+    expected = GNNGame(game.model, graph(), passes=Passes(share=False), **RAW)(rows)
     assert_same(game(rows[:700]), expected[:700])
     assert game.sharing.used
     game._scores.shared._bits = np.uint64(1)  # from now on states are taken for each other
@@ -808,7 +809,9 @@ def test_states_that_are_taken_for_each_other_are_found_out(bits: int) -> None:
     game = GNNGame(built(GIN(FEATURES, 8, CLASSES)), graph(), **RAW)
     game._scores.shared._bits = np.uint64(bits)
     rows = game.graph.connected_coalitions()
-    assert_same(game(rows), GNNGame(game.model, graph(), **RAW, share=False)(rows), 1e-6)
+    assert_same(
+        game(rows), GNNGame(game.model, graph(), passes=Passes(share=False), **RAW)(rows), 1e-6
+    )
     assert not game.sharing.used
     assert game.sharing.reason
 
@@ -827,7 +830,7 @@ def test_outputs_that_are_not_numbers() -> None:
     data.x = torch.eye(FEATURES)[[0, *[1, 2, 3] * 4]]
     rows = GNNGame(model, data, **RAW).graph.connected_coalitions()
     for share in (False, "auto"):
-        game = GNNGame(model, data, **RAW, share=share)
+        game = GNNGame(model, data, passes=Passes(share=share), **RAW)
         with pytest.raises(ValueError, match=r"gives a worth of \[nan, nan, nan\]; fallback=..."):
             game(rows)
     shared, plain, game = both_ways(model, data, rows, fallback=-1.0)
@@ -858,7 +861,7 @@ def test_an_interrupt_keeps_what_was_evaluated() -> None:
             return super().forward(x, edge_index, batch)
 
     model, data = built(Interrupted()), graph()
-    game = GNNGame(model, data, **RAW, batch_nodes=20, share=True)
+    game = GNNGame(model, data, passes=Passes(batch_nodes=20, share=True), **RAW)
     rows = game.graph.connected_coalitions()
     with pytest.raises(KeyboardInterrupt):
         game(rows)
@@ -866,7 +869,7 @@ def test_an_interrupt_keeps_what_was_evaluated() -> None:
     assert not model.training
     found = game(rows)
     assert game.sharing.used
-    assert_same(found, GNNGame(model, data, **RAW, share=False)(rows))
+    assert_same(found, GNNGame(model, data, passes=Passes(share=False), **RAW)(rows))
 
 
 # -- callers ---------------------------------------------------------------------------------------
@@ -877,16 +880,16 @@ def test_explanations_say_what_was_shared() -> None:
     found = explain(model, data)
     assert isinstance(found.sharing, Sharing)
     assert found.sharing.used
-    plain = explain(model, data, share=False)
+    plain = explain(model, data, passes=Passes(share=False))
     assert plain.sharing == Sharing(reason="share=False")
     torch.testing.assert_close(found.scores, plain.scores, atol=1e-6, rtol=0)
     recorded = json.loads(json.dumps(found.to_dict()))["sharing"]
     assert recorded == found.sharing.as_dict()
     assert recorded["nodes"] > recorded["states"] > 0
-    (many,) = explain_many(model, [data], share=True, progress=False)
+    (many,) = explain_many(model, [data], progress=False, passes=Passes(share=True))
     assert many.sharing == found.sharing
     with pytest.raises(ValueError, match="share must be"):
-        explain(model, data, share="sometimes")  # type: ignore[arg-type]
+        explain(model, data, passes=Passes(share="sometimes"))  # type: ignore[arg-type]
 
 
 @pytest.mark.filterwarnings("ignore:the outputs for all evaluated parts of the graph")
@@ -916,7 +919,7 @@ def test_a_share_of_the_methods_that_play_the_game() -> None:
 def test_several_targets_share() -> None:
     model, data = built(GIN(FEATURES, 8, CLASSES)), graph()
     shared = explain(model, data, target="all", value="myerson")
-    plain = explain(model, data, target="all", value="myerson", share=False)
+    plain = explain(model, data, target="all", value="myerson", passes=Passes(share=False))
     assert shared.sharing.used
     assert shared.scores.shape == (13, CLASSES)
     torch.testing.assert_close(shared.scores, plain.scores, atol=1e-6, rtol=0)
@@ -926,7 +929,7 @@ def test_the_best_selection_shares() -> None:
     model, data = built(GIN(FEATURES, 8, CLASSES)), graph()
     through = []
     hook = model.register_forward_pre_hook(lambda _, inputs: through.append(len(inputs[0])))
-    best = best_selection(model, data, 4)
+    best = Judge(model).best(data, 4)
     hook.remove()
     # a part with its complement has 13 nodes
     assert sum(through) < 13 * best.evaluations / 2 / 2
@@ -934,7 +937,7 @@ def test_the_best_selection_shares() -> None:
     def alone(x: Tensor, edge_index: Tensor) -> Tensor:
         return model(x, edge_index)
 
-    plain = best_selection(alone, data, 4)
+    plain = Judge(alone).best(data, 4)
     assert best.optimal
     assert (best.nodes.tolist(), best.evaluations) == (plain.nodes.tolist(), plain.evaluations)
     assert best.evaluation.harmonic_fidelity == pytest.approx(
@@ -954,9 +957,11 @@ def test_parts_of_many_graphs_share() -> None:
         del data.edge_weight
     options: dict[str, Any] = {"estimator": "subgraphs", "max_sample_size": 8, "seed": 0}
     many = explain_many(model, graphs, progress=False, **options)
-    plain = explain_many(model, graphs, progress=False, **options, share=False)
+    plain = explain_many(model, graphs, progress=False, passes=Passes(share=False), **options)
     apart = [
-        explain(model, data, **{**options, "seed": graph_generator(0, at)}, share=False)
+        explain(
+            model, data, passes=Passes(share=False), **{**options, "seed": graph_generator(0, at)}
+        )
         for at, data in enumerate(graphs)
     ]
     for shared, one, alone in zip(many, plain, apart, strict=True):
@@ -969,7 +974,9 @@ def test_parts_of_many_graphs_share() -> None:
     mixing.layers = nn.ModuleList([pyg.SAGEConv(8, 8)])
     for shared in explain_many(mixing, graphs, progress=False, **options):
         assert BATCH in shared.sharing.reason
-    split = explain_many(model, graphs, progress=False, **options, removal="split")
+    split = explain_many(
+        model, graphs, progress=False, game=GameOptions(removal="split"), **options
+    )
     assert "share with 'remove'" in split[0].sharing.reason
 
 
@@ -1052,10 +1059,16 @@ def test_any_network_gives_the_numbers_of_single_coalitions(
             zeros = torch.zeros(len(part.x), dtype=torch.long)
             expected.append(plainly(part.x, part.edge_index, zeros)[0].numpy())
     # small blocks, so that states are met in several of them
-    game = GNNGame(model, data, **RAW, removal=removal, share=True, batch_nodes=2)
+    game = GNNGame(
+        model,
+        data,
+        game=GameOptions(removal=removal),
+        passes=Passes(batch_nodes=2, share=True),
+        **RAW,
+    )
     try:
         found = game(rows)
     except ValueError as error:
         assert "cannot share" in str(error)  # noqa: PT017
-        found = GNNGame(model, data, **RAW, removal=removal)(rows)
+        found = GNNGame(model, data, game=GameOptions(removal=removal), **RAW)(rows)
     np.testing.assert_allclose(found, np.array(expected), atol=1e-9)

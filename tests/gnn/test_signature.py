@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.nn import GIN, global_add_pool
 
-from gstarx import GNNGame, explain, explain_many, explain_nodes, models
+from gstarx import GameOptions, GNNGame, Passes, explain, explain_many, explain_nodes, models
 from gstarx.gnn.fields import roles_of
 from gstarx.gnn.signature import Signature, model_device
 from gstarx.metrics import evaluate
@@ -106,9 +106,13 @@ def test_an_input_that_no_argument_takes_is_warned_of_once() -> None:
     with pytest.warns(UserWarning, match="no edge_weight"):
         evaluate(Weighted(), graphs[0], [0])
     # a choice, a network that knows what weights are, and a name that fits
-    assert explain(Weighted(), graphs[0], keywords=[]).inputs == ("x", "edge_index", "batch")
+    assert explain(Weighted(), graphs[0], task={"keywords": []}).inputs == (
+        "x",
+        "edge_index",
+        "batch",
+    )
     with pytest.warns(UserWarning, match="no edge_weight"):
-        assert explain(Weighted(), graphs[2], keywords=None).exact
+        assert explain(Weighted(), graphs[2], task={"keywords": None}).exact
     explain(GCN(4, 8, 3), graphs[2])
     graphs[0].edge_weight = graphs[0].edge_attr
     assert explain(Weighted(), graphs[0]).inputs == ("x", "edge_index", "edge_weight", "batch")
@@ -148,7 +152,9 @@ def test_inputs_are_recorded_by_whoever_explains() -> None:
         return x[:, :3].index_add(0, edge_index[1], x[edge_index[0], :3] * edge_weight[:, None])
 
     passed = ("x", "edge_index", "edge_weight")
-    assert explain(weighted, DATA, task_level="node", index=1, num_hops=1).inputs == passed
+    assert (
+        explain(weighted, DATA, index=1, task="node", game=GameOptions(num_hops=1)).inputs == passed
+    )
     options: dict[str, Any] = {"num_hops": 1, "progress": False}
     assert [one.inputs for one in explain_nodes(weighted, DATA, [1, 2], **options)] == [passed] * 2
     whole = explain(lambda data: global_add_pool(data.x[:, :3], data.batch), DATA)
@@ -284,7 +290,7 @@ def test_fields_that_only_a_batch_has() -> None:
 
     data = graph("ring")
     data.num_nodes = 6
-    game = GNNGame(model, data, check=False)
+    game = GNNGame(model, data, passes=Passes(check=False))
     assert seen == {"batch_size": 1, "ptr": [0, 6], "num_nodes": 6}
     game(np.array([[True] * 2 + [False] * 4, [True] * 3 + [False] * 3]))
     assert seen == {"batch_size": 2, "ptr": [0, 2, 5], "num_nodes": 5}
@@ -310,7 +316,7 @@ def test_pygs_own_models() -> None:
     torch.manual_seed(0)
     net = GIN(FEATURES, 8, num_layers=2, out_channels=CLASSES, norm="BatchNorm").eval()
     data = Data(x=graph("ring").x, edge_index=graph("ring").edge_index)
-    game = GNNGame(net, data, task_level="node", index=0, payoff="raw", target="all", baseline=0)
+    game = GNNGame(net, data, index=0, payoff="raw", target="all", baseline=0, task="node")
     with torch.no_grad():
         out = net(data.x, data.edge_index)[0]
     np.testing.assert_allclose(game(np.ones((1, game.n), bool))[0], out.numpy(), atol=1e-5)

@@ -29,6 +29,7 @@ pytestmark = [
 
 from chemprop.models import save_model  # noqa: E402
 
+from gstarx import Passes
 from gstarx.integrations import chemprop  # noqa: E402
 from gstarx.registry import ModelSource  # noqa: E402
 from tests.integrations.networks import (  # noqa: E402
@@ -76,7 +77,7 @@ def test_raw_outputs_are_logits_of_the_same_probabilities() -> None:
         target = "all" if raw.task != "binary" else 1
         options = {"mode": raw.mode, "target": target, "payoff": "prob", "baseline": 0.0}
         one = explain(raw, graph, value="myerson", **options)
-        other = explain(probs, graph, value="myerson", return_type="probs", **options)
+        other = explain(probs, graph, value="myerson", task={"return_type": "probs"}, **options)
         assert torch.allclose(one.scores, other.scores, atol=1e-5)
 
 
@@ -95,8 +96,8 @@ def test_worths_are_predictions_of_parts_and_shared_embeddings_change_nothing(
     model, graph = chemprop.wrap(mpnn), chemprop.graph("CC(=O)Oc1ccccc1")
     coalitions = all_coalitions(10)
     options: dict[str, Any] = {"mode": "regression", "payoff": "raw"}
-    plain = GNNGame(model, graph, share=False, **options)(coalitions)
-    shared = GNNGame(model, graph, share=True, **options)
+    plain = GNNGame(model, graph, passes=Passes(share=False), **options)(coalitions)
+    shared = GNNGame(model, graph, passes=Passes(share=True), **options)
     assert np.allclose(shared(coalitions), plain, rtol=1e-4, atol=1e-4)
     assert shared.sharing.used
     assert shared.sharing.states < shared.sharing.nodes / 4
@@ -138,7 +139,7 @@ def test_myerson_values_are_those_of_the_myerson_package(name: str, smiles: str)
     graph.x, graph.edge_attr = graph.x.double(), graph.edge_attr.double()
     model = chemprop.wrap(mpnn)
     options = {} if name == "regression" else {"payoff": "prob", "target": 1}
-    ours = explain(model, graph, mode=model.mode, value="myerson", baseline=0, **options)
+    ours = explain(model, graph, value="myerson", baseline=0, task=model.mode, **options)
     assert ours.exact
     expected = np.asarray(theirs).reshape(-1)
     assert np.allclose(ours.scores.numpy(), expected, rtol=1e-6, atol=1e-9)
@@ -147,7 +148,7 @@ def test_myerson_values_are_those_of_the_myerson_package(name: str, smiles: str)
 def test_scores_are_in_the_units_of_the_training_data() -> None:
     mpnn = network("regression")
     explanation = explain(
-        chemprop.wrap(mpnn), chemprop.graph(PARACETAMOL), mode="regression", value="myerson"
+        chemprop.wrap(mpnn), chemprop.graph(PARACETAMOL), value="myerson", task="regression"
     )
     total = float(explanation.scores.sum()) + explanation.baseline[0]
     assert total == pytest.approx(float(predicted(mpnn, PARACETAMOL)), abs=1e-4)
@@ -156,7 +157,7 @@ def test_scores_are_in_the_units_of_the_training_data() -> None:
 def test_extra_descriptors_stay_as_they_are_and_the_explanation_says_so() -> None:
     mpnn, x_d = network("regression", extra=4), rows(1, 4)[0]
     model, graph = chemprop.wrap(mpnn), chemprop.graph(PARACETAMOL, x_d=x_d)
-    explanation = explain(model, graph, mode="regression", value="myerson")
+    explanation = explain(model, graph, value="myerson", task="regression")
     assert explanation.fixed == ["x_d"]
     assert "x_d" in explanation._repr_html_()
     assert explanation.to_dict()["fixed"] == ["x_d"]
@@ -164,7 +165,7 @@ def test_extra_descriptors_stay_as_they_are_and_the_explanation_says_so() -> Non
     assert float(explanation.prediction) == pytest.approx(
         float(predicted(mpnn, PARACETAMOL, x_d)), abs=1e-4
     )
-    plain = explain(chemprop.wrap(network()), chemprop.graph(PARACETAMOL), mode="regression")
+    plain = explain(chemprop.wrap(network()), chemprop.graph(PARACETAMOL), task="regression")
     assert plain.fixed == []
 
 
@@ -197,17 +198,19 @@ def test_descriptors_of_atoms_come_and_go_with_their_atoms() -> None:
     model = chemprop.wrap(mpnn)
     options: dict[str, Any] = {"mode": "regression", "payoff": "raw"}
     coalitions = all_coalitions(11)[::7]
-    plain = GNNGame(model, graph, share=False, **options)(coalitions)
-    assert np.allclose(GNNGame(model, graph, share=True, **options)(coalitions), plain, atol=1e-4)
+    plain = GNNGame(model, graph, passes=Passes(share=False), **options)(coalitions)
+    assert np.allclose(
+        GNNGame(model, graph, passes=Passes(share=True), **options)(coalitions), plain, atol=1e-4
+    )
 
 
 def test_extra_features_of_atoms_and_bonds_are_read() -> None:
     mpnn = network("regression", d_v=74, d_e=15)
     model = chemprop.wrap(mpnn)
     graph = chemprop.graph(PARACETAMOL, atom_features=rows(11, 2), bond_features=rows(11, 1))
-    assert explain(model, graph, mode="regression").scores.shape == (11,)
+    assert explain(model, graph, task="regression").scores.shape == (11,)
     with pytest.raises(ValueError, match=r"reads 74 numbers of an atom and 15 of a bond .got 72"):
-        explain(model, chemprop.graph(PARACETAMOL), mode="regression")
+        explain(model, chemprop.graph(PARACETAMOL), task="regression")
 
 
 def test_every_set_of_features_of_chemprop() -> None:
@@ -215,7 +218,7 @@ def test_every_set_of_features_of_chemprop() -> None:
         graph = chemprop.graph(PARACETAMOL, features=features)
         model = chemprop.wrap(network(d_v=graph.x.shape[1], d_e=graph.edge_attr.shape[1]))
         assert model.features == features
-        assert explain(model, graph, mode="regression").scores.shape == (11,)
+        assert explain(model, graph, task="regression").scores.shape == (11,)
 
 
 def test_graphs_of_a_batch_keep_their_reverse_bonds() -> None:
@@ -223,7 +226,7 @@ def test_graphs_of_a_batch_keep_their_reverse_bonds() -> None:
     batch = Batch.from_data_list(graphs)
     assert torch.equal(batch.edge_index[0, batch.rev_edge_index], batch.edge_index[1])
     model = chemprop.wrap(network())
-    mean = float(expected_output(model, graphs, mode="regression"))
+    mean = float(expected_output(model, graphs, task="regression"))
     alone = np.mean([float(predicted(model.mpnn, smiles)) for smiles in MOLECULES])
     assert mean == pytest.approx(alone, abs=1e-4)
 
@@ -248,7 +251,7 @@ def test_other_explainers_take_it_too() -> None:
 
         model, graph = chemprop.wrap(network()), chemprop.graph("CC(=O)Nc1ccccc1")
         explanation = create(explainer).explain(
-            model, graph, mode="regression", seed=0, edge_mask=True
+            model, graph, seed=0, edge_mask=True, task="regression"
         )
         assert explanation.edge_mask.shape == (20,)
 
@@ -258,7 +261,7 @@ def test_bonds_and_fragments_are_scored() -> None:
 
     model = chemprop.wrap(trained("regression"))
     explanation = explain(
-        model, chemprop.graph(PARACETAMOL), mode="regression", value="myerson", edge_mask=True
+        model, chemprop.graph(PARACETAMOL), value="myerson", edge_mask=True, task="regression"
     )
     assert explanation.edge_mask.shape == (22,)
     groups = {group.name: group.score for group in group_scores(explanation.scores, PARACETAMOL)}
@@ -297,7 +300,7 @@ def test_a_molecule_with_hydrogens_has_them_as_nodes() -> None:
     orders = dict(zip(map(tuple, graph.edge_index.t().tolist()), graph.bonds.tolist(), strict=True))
     assert {ends for ends, order in orders.items() if order == 2} == {(1, 2), (2, 1)}
     assert sorted(orders.values()) == [1.0] * 10 + [2.0] * 2
-    explanation = explain(chemprop.wrap(mpnn), graph, mode="regression", value="myerson")
+    explanation = explain(chemprop.wrap(mpnn), graph, value="myerson", task="regression")
     with torch.no_grad():
         expected = float(mpnn(BatchMolGraph([SimpleMoleculeMolGraphFeaturizer()(molecule)])))
     assert float(explanation.prediction) == pytest.approx(expected, abs=1e-5)
@@ -319,7 +322,7 @@ def test_logits_stay_finite_where_probabilities_are_0_or_1() -> None:
         model, graph = chemprop.wrap(mpnn), chemprop.graph(PARACETAMOL)
         certain = predicted(mpnn, PARACETAMOL).flatten()
         assert bool(((certain == 0) | (certain == 1)).any())
-        found = explain(model, graph, mode=model.mode, payoff="raw", value="myerson", target=0)
+        found = explain(model, graph, payoff="raw", value="myerson", target=0, task=model.mode)
         assert bool(found.scores.isfinite().all())
 
 
@@ -332,11 +335,11 @@ def test_logits_between_0_and_1_are_not_taken_for_probabilities(
             parameter *= 0.001
         mpnn.predictor.ffn[-1][-1].bias.fill_(0.1)
     model = chemprop.wrap(mpnn)
-    explain(model, chemprop.graph("CCO"), mode=model.mode)
+    explain(model, chemprop.graph("CCO"), task=model.mode)
     assert not [w for w in recwarn if "probabilities" in str(w.message)]
     probs = chemprop.wrap(mpnn, return_type="probs")
     with pytest.warns(UserWarning, match="look like probabilities"):
-        explain(probs, chemprop.graph("CCO"), mode=model.mode)
+        explain(probs, chemprop.graph("CCO"), task=model.mode)
 
 
 # ---- files, the command, the explorer
@@ -390,8 +393,8 @@ def test_metrics_and_scalers_in_a_file_are_read_safely(tmp_path: Path) -> None:
     model, graph = chemprop.load(tmp_path / "model.pt"), chemprop.graph(PARACETAMOL)
     expected = float(predicted(mpnn, PARACETAMOL))
     options: dict[str, Any] = {"mode": "regression", "value": "myerson", "baseline": 0.0}
-    shared = explain(model, graph, share=True, **options)
-    plain = explain(model, graph, share=False, **options)
+    shared = explain(model, graph, passes=Passes(share=True), **options)
+    plain = explain(model, graph, passes=Passes(share=False), **options)
     assert float(shared.prediction) == pytest.approx(expected, abs=1e-5)
     assert torch.allclose(shared.scores, plain.scores, atol=1e-5)
 
@@ -631,10 +634,10 @@ def test_the_command_explains_a_chemprop_model(files: dict[str, Path]) -> None:
     ours = explain(
         chemprop.load(files["regression"]),
         chemprop.graph(PARACETAMOL),
-        mode="regression",
         target=0,
         value="myerson",
         seed=0,
+        task="regression",
     )
     assert np.allclose(scores, ours.scores.numpy(), atol=1e-9)
     assert "oxygens" in gstarx(*command, files["regression"]).stdout
@@ -647,7 +650,7 @@ def test_a_target_means_the_same_in_python_and_the_command(files: dict[str, Path
     command = ("explain", "--smiles", PARACETAMOL, "--weights", files["binary"], "--target")
     names = {"0": "not has oxygen", "1": "has oxygen"}
     for number, name in names.items():
-        ours = explain(model, graph, mode=model.mode, target=int(number), seed=0)
+        ours = explain(model, graph, target=int(number), seed=0, task=model.mode)
         for said in (number, name):
             record = found(*command, said)
             scores = record["explanation"]["scores"]
@@ -720,7 +723,7 @@ def test_a_multiclass_model_of_several_tasks_needs_to_know_which() -> None:
 def test_what_a_smiles_does_not_give_is_named(tmp_path: Path) -> None:
     mpnn = network("regression", extra=4)
     with pytest.raises(ValueError, match=r"4 extra descriptors of the molecule.*graph.smiles, x_d"):
-        explain(chemprop.wrap(mpnn), chemprop.graph("CCO"), mode="regression")
+        explain(chemprop.wrap(mpnn), chemprop.graph("CCO"), task="regression")
     save_model(tmp_path / "extra.pt", mpnn)
     message = refused("explain", "--smiles", "CCO", "--weights", tmp_path / "extra.pt")
     assert "4 extra descriptors of the molecule, which a SMILES does not give" in message

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 
-from gstarx import metrics
-from gstarx.metrics import evaluate, evaluate_many
+from gstarx import Judge, metrics
+from gstarx.metrics import evaluate
 from gstarx.models import GCN
 from tests.metrics.by_hand import CHANCES, by_table, path
 
@@ -72,9 +72,9 @@ def test_graphs_that_are_not_one_graph() -> None:
 
 def test_as_many_sets_and_targets_as_graphs() -> None:
     with pytest.raises(ValueError, match=r"entry for each of 2 graphs \(got 1\)"):
-        evaluate_many(MODEL, [path(3), path(3)], [[0]])
+        Judge(MODEL).many([path(3), path(3)], [[0]])
     with pytest.raises(ValueError, match=r"one for each of 2 graphs \(got 3\)"):
-        evaluate_many(MODEL, [path(3), path(3)], [[0], [1]], target=[0, 1, 0])
+        Judge(MODEL).many([path(3), path(3)], [[0], [1]], target=[0, 1, 0])
 
 
 def test_outputs_that_are_no_probabilities() -> None:

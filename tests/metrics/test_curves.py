@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gstarx import expected_output, explain
+from gstarx import Judge, expected_output, explain
 from gstarx.metrics import (
     METRICS,
     SPARSITIES,
@@ -48,7 +48,7 @@ def test_the_best_is_the_first_highest() -> None:
 
 def test_one_graph_by_hand() -> None:
     # best first 1, 0, 2: two nodes, one, none
-    curve = fidelity_curve(MODEL, path(3), [0.2, 0.9, -0.1], sparsities=[0.9, 0.3, 0.6])
+    curve = Judge(MODEL).curve(path(3), [0.2, 0.9, -0.1], sparsities=[0.9, 0.3, 0.6])
     assert curve.sparsities == (0.3, 0.6, 0.9)
     np.testing.assert_allclose(curve["sparsity"], [1 / 3, 2 / 3, 1])
     np.testing.assert_allclose(curve["fidelity"], [0.4, 0.7, 0], atol=1e-9)
@@ -60,8 +60,8 @@ def test_one_graph_by_hand() -> None:
 
 
 def test_positive_scores_only() -> None:
-    plain = fidelity_curve(MODEL, path(3), [-0.2, 0.9, -0.1], sparsities=[0.0])
-    capped = fidelity_curve(MODEL, path(3), [-0.2, 0.9, -0.1], sparsities=[0.0], positive_only=True)
+    plain = Judge(MODEL).curve(path(3), [-0.2, 0.9, -0.1], sparsities=[0.0])
+    capped = Judge(MODEL).curve(path(3), [-0.2, 0.9, -0.1], sparsities=[0.0], positive_only=True)
     assert plain["sparsity"].tolist() == [0]
     assert capped["sparsity"].tolist() == pytest.approx([2 / 3])
 
@@ -72,8 +72,8 @@ def test_many_graphs_are_averaged(positive_only: bool) -> None:
     rng = np.random.default_rng(0)
     scores: list[Any] = [rng.normal(size=data.num_nodes) for data in graphs]
     scores[1] = torch.from_numpy(scores[1])[:, None]
-    curve = fidelity_curve(
-        model, iter(graphs), scores, positive_only=positive_only, removal="split", target=1
+    curve = Judge(model, removal="split").curve(
+        iter(graphs), scores, positive_only=positive_only, target=1
     )
     assert curve.sparsities == SPARSITIES
     for place, sparsity in enumerate(SPARSITIES):
@@ -95,31 +95,31 @@ def test_many_graphs_are_averaged(positive_only: bool) -> None:
 
 
 def test_a_sparsity_counts_once() -> None:
-    curve = fidelity_curve(MODEL, path(3), [1, 2, 3], sparsities=[0.5, 0.5])
+    curve = Judge(MODEL).curve(path(3), [1, 2, 3], sparsities=[0.5, 0.5])
     assert curve.sparsities == (0.5,)
     assert curve.area() == curve["harmonic_fidelity"][0]
 
 
 def test_bad_input() -> None:
-    curve = fidelity_curve(MODEL, path(3), [1, 2, 3])
+    curve = Judge(MODEL).curve(path(3), [1, 2, 3])
     with pytest.raises(KeyError, match=r"metric must be one of 'fidelity', .*got 'accuracy'"):
         curve["accuracy"]
     with pytest.raises(KeyError, match="got 'h'"):
         curve.area("h")
     with pytest.raises(ValueError, match="at least one graph"):
-        fidelity_curve(MODEL, [], [])
+        Judge(MODEL).curve([], [])
     with pytest.raises(ValueError, match="sparsities must name at least one"):
-        fidelity_curve(MODEL, path(3), [1, 2, 3], sparsities=[])
+        Judge(MODEL).curve(path(3), [1, 2, 3], sparsities=[])
     with pytest.raises(ValueError, match=r"entry for each of 2 graphs \(got 1\)"):
-        fidelity_curve(MODEL, [path(3), path(3)], [[1, 2, 3]])
+        Judge(MODEL).curve([path(3), path(3)], [[1, 2, 3]])
     with pytest.raises(ValueError, match=r"scores must have shape \(3,\) \(got \(2,\)\)"):
-        fidelity_curve(MODEL, path(3), [1, 2])
+        Judge(MODEL).curve(path(3), [1, 2])
     with pytest.raises(ValueError, match="scores must be finite"):
-        fidelity_curve(MODEL, path(3), [1, 2, float("nan")])
+        Judge(MODEL).curve(path(3), [1, 2, float("nan")])
     with pytest.raises(ValueError, match=r"sparsity must lie in \[0, 1\]"):
-        fidelity_curve(MODEL, path(3), [1, 2, 3], sparsities=[0.5, 1.5])
+        Judge(MODEL).curve(path(3), [1, 2, 3], sparsities=[0.5, 1.5])
     with pytest.raises(TypeError, match="unexpected keyword argument 'color'"):
-        fidelity_curve(MODEL, path(3), [1, 2, 3], color=1)
+        Judge(MODEL).curve(path(3), [1, 2, 3], color=1)
 
 
 #: Nodes with positive scores of MUTAG's twenty test molecules, best first, at most half of them:
@@ -211,6 +211,6 @@ def test_the_orders_above_are_those_of_the_exact_values(value: str, orders: str)
         explain(model, graphs[place], value=value, baseline=baseline).node_mask for place in small
     ]
     chosen = [graphs[place] for place in small]
-    found = fidelity_curve(model, chosen, scores, positive_only=True)
-    listed = fidelity_curve(model, chosen, [ranks[place] for place in small], positive_only=True)
+    found = Judge(model).curve(chosen, scores, positive_only=True)
+    listed = Judge(model).curve(chosen, [ranks[place] for place in small], positive_only=True)
     np.testing.assert_allclose(found["harmonic_fidelity"], listed["harmonic_fidelity"], atol=1e-4)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, global_add_pool
 
-from gstarx import GNNGame, metrics
+from gstarx import GNNGame, Judge, metrics
 from gstarx.metrics import Faithfulness, average, evaluate, evaluate_many
 from gstarx.metrics.comparison import renumbered
 from gstarx.metrics.faithfulness import METRICS, harmonic_mean_of
@@ -95,7 +95,7 @@ def test_nodes_come_in_many_ways() -> None:
         expected = Faithfulness.of(0.9, 0.4, 0.2, 1 / 3)
         assert astuple(evaluate(MODEL, data, nodes)) == pytest.approx(astuple(expected), abs=1e-9)
         assert metrics.sparsity(data, nodes) == pytest.approx(1 / 3)
-        several = evaluate_many(MODEL, [data], [[nodes, nodes]])
+        several = Judge(MODEL).many([data], [[nodes, nodes]])
         assert [astuple(found) for found in several[0]] == [
             astuple(evaluate(MODEL, data, nodes))
         ] * 2
@@ -200,7 +200,7 @@ def test_many_at_once_are_what_each_is_alone(name: str, removal: str) -> None:
         [astuple(by_definition(name, model, data, nodes, removal)) for nodes in own]
         for data, own in zip(graphs, sets, strict=True)
     ]
-    found = evaluate_many(model, graphs, sets, removal=option, batch_nodes=7)
+    found = Judge(model, removal=option, batch_nodes=7).many(graphs, sets)
     for data, own, wanted, got in zip(graphs, sets, expected, found, strict=True):
         assert [astuple(one) for one in got] == [pytest.approx(one, abs=1e-6) for one in wanted]
         alone = evaluate(model, data, own[-1], removal=option)
@@ -221,7 +221,7 @@ def test_the_networks_tell_parts_apart() -> None:
 def test_the_size_of_batches_does_not_matter(batch_nodes: int | None, removal: str) -> None:
     model, graphs = build("gine"), [graph(shape) for shape in SHAPES]
     sets = [some_sets(data.num_nodes) for data in graphs]
-    found = evaluate_many(model, graphs, sets, removal=removal, batch_nodes=batch_nodes)
+    found = Judge(model, removal=removal, batch_nodes=batch_nodes).many(graphs, sets)
     for data, own, got in zip(graphs, sets, found, strict=True):
         for nodes, one in zip(own, got, strict=True):
             expected = by_definition("gine", model, data, nodes, removal)
@@ -231,8 +231,8 @@ def test_the_size_of_batches_does_not_matter(batch_nodes: int | None, removal: s
 def test_one_set_or_a_list_of_sets_for_every_graph() -> None:
     data, model = graph("ring"), build("gcn")
     one = evaluate(model, data, [0, 1])
-    found = evaluate_many(
-        model, [data] * 6, [[0, 1], [[0, 1]], [np.array([1, 0])], [{0, 1}, {2}], [], [[]]]
+    found = Judge(model).many(
+        [data] * 6, [[0, 1], [[0, 1]], [np.array([1, 0])], [{0, 1}, {2}], [], [[]]]
     )
     assert astuple(found[0]) == pytest.approx(astuple(one), abs=1e-6)
     assert [len(entry) for entry in found[1:4]] == [1, 1, 2]
@@ -246,17 +246,17 @@ def test_a_target_for_all_or_for_each() -> None:
     sets = [[0], [1, 2], [60, 61]]
     for target in (2, np.int64(2), torch.tensor(2)):
         for found, data, own in zip(
-            evaluate_many(model, graphs, sets, target=target), graphs, sets, strict=True
+            Judge(model).many(graphs, sets, target=target), graphs, sets, strict=True
         ):
             expected = evaluate(model, data, own, target=2)
             assert astuple(found) == pytest.approx(astuple(expected), abs=1e-6)
     predicted = [int(GNNGame(model, data).prediction.argmax()) for data in graphs]
     other = (predicted[0] + 1) % CLASSES
-    mixed = evaluate_many(model, graphs, sets, target=[other, None, predicted[2]])
-    assert mixed[0] != evaluate_many(model, graphs, sets)[0]
-    assert mixed[1:] == evaluate_many(model, graphs, sets)[1:]
-    tensors = evaluate_many(model, graphs, sets, target=torch.tensor(predicted))
-    assert tensors == evaluate_many(model, graphs, sets)
+    mixed = Judge(model).many(graphs, sets, target=[other, None, predicted[2]])
+    assert mixed[0] != Judge(model).many(graphs, sets)[0]
+    assert mixed[1:] == Judge(model).many(graphs, sets)[1:]
+    tensors = Judge(model).many(graphs, sets, target=torch.tensor(predicted))
+    assert tensors == Judge(model).many(graphs, sets)
 
 
 def test_one_logit_is_two_classes() -> None:
@@ -298,7 +298,7 @@ def test_models_that_return_probabilities() -> None:
     model, data = build("gcn"), unweighted("ring")
     expected = evaluate(model, data, [0, 1])
     for return_type, scale in (("probs", torch.softmax), ("log_probs", torch.log_softmax)):
-        found = evaluate(telling(model, scale), data, [0, 1], return_type=return_type)
+        found = evaluate(telling(model, scale), data, [0, 1], task={"return_type": return_type})
         assert astuple(found) == pytest.approx(astuple(expected), abs=1e-6)
 
 
@@ -358,7 +358,7 @@ def test_the_model_is_left_as_it_was() -> None:
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     random = torch.get_rng_state()
     graphs = [graph("ring"), graph("messy")]
-    again = [evaluate_many(model, graphs, [[0], [1]]) for _ in range(2)]
+    again = [Judge(model).many(graphs, [[0], [1]]) for _ in range(2)]
     assert again[0] == again[1]  # no dropout
     assert model.training
     assert not model.norm.training
@@ -372,7 +372,7 @@ def test_the_model_is_left_as_it_was() -> None:
 def test_graphs_that_carry_different_fields() -> None:
     plain = unweighted("ring")
     model = build("gcn")  # takes edge weights where there are some
-    found = evaluate_many(model, [plain, graph("ring")], [[0], [0]])
+    found = Judge(model).many([plain, graph("ring")], [[0], [0]])
     assert found[0] != found[1]
     assert astuple(found[0]) == pytest.approx(astuple(evaluate(model, plain, [0])), abs=1e-6)
 
@@ -387,7 +387,7 @@ def test_average() -> None:
     with pytest.raises(ValueError, match="nothing to average"):
         average([])
 
-    assert evaluate_many(MODEL, [], []) == []
+    assert Judge(MODEL).many([], []) == []
 
 
 def test_the_papers_molecule() -> None:

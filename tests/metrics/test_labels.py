@@ -12,6 +12,7 @@ from torch_geometric.explain.algorithm import DummyExplainer
 from torch_geometric.explain.metric import characterization_score as pyg_score
 from torch_geometric.explain.metric import fidelity as pyg_fidelity
 
+from gstarx import Judge
 from gstarx.metrics import LabelFidelity, characterization_score, label_fidelity
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES
@@ -29,7 +30,7 @@ def test_by_hand() -> None:
         ([0, 1, 2], 1, 0),  # nobody has no label
         ([], 0, 1),
     ):
-        found = label_fidelity(MODEL, path(3), nodes)
+        found = Judge(MODEL).labels(path(3), nodes)
         score = 1.0 if (without, alone) == (1, 0) else 0.0
         assert found == LabelFidelity(without, alone, score)
 
@@ -37,8 +38,8 @@ def test_by_hand() -> None:
 def test_nobody_has_no_label_whatever_the_class() -> None:
     first = by_table({nodes: 1 - chance for nodes, chance in CHANCES.items()})
     for model in (MODEL, first):
-        assert label_fidelity(model, path(3), []) == LabelFidelity(0, 1, 0)
-        assert label_fidelity(model, path(3), [0, 1, 2]) == LabelFidelity(1, 0, 1)
+        assert Judge(model).labels(path(3), []) == LabelFidelity(0, 1, 0)
+        assert Judge(model).labels(path(3), [0, 1, 2]) == LabelFidelity(1, 0, 1)
 
 
 @settings(max_examples=25)
@@ -66,7 +67,7 @@ def test_as_pyg_counts(seed: int, inside: list[bool]) -> None:
         _model_args=[],
     )
     positive, negative = pyg_fidelity(explainer, explanation)
-    found = label_fidelity(model, data, mask, removal="zero_filling")
+    found = Judge(model, removal="zero_filling").labels(data, mask)
     assert (found.positive, found.negative) == (positive, negative)
 
 

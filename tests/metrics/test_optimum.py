@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from gstarx import Judge
 from gstarx.metrics import best_selection, evaluate, refine
 from gstarx.metrics.optimum import _neighbors, _sets_of
 from gstarx.models import GCN
@@ -39,7 +40,7 @@ def brute_force(chances: Any, n: int, sizes: range) -> tuple[float, list[frozens
 def test_exhaustion_is_brute_force(n: int, seed: int, data: st.DataObject) -> None:
     size, exact = data.draw(st.integers(0, n)), data.draw(st.booleans())
     chances = random_chances(n, seed=seed)
-    found = best_selection(by_bitmask(chances), path(n), size, exact_size=exact)
+    found = Judge(by_bitmask(chances)).best(path(n), size, exact_size=exact)
     best, sets = brute_force(chances, n, range(size, size + 1) if exact else range(size + 1))
     assert found.evaluation.harmonic_fidelity == pytest.approx(best, abs=1e-9)
     assert frozenset(found.nodes.tolist()) in sets
@@ -50,7 +51,7 @@ def test_exhaustion_is_brute_force(n: int, seed: int, data: st.DataObject) -> No
 
 def test_nine_nodes_by_brute_force() -> None:
     chances = random_chances(9, seed=4)
-    found = best_selection(by_bitmask(chances), path(9), 4)
+    found = Judge(by_bitmask(chances)).best(path(9), 4)
     best, sets = brute_force(chances, 9, range(5))
     assert [set(nodes) for nodes in sets] == [set(found.nodes.tolist())]
     assert found.evaluation.harmonic_fidelity == pytest.approx(best, abs=1e-9)
@@ -73,8 +74,8 @@ def test_searching_comes_near_the_best() -> None:
     reached = 0
     for seed in range(20):
         model, data = by_bitmask(random_chances(8, seed=seed)), path(8)
-        best = best_selection(model, data, 3)
-        found = best_selection(model, data, 3, exhaustive_up_to=0, starts=6, seed=seed)
+        best = Judge(model).best(data, 3)
+        found = Judge(model).best(data, 3, exhaustive_up_to=0, starts=6, seed=seed)
         assert found.status == "best found"
         assert not found.optimal
         assert len(found.nodes) <= 3
@@ -88,7 +89,7 @@ def test_more_starts_are_never_worse() -> None:
     for seed in range(5):
         model, data = by_bitmask(random_chances(9, seed=seed)), path(9)
         few, many = (
-            best_selection(model, data, 4, exhaustive_up_to=0, starts=starts, seed=7)
+            Judge(model).best(data, 4, exhaustive_up_to=0, starts=starts, seed=7)
             for starts in (1, 6)
         )
         assert many.evaluation.harmonic_fidelity >= few.evaluation.harmonic_fidelity
@@ -101,8 +102,8 @@ def test_exactly_so_many_nodes() -> None:
     ):
         model, data = by_bitmask(random_chances(7, seed=2)), path(7)
         for size in range(8):
-            found = best_selection(
-                model, data, size, exact_size=True, exhaustive_up_to=exhaustive_up_to, seed=0
+            found = Judge(model).best(
+                data, size, exact_size=True, exhaustive_up_to=exhaustive_up_to, seed=0
             )
             assert len(found.nodes) == size
 
@@ -125,16 +126,16 @@ def test_nobody_and_everybody() -> None:
 def test_what_counts_as_few_enough_to_try() -> None:
     model, data = by_bitmask(random_chances(6, seed=2)), path(6)
     # 1 + 6 + 15 sets of at most two nodes
-    assert best_selection(model, data, 2, exhaustive_up_to=22).optimal
-    assert not best_selection(model, data, 2, exhaustive_up_to=21, seed=0).optimal
-    assert best_selection(model, data, 2, exact_size=True, exhaustive_up_to=15).optimal
+    assert Judge(model).best(data, 2, exhaustive_up_to=22).optimal
+    assert not Judge(model).best(data, 2, exhaustive_up_to=21, seed=0).optimal
+    assert Judge(model).best(data, 2, exact_size=True, exhaustive_up_to=15).optimal
 
 
 def test_the_same_seed_the_same_set() -> None:
     model, data = by_bitmask(random_chances(9, seed=3)), path(9)
 
     def once(seed: Any) -> Any:
-        found = best_selection(model, data, 4, exhaustive_up_to=0, starts=3, seed=seed)
+        found = Judge(model).best(data, 4, exhaustive_up_to=0, starts=3, seed=seed)
         return found.nodes.tolist(), found.evaluations
 
     assert once(5) == once(5) == once(np.random.default_rng(5))
@@ -146,7 +147,7 @@ def test_of_equals_the_smallest_set_is_taken() -> None:
         return torch.zeros(int(batch.max()) + 1, 2)
 
     # probability one half of anything: to leave everything out is as good as it gets
-    assert best_selection(undecided, path(4), 2).nodes.tolist() == []
+    assert Judge(undecided).best(path(4), 2).nodes.tolist() == []
 
 
 def test_around_a_node() -> None:
@@ -195,7 +196,7 @@ def test_neighbors_are_one_change_away(inside: list[bool], data: st.DataObject) 
 def test_refining(n: int, seed: int, budget: int, data: st.DataObject) -> None:
     inside = data.draw(st.lists(st.booleans(), min_size=n, max_size=n))
     model = by_bitmask(random_chances(n, seed=seed))
-    found = refine(model, path(n), inside, budget=budget)
+    found = Judge(model).refine(path(n), inside, budget=budget)
     assert found.refined
     assert len(found.nodes) == sum(inside)
     assert found.evaluations <= budget
@@ -208,26 +209,26 @@ def test_refining(n: int, seed: int, budget: int, data: st.DataObject) -> None:
 def test_refining_stops_where_no_swap_helps() -> None:
     chances = random_chances(7, seed=1)
     model = by_bitmask(chances)
-    found = refine(model, path(7), [0, 1, 2])
+    found = Judge(model).refine(path(7), [0, 1, 2])
     chosen = set(found.nodes.tolist())
     assert found.after.harmonic_fidelity > found.before.harmonic_fidelity
     for leave in chosen:
         for enter in set(range(7)) - chosen:
             near = evaluate(model, path(7), chosen - {leave} | {enter})
             assert near.harmonic_fidelity <= found.after.harmonic_fidelity + 1e-9
-    assert refine(model, path(7), found.nodes).nodes.tolist() == sorted(chosen)
+    assert Judge(model).refine(path(7), found.nodes).nodes.tolist() == sorted(chosen)
 
 
 def test_the_best_selection_cannot_be_refined() -> None:
     for seed in range(5):
         model = by_bitmask(random_chances(7, seed=seed))
-        best = best_selection(model, path(7), 3, exact_size=True)
-        assert refine(model, path(7), best.nodes).after == best.evaluation
+        best = Judge(model).best(path(7), 3, exact_size=True)
+        assert Judge(model).refine(path(7), best.nodes).after == best.evaluation
 
 
 def test_a_budget_of_nothing_but_the_start() -> None:
     model = by_bitmask(random_chances(7, seed=1))
-    found = refine(model, path(7), [0, 1, 2], budget=3)
+    found = Judge(model).refine(path(7), [0, 1, 2], budget=3)
     assert found.nodes.tolist() == [0, 1, 2]
     assert found.before == found.after
     assert found.evaluations == 3
@@ -251,8 +252,8 @@ def test_bad_input() -> None:
 def test_bad_input_for_refining() -> None:
     model = by_bitmask(random_chances(4, seed=0))
     with pytest.raises(ValueError, match=r"budget must be at least 3.*\(got 2\)"):
-        refine(model, path(4), [0], budget=2)
+        Judge(model).refine(path(4), [0], budget=2)
     with pytest.raises(ValueError, match=r"nodes must lie in 0\.\.3"):
-        refine(model, path(4), [4])
+        Judge(model).refine(path(4), [4])
     with pytest.raises(ValueError, match="must not repeat"):
-        refine(model, path(4), [1, 1])
+        Judge(model).refine(path(4), [1, 1])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from gstarx import GNNGame, explain, metrics
+from gstarx import GNNGame, Judge, explain, metrics
 from gstarx.players import Edges, Features, Groups
 from tests.gnn.by_definition import (
     SQUARE,
@@ -77,7 +77,7 @@ def test_groups_are_judged_as_the_nodes_that_they_are() -> None:
 def test_many_graphs_and_directions() -> None:
     model, data = Network(), small_graph()
     kind = Edges(directed=True)
-    many = metrics.evaluate_many(model, [data, data], [[[0, 1], [2]], [0]], players=kind, target=1)
+    many = Judge(model, players=kind).many([data, data], [[[0, 1], [2]], [0]], target=1)
     assert many[0][0] == metrics.evaluate(model, data, [0, 1], players=kind, target=1)
     assert many[1] == metrics.evaluate(model, data, [0], players=kind, target=1)
     assert many[0][0].sparsity == pytest.approx(0.8)
@@ -92,18 +92,16 @@ def test_the_best_selection_is_the_best_of_all(kind: str) -> None:
         for size in range(3)
         for chosen in combinations(range(count), size)
     ]
-    best = metrics.best_selection(model, data, 2, players=players, target=1)
+    best = Judge(model, players=players).best(data, 2, target=1)
     assert best.optimal
     assert best.evaluation.harmonic_fidelity == pytest.approx(max(every), abs=1e-9)
     again = metrics.evaluate(model, data, best.nodes, players=players, target=1)
     assert again.harmonic_fidelity == pytest.approx(max(every), abs=1e-9)
-    in_turn = dict(metrics.best_selections(model, data, [1, 2], players=players, target=1))
+    in_turn = dict(Judge(model, players=players).best_of_sizes(data, [1, 2], target=1))
     assert in_turn[2].evaluation.harmonic_fidelity == pytest.approx(max(every), abs=1e-9)
-    refined = metrics.refine(model, data, [0, 1], players=players, target=1)
+    refined = Judge(model, players=players).refine(data, [0, 1], target=1)
     assert refined.after.harmonic_fidelity >= refined.before.harmonic_fidelity
-    searched = metrics.best_selection(
-        model, data, 2, players=players, target=1, exhaustive_up_to=0, seed=0
-    )
+    searched = Judge(model, players=players).best(data, 2, target=1, exhaustive_up_to=0, seed=0)
     assert searched.evaluation.harmonic_fidelity <= max(every) + 1e-12
 
 
@@ -113,15 +111,13 @@ def test_random_selections_are_the_mean_over_all_in_the_limit() -> None:
         metrics.evaluate(model, data, list(chosen), players="edges", target=1)
         for chosen in combinations(range(5), 2)
     )
-    drawn = metrics.random_selections(model, data, 2, players="edges", target=1, count=2000, seed=0)
+    drawn = Judge(model, players="edges").random(data, 2, target=1, count=2000, seed=0)
     assert drawn.fidelity == pytest.approx(every.fidelity, abs=0.01)
     assert drawn.sparsity == pytest.approx(0.6)
-    same = metrics.random_selections(model, data, 2, players="edges", target=1, count=5, seed=3)
-    assert same == metrics.random_selections(
-        model, data, 2, players="edges", target=1, count=5, seed=3
-    )
+    same = Judge(model, players="edges").random(data, 2, target=1, count=5, seed=3)
+    assert same == Judge(model, players="edges").random(data, 2, target=1, count=5, seed=3)
     with pytest.raises(ValueError, match=r"0\.\.5"):
-        metrics.random_selections(model, data, 6, players="edges")
+        Judge(model, players="edges").random(data, 6)
 
 
 def test_edges_around_a_node_are_numbered_as_they_are_explained() -> None:
@@ -142,11 +138,11 @@ def test_regression_takes_what_is_left_without_players() -> None:
     def regression(x: Any, edge_index: Any, edge_attr: Any, batch: Any = None) -> Any:
         return model(x, edge_index, edge_attr, batch)[:, :1]
 
-    game = GNNGame(regression, data, players="edges", mode="regression")
+    game = GNNGame(regression, data, players="edges", task="regression")
     (nothing,) = game.payoff.baseline
     reference = metrics.Reference(range=10.0, mean=nothing - 5)
     found = metrics.evaluate(
-        regression, data, [], players="edges", mode="regression", reference=reference
+        regression, data, [], players="edges", reference=reference, task="regression"
     )
     full_graph = float(game.prediction[0])
     assert found.inverse_fidelity == pytest.approx((full_graph - nothing) / 10, abs=1e-6)

@@ -17,10 +17,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import global_add_pool
 
-from gstarx import metrics
+from gstarx import Judge, metrics
 from gstarx.evaluation import Pipeline
 from gstarx.explainers import create
-from gstarx.metrics import METRICS, Faithfulness, Reference, average, evaluate, evaluate_many
+from gstarx.metrics import METRICS, Faithfulness, Reference, average, evaluate
 from tests.metrics.by_hand import harmonic, path
 
 #: Output for every set of nodes of a path 0 - 1 - 2.
@@ -46,7 +46,7 @@ def by_table(outputs: dict[tuple[int, ...], Any]) -> Callable[..., Tensor]:
 
 
 def judged(model: Any, nodes: Any, reference: Reference = REFERENCE, **options: Any) -> Any:
-    return evaluate(model, path(3), nodes, mode="regression", reference=reference, **options)
+    return evaluate(model, path(3), nodes, reference=reference, task="regression", **options)
 
 
 def by_definition(
@@ -153,14 +153,14 @@ def test_by_brute_force(outputs: dict[tuple[int, ...], float], reference: Refere
         return
     model = by_table(outputs)
     sets = [list(nodes) for size in range(4) for nodes in combinations(range(3), size)]
-    (found,) = evaluate_many(model, [path(3)], [sets], mode="regression", reference=reference)
+    (found,) = Judge(model, task="regression", reference=reference).many([path(3)], [sets])
     for nodes, one in zip(sets, found, strict=True):
         for name, value in by_definition(outputs, tuple(nodes), reference).items():
             assert getattr(one, name) == pytest.approx(value, abs=1e-9)
         assert -1 <= one.fidelity <= 1
         assert -1 <= one.inverse_fidelity <= 1
         assert 0 <= one.harmonic_fidelity <= 1
-    best = metrics.best_selection(model, path(3), 3, mode="regression", reference=reference)
+    best = Judge(model, task="regression", reference=reference).best(path(3), 3)
     assert best.evaluation.harmonic_fidelity == pytest.approx(
         max(one.harmonic_fidelity for one in found), abs=1e-12
     )
@@ -214,14 +214,14 @@ def test_every_function_says_the_same() -> None:
     assert found == one
     for given_as in (REFERENCE, asdict(REFERENCE)):
         oracle = create("best_found", sparsities=[0.6], reference=given_as)
-        assert oracle.explain(model, data, mode="regression").select(size=1).tolist() == [1]
+        assert oracle.explain(model, data, task="regression").select(size=1).tolist() == [1]
         oracle = create("refined", sparsities=[0.6], reference=given_as)
-        selected = oracle.explain(model, data, mode="regression", seed=0).select(size=1)
+        selected = oracle.explain(model, data, seed=0, task="regression").select(size=1)
         assert selected.tolist() == [1]
     with pytest.raises(ValueError, match=r"need reference=.*for nodes or edges .*Reference\.of"):
-        create("best_found").explain(model, data, mode="regression")
+        create("best_found").explain(model, data, task="regression")
     with pytest.raises(ValueError, match="predicts no labels"):
-        metrics.label_fidelity(model, data, [1], mode="regression")
+        Judge(model, task="regression").labels(data, [1])
 
 
 def test_nodes_can_be_judged_as_well() -> None:
@@ -262,13 +262,13 @@ def test_short_names_of_tasks() -> None:
         ("binary", "binary_classification", one_logit, None),
     ):
         one, other = (
-            evaluate(model, path(3), [0], mode=mode, target=target) for mode in (short, name)
+            evaluate(model, path(3), [0], target=target, task=mode) for mode in (short, name)
         )
         assert one == other
     with pytest.raises(ValueError, match="2 outputs: choose one"):
-        evaluate(logits, path(3), [0], mode="multilabel")
+        evaluate(logits, path(3), [0], task="multilabel")
     with pytest.raises(ValueError, match=r"'regression', 'classification', .*\(got 'guess'\)"):
-        evaluate(logits, path(3), [0], mode="guess")
+        evaluate(logits, path(3), [0], task="guess")
 
 
 def mean_and_sum(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
@@ -315,13 +315,13 @@ def test_bad_input() -> None:
     with pytest.raises(ValueError, match="range of the reference must be above 0"):
         judged(model, [1], Reference(0.0, 1.0))
     with pytest.raises(ValueError, match="range of the reference must be above 0"):
-        metrics.best_selection(model, path(3), 1, mode="regression", reference=Reference(0.0, 1.0))
+        Judge(model, task="regression", reference=Reference(0.0, 1.0)).best(path(3), 1)
     with pytest.raises(TypeError, match=r"must be a metrics.Reference, or a mapping"):
         judged(model, [1], {"range": 1.0})  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no graphs"):
         metrics.reference_of(mean_and_sum, [])
     with pytest.raises(ValueError, match="only regression needs a reference"):
-        metrics.reference_of(mean_and_sum, sizes(1), mode="binary")
+        metrics.reference_of(mean_and_sum, sizes(1), task="binary")
     with pytest.raises(ValueError, match=r"outputs for graph 1 are .*must be finite"):
         metrics.reference_of(lambda x, edge_index: x.sum()[None] / (len(x) - 2), sizes(3, 2))
     with pytest.raises(ValueError, match=r"gives values .* must be finite"):

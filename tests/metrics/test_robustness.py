@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch_geometric.data import Data
 
-from gstarx import explain
+from gstarx import Judge, explain
 from gstarx.metrics import (
     evaluate,
     randomization_check,
@@ -53,16 +53,16 @@ def test_certain_deletion_is_the_plain_fidelity() -> None:
 
 
 def test_no_deletion_loses_nothing_and_one_has_no_standard_error() -> None:
-    found = robust_fidelity(MODEL, path(3), [1], delete_inside=0, delete_outside=0, samples=4)
+    found = Judge(MODEL).robust(path(3), [1], delete_inside=0, delete_outside=0, samples=4)
     assert (found.fidelity, found.inverse_fidelity) == (0, 0)
 
-    found = robust_fidelity(MODEL, path(3), [1], samples=1, seed=0)
+    found = Judge(MODEL).robust(path(3), [1], samples=1, seed=0)
     assert np.isnan(found.fidelity_std_error)
 
 
 def test_the_mean_by_hand() -> None:
-    found = robust_fidelity(
-        MODEL, path(3), [1], delete_inside=0.5, delete_outside=0.5, samples=4000, seed=0
+    found = Judge(MODEL).robust(
+        path(3), [1], delete_inside=0.5, delete_outside=0.5, samples=4000, seed=0
     )
     # node 1 goes half of the time, and loses 0.7
     assert found.fidelity == pytest.approx(0.35, abs=4 * found.fidelity_std_error)
@@ -74,7 +74,7 @@ def test_the_mean_by_hand() -> None:
 
 def test_the_same_seed_the_same_deletions() -> None:
     def once(seed: Any) -> Any:
-        return robust_fidelity(build("gcn"), graph("ring"), [0, 1], samples=5, seed=seed)
+        return Judge(build("gcn")).robust(graph("ring"), [0, 1], samples=5, seed=seed)
 
     assert once(1) == once(np.random.default_rng(1))
     assert once(1) != once(2)

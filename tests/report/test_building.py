@@ -9,10 +9,11 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from gstarx import Judge
 from gstarx.datasets import load
 from gstarx.explainers import create
 from gstarx.explanation import Attribution, Explanation
-from gstarx.metrics import SPARSITIES, Reference, best_selection, evaluate, fidelity_curve
+from gstarx.metrics import SPARSITIES, Reference, evaluate
 from gstarx.models import pretrained
 from gstarx.values import PrecisionWarning
 from gstarx_bench.models import accuracy
@@ -71,7 +72,7 @@ def test_curves_and_metrics_are_those_of_the_metrics(
     report: ReportData, model: torch.nn.Module, graphs: list[Data]
 ) -> None:
     scores = [np.linspace(1, -1, graph.num_nodes) for graph in graphs]
-    curve = fidelity_curve(model, graphs, scores)
+    curve = Judge(model).curve(graphs, scores)
     row = report.rows[2]
     assert row.curve is not None
     assert row.curve.sparsities == SPARSITIES
@@ -114,7 +115,7 @@ def test_the_optimum_is_the_highest_row(
         for own, ceiling in zip(row.graphs, best.graphs, strict=True):
             assert own.harmonic_fidelity <= ceiling.harmonic_fidelity + 1e-6
     size = int(0.3 * graphs[0].num_nodes + 1e-9)
-    again = best_selection(model, graphs[0], size)
+    again = Judge(model).best(graphs[0], size)
     assert best.graphs[0].harmonic_fidelity == pytest.approx(again.evaluation.harmonic_fidelity)
 
 

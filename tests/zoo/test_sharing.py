@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gstarx import GNNGame
+from gstarx import GNNGame, Passes
 from tests.zoo import ZOO
 from tests.zoo.models import FEATURES, REFUSED, Case
 from tests.zoo.table import listed_models
@@ -73,7 +73,7 @@ def found(case: Case) -> str:
     options: dict[str, Any] = {"payoff": "raw", "target": "all", **case.options}
     data = graph(case)
     try:
-        game = GNNGame(model, data, **options, share=True)
+        game = GNNGame(model, data, passes=Passes(share=True), **options)
         every = game.graph.connected_coalitions()
         rows = every[np.random.default_rng(0).permutation(len(every))[:100]]
         worths = game(rows)
@@ -81,7 +81,7 @@ def found(case: Case) -> str:
         words = str(error)
         assert "cannot share" in words
         return next(short for long, short in REASONS.items() if long in words)
-    expected = GNNGame(model, data, **options, share=False)(rows)
+    expected = GNNGame(model, data, passes=Passes(share=False), **options)(rows)
     atol = (1e-10 if case.dtype == torch.float64 else 1e-5) * np.ptp(expected)
     assert np.ptp(expected) > 1e-3
     np.testing.assert_allclose(worths, expected, rtol=0, atol=atol)

@@ -198,24 +198,23 @@ def _explain_nodes(
     printer: Printer,
 ) -> int:
     """Explain and print nodes of the one graph that is selected; return how many failed."""
-    from gstarx.explainers import FailedExplanation, explain_nodes
-    from gstarx.gnn import hetero_of
+    from gstarx.explainers import FailedExplanation, GStarX, explain_nodes, with_objects
+    from gstarx.gnn import Task, hetero_of
 
     subject, listed = inputs.nodes(nodes)
     typed = hetero_of(subject.data)
     # by default, the predicted class of every node
     asked = [] if inputs.target is None else inputs.targets([subject])
     targets = [target for target in asked if target is not None]
+    arranged = with_objects(GStarX, options)
     made = explain_nodes(
         *(inputs.network.model, subject.data if typed is None else typed.data, listed),
-        node_type=node_type,
-        mode=inputs.network.task,
-        return_type=inputs.return_type,
+        task=Task(inputs.network.task, return_type=inputs.return_type, node_type=node_type),
         target=targets[0] if len(targets) == 1 else targets or None,
         seed=inputs.seed,
         on_error="record",
         progress=show_progress(),
-        **options,
+        **arranged,
     )
     about = {"graph": subject.name, "dataset": subject.dataset}
     how = {"explainer": "gstarx", "options": options, "seed": inputs.seed}

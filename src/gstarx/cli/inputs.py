@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from gstarx.datasets import GraphDataset, UnreadableRow
     from gstarx.evaluation import Pipeline
+    from gstarx.gnn import Task
     from gstarx.models import LoadedNetwork
 
 
@@ -141,6 +142,13 @@ class InputSelection:
     def mode(self) -> str:
         """What the network does, as PyG calls it."""
         return TASKS[self.network.task]
+
+    @property
+    def model_task(self) -> Task:
+        """The same with the type of its outputs."""
+        from gstarx.gnn import Task
+
+        return Task(mode=self.mode, return_type=self.return_type)
 
     @cached_property
     def source(self) -> DatasetSource | None:
@@ -397,7 +405,7 @@ class InputSelection:
         """Columns of the network's output, from the first graph that it can read."""
         from gstarx.gnn import ModelTask
 
-        task = ModelTask(self.mode, return_type=self.return_type)
+        task = ModelTask.of(self.network.model, self.model_task)
         problem: Exception | None = None
         for subject in subjects[:10]:
             try:
@@ -414,8 +422,7 @@ class InputSelection:
             self.network.model,
             seed=self.seed,
             target=target,
-            mode=self.mode,
-            return_type=self.return_type,
+            task=self.model_task,
             reference=self.reference,
         )
 
@@ -536,7 +543,7 @@ def check_fit(
         raise CommandError(
             f"{network.name} classifies nodes, and this command explains graphs: use "
             "'gstarx explain ... --nodes 37,52', or gstarx.explain(model, data, "
-            "task_level='node', index=...) in Python"
+            "task='node', index=...) in Python"
         )
     if of_nodes and not classifies_nodes:
         raise CommandError(f"{network.name} classifies graphs: leave --nodes out")

@@ -183,9 +183,7 @@ def _mean_output(inputs: InputSelection, split: str) -> Any:
         graphs = list(inputs.loaded) if split == "all" else inputs.loaded.split(split)
     except ValueError as error:
         raise CommandError(f"--baseline {split}: {error}; use --baseline all") from error
-    return expected_output(
-        inputs.network.model, graphs, mode=inputs.mode, return_type=inputs.return_type
-    )
+    return expected_output(inputs.network.model, graphs, task=inputs.model_task)
 
 
 def _train(inputs: InputSelection, name: str, explainer: NodeExplainer) -> None:

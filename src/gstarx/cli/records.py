@@ -225,8 +225,7 @@ class Record:
             self.explanation,
             sparsity=self.sparsity,
             title=f"{self.explainer}: {self.subject.name}",
-            class_names=names,
-            target_names=names,
+            names=names,
         ).save(path)
         note(f"drew {path}")
 
@@ -294,7 +293,7 @@ class Recorder:
         metrics = None
         # of few nodes, one is selected: an empty selection says nothing
         size = selection_size(len(explanation.players), self.sparsity, of_nodes=False)
-        if pipeline.mode == "regression" and pipeline.reference is None:
+        if pipeline.model_task.mode == "regression" and pipeline.reference is None:
             selected = explanation.select(size=size)
         else:
             evaluated = pipeline.evaluate(data, explanation, sizes=[size])["top"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,9 @@ from gstarx.drawing.draw import Subject, caption_of, explains_value, scored
 from gstarx.drawing.painted import Painted, Scored, color_limit
 from gstarx.drawing.picture import MARKS, Picture, Scene, card, color_bar
 from gstarx.drawing.svg import INK, MUTED, WARNING, element, fitted, group, label, moved, number
-from gstarx.metrics import Faithfulness, evaluate_many, selection_size
+from gstarx.metrics import Faithfulness, Judge, selection_size
 
 SCALES = ("picture", "common")
-#: Options that are passed on to the metrics.
-_TASK = ("target", "removal", "mode", "return_type", "keywords", "reference")
 #: What is said about an explanation that does worse than no explanation.
 WORSE = "worse than a random selection: do not use this"
 #: The same of a regression, whose metrics count changes toward the mean: scores that raise and
@@ -39,7 +37,8 @@ def compare(
     data: Data | str,
     results: Mapping[str, Any],
     *,
-    model: Any = None,
+    judge: Judge | None = None,
+    target: int | None = None,
     metrics: Mapping[str, Faithfulness] | None = None,
     random: float | None = None,
     sparsity: float = 0.7,
@@ -47,11 +46,9 @@ def compare(
     columns: int | None = None,
     title: str | None = None,
     caption: str | None = None,
-    class_names: Sequence[str] = (),
-    target_names: Sequence[str] = (),
+    names: Sequence[str] = (),
     legend: bool = True,
     seed: int = 0,
-    **task: Any,
 ) -> Picture:
     """Several explanations of one graph side by side.
 
@@ -66,8 +63,8 @@ def compare(
         By name, a score per node or a :class:`gstarx.Explanation`. An explanation that only
         has sets of nodes is drawn as 1 on the set it selects, else 0; one whose players are edges,
         groups or features as :func:`draw` does.
-    model
-        If given, metrics are computed with it, and those of random selections.
+    judge, target
+        If given, it computes metrics for this target, and those of random selections.
     metrics
         By name, metrics that are already known.
     random
@@ -82,13 +79,10 @@ def compare(
         Pictures in a row; by default as many as fit, and one for sentences.
     title, legend
         As for :func:`draw`.
-    caption, class_names, target_names
+    caption, names
         As for :func:`draw`: by default the prediction that the first explanation knows.
     seed
         Of the layout of a graph, and of random selections.
-    **task
-        ``target``, ``removal``, ``mode``, ``return_type``, ``keywords`` and ``reference``, for the
-        metrics, as for :func:`gstarx.metrics.evaluate`.
 
     Examples
     --------
@@ -96,20 +90,20 @@ def compare(
     >>> picture.title
     'Molecule CC=O: first, second'
     """
-    _check(results, scale, columns, task)
+    _check(results, scale, columns)
     subject = Subject.of(data, seed=seed)
     drawn = {
         str(name): scored(result, len(subject.names), sparsity) for name, result in results.items()
     }
     by_name = dict(metrics or {})
     at_random = dict.fromkeys(drawn, random)
-    if model is not None:
-        computed, draws = _evaluated(model, data, drawn, sparsity, seed, task)
+    if judge is not None:
+        computed, draws = _evaluated(judge, target, data, drawn, sparsity, seed)
         by_name |= computed
         at_random = dict(draws) if random is None else at_random
     if caption is None:
         captions = (
-            caption_of(result, class_names=class_names, target_names=target_names)
+            caption_of(result, names=names)
             for result in results.values()
             if hasattr(result, "node_scores")
         )
@@ -124,7 +118,9 @@ def compare(
         limit = max(drawn_limits, default=1.0)
     if not isinstance(scale, str):
         limit = color_limit([], scale)
-    regression = str(task.get("mode")) == "regression" or any(map(explains_value, results.values()))
+    regression = any(map(explains_value, results.values()))
+    if judge is not None:
+        regression |= judge.of(None).mode == "regression"
     cells = [
         _Cell(
             name,
@@ -151,16 +147,11 @@ def compare(
     )
 
 
-def _check(
-    results: Mapping[str, Any], scale: str | float, columns: int | None, task: Mapping[str, Any]
-) -> None:
+def _check(results: Mapping[str, Any], scale: str | float, columns: int | None) -> None:
     """Raise if there is nothing to compare, or it cannot be drawn so."""
     if isinstance(scale, str) and scale not in SCALES:
         valid = ", ".join(map(repr, SCALES))
         raise ValueError(f"scale must be one of {valid}, or a number (got {scale!r})")
-    unknown = sorted(set(task) - set(_TASK))
-    if unknown:  # also where no model is given and nothing is done with them
-        raise TypeError(f"compare() takes {', '.join(_TASK)} for metrics (got {unknown[0]!r})")
     if not results:
         raise ValueError("results must name at least one explainer (got none)")
     if columns is not None and columns < 1:
@@ -168,12 +159,12 @@ def _check(
 
 
 def _evaluated(
-    model: Any,
+    judge: Judge,
+    target: int | None,
     data: Data | str,
     drawn: Mapping[str, Scored],
     sparsity: float,
     seed: int,
-    task: Mapping[str, Any],
 ) -> tuple[dict[str, Faithfulness], dict[str, float]]:
     """The metrics of all results, and the mean H-fidelity of random selections, by name.
 
@@ -192,12 +183,12 @@ def _evaluated(
         size = selection_size(count, sparsity, of_nodes=first.explanation is None)
         draws = [generator.permutation(count)[:size] for _ in range(_DRAWS)]
         selections = [result.selected for result in results.values()]
-        options = dict(task)
+        of_players = judge
         if first.explanation is not None:
-            options["players"] = first.explanation.player_spec
+            of_players = replace(judge, players=first.explanation.player_spec)
             if first.explanation.player_kind != "groups":
-                options.pop("removal", None)  # of nodes, and all of them stay
-        (evaluated,) = evaluate_many(model, [data], [[*selections, *draws]], **options)
+                of_players = replace(of_players, removal="remove")  # all nodes stay
+        (evaluated,) = of_players.many([data], [[*selections, *draws]], target=target)
         mean = float(np.mean([one.harmonic_fidelity for one in evaluated[len(results) :]]))
         metrics |= dict(zip(results, evaluated, strict=False))
         at_random |= dict.fromkeys(results, mean)

@@ -36,8 +36,7 @@ def draw(
     limit: float | None = None,
     title: str | None = None,
     caption: str | None = None,
-    class_names: Sequence[str] = (),
-    target_names: Sequence[str] = (),
+    names: Sequence[str] = (),
     legend: bool = True,
     labels: str | Sequence[str] | None = None,
     seed: int = 0,
@@ -76,8 +75,8 @@ def draw(
         What to print above.
     caption
         What to print below the title, such as the prediction.
-    class_names, target_names
-        Names of classes, or of the outputs of a multilabel or regression model, for the caption.
+    names
+        Names of the classes, or of the outputs of a multilabel or regression model, for the caption.
     legend
         Whether to draw the color bar.
     labels
@@ -109,7 +108,7 @@ def draw(
             result = replace(result, selected=explanation.select(size=1))
         by_score = selected is None
         if caption is None:
-            caption = caption_of(scores, class_names=class_names, target_names=target_names)
+            caption = caption_of(scores, names=names)
     else:
         result = replace(result, selected=None)
     if selected is not None:
@@ -443,8 +442,7 @@ def prediction_caption(
     *,
     mode: str = "multiclass_classification",
     return_type: str = "raw",
-    class_names: Sequence[str] = (),
-    target_names: Sequence[str] = (),
+    names: Sequence[str] = (),
 ) -> str:
     """The prediction for one graph in words.
 
@@ -456,22 +454,22 @@ def prediction_caption(
         The class or output that was explained; by default the predicted class, or the first output.
     mode, return_type
         What the model does, as for :func:`gstarx.explain`.
-    class_names, target_names
+    names
         Names of the classes, or of the outputs of a multilabel or regression model.
 
     Examples
     --------
     >>> import torch
-    >>> prediction_caption(torch.tensor([[0.0, 2.0]]), class_names=("inactive", "active"))
+    >>> prediction_caption(torch.tensor([[0.0, 2.0]]), names=("inactive", "active"))
     'predicted: active, probability 0.881'
-    >>> prediction_caption(torch.tensor([[1.25]]), mode="regression", target_names=("logP",))
+    >>> prediction_caption(torch.tensor([[1.25]]), mode="regression", names=("logP",))
     'logP: predicted 1.25'
     """
     row = output.detach().reshape(1, -1)
     mode, return_type = check_task(mode, return_type)
     if mode == "regression" or (mode == "binary_classification" and row.shape[1] > 1):
         column = target or 0
-        name = output_name(column, target_names, row.shape[1])
+        name = output_name(column, names, row.shape[1])
         value = float(class_scores(row, mode, return_type, "prob")[0, column])
         if mode == "regression":
             return f"{name}: predicted {rounding.output(value)}"
@@ -481,16 +479,14 @@ def prediction_caption(
 
     def named(number: int) -> str:
         share = rounding.probability(float(shares[number]))
-        return f"{class_name(number, class_names)}, probability {share}"
+        return f"{class_name(number, names)}, probability {share}"
 
     if target is None or target == best:
         return f"predicted: {named(best)}"
     return f"explained: {named(target)}; predicted: {named(best)}"
 
 
-def caption_of(
-    explanation: Any, *, class_names: Sequence[str] = (), target_names: Sequence[str] = ()
-) -> str | None:
+def caption_of(explanation: Any, *, names: Sequence[str] = ()) -> str | None:
     """The caption of an explanation; ``None`` if it does not know the model's output."""
     output = explanation.get("prediction")
     if output is None or explanation.get("mode") is None:
@@ -504,8 +500,7 @@ def caption_of(
         int(explained[0]) if len(explained) == 1 else None,
         mode=explanation.mode,
         return_type=explanation.return_type,
-        class_names=class_names,
-        target_names=target_names,
+        names=names,
     )
     fixed = explanation.get("fixed")
     return f"{predicted}; {' and '.join(fixed)} the same in every coalition" if fixed else predicted

@@ -14,31 +14,28 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Data
 from torch_geometric.explain import ExplainerAlgorithm
 from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
-from torch_geometric.utils import scatter
 
-from gstarx._internal.arguments import as_flag, as_seed, given_options
+from gstarx._internal.arguments import as_seed, given_options
 from gstarx.explainers.outputs import Output, as_one_graph, numbered, outputs_of, summed
 from gstarx.explanation import Attribution, Explanation, as_explained, hetero_data
 from gstarx.gnn import (
     GNNGame,
     ModelTask,
     TargetLike,
+    Task,
+    TaskLike,
+    as_task,
     check_data,
-    graphs_in,
     hetero_of,
-    mode_of,
+    refuse_unknown,
     with_view,
 )
 from gstarx.players import NoPlayersError, PlayerSet
-from gstarx.values import collect_imprecise, summarize_imprecise
+from gstarx.values import Seed, collect_imprecise, summarize_imprecise
 
-#: What everything random takes.
-Seed = int | np.random.Generator | None
-#: What masks inside PyG's ``Explainer`` can hold, see :func:`unit_range`.
-MASK_RANGES = ("scores", "unit")
 log = logging.getLogger("gstarx")
 
 
@@ -77,11 +74,8 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
     #: Whether it explains heterogeneous graphs. :meth:`attribute` gets their homogeneous view, and
     #: may only evaluate coalitions of its nodes, for instance by :class:`gstarx.GNNGame`.
     heterogeneous: bool = False
-    #: For node tasks on heterogeneous graphs: the type of node, if :meth:`explain` gets none.
-    node_type: str | None = None
-    #: What masks inside PyG's ``Explainer`` hold: ``"scores"``, or ``"unit"`` for numbers between
-    #: 0 and 1.
-    mask_range: str = "scores"
+    #: What models do, if :meth:`explain` is not told.
+    task: Task = Task()
     #: Packages whose versions can change the scores, besides the explainer's own and those that
     #: GStarX always needs.
     needed_packages: tuple[str, ...] = ()
@@ -131,28 +125,21 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         graphs: Iterable[Data],
         *,
         seed: int | None = None,
-        mode: str = "multiclass_classification",
-        task_level: str = "graph",
-        return_type: str = "raw",
-        keywords: Sequence[str] | None = None,
+        task: TaskLike = None,
     ) -> Self:
         """Train on graphs, if the method does; do nothing otherwise."""
         return self
 
+    @refuse_unknown
     def explain(
         self,
         model: Any,
         data: Data,
         *,
         target: TargetLike = None,
-        mode: str | None = None,
-        task_level: str = "graph",
-        return_type: str = "raw",
         index: int | Tensor | None = None,
-        node_type: str | None = None,
-        keywords: Sequence[str] | None = None,
+        task: TaskLike = None,
         seed: Seed = None,
-        edge_mask: bool = False,
     ) -> Explanation:
         """Explain the model's output for one graph.
 
@@ -164,19 +151,13 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             One graph.
         target
             The class to explain; by default the predicted one.
-        mode, task_level, return_type
-            As in PyG's ``ModelConfig``; by default the ``mode`` that the model itself has, as
-            wrapped models do, or else ``"multiclass_classification"``.
         index
             The node, or the column of ``edge_label_index``, for node and edge tasks.
-        node_type
-            For node tasks on heterogeneous graphs: the type of node that ``index`` belongs to.
-        keywords
-            Names of the fields to pass to the model by keyword, as in :class:`gstarx.GNNGame`.
+        task
+            What the model does: a word such as ``"node"``, PyG's ``ModelConfig`` or its dictionary,
+            or a :class:`gstarx.Task`; by default the explainer's own ``task``.
         seed
             The same seed gives the same scores; by default the explainer's own ``seed``.
-        edge_mask
-            Also score edges: by the mean of their two ends, unless the method scores edges itself.
 
         Raises
         ------
@@ -184,26 +165,28 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             If the method's result is not valid for this graph: scores that are not finite or not
             one per player, sets of anything but nodes.
         """
-        named = self._node_type(data, task_level) if node_type is None else node_type
-        mode = mode_of(model, mode)
-        task = ModelTask(mode, task_level, return_type, target, index, keywords, named)  # type: ignore[arg-type]
-        return self._explanation(model, data, task, seed, as_flag(edge_mask, name="edge_mask"))
+        own = ModelTask.of(model, self._task(task), target, index)
+        return self._explanation(model, data, own, seed)
 
-    def _node_type(self, data: Any, task_level: str) -> str | None:
-        """The explainer's own type of node, where the graph and the task have one."""
-        typed = isinstance(data, HeteroData) and task_level == "node"
-        return self.node_type if typed else None
+    def _task(self, task: TaskLike) -> Task:
+        """The task that is given, or the explainer's own."""
+        if task is None:
+            return self.task
+        given = as_task(task)
+        if self.task not in (Task(), given):
+            raise ValueError(
+                f"the explainer has task={self.task}, and explain got {given}: keep one of them"
+            )
+        return given
 
-    def _explanation(
-        self, model: Any, data: Data, task: ModelTask, seed: Seed, edge_mask: bool
-    ) -> Explanation:
+    def _explanation(self, model: Any, data: Data, task: ModelTask, seed: Seed) -> Explanation:
         view, task = with_view(model, data, task)
         checked = check_data(view)
         self._refuse_types(checked)
         start = time.process_time()
         attribution = self._attribution(model, checked, task, seed)
         seconds = time.process_time() - start
-        made = self._made(attribution, model, checked, task, seconds, edge_mask)
+        made = self._made(attribution, model, checked, task, seconds)
         return as_explained(made, data)  # type: ignore[no-any-return]
 
     def _refuse_types(self, view: Data) -> None:
@@ -219,23 +202,10 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         return _checked(computed, type(self).__name__, int(data.num_nodes or 0))
 
     def _made(
-        self,
-        attribution: Attribution,
-        model: Any,
-        data: Data,
-        task: ModelTask,
-        seconds: float,
-        edge_mask: bool,
+        self, attribution: Attribution, model: Any, data: Data, task: ModelTask, seconds: float
     ) -> Explanation:
-        return Explanation.of(
-            attribution,
-            model,
-            data,
-            task,
-            method=self.method or type(self).__name__.lower(),
-            seconds=seconds,
-            edge_mask=edge_mask,
-        )
+        method = self.method or type(self).__name__.lower()
+        return Explanation.of(attribution, model, data, task, method=method, seconds=seconds)
 
     def forward(
         self,
@@ -257,7 +227,8 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
                 "x and edge_index must both be tensors, or both dictionaries (got "
                 f"{type(x).__name__} and {type(edge_index).__name__})"
             )
-        if isinstance(x, dict):
+        typed = isinstance(x, dict)
+        if typed:
             data = hetero_data(x, edge_index, **kwargs)  # type: ignore[arg-type]
         else:
             data = Data(x=x, edge_index=edge_index, **kwargs)
@@ -265,13 +236,14 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         config = self.model_config
         level = config.task_level.value
         if kwargs.get("edge_label_index") is None and level == "edge":
-            raise ValueError("task_level='edge' needs edge_label_index=...")
+            raise ValueError("task='edge' needs edge_label_index=...")
         task = ModelTask(
             config.mode.value,
             level,
             config.return_type.value,
             keywords=[name for name, value in kwargs.items() if value is not None],
-            node_type=self._node_type(data, level),
+            # the explainer's own type, where the graph and the task have one
+            node_type=self.task.node_type if typed and level == "node" else None,
         )
         view, task = with_view(model, data, task)
         self._refuse_types(view)
@@ -282,23 +254,21 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             for output in outputs
         ]
         made = self._of_outputs(model, view, task, list(zip(outputs, tasks, strict=True)))
-        if self.mask_range == "unit":
-            graph_of = _graphs_of_masks(made, view, level)
-            for name in ("node_mask", "edge_mask"):
-                made[name] = None if name not in made else unit_range(made[name], graph_of[name])
+        if self.explainer_config.edge_mask_type is not None:
+            made.score_edges()
         return as_explained(made, data)  # type: ignore[no-any-return]
 
     def _of_outputs(
         self, model: Any, view: Data, task: ModelTask, asked: Sequence[tuple[Output, ModelTask]]
     ) -> Explanation:
         """The explanation of one output of one graph, or the sum over outputs."""
-        wanted, start = self.explainer_config.edge_mask_type is not None, time.process_time()
+        start = time.process_time()
         (output, own), *others = asked
         if not others:
             alone = self._attribution(model, output.data, own, None)
             if output.data is view:
                 seconds = time.process_time() - start
-                return self._made(alone, model, view, own, seconds, wanted)
+                return self._made(alone, model, view, own, seconds)
             played = [(output, own, alone)]
         else:
             played = self._attributions(model, asked)
@@ -308,7 +278,7 @@ class NodeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         ]
         outputs = [output for output, _, _ in played]
         total, seconds = summed(named, outputs, view), time.process_time() - start
-        made = self._made(total, model, view, task, seconds, wanted)
+        made = self._made(total, model, view, task, seconds)
         first = numbered(view, task)[0]
         made.index = torch.tensor([first + output.row for output in outputs])
         return made
@@ -391,36 +361,9 @@ def target_of(target: Tensor, row: int, rows: int, config: Any) -> int | None:
             f"explain one target at a time (got {flat.numel()}): PyG's target is one class for "
             f"each of the {rows} outputs of the model; for one of several labels, use "
             "gstarx.explain(..., target=...)"
-            + ("; for a model with a row per node, say task_level='node'" if whole else "")
+            + ("; for a model with a row per node, say task='node'" if whole else "")
         )
     return int(flat[row if flat.numel() == rows else 0])
-
-
-def unit_range(mask: Tensor, graph_of: Tensor | None = None) -> Tensor:
-    """A mask between 0 and 1: what counts for the output, relative to what counts most.
-
-    Scores below 0 become 0. ``graph_of`` has the graph of every row, whose largest score becomes 1.
-
-    >>> unit_range(torch.tensor([0.5, -0.3, 0.25]))
-    tensor([1.0000, 0.0000, 0.5000])
-    >>> unit_range(torch.tensor([0.5, -0.3, 0.25]), torch.tensor([0, 0, 1]))
-    tensor([1., 0., 1.])
-    """
-    positive = mask.clamp(min=0)
-    if not positive.numel():
-        return positive
-    if graph_of is None:
-        largest = positive.max()
-    else:
-        largest = scatter(positive, graph_of, reduce="max")[graph_of]
-    return positive / largest.where(largest > 0, 1.0)
-
-
-def _graphs_of_masks(made: Explanation, data: Data, level: str) -> dict[str, Tensor | None]:
-    """The graph of every row of both masks; ``None`` where the rows belong together."""
-    if level != "graph" or graphs_in(data) == 1 or made.player_kind == "features":
-        return {"node_mask": None, "edge_mask": None}
-    return {"node_mask": data.batch, "edge_mask": data.batch[data.edge_index[0]]}
 
 
 def _checked(computed: Any, explainer: str, num_nodes: int) -> Attribution:

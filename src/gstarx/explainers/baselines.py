@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from gstarx.explainers.base import NodeExplainer, Seed, game_attribution, one_target_game
+from gstarx.explainers.base import NodeExplainer, game_attribution, one_target_game
 from gstarx.explanation import Attribution
-from gstarx.gnn import GNNGame, ModelTask, ShareLike, check_share, restored
+from gstarx.gnn import GameOptions, GNNGame, ModelTask, Passes, restored
 from gstarx.players import PlayersLike, as_players, player_set
+from gstarx.values import Seed
 
 
 class RandomNodes(NodeExplainer):
@@ -51,15 +52,15 @@ class _OneNode(NodeExplainer):
         payoff: Any = "auto",
         baseline: Any = None,
         removal: Any = "remove",
-        share: ShareLike = "auto",
+        share: bool | str = "auto",
     ) -> None:
         super().__init__()
         self.game_options = {
             "players": as_players(players),
             "payoff": payoff,
             "baseline": baseline,
-            "removal": removal,
-            "share": check_share(share),
+            "game": GameOptions(removal=removal),
+            "passes": Passes(share=share),
         }
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
@@ -123,7 +124,7 @@ class Occlusion(_OneNode):
         payoff: Any = "auto",
         baseline: Any = None,
         removal: Any = "remove",
-        share: ShareLike = "auto",
+        share: bool | str = "auto",
     ) -> None:
         super().__init__(payoff=payoff, baseline=baseline, removal=removal, share=share)
         if hops < 0:

@@ -24,7 +24,6 @@ from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.nn import MessagePassing
 
 from gstarx._internal.arguments import one_of
-from gstarx.explainers.base import Seed
 from gstarx.explanation import Attribution
 from gstarx.gnn import (
     GraphTensors,
@@ -45,6 +44,7 @@ from gstarx.gnn import (
 )
 from gstarx.metrics import edge_player_scores, node_scores_from_edges
 from gstarx.players import Edges, Nodes, PlayersLike, as_players, player_set
+from gstarx.values import Seed
 
 REDUCTIONS = ("max", "mean", "sum")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -14,30 +14,39 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 
-from gstarx._internal.arguments import as_flag, one_of, taken_by
+from gstarx._internal.arguments import as_flag, one_of
 from gstarx._internal.processes import Outcome, WorkerDied, can_fork, forked_map, outcome_of
 from gstarx._internal.progress import tqdm
-from gstarx.explainers.base import Seed, graph_generator, log
+from gstarx.explainers.base import graph_generator, log
 from gstarx.explainers.gstarx import GStarX
 from gstarx.explanation import Attribution, Explanation, as_explained
 from gstarx.gnn import (
     BaselineLike,
+    GameOptions,
     GNNGame,
     ManyGraphs,
     ModelTask,
+    Passes,
     PayoffLike,
-    RemovalLike,
-    ShareLike,
     TargetLike,
-    mode_of,
+    TaskLike,
     model_device,
     outputs_and_sharing,
+    refuse_unknown,
     restored,
     with_view,
 )
-from gstarx.graphs import Coalitions, CommunicationGraph, unpack
+from gstarx.graphs import Coalitions, unpack
 from gstarx.players import PlayersLike
-from gstarx.values import Imprecise, SubgraphPlan, collect_imprecise, summarize_imprecise
+from gstarx.values import (
+    Imprecise,
+    Seed,
+    SubgraphPlan,
+    Subgraphs,
+    ValueLike,
+    collect_imprecise,
+    summarize_imprecise,
+)
 
 #: Graphs that share passes, and the most cells (coalitions times nodes) of one of them: beyond
 #: that, its own passes are full.
@@ -45,96 +54,67 @@ _GRAPHS_TOGETHER = 32
 _MOST_CELLS = 1 << 17
 
 
+@refuse_unknown
 def explain(
     model: Any,
     data: Data | HeteroData,
     *,
     target: TargetLike = None,
-    mode: str | None = None,
-    task_level: str = "graph",
-    return_type: str = "raw",
     index: int | Tensor | None = None,
-    node_type: str | None = None,
-    keywords: Sequence[str] | None = None,
-    value: str = "myerson",
-    estimator: str = "auto",
-    budget: int | None = None,
-    max_sample_size: int = 10,
-    num_samples: int | None = None,
-    sampling: str = "random",
-    inner: str = "exact",
-    tau: float = 0.01,
-    superadditive: bool = False,
-    presence: float = 0.5,
-    two_sided: bool = False,
+    task: TaskLike = None,
+    value: ValueLike = "myerson",
     players: PlayersLike = "nodes",
-    directed: bool = False,
-    rest: str = "players",
-    feature_groups: Mapping[str, Sequence[int]] | None = None,
-    reference: Any = "zero",
-    draws: int = 16,
-    communication: CommunicationGraph | None = None,
-    player_types: Sequence[str] | None = None,
-    relations: Sequence[Any] | None = None,
     payoff: PayoffLike = "auto",
     baseline: BaselineLike = None,
-    removal: RemovalLike = "remove",
-    num_hops: int | None = None,
-    computation_graph: str = "exact",
-    batch_nodes: int | None = None,
-    fallback: float | None = None,
-    check: bool = True,
-    share: ShareLike = "auto",
-    edge_mask: bool = False,
+    budget: int | None = None,
     seed: Seed = None,
+    game: GameOptions | None = None,
+    passes: Passes | None = None,
     progress: bool | None = None,
 ) -> Explanation:
     """Explain one prediction by scores: how much each node contributes to it.
-
-    Set ``players`` to score groups of nodes, edges or features instead.
 
     Parameters
     ----------
     model
         Any PyG model or callable; left exactly as it was.
     data
-        One graph, a ``Data`` or a ``HeteroData``.
+        One graph, a ``Data`` or ``HeteroData``; a SMILES or an RDKit molecule, if the model says
+        how molecules become graphs.
     target
         The class to explain (default: the predicted one), a list of classes, or ``"all"``.
-    mode, task_level, return_type
-        What the model does, as in PyG's ``ModelConfig``; by default the ``mode`` that the model
-        itself has, as wrapped models do, or else ``"multiclass_classification"``.
     index
         The node, or the column of ``edge_label_index``, for node and edge tasks.
-    node_type
-        For node tasks on heterogeneous graphs: the type of node that ``index`` belongs to. By
-        default the one with as many nodes as the model's output has rows, if there is only one.
-    keywords
-        Names of the fields to pass to the model by keyword, as in :class:`gstarx.GNNGame`.
-    value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
-    presence, two_sided
-        Which value and how to compute it, as in :class:`gstarx.explainers.ValueSettings`.
-    players, directed, rest, feature_groups, reference, draws, communication
-        The players: nodes, groups of nodes, edges or features, as in :class:`gstarx.GNNGame`.
-    player_types, relations
-        For heterogeneous graphs: the types whose nodes are players, and the relations along which
-        they communicate, as in :class:`gstarx.GNNGame`.
-    payoff, baseline, removal, num_hops, computation_graph, batch_nodes, fallback, check, share
-        The game, as in :class:`gstarx.GNNGame`; the default baseline is that of
-        :class:`gstarx.GStarX`.
-    edge_mask
-        Whether to add an edge mask with the mean score of the two ends of each edge.
+    task
+        What the model does, unless it says so itself: ``"node"``, ``"edge"``, ``"regression"`` or
+        ``"binary"``, PyG's ``ModelConfig`` or its dictionary, or a :class:`gstarx.Task`.
+    value
+        ``"myerson"``, ``"hn"``, ``"shapley"``, ``"banzhaf"`` or ``"position"``; with options, such
+        as :class:`gstarx.Myerson`, or of your own: a :class:`gstarx.values.Value`.
+    players
+        Who gets scores: ``"nodes"``, ``"edges"``, ``"features"``, groups of nodes or the name of a
+        kind of them, such as ``"brics"``; with options as in :mod:`gstarx.players`.
+    payoff
+        What a coalition earns, as in :class:`gstarx.GNNGame`.
+    baseline
+        What is subtracted from payoffs, as in :class:`gstarx.GNNGame`. For HN and Myerson values
+        and for regressions the default in graph tasks is ``"singletons"``, if nodes or groups of
+        them are the players and none are always present.
+    budget
+        The largest number of distinct coalitions to evaluate.
     seed
         The same seed gives the same scores.
+    game, passes
+        Rare options: a :class:`gstarx.GameOptions` and a :class:`gstarx.Passes`.
     progress
-        Whether to show a progress bar over coalitions, with the time that is left. By default after
-        two seconds, on a terminal or in a notebook.
+        Whether to show a progress bar. By default after two seconds, on a terminal or in a
+        notebook.
 
     Returns
     -------
     Explanation
-        With ``scores`` of the players, their standard errors, and the fields of the graph. For a
-        ``HeteroData``, a :class:`gstarx.HeteroExplanation`.
+        With ``scores`` of the players and their standard errors. Scores of the nodes of a component
+        sum to its payoff minus the baseline.
 
     Examples
     --------
@@ -144,20 +124,17 @@ def explain(
     >>> explain(GCN(3, 8, 2), data).scores.shape
     torch.Size([3])
     """
-    explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None})
-    return explainer.explain(
-        model,
-        data,
-        target=target,
-        mode=mode,
-        task_level=task_level,
-        return_type=return_type,
-        index=index,
-        node_type=node_type,
-        keywords=keywords,
-        seed=seed,
-        edge_mask=edge_mask,
+    explainer = GStarX(
+        value=value,
+        players=players,
+        payoff=payoff,
+        baseline=baseline,
+        budget=budget,
+        game=game,
+        passes=passes,
+        progress=progress,
     )
+    return explainer.explain(model, data, target=target, index=index, task=task, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -204,58 +181,32 @@ def one_by_one(
             yield made
 
 
+@refuse_unknown
 def explain_many(
     model: Any,
     dataset: Iterable[Data],
     *,
     target: TargetLike = None,
-    mode: str | None = None,
-    task_level: str = "graph",
-    return_type: str = "raw",
     index: int | Tensor | None = None,
-    node_type: str | None = None,
-    keywords: Sequence[str] | None = None,
-    value: str = "myerson",
-    estimator: str = "auto",
-    budget: int | None = None,
-    max_sample_size: int = 10,
-    num_samples: int | None = None,
-    sampling: str = "random",
-    inner: str = "exact",
-    tau: float = 0.01,
-    superadditive: bool = False,
-    presence: float = 0.5,
-    two_sided: bool = False,
+    task: TaskLike = None,
+    value: ValueLike = "myerson",
     players: PlayersLike = "nodes",
-    directed: bool = False,
-    rest: str = "players",
-    feature_groups: Mapping[str, Sequence[int]] | None = None,
-    reference: Any = "zero",
-    draws: int = 16,
-    communication: CommunicationGraph | None = None,
-    player_types: Sequence[str] | None = None,
-    relations: Sequence[Any] | None = None,
     payoff: PayoffLike = "auto",
     baseline: BaselineLike = None,
-    removal: RemovalLike = "remove",
-    num_hops: int | None = None,
-    computation_graph: str = "exact",
-    batch_nodes: int | None = None,
-    fallback: float | None = None,
-    check: bool = True,
-    share: ShareLike = "auto",
-    edge_mask: bool = False,
+    budget: int | None = None,
     seed: int | None = None,
-    workers: int = 1,
+    game: GameOptions | None = None,
+    passes: Passes | None = None,
     progress: bool = True,
+    workers: int = 1,
     on_error: str = "raise",
 ) -> list[Explanation | FailedExplanation]:
     """Explain every graph of a dataset, with a progress bar.
 
-    If the coalitions of a graph are few and known in advance, as with ``estimator="subgraphs"``,
-    those of several graphs go through the model together. This is faster and changes at most the
-    last digits. If the scores of some graphs are imprecise, one warning says how many they are.
-    Parameters that are not listed here are those of :func:`explain`.
+    If the coalitions of a graph are few and known in advance, as those of
+    :class:`gstarx.Subgraphs`, those of several graphs go through the model together. This is faster
+    and changes at most the last digits. If the scores of some graphs are imprecise, one warning
+    says how many they are. Parameters that are not listed here are those of :func:`explain`.
 
     Parameters
     ----------
@@ -266,33 +217,38 @@ def explain_many(
         ``Batch``.
     players
         As for :func:`explain`. Groups differ from graph to graph, so give a function of the graph
-        that makes them, such as :func:`gstarx.players.brics`.
+        that makes them, such as :func:`gstarx.players.brics`, or its name.
     seed
         Every graph gets its own random numbers from the seed and its position, the same as on the
         command line, in runs and in the explorer (see :func:`graph_generator`).
+    progress
+        Show a bar.
     workers
         Number of processes over which the graphs are distributed, as in :func:`explain_nodes`; the
         scores do not change. A process that dies fails only the graph that it had.
-    progress
-        Show a bar.
     on_error
         ``"raise"``, or ``"record"`` to add a :class:`FailedExplanation` to the list and continue.
     """
     one_of(on_error, ON_ERROR, name="on_error")
-    for name, flag in (("edge_mask", edge_mask), ("progress", progress)):
-        as_flag(flag, name=name)
-    shown = None if progress else False
-    explainer = GStarX(**{**taken_by(GStarX, locals()), "seed": None, "progress": shown})
-    mode = mode_of(model, mode)
-    task = ModelTask(mode, task_level, return_type, target, index, keywords, node_type)  # type: ignore[arg-type]
+    explainer = GStarX(
+        value=value,
+        players=players,
+        payoff=payoff,
+        baseline=baseline,
+        budget=budget,
+        game=game,
+        passes=passes,
+        progress=None if as_flag(progress, name="progress") else False,
+    )
+    own = ModelTask.of(model, task, target, index)
     graphs = _single_graphs(dataset)
     check_workers(workers, model, graphs[0] if graphs else None)
-    many = _Many(explainer, model, graphs, task, seed)
+    many = _Many(explainer, model, graphs, own, seed)
 
     def explained(position: int, attributed: Attributed) -> Explanation:
         attribution, seconds, _ = attributed
-        view, own = with_view(model, graphs[position], task)
-        made = explainer._made(attribution, model, view, own, seconds, edge_mask)
+        view, of_view = with_view(model, graphs[position], own)
+        made = explainer._made(attribution, model, view, of_view, seconds)
         return as_explained(made, graphs[position])  # type: ignore[no-any-return]
 
     imprecise: dict[str, list[Imprecise]] = {}
@@ -333,7 +289,7 @@ class _Many:
 
     def attributed(self, workers: int) -> Generator[Callable[[], Attributed]]:
         """For every graph in order, a function that returns its scores or raises its error."""
-        together = _GRAPHS_TOGETHER if self.explainer.settings.estimator == "subgraphs" else 1
+        together = _GRAPHS_TOGETHER if isinstance(self.explainer.value, Subgraphs) else 1
         count = len(self.graphs)
         parts = [range(at, min(at + together, count)) for at in range(0, count, together)]
         if workers == 1 or count < 2:
@@ -394,7 +350,7 @@ class _Case:
         try:
             self.view, task = with_view(many.model, many.graphs[position], many.task)
             self.game = many.explainer.game(many.model, self.view, task)
-            self.plan = many.explainer.settings.plan(self.game.graph, seed=self.generator)
+            self.plan = many.explainer.budgeted.plan(self.game.graph, seed=self.generator)
         except Exception as error:
             self.error = error
 
@@ -429,16 +385,16 @@ def _run_together(model: Any, cases: list[_Case], explainer: GStarX, task: Model
     """Fill games with worths from shared passes; if that fails, each evaluates its own."""
     cases = [case for case in cases if case.can_share()]
     options = explainer.game_options
-    removal, check = options["removal"], options["check"]
+    removal, passes = options["game"].removal, options["passes"]
     try:
         graphs = [case.view for case in cases]
         sharing = ManyGraphs.sharing(model, graphs, removal, task.keywords)
         if sharing is None:
             return
         parts = [case.coalitions() for case in cases]
-        capacity = options["batch_nodes"]
+        capacity, check = passes.batch_nodes, passes.check
         outputs, shared = outputs_and_sharing(
-            model, *sharing, parts, removal, capacity, check=check, share=options["share"]
+            model, *sharing, parts, removal, capacity, check=check, share=passes.share
         )
         for case, coalitions, case_outputs in zip(
             cases, parts, torch.split(outputs, [len(p) for p in parts]), strict=True

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 
 from gstarx._internal.arguments import as_flag
-from gstarx.explainers.base import NodeExplainer, Seed
+from gstarx.explainers.base import NodeExplainer
 from gstarx.explainers.edge_masks import (
     Explained,
     check_reduce,
@@ -25,6 +25,7 @@ from gstarx.explainers.edge_masks import (
 from gstarx.explanation import Attribution
 from gstarx.gnn import ModelTask
 from gstarx.players import Edges, PlayersLike
+from gstarx.values import Seed
 
 
 class GNNExplainer(NodeExplainer):

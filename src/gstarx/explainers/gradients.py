@@ -12,7 +12,7 @@ from torch_geometric.explain import CaptumExplainer
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 
 from gstarx._internal.imports import require
-from gstarx.explainers.base import NodeExplainer, Seed
+from gstarx.explainers.base import NodeExplainer
 from gstarx.explainers.edge_masks import (
     Explained,
     Inputs,
@@ -23,6 +23,7 @@ from gstarx.explainers.edge_masks import (
 )
 from gstarx.explanation import Attribution
 from gstarx.gnn import ModelTask
+from gstarx.values import Seed
 
 
 class _CaptumNodeExplainer(NodeExplainer):

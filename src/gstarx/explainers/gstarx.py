@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from math import factorial
 from typing import Any
@@ -15,27 +15,41 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.explain.config import MaskType
 
-from gstarx._internal.arguments import as_flag, one_of, taken_by
 from gstarx._internal.progress import check_progress
-from gstarx.explainers.base import MASK_RANGES, NodeExplainer, Seed, game_attribution, log
-from gstarx.explainers.settings import ValueSettings
+from gstarx.explainers.base import NodeExplainer, game_attribution, log
+from gstarx.explainers.budget import Budgeted
 from gstarx.explanation import Attribution
 from gstarx.games import Worths, forget_coalitions
 from gstarx.gnn import (
     ONLY_PLAYER,
     BaselineLike,
+    GameOptions,
     GNNGame,
     ModelTask,
+    Passes,
     PayoffLike,
-    RemovalLike,
-    ShareLike,
+    TaskLike,
+    as_options,
+    as_task,
     check_baseline,
-    check_share,
+    refuse_unknown,
     restored,
 )
 from gstarx.graphs import Coalitions, CommunicationGraph
 from gstarx.players import Edges, Features, PlayersLike, as_players
-from gstarx.values import Allocation, SubgraphPlan, node_shares, touched_nodes
+from gstarx.registry import EXACT_BUDGET
+from gstarx.values import (
+    Allocation,
+    Position,
+    Seed,
+    SubgraphPlan,
+    Subgraphs,
+    Value,
+    ValueLike,
+    as_value,
+    node_shares,
+    touched_nodes,
+)
 
 #: Edges whose links are listed even if the value ignores them.
 _MOST_LINKED = 64
@@ -57,34 +71,13 @@ class GStarX(NodeExplainer):
 
     Parameters
     ----------
-    value, estimator, budget, max_sample_size, num_samples, sampling, inner, tau, superadditive,
-    presence, two_sided
-        As in :class:`gstarx.explainers.ValueSettings`.
-    players, directed, rest, feature_groups, reference, draws, communication
-        The players, as in :class:`gstarx.GNNGame`.
-    player_types, relations
-        For heterogeneous graphs: the types whose nodes are players, and the relations along which
-        they communicate, as in :class:`gstarx.GNNGame`.
-    baseline
-        As in :class:`gstarx.GNNGame`, except that for HN and Myerson values and for regressions the
-        default in graph tasks is ``"singletons"``, if nodes or groups of them are the players and
-        none are always present. Scores of the nodes of a component sum to its payoff minus the
-        baseline.
-    payoff, removal, num_hops, computation_graph, batch_nodes, fallback, check, share
-        As in :class:`gstarx.GNNGame`.
-    node_type
-        For node tasks on heterogeneous graphs inside PyG's ``Explainer``: the type of node that
-        ``index`` belongs to.
-    mask_range
-        What ``node_mask`` and ``edge_mask`` hold inside PyG's ``Explainer``: ``"scores"``, or
-        ``"unit"``, the positive scores divided by the largest of their graph and 0 for all others.
-        PyG's metrics multiply features and messages by these masks, which has a meaning for numbers
-        between 0 and 1 only. All other fields are the same.
+    value, players, payoff, baseline, budget, game, passes, progress
+        As for :func:`gstarx.explain`.
+    task
+        What models do, if :meth:`explain` is not told. Inside PyG's ``Explainer``, whose
+        configuration says that, only the ``node_type`` of heterogeneous graphs counts.
     seed
         The same seed gives the same numbers.
-    progress
-        Whether to show a progress bar over coalitions, with the time that is left. By default after
-        two seconds, on a terminal or in a notebook.
 
     Examples
     --------
@@ -114,63 +107,34 @@ class GStarX(NodeExplainer):
 
     heterogeneous = True
 
+    @refuse_unknown
     def __init__(
         self,
         *,
-        value: str = "myerson",
-        estimator: str = "auto",
-        budget: int | None = None,
-        max_sample_size: int = 10,
-        num_samples: int | None = None,
-        sampling: str = "random",
-        inner: str = "exact",
-        tau: float = 0.01,
-        superadditive: bool = False,
-        presence: float = 0.5,
-        two_sided: bool = False,
+        value: ValueLike = "myerson",
         players: PlayersLike = "nodes",
-        directed: bool = False,
-        rest: str = "players",
-        feature_groups: Mapping[str, Sequence[int]] | None = None,
-        reference: Any = "zero",
-        draws: int = 16,
-        communication: CommunicationGraph | None = None,
-        player_types: Sequence[str] | None = None,
-        relations: Sequence[Any] | None = None,
+        task: TaskLike = None,
         payoff: PayoffLike = "auto",
         baseline: BaselineLike = None,
-        removal: RemovalLike = "remove",
-        num_hops: int | None = None,
-        computation_graph: str = "exact",
-        batch_nodes: int | None = None,
-        fallback: float | None = None,
-        check: bool = True,
-        share: ShareLike = "auto",
-        node_type: str | None = None,
-        mask_range: str = "scores",
+        budget: int | None = None,
         seed: int | None = None,
+        game: GameOptions | None = None,
+        passes: Passes | None = None,
         progress: bool | None = None,
     ) -> None:
         super().__init__()
-        self.settings = ValueSettings(**taken_by(ValueSettings, locals()))
-        kind = as_players(**taken_by(as_players, locals()))
-        if value == "position":
+        self.budgeted = Budgeted(as_value(value), budget)
+        kind = as_players(players)
+        if isinstance(self.value, Position):
             kind = _linking(kind)
         self.game_options: dict[str, Any] = {
             "players": kind,
-            "communication": communication,
             "payoff": payoff,
             "baseline": check_baseline(baseline),
-            "removal": removal,
-            "num_hops": num_hops,
-            "computation_graph": computation_graph,
-            "batch_nodes": batch_nodes,
-            "fallback": fallback,
-            "check": as_flag(check, name="check"),
-            "share": check_share(share),
+            "game": as_options(game, GameOptions, "game"),
+            "passes": as_options(passes, Passes, "passes"),
         }
-        self.seed, self.node_type = seed, node_type
-        self.mask_range = one_of(mask_range, MASK_RANGES, name="mask_range")
+        self.seed, self.task = seed, as_task(task)
         self.progress = check_progress(progress)
 
     @classmethod
@@ -178,17 +142,11 @@ class GStarX(NodeExplainer):
         cls,
         *,
         baseline: BaselineLike = None,
-        max_sample_size: int = 10,
-        num_samples: int | None = None,
-        sampling: str = "random",
-        tau: float = 0.01,
+        value: Subgraphs = Subgraphs(),  # noqa: B008 (it is frozen)
         payoff: PayoffLike = "norm_prob",
-        removal: RemovalLike = "remove",
-        batch_nodes: int | None = None,
-        fallback: float | None = None,
-        check: bool = True,
-        share: ShareLike = "auto",
         seed: int | None = None,
+        game: GameOptions | None = None,
+        passes: Passes | None = None,
         progress: bool | None = None,
     ) -> GStarX:
         """The configuration of the paper's experiments.
@@ -203,8 +161,20 @@ class GStarX(NodeExplainer):
                 "the published configuration needs a baseline, the mean probability of every "
                 "class: baseline=expected_output(model, graphs) (got None)"
             )
-        published: dict[str, Any] = {"value": "hn", "estimator": "subgraphs", "inner": "iterated"}
-        return cls(**published, **taken_by(cls, locals()))
+        return cls(
+            value=value,
+            payoff=payoff,
+            baseline=baseline,
+            seed=seed,
+            game=game,
+            passes=passes,
+            progress=progress,
+        )
+
+    @property
+    def value(self) -> Value:
+        """The value that is computed."""
+        return self.budgeted.value
 
     def supports(self) -> bool:
         """Whether PyG's settings are supported; logs the reason if not."""
@@ -238,24 +208,23 @@ class GStarX(NodeExplainer):
     def game(self, model: Any, data: Data, task: ModelTask, **options: Any) -> GNNGame:
         """The game whose value is computed, with the baseline of this value if none was given."""
         chosen = {**self.game_options, **options}
-        graph = self.settings.follows_graph
+        graph = self.value.follows_graph
         return GNNGame.for_value(model, data, task, graph=graph, **chosen)
 
     def attribute_game(
         self, game: GNNGame, seed: Seed, plan: SubgraphPlan | None = None
     ) -> Attribution:
         """Scores of the players of a game; a plan fixes which subgraphs to sample."""
-        settings, played = self.settings, game
+        value, played = self.value, game
         singles: Any = None
         self._require_room(game)
         graph, together = self._communication(game)
         reported = np.concatenate([np.ones((1, game.n), dtype=np.bool_), together])
         with game.progress(self.progress):
             try:
-                if settings.value == "position":
-                    settings = replace(settings, value="myerson")
+                if isinstance(value, Position):
                     singles, played = _links_of(game)
-                allocation, estimator = settings.allocate(
+                allocation, estimator = self.budgeted.allocate(
                     played, graph, seed=seed, plan=plan, reported=reported
                 )
             except Exception as error:
@@ -263,8 +232,8 @@ class GStarX(NodeExplainer):
                     forget_coalitions(error)
                 raise
             details = self._node_details(game, allocation, singles)
-            worths = settings.played(game)(reported)
-        game.warn_if_constant(self.settings.share_of_constant(game.n))
+            worths = value.played(game)(reported)
+        game.warn_if_constant(value.share_of_constant(game.n))
         if game.payoff.baseline_source == ONLY_PLAYER:
             warnings.warn(
                 "there is only one player, which is its own baseline, so its score is 0 whatever "
@@ -289,8 +258,8 @@ class GStarX(NodeExplainer):
                 "payoff": game.payoff.name,
                 "baseline": list(game.payoff.baseline),
                 "baseline_source": game.payoff.baseline_source,
-                "value": self.settings.value,
-                "two_sided": bool(settings.two_sided),
+                "value": value.name,
+                "two_sided": value.sides > 1,
                 "converged": allocation.converged,
                 "residual": allocation.residual,
                 "batch_nodes": game.batch_nodes,
@@ -301,7 +270,7 @@ class GStarX(NodeExplainer):
 
     def _require_room(self, game: GNNGame) -> None:
         """Raise before anything is listed of a node with more players than can be evaluated."""
-        budget = self.settings.sample_budget
+        budget = self.budgeted.most
         if game.task_level == "node" and game.n > budget:
             raise ValueError(
                 f"budget must be at least the number of players, {game.n:,}: every one of them has "
@@ -316,8 +285,7 @@ class GStarX(NodeExplainer):
 
         The links between many edges are very many, and Shapley and Banzhaf values ignore them.
         """
-        ignored = self.settings.value in ("shapley", "banzhaf")
-        ignored &= self.settings.estimator != "subgraphs"
+        ignored = not (self.value.follows_graph or isinstance(self.value, Subgraphs))
         if ignored and game.players.kind == "edges" and game.n > _MOST_LINKED:
             unlinked = np.zeros((0, 2), dtype=np.int64)
             return CommunicationGraph(game.n, unlinked), np.ones((1, game.n), dtype=np.bool_)
@@ -335,11 +303,12 @@ class GStarX(NodeExplainer):
             assert game.players.edges is not None
             halves = node_shares(allocation.values, game.players.edges, len(singles))
             return {"node_scores": as_tensor(singles + halves.reshape(singles.shape))}
-        exactly = allocation.exact and self.settings.estimator in ("auto", "exact")
+        exactly = allocation.exact and "exact" in self.value.estimators
+        exactly &= self.value.estimator in ("auto", "exact")
         if game.players.kind != "groups" or not exactly:
             return {}
-        limit = self.settings.sample_budget
-        shared = _two_level_scores(game, self.settings, limit)
+        limit = self.budgeted.most
+        shared = _two_level_scores(game, self.value, limit)
         if shared is None:
             log.info("scores of nodes inside groups would take more than %d coalitions", limit)
             return {}
@@ -376,7 +345,7 @@ def _links_of(game: GNNGame) -> tuple[Any, Any]:
 
 
 def _two_level_scores(
-    game: GNNGame, settings: ValueSettings, limit: int
+    game: GNNGame, value: Value, limit: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """What groups get, shared among their nodes (N, q), and what is left of it (P, q).
 
@@ -390,36 +359,34 @@ def _two_level_scores(
     members = [
         np.flatnonzero(game.players.player_of == player) for player in range(len(game.players))
     ]
-    if game.task_level != "graph" or _cost(game, settings, members, limit) > limit:
+    if game.task_level != "graph" or _cost(game, value, members, limit) > limit:
         return None
     nodes_game = game.on_nodes()
-    exact = replace(settings, estimator="exact", budget=None)
     q = len(game.payoff.baseline)
     scores = np.zeros((nodes_game.n, q))
     remainder = np.zeros((len(members), q))
     for player, nodes in enumerate(members):
         restricted = _restricted(game, nodes_game, player, nodes)
-        allocation, _ = exact.allocate(restricted, game.graph, seed=None)
+        allocation = value.exact(restricted, game.graph, max_coalitions=EXACT_BUDGET)
         shown = allocation.values[player].reshape(1 << len(nodes), q)
         remainder[player] = shown[0]
         scores[nodes] = _shared(shown)
     return scores, remainder
 
 
-def _cost(
-    game: GNNGame, settings: ValueSettings, members: list[NDArray[np.int64]], limit: int
-) -> float:
+def _cost(game: GNNGame, value: Value, members: list[NDArray[np.int64]], limit: int) -> float:
     """Coalitions of nodes that are evaluated at most."""
     if max(map(len, members)) > 30:
         return float("inf")
-    if settings.value in ("shapley", "banzhaf"):
+    if not value.follows_graph:
         with_player = [2.0 ** (len(members) - 1)] * len(members)
     elif game.graph.count_connected_coalitions(limit) > limit:
         return float("inf")
     else:
         with_player = game.graph.connected_coalitions().sum(axis=0).tolist()
-    sides = 2 if settings.two_sided else 1
-    return sides * float(sum(2.0 ** len(n) * k for n, k in zip(members, with_player, strict=True)))
+    return value.sides * float(
+        sum(2.0 ** len(n) * k for n, k in zip(members, with_player, strict=True))
+    )
 
 
 def _restricted(

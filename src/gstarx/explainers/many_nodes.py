@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from inspect import signature
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from gstarx._internal.arguments import as_flag, one_of, taken_by
+from gstarx._internal.arguments import as_flag, one_of
 from gstarx._internal.processes import forked_map
 from gstarx.explainers.base import graph_generator
 from gstarx.explainers.explaining import (
@@ -29,65 +28,42 @@ from gstarx.explainers.outputs import chosen_rows, numbered
 from gstarx.explanation import Attribution, Explanation, as_explained
 from gstarx.gnn import (
     BaselineLike,
+    GameOptions,
     ModelTask,
+    Passes,
     PayoffLike,
-    RemovalLike,
-    ShareLike,
     TargetLike,
+    Task,
+    TaskLike,
     WholeGraph,
+    as_task,
     check_data,
-    mode_of,
+    refuse_unknown,
     restored,
     with_view,
 )
-from gstarx.graphs import CommunicationGraph
 from gstarx.players import PlayersLike
-from gstarx.values import Imprecise, collect_imprecise, summarize_imprecise
+from gstarx.values import Imprecise, ValueLike, collect_imprecise, summarize_imprecise
 
 
+@refuse_unknown
 def explain_nodes(
     model: Any,
     data: Data | HeteroData,
-    indices: Iterable[int] | Tensor,
+    nodes: Iterable[int] | Tensor,
     *,
-    node_type: str | None = None,
     target: TargetLike = None,
-    mode: str | None = None,
-    return_type: str = "raw",
-    keywords: Sequence[str] | None = None,
-    value: str = "myerson",
-    estimator: str = "auto",
-    budget: int | None = None,
-    max_sample_size: int = 10,
-    num_samples: int | None = None,
-    sampling: str = "random",
-    inner: str = "exact",
-    tau: float = 0.01,
-    superadditive: bool = False,
-    presence: float = 0.5,
-    two_sided: bool = False,
+    task: TaskLike = "node",
+    value: ValueLike = "myerson",
     players: PlayersLike = "nodes",
-    directed: bool = False,
-    rest: str = "players",
-    feature_groups: Mapping[str, Sequence[int]] | None = None,
-    reference: Any = "zero",
-    draws: int = 16,
-    communication: CommunicationGraph | None = None,
-    player_types: Sequence[str] | None = None,
-    relations: Sequence[Any] | None = None,
     payoff: PayoffLike = "auto",
     baseline: BaselineLike = None,
-    removal: RemovalLike = "remove",
-    num_hops: int | None = None,
-    computation_graph: str = "exact",
-    batch_nodes: int | None = None,
-    fallback: float | None = None,
-    check: bool = True,
-    share: ShareLike = "auto",
-    edge_mask: bool = False,
+    budget: int | None = None,
     seed: int | None = None,
-    workers: int = 1,
+    game: GameOptions | None = None,
+    passes: Passes | None = None,
     progress: bool = True,
+    workers: int = 1,
     on_error: str = "raise",
 ) -> list[Explanation | FailedExplanation]:
     """Explain the model's output at many nodes of one graph, with a progress bar.
@@ -108,10 +84,11 @@ def explain_nodes(
         Any PyG model or callable; left exactly as it was.
     data
         One graph.
-    indices
+    nodes
         The nodes to explain, or a boolean mask of them.
-    node_type
-        For heterogeneous graphs: the type of these nodes.
+    task
+        As for :func:`explain`, with the ``node_type`` of these nodes for heterogeneous graphs. It
+        is a task of nodes in any case.
     seed
         Every node gets its own random numbers from the seed and its number, whatever other nodes
         are explained with it: ``explain(..., seed=graph_generator(seed, node))`` gives the same.
@@ -136,14 +113,41 @@ def explain_nodes(
     >>> [int(explanation.index) for explanation in explanations]
     [1, 4]
     """
-    given = locals()
-    with restored(model), closing(_one_by_one(given)) as results:
+    results = iter_explanations(
+        model,
+        data,
+        nodes,
+        target=target,
+        task=task,
+        value=value,
+        players=players,
+        payoff=payoff,
+        baseline=baseline,
+        budget=budget,
+        seed=seed,
+        game=game,
+        passes=passes,
+        progress=progress,
+        workers=workers,
+        on_error=on_error,
+    )
+    with restored(model), closing(results):
         return list(results)
 
 
 def iter_explanations(
-    model: Any, data: Data | HeteroData, indices: Iterable[int] | Tensor, **options: Any
-) -> Iterator[Explanation | FailedExplanation]:
+    model: Any,
+    data: Data | HeteroData,
+    nodes: Iterable[int] | Tensor,
+    *,
+    target: TargetLike = None,
+    task: TaskLike = "node",
+    seed: int | None = None,
+    progress: bool = True,
+    workers: int = 1,
+    on_error: str = "raise",
+    **options: Any,
+) -> Generator[Explanation | FailedExplanation]:
     """Explain nodes like :func:`explain_nodes`, but one at a time, when the next one is asked for.
 
     Nothing is kept of those that were given out. Arguments are checked and the model runs on the
@@ -151,10 +155,10 @@ def iter_explanations(
 
     Parameters
     ----------
-    model, data, indices
+    model, data, nodes, target, task, seed, progress, workers, on_error
         As in :func:`explain_nodes`.
     **options
-        The other parameters of :func:`explain_nodes`.
+        The options of :class:`gstarx.GStarX`, as in :func:`explain_nodes`.
 
     Examples
     --------
@@ -167,33 +171,21 @@ def iter_explanations(
     1 True
     4 True
     """
-    given = signature(explain_nodes).bind(model, data, indices, **options)
-    given.apply_defaults()
-    return _one_by_one(given.arguments)
-
-
-def _one_by_one(given: Mapping[str, Any]) -> Generator[Explanation | FailedExplanation]:
-    """Explanations of nodes from the arguments of :func:`explain_nodes`, each when asked for."""
-    model, workers = given["model"], given["workers"]
-    one_of(given["on_error"], ON_ERROR, name="on_error")
-    for name in ("edge_mask", "progress"):
-        as_flag(given[name], name=name)
-    shown = None if given["progress"] else False
-    explainer = GStarX(**{**taken_by(GStarX, given), "seed": None, "progress": shown})
-    mode = mode_of(model, given["mode"])
-    task = ModelTask(task_level="node", **{**taken_by(ModelTask, given), "mode": mode})
-    view, task = with_view(model, given["data"], task)
+    one_of(on_error, ON_ERROR, name="on_error")
+    shown = None if as_flag(progress, name="progress") else False
+    explainer = GStarX(**options, progress=shown)
+    view, own = with_view(model, data, ModelTask.of(model, _of_nodes(task), target))
     view = check_data(view)
     check_workers(workers, model, view)
-    first, count = numbered(view, task)
-    nodes = chosen_rows(given["indices"], count, "indices", "nodes")
+    first, count = numbered(view, own)
+    rows = chosen_rows(nodes, count, "nodes", "nodes")
     with restored(model):
-        whole_graph = WholeGraph.of(model, view, task) if nodes else None
+        whole_graph = WholeGraph.of(model, view, own) if rows else None
 
     def attributed(node: int) -> Attributed:
         assert whole_graph is not None
-        of_node = replace(task, index=first + node)
-        generator = graph_generator(given["seed"], node)
+        of_node = replace(own, index=first + node)
+        generator = graph_generator(seed, node)
         with restored(model), collect_imprecise() as found:
             made = attribute_node(explainer, model, view, of_node, whole_graph, generator)
         return *made, found
@@ -202,25 +194,33 @@ def _one_by_one(given: Mapping[str, Any]) -> Generator[Explanation | FailedExpla
         attribution, seconds, _ = scores
         assert whole_graph is not None
         attribution = replace(attribution, prediction=whole_graph.node_outputs)
-        of_node = replace(task, index=first + node)
-        made = explainer._made(attribution, model, view, of_node, seconds, given["edge_mask"])
-        return as_explained(made, given["data"])  # type: ignore[no-any-return]
+        of_node = replace(own, index=first + node)
+        made = explainer._made(attribution, model, view, of_node, seconds)
+        return as_explained(made, data)  # type: ignore[no-any-return]
 
     def calls() -> Generator[Callable[[], Attributed]]:
-        if workers > 1 and len(nodes) > 1:
-            with closing(forked_map(attributed, nodes, workers)) as outcomes:
+        if workers > 1 and len(rows) > 1:
+            with closing(forked_map(attributed, rows, workers)) as outcomes:
                 yield from (outcome.get for outcome in outcomes)
         else:
-            yield from (partial(attributed, node) for node in nodes)
+            yield from (partial(attributed, node) for node in rows)
 
     def results() -> Generator[Explanation | FailedExplanation]:
         imprecise: dict[str, list[Imprecise]] = {}
-        how = {"on_error": given["on_error"], "progress": given["progress"]}
-        with closing(one_by_one(calls(), explained, nodes, imprecise, what="node", **how)) as made:
+        how: dict[str, Any] = {"what": "node", "on_error": on_error, "progress": progress}
+        with closing(one_by_one(calls(), explained, rows, imprecise, **how)) as made:
             yield from made
-        summarize_imprecise(imprecise, len(nodes), "nodes")
+        summarize_imprecise(imprecise, len(rows), "nodes")
 
     return results()
+
+
+def _of_nodes(task: TaskLike) -> Task:
+    """The task with nodes as what is explained, which need not be said."""
+    given = as_task(task)
+    if given.task_level not in (None, "node"):
+        raise ValueError(f"explain_nodes explains nodes (got task={given.task_level!r})")
+    return replace(given, task_level="node")
 
 
 def attribute_node(

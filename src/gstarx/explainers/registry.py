@@ -10,6 +10,7 @@ from typing import Any
 
 from gstarx._internal.messages import unknown
 from gstarx.explainers.base import NodeExplainer
+from gstarx.explainers.options import plain_options, with_objects
 from gstarx.registry import (
     DATASETS,
     EVERY,
@@ -54,7 +55,7 @@ def create(name: str, *, dataset: str | None = None, **overrides: Any) -> NodeEx
     make = _factory(name)
     options = {**options_for(name, dataset), **overrides}
     _check_options(name, make, options)
-    explainer = make(**options)
+    explainer = make(**with_objects(make, options))
     if not isinstance(explainer, NodeExplainer):
         raise TypeError(
             f"explainer {name!r} must be a gstarx.explainers.NodeExplainer "
@@ -66,7 +67,7 @@ def create(name: str, *, dataset: str | None = None, **overrides: Any) -> NodeEx
 
 def options_of(name: str) -> tuple[str, ...]:
     """The options that an explainer takes, by name."""
-    return tuple(parameter.name for parameter in _named_parameters(name))
+    return tuple(plain_options(_factory(name)))
 
 
 def boolean_options_of(name: str) -> tuple[str, ...]:
@@ -75,15 +76,8 @@ def boolean_options_of(name: str) -> tuple[str, ...]:
     >>> boolean_options_of("subgraphx")
     ('high2low',)
     """
-    return tuple(p.name for p in _named_parameters(name) if isinstance(p.default, bool))
-
-
-def _named_parameters(name: str) -> list[inspect.Parameter]:
-    return [
-        parameter
-        for parameter in inspect.signature(_factory(name)).parameters.values()
-        if parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    ]
+    options = plain_options(_factory(name))
+    return tuple(name for name, one in options.items() if isinstance(one.default, bool))
 
 
 def _factory(name: str) -> Callable[..., Any]:
@@ -100,7 +94,7 @@ def _check_options(name: str, make: Callable[..., Any], options: dict[str, Any])
         return  # it has no signature to check
     if any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
         return
-    valid = [parameter.name for parameter in parameters]
+    valid = [*plain_options(make), "game", "passes", "task"]
     for option in options:
         if option not in valid:
             raise TypeError(unknown(f"option of {name!r}", option, valid))

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch_geometric.utils import scatter
 
 from gstarx.gnn import ModelTask
 from gstarx.players import Nodes, PlayerSet
@@ -297,6 +298,26 @@ def scores_by_unit(scores: Tensor, unit_players: Tensor) -> Tensor:
     by_unit = scores.new_zeros((len(unit_players), *scores.shape[1:]))
     by_unit[playing] = scores[unit_players[playing]]
     return by_unit
+
+
+def unit_range(mask: Tensor, graph_of: Tensor | None = None) -> Tensor:
+    """A mask between 0 and 1: what counts for the output, relative to what counts most.
+
+    Scores below 0 become 0. ``graph_of`` has the graph of every row, whose largest score becomes 1.
+
+    >>> unit_range(torch.tensor([0.5, -0.3, 0.25]))
+    tensor([1.0000, 0.0000, 0.5000])
+    >>> unit_range(torch.tensor([0.5, -0.3, 0.25]), torch.tensor([0, 0, 1]))
+    tensor([1., 0., 1.])
+    """
+    positive = mask.clamp(min=0)
+    if not positive.numel():
+        return positive
+    if graph_of is None:
+        largest = positive.max()
+    else:
+        largest = scatter(positive, graph_of, reduce="max")[graph_of]
+    return positive / largest.where(largest > 0, 1.0)
 
 
 def edge_scores(node_scores: Tensor, edge_index: Tensor) -> Tensor:

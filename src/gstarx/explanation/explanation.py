@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from gstarx.explanation.attribution import (
     one_graph,
     result_fields,
     unit_masks,
+    unit_range,
 )
 from gstarx.explanation.export import Exports, require_graph
 from gstarx.gnn import ModelTask, hetero_of, model_arguments, model_inputs
@@ -126,12 +127,8 @@ class Explanation(Exports, PyGExplanation):  # type: ignore[misc]
         *,
         method: str,
         seconds: float,
-        edge_mask: bool = False,
     ) -> Explanation:
-        """Build the explanation of a graph from the result of a method.
-
-        With ``edge_mask``, edges that the method did not score get the mean of their two ends.
-        """
+        """Build the explanation of a graph from the result of a method."""
         output = attribution.prediction
         if output is None or len(output) != task.rows(data):
             output = task.output(model, data).clone()
@@ -156,8 +153,6 @@ class Explanation(Exports, PyGExplanation):  # type: ignore[misc]
             made[key] = value
         made.inputs = model_inputs(model, data, task.keywords)
         made._add_inputs(data, model_arguments(model, data, task.keywords))
-        if edge_mask and made.get("edge_mask") is None and made.get("edge_scores") is None:
-            made.score_edges()
         return made
 
     def _add_inputs(self, data: Data, arguments: list[str]) -> None:
@@ -243,12 +238,14 @@ class Explanation(Exports, PyGExplanation):  # type: ignore[misc]
         one.edge_scores = None
         return one
 
-    def score_edges(self) -> None:
+    def score_edges(self) -> Self:
         """Add a score for every edge, the mean of its two ends: PyG's ``edge_mask``.
 
         With several targets it is ``edge_scores``, a column for each of them, because PyG has no
-        mask of several columns. If edges are the players, they already have scores.
+        mask of several columns. Edges that the method scored itself keep their scores.
         """
+        if self.get("edge_mask") is not None or self.get("edge_scores") is not None:
+            return self
         if self.player_kind not in ("nodes", "groups"):
             raise ValueError(
                 "the mean of the two ends is for scores of nodes (these players are "
@@ -256,6 +253,23 @@ class Explanation(Exports, PyGExplanation):  # type: ignore[misc]
             )
         several = self.scores is not None and self.scores.dim() > 1
         self["edge_scores" if several else "edge_mask"] = OnRequest(mean_of_ends)
+        return self
+
+    def in_unit_range(self) -> Self:
+        """The same explanation with masks between 0 and 1, as PyG's metrics need them.
+
+        They multiply features and messages by masks: positive scores are divided by the largest one
+        of their graph, and all others become 0. Scores stay as they are.
+        """
+        made, batch = copy.copy(self), self.get("batch")
+        node_mask, edge_mask = self.get("node_mask"), self.get("edge_mask")
+        if node_mask is not None:
+            of_nodes = batch is not None and len(node_mask) == len(batch)
+            made.node_mask = unit_range(node_mask, batch if of_nodes else None)
+        if edge_mask is not None:
+            owner = None if batch is None else batch[self.edge_index[0]]
+            made.edge_mask = unit_range(edge_mask, owner)
+        return made
 
     def select(
         self, *, sparsity: float | None = None, size: int | None = None, rule: str = "top"

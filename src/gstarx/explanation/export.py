@@ -143,8 +143,7 @@ class Exports:
         *,
         sparsity: float = 0.7,
         title: str | None = None,
-        class_names: Sequence[str] = (),
-        target_names: Sequence[str] = (),
+        names: Sequence[str] = (),
     ) -> Picture:
         """A picture of the graph with its scores: a molecule, a sentence, or nodes and edges.
 
@@ -160,8 +159,7 @@ class Exports:
             *(self._homogeneous, self._homogeneous),
             sparsity=sparsity,
             title=title,
-            class_names=class_names,
-            target_names=target_names,
+            names=names,
         )
 
     def _repr_svg_(self) -> str | None:

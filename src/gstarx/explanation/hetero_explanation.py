@@ -142,6 +142,10 @@ class HeteroExplanation(Exports, PyGHeteroExplanation):  # type: ignore[misc]
         self.view.score_edges()
         return self._again(self.view)
 
+    def in_unit_range(self) -> HeteroExplanation:
+        """The same explanation with masks between 0 and 1, as PyG's metrics need them."""
+        return self._again(self.view.in_unit_range())
+
     def _again(self, view: Explanation) -> HeteroExplanation:
         return type(self).of(view, self._graph.data)
 

@@ -19,8 +19,8 @@ from gstarx.gnn.evaluator import Evaluator, takes_batch_statistics
 from gstarx.gnn.fields import batched
 from gstarx.gnn.hetero import hetero_of, view_of
 from gstarx.gnn.model_state import untouched
-from gstarx.gnn.model_task import ModelTask
-from gstarx.gnn.payoff import Payoff, check_task, class_scores, outputs_matrix
+from gstarx.gnn.model_task import ModelTask, TaskLike
+from gstarx.gnn.payoff import Payoff, class_scores, outputs_matrix
 from gstarx.gnn.self_check import (
     BatchMixing,
     SelfCheck,
@@ -118,9 +118,7 @@ def expected_output(
     model: Model,
     dataset: Iterable[Data],
     *,
-    mode: str = "multiclass_classification",
-    return_type: str = "raw",
-    keywords: Sequence[str] | None = None,
+    task: TaskLike = None,
 ) -> Tensor:
     """The mean probability of every class (or mean output, for regression) over a set of graphs.
 
@@ -134,20 +132,18 @@ def expected_output(
         A graph-level model.
     dataset
         Graphs, or a PyG loader of batches.
-    mode, return_type
-        As in PyG's ``ModelConfig``.
-    keywords
-        Names of the fields to pass to the model, as in :class:`gstarx.GNNGame`.
+    task
+        What the model does, as for :func:`gstarx.explain`.
 
     Returns
     -------
     Tensor
         A number per class, on the CPU.
     """
-    mode, return_type = check_task(mode, return_type)
+    known = ModelTask.of(model, task)
     total, count = torch.zeros(0, dtype=torch.float64), 0
-    for outputs in graph_outputs(model, dataset, keywords=keywords):
-        scores = class_scores(outputs, mode, return_type, "prob")
+    for outputs in graph_outputs(model, dataset, keywords=known.keywords):
+        scores = class_scores(outputs, known.mode, known.return_type, "prob")
         summed = scores.double().sum(dim=0).cpu()
         total = summed if not count else total + summed
         count += len(outputs)

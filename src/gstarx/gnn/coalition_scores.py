@@ -14,6 +14,7 @@ from gstarx.gnn.batching import coalition_sizes
 from gstarx.gnn.evaluator import Ends, Evaluator
 from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.model_state import untouched
+from gstarx.gnn.options import ShareLike
 from gstarx.gnn.payoff import Payoff
 from gstarx.gnn.self_check import (
     BatchMixing,
@@ -24,7 +25,7 @@ from gstarx.gnn.self_check import (
     size_of,
     smallest_and_largest,
 )
-from gstarx.gnn.sharing import SharedPasses, ShareLike
+from gstarx.gnn.sharing import SharedPasses
 from gstarx.gnn.watched_edges import NotShareable
 from gstarx.graphs import Masks, compiled, same_mask, sharing_order, slot_of, unpack, words_for
 from gstarx.players import PlayerSet

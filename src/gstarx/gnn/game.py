@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from gstarx._internal.arguments import as_flag, taken_by
+from gstarx._internal.arguments import as_flag
 from gstarx._internal.progress import GrowingBar
 from gstarx.games import Worths
 from gstarx.gnn.baseline import (
@@ -34,7 +34,8 @@ from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.k_hop import watch_propagation
 from gstarx.gnn.local_part import WholeGraph
 from gstarx.gnn.model_state import untouched
-from gstarx.gnn.model_task import ModelTask, with_view
+from gstarx.gnn.model_task import ModelTask, TaskLike, with_view
+from gstarx.gnn.options import GameOptions, Passes, as_options, refuse_unknown
 from gstarx.gnn.payoff import (
     Payoff,
     PayoffLike,
@@ -42,9 +43,9 @@ from gstarx.gnn.payoff import (
     looks_like_probabilities,
     resolve_payoff,
 )
-from gstarx.gnn.removal import Removal, RemovalLike
+from gstarx.gnn.removal import Removal
 from gstarx.gnn.self_check import SelfCheck
-from gstarx.gnn.sharing import ShareLike, Sharing, check_share
+from gstarx.gnn.sharing import Sharing
 from gstarx.gnn.signature import Model
 from gstarx.gnn.surroundings import set_up
 from gstarx.graphs import Coalitions, CommunicationGraph, Masks, as_coalitions, pack
@@ -71,39 +72,21 @@ class GNNGame:
     target
         What to explain: a class (default: the predicted one), a list of them or ``"all"`` for
         several games at once. For multi-label and multi-output models, which output.
-    mode, task_level, return_type
-        As in PyG's ``ModelConfig``.
+    index
+        The node, or the column of ``edge_label_index``, for node and edge tasks.
+    task
+        What the model does: a word such as ``"node"`` or ``"regression"``, PyG's ``ModelConfig`` or
+        its dictionary, or a :class:`gstarx.Task`.
+    players
+        The players: ``"nodes"``; groups of nodes, as sets, a mapping from names to sets, a label
+        per node, the name of a function of :mod:`gstarx.players` such as ``"brics"``, or a function
+        of the graph; ``"edges"``; ``"features"``, the columns of ``x``, or ``"edge_features"``; or,
+        with options, :class:`gstarx.players.Nodes`, :class:`~gstarx.players.Groups`,
+        :class:`~gstarx.players.Edges` or :class:`~gstarx.players.Features`.
     payoff
         ``"auto"`` (``"norm_prob"`` for classifiers, the raw output less the baseline for
         regression), ``"norm_prob"`` (probability less baseline, the paper's), ``"prob"``,
         ``"log_prob"``, ``"raw"``, a :class:`Contrast` of two classes, or a function of the outputs.
-    players
-        The players: ``"nodes"``; groups of nodes, as sets, a mapping from names to sets, a label
-        per node, :class:`gstarx.players.Groups`, the name of a function of :mod:`gstarx.players`
-        such as ``"brics"``, or a function of the graph; ``"edges"``; ``"features"``, the columns of
-        ``x``, or ``"edge_features"``.
-    directed
-        For edges: whether every column of ``edge_index`` is a separate player. By default, all
-        columns between two nodes, both directions and parallel edges, are one player.
-    rest
-        For groups: whether nodes in no group are separate ``"players"`` or always ``"present"``.
-    feature_groups
-        For features: names of groups and their columns, which are present or absent together;
-        columns in no group are separate players.
-    reference
-        For features: what absent columns are replaced by, ``"zero"``, ``"mean"`` (over the rows of
-        this graph), a row of values, or graphs or rows to draw from.
-    draws
-        For features: rows drawn from reference data for every node; payoffs are averaged.
-    communication
-        A :class:`gstarx.CommunicationGraph` of the players. By default nodes communicate along
-        edges, groups if an edge joins them, edges if they share a node, and all features with each
-        other.
-    player_types
-        For heterogeneous graphs: the types whose nodes are players; all others are always present.
-    relations
-        For heterogeneous graphs: the relations along which nodes communicate, as triples or by the
-        name in the middle. By default all of them; direction does not matter.
     baseline
         What is subtracted from the payoff: a number, one per class such as
         :func:`gstarx.expected_output` computes, ``"singletons"``, the mean payoff of single
@@ -113,45 +96,13 @@ class GNNGame:
         ``"norm_prob"``, the output of the isolated target for node and edge tasks, and zero
         otherwise. For edges and features it is the output with no player present, and no other is
         accepted, except for the position value of whole graphs, whose baseline is that of nodes.
-    removal
-        How nodes are removed: ``"remove"``, ``"split"``, ``"zero_filling"``, or a function from the
-        graph and a coalition to the remaining graph.
-    index
-        The node, or the column of ``edge_label_index``, for node and edge tasks.
-    node_type
-        For node tasks on heterogeneous graphs: the type of node that ``index`` belongs to. By
-        default the one with as many nodes as the model's output has rows, if there is only one.
-    num_hops
-        For node and edge tasks: nodes within this many hops of the target are players. By default
-        the number of times the model propagates messages, which is verified by changing and by
-        removing the other nodes: where the output depends on them, they play. Only degrees that
-        PyG's normalized layers look at are no reason to play. A number that is given is not
-        verified. Nodes that are not players are always present.
-    computation_graph
-        For node tasks: ``"exact"``, where all players together give the prediction on the whole
-        graph, or ``"gnnshap"``, the game of Akkas and Azad (GNNShap, WWW 2024) on only the edges
-        that carry messages to the node and the nodes they touch. The prediction is still that on
-        the whole graph, and by default the class predicted there is explained.
+    game
+        How nodes are removed and other rare options, a :class:`gstarx.GameOptions`.
+    passes
+        Batch size, self-check and shared embeddings, a :class:`gstarx.Passes`.
     whole_graph
         For node tasks: the state that the games of several nodes of one graph share, which saves a
         forward pass over the whole graph for each of them.
-    batch_nodes
-        Nodes per forward pass. By default a fixed rule sets it from the device and the width of the
-        model. With 1, every coalition goes through the model by itself.
-    fallback
-        The worth of coalitions for which the model raises an exception or returns NaN. By default
-        this is an error. Single players among them are left out of ``baseline="singletons"``.
-    keywords
-        Names of the fields to pass to the model by keyword, instead of those in its signature.
-        Needed if a signature with ``*args`` or ``**kwargs`` does not name them.
-    check
-        Whether to compare some outputs of batches with those of the same coalitions by themselves.
-        A model that mixes the graphs of a batch is then evaluated one coalition at a time, and a
-        model with random outputs is refused.
-    share
-        Whether to compute embeddings that coalitions have in common only once. ``"auto"`` does so
-        if it saves enough and the outputs agree with ordinary forward passes, which is verified;
-        ``True`` if they agree, and raises an error otherwise; ``False`` never.
     lazy
         Run the model only when worths are first needed, together with the coalitions.
         By default it is run on the whole graph at once, so that errors are raised here.
@@ -182,61 +133,41 @@ class GNNGame:
         Whether coalitions shared embeddings and how many, or why not: a :class:`Sharing`.
     """
 
+    @refuse_unknown
     def __init__(
         self,
         model: Model,
         data: Data | HeteroData,
         *,
         target: TargetLike = None,
-        mode: str = "multiclass_classification",
-        task_level: str = "graph",
-        return_type: str = "raw",
+        index: int | Tensor | None = None,
+        task: TaskLike = None,
         players: PlayersLike = "nodes",
-        directed: bool = False,
-        rest: str = "players",
-        feature_groups: Mapping[str, Sequence[int]] | None = None,
-        reference: Any = "zero",
-        draws: int = 16,
-        communication: CommunicationGraph | None = None,
-        player_types: Sequence[str] | None = None,
-        relations: Sequence[Any] | None = None,
         payoff: PayoffLike = "auto",
         baseline: BaselineLike = None,
-        removal: RemovalLike = "remove",
-        index: int | Tensor | None = None,
-        node_type: str | None = None,
-        num_hops: int | None = None,
-        computation_graph: str = "exact",
+        game: GameOptions | None = None,
+        passes: Passes | None = None,
         whole_graph: WholeGraph | None = None,
-        batch_nodes: int | None = None,
-        fallback: float | None = None,
-        keywords: Iterable[str] | None = None,
-        check: bool = True,
-        share: ShareLike = "auto",
         lazy: bool = False,
     ) -> None:
         if not callable(model):
             raise TypeError(f"model must be callable (got {type(model).__name__})")
-        named = list(keywords) if isinstance(keywords, Iterator) else keywords
-        task = ModelTask(mode, task_level, return_type, target, index, named, node_type)  # type: ignore[arg-type]
-        data, task = with_view(model, data, task)
+        data, own = with_view(model, data, ModelTask.of(model, task, target, index))
         data = check_data(data)
-        kind = as_players(**taken_by(as_players, locals()))
+        options = as_options(game, GameOptions, "game")
+        self._passes = as_options(passes, Passes, "passes")
         self.num_nodes = int(data.num_nodes or 0)
         playing, self._task = set_up(
             model,
             data,
-            task,
-            kind,
-            communication=communication,
+            own,
+            as_players(players),
+            options,
             baseline=baseline,
-            removal=removal,
-            num_hops=num_hops,
-            computation_graph=computation_graph,
             whole_graph=whole_graph,
-            batch_nodes=batch_nodes,
+            batch_nodes=self._passes.batch_nodes,
         )
-        self.model, self.fallback, self.task_level = model, fallback, task.task_level
+        self.model, self.fallback, self.task_level = model, options.fallback, own.task_level
         self._payoff, self._baseline = payoff, check_baseline(baseline)
         self._settled: tuple[Tensor, Payoff] | None = None
         self._evaluator, self.players = playing.evaluator, playing.players
@@ -244,18 +175,17 @@ class GNNGame:
         self.batch_nodes = self._evaluator.batch_nodes
         self.data = self._evaluator.removal.data
         self.n = len(self.players)
-        self._share = check_share(share)
-        self._scores = CoalitionScores(
-            self._evaluator,
-            self.players,
-            fallback=fallback,
-            check=as_flag(check, name="check"),
-            share=self._share,
-        )
+        self._scores = self._scores_of(self._evaluator, self.players)
         self._scores.shared.propagation = playing.propagation
         self._learned: Sharing | None = None
         if playing.prediction is not None or not as_flag(lazy, name="lazy"):
             self.settle(playing.prediction)
+
+    def _scores_of(self, evaluator: Evaluator, players: PlayerSet) -> CoalitionScores:
+        how = self._passes
+        return CoalitionScores(
+            evaluator, players, fallback=self.fallback, check=how.check, share=how.share
+        )
 
     @classmethod
     def for_value(
@@ -277,7 +207,7 @@ class GNNGame:
         cls, model: Model, data: Data, task: ModelTask, *, lazy: bool = True, **options: Any
     ) -> Self:
         """The game of a task; ``options`` are those of the class that the task does not say."""
-        return cls(model, data, lazy=lazy, **options, **vars(task))
+        return cls(model, data, lazy=lazy, task=task, **options)
 
     @property
     def graph(self) -> CommunicationGraph:
@@ -464,7 +394,7 @@ class GNNGame:
         if isinstance(part, Tensor) and part.numel() == nodes - 1:
             raise ValueError(
                 f"the model gives one output for each of the {nodes} nodes, and not for the graph: "
-                "pass task_level='node' and index=..., a node"
+                "pass task='node' and index=..., a node"
             )
 
     def _warn_of_probabilities(self, full_output: Tensor) -> None:
@@ -510,13 +440,7 @@ class GNNGame:
         nodes = np.arange(game._evaluator.removal.tensors.num_nodes)
         game.players = PlayerSet("nodes", nodes, nodes, self.players.links, Nodes())
         game.n = len(nodes)
-        game._scores = CoalitionScores(
-            game._evaluator,
-            game.players,
-            fallback=self.fallback,
-            check=self.check.enabled,
-            share=self._share,
-        )
+        game._scores = self._scores_of(game._evaluator, game.players)
         game._scores.bar = self._scores.bar
         game._learned = None
         if self.players.touched and self.baseline_from_singletons:

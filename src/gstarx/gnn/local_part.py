@@ -117,7 +117,7 @@ def check_computation_graph(name: Any, task_level: str) -> str:
     one_of(name, COMPUTATION_GRAPHS, name="computation_graph")
     if name == "gnnshap" and task_level != "node":
         raise ValueError(
-            f"computation_graph='gnnshap' is for task_level='node' (got task_level={task_level!r})"
+            f"computation_graph='gnnshap' is for task='node' (got task={task_level!r})"
         )
     return str(name)
 

@@ -3,51 +3,122 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.explain.config import ModelConfig
 
 from gstarx._internal.arguments import one_of
+from gstarx._internal.messages import unknown
 from gstarx.gnn.fields import graphs_in
 from gstarx.gnn.hetero import HeteroGraph, hetero_of, view_of
 from gstarx.gnn.model_state import restored
-from gstarx.gnn.payoff import TargetLike, check_outputs, check_task, outputs_matrix
+from gstarx.gnn.payoff import (
+    MODES,
+    RETURN_TYPES,
+    TargetLike,
+    check_outputs,
+    check_task,
+    outputs_matrix,
+)
 from gstarx.gnn.signature import Model, Signature, call_model, model_device
+from gstarx.registry import TASKS
 
 TASK_LEVELS = ("graph", "node", "edge")
 
 
+#: Tasks that have a word.
+_WORDS = {
+    "graph": {"task_level": "graph"},
+    "node": {"task_level": "node"},
+    "edge": {"task_level": "edge"},
+    **{word: {"mode": word} for word in (*MODES, *TASKS)},
+}
+
+
 @dataclass(frozen=True)
-class ModelTask:
-    """The task of a model, the output to explain, and the inputs the model takes.
+class Task:
+    """What a model does, in the words of PyG's ``ModelConfig``, and how it takes its inputs.
 
     Attributes
     ----------
-    mode, task_level, return_type
-        As in PyG's ``ModelConfig``; a mode may also be ``"classification"``, ``"binary"`` (one
-        logit, for two classes), ``"multilabel"`` (a logit for each of several targets).
+    mode
+        As in ``ModelConfig``, or ``"classification"``, ``"binary"`` (one logit, for two classes) or
+        ``"multilabel"`` (a logit for each of several targets). By default what the model itself
+        says, as wrapped models do by an attribute ``mode``, or else multiclass classification.
+    task_level, return_type
+        As in ``ModelConfig``: ``"graph"``, ``"node"`` or ``"edge"``; ``"raw"``, ``"probs"`` or
+        ``"log_probs"``. By default what the model says, or else ``"graph"`` and ``"raw"``.
+    node_type
+        For node tasks on heterogeneous graphs: the type of node that ``index`` belongs to. By
+        default the one with as many nodes as the model's output has rows, if there is only one.
+    keywords
+        Names of the fields to pass to the model by keyword, instead of those in its signature.
+        Needed if a signature with ``*args`` or ``**kwargs`` does not name them.
+    """
+
+    mode: str | None = None
+    task_level: str | None = None
+    return_type: str | None = None
+    node_type: str | None = None
+    keywords: Sequence[str] | None = None
+
+
+#: What can be given as ``task``: a word, PyG's ``ModelConfig``, its dictionary, or a task.
+TaskLike = Task | Mapping[str, Any] | str | None
+
+
+def as_task(task: TaskLike) -> Task:
+    """The task that is meant, or an error that names what is valid.
+
+    >>> as_task("regression").mode, as_task({"task_level": "node"}).task_level
+    ('regression', 'node')
+    """
+    if task is None:
+        return Task()
+    if isinstance(task, Task):
+        return task
+    if isinstance(task, str):
+        if task not in _WORDS:
+            raise ValueError(unknown("task", task, _WORDS))
+        return Task(**_WORDS[task])
+    if isinstance(task, ModelConfig):
+        names = ("mode", "task_level", "return_type")
+        return Task(*(str(getattr(task, name).value) for name in names))
+    if not isinstance(task, Mapping):
+        raise TypeError(
+            "task must be a word such as 'node', PyG's ModelConfig, a dictionary of its fields, or "
+            f"a gstarx.Task (got {type(task).__name__})"
+        )
+    valid = [field.name for field in fields(Task)]
+    for name in task:
+        if name not in valid:
+            raise ValueError(unknown("field of a task", str(name), valid))
+    return Task(**task)
+
+
+@dataclass(frozen=True)
+class ModelTask(Task):
+    """The task of a model with nothing left open, and the output to explain.
+
+    Attributes
+    ----------
     target
         The class or output to explain, several of them, or ``None`` for the predicted class.
     index
         The node, or the column of ``edge_label_index``, for node and edge tasks.
-    keywords
-        Names of the fields to pass to the model by keyword, where its signature leaves that open.
-    node_type
-        For node tasks on heterogeneous graphs: the type of node that ``index`` belongs to.
     """
 
-    mode: str = "multiclass_classification"
+    mode: str = MODES[0]
     task_level: str = "graph"
     return_type: str = "raw"
     target: TargetLike = None
     index: int | None = None
-    keywords: Sequence[str] | None = None
-    node_type: str | None = None
 
     def __post_init__(self) -> None:
         mode, return_type = check_task(self.mode, self.return_type)
@@ -55,6 +126,31 @@ class ModelTask:
         checked = {"mode": mode, "return_type": return_type, "task_level": level}
         for name, value in {**checked, "index": check_index(self.index, level)}.items():
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(
+        cls, model: Any, task: TaskLike = None, target: TargetLike = None, index: Any = None
+    ) -> Self:
+        """The task of a model, with what the model itself says where nothing else was said."""
+        if isinstance(task, ModelTask) and target is None and index is None:
+            return task  # type: ignore[return-value]
+        given, fields_of_task = as_task(task), {}
+        valid = {"mode": MODES, "task_level": TASK_LEVELS, "return_type": RETURN_TYPES}
+        for name, names in valid.items():
+            own, asked = getattr(model, name, None), getattr(given, name)
+            if asked is not None:
+                fields_of_task[name] = asked
+            elif isinstance(own, str) and own in names:
+                fields_of_task[name] = own
+        keywords = None if given.keywords is None else list(given.keywords)
+        made = cls(**fields_of_task, node_type=given.node_type, keywords=keywords)
+        own = getattr(model, "mode", None)
+        if own in MODES and made.mode != own:
+            raise ValueError(
+                f"the model says that its mode is {own!r}, and task says {made.mode!r}: leave the "
+                "mode out of the task"
+            )
+        return replace(made, target=target, index=index)
 
     @property
     def one_target(self) -> int | None:
@@ -102,7 +198,7 @@ class ModelTask:
             return 0
         if self.index is None:
             raise ValueError(
-                f"task_level={self.task_level!r} needs index=..., the {self.task_level} to explain"
+                f"task={self.task_level!r} needs index=..., the {self.task_level} to explain"
             )
         if not 0 <= self.index < count:
             raise ValueError(f"index must lie in 0..{count - 1} (got {self.index})")
@@ -122,7 +218,7 @@ class ModelTask:
     def require_pairs(self, data: Data) -> None:
         """Raise if pairs of nodes are asked for, and the data names none."""
         if self.task_level == "edge" and not isinstance(data.get("edge_label_index"), Tensor):
-            raise ValueError("task_level='edge' needs data.edge_label_index of shape (2, K)")
+            raise ValueError("task='edge' needs data.edge_label_index of shape (2, K)")
 
     def label(self, output: Tensor) -> Tensor:
         """What PyG takes for the target of outputs (rows, columns): labels, or the outputs."""
@@ -161,8 +257,7 @@ def check_index(index: Any, task_level: str) -> int | None:
         return None
     if task_level == "graph":
         raise ValueError(
-            "index is for task_level='node' or 'edge', and this is task_level='graph' "
-            f"(got index={index!r})"
+            f"index is for task='node' or 'edge', and this is task='graph' (got index={index!r})"
         )
     if isinstance(index, Tensor | np.ndarray) and np.prod(index.shape) == 1:
         index = index.item()
@@ -175,10 +270,10 @@ def check_index(index: Any, task_level: str) -> int | None:
     return int(index)
 
 
-Task = TypeVar("Task", bound=ModelTask)
+AnyTask = TypeVar("AnyTask", bound=ModelTask)
 
 
-def with_view(model: Model, data: Any, task: Task) -> tuple[Any, Task]:
+def with_view(model: Model, data: Any, task: AnyTask) -> tuple[Any, AnyTask]:
     """A graph and its task; of a heterogeneous graph its view, and the task in numbers of it."""
     if not isinstance(data, HeteroData):
         if task.node_type is not None and isinstance(data, Data):
@@ -189,13 +284,13 @@ def with_view(model: Model, data: Any, task: Task) -> tuple[Any, Task]:
         return data, task
     if task.task_level == "edge":
         raise ValueError(
-            "task_level='edge' is for homogeneous graphs: of a heterogeneous one, the output for "
+            "task='edge' is for homogeneous graphs: of a heterogeneous one, the output for "
             "a node or for the graph can be explained"
         )
     if task.task_level == "graph":
         if task.node_type is not None:
             raise ValueError(
-                "node_type is for task_level='node', and this is task_level='graph' "
+                "node_type is for task='node', and this is task='graph' "
                 f"(got node_type={task.node_type!r})"
             )
         return view_of(data), task

@@ -21,6 +21,7 @@ from torch_geometric.data import Data
 from gstarx.gnn.evaluator import Evaluator, default_batch_nodes, takes_batch_statistics
 from gstarx.gnn.fields import GraphTensors, roles_of
 from gstarx.gnn.model_state import untouched
+from gstarx.gnn.options import ShareLike
 from gstarx.gnn.payoff import outputs_matrix
 from gstarx.gnn.removal import REMOVALS, Removal, RemovalLike
 from gstarx.gnn.self_check import (
@@ -31,7 +32,7 @@ from gstarx.gnn.self_check import (
     smallest_and_largest,
 )
 from gstarx.gnn.shared_rows import SharedRows
-from gstarx.gnn.sharing import SharedPasses, ShareLike, Sharing
+from gstarx.gnn.sharing import SharedPasses, Sharing
 from gstarx.gnn.signature import Model, Signature, call_model, model_device
 from gstarx.gnn.watched_edges import NotShareable
 from gstarx.graphs import Coalitions, Masks, pack, sharing_order

@@ -60,17 +60,6 @@ def check_task(mode: str, return_type: str) -> tuple[str, str]:
     return mode, return_type
 
 
-def mode_of(model: Any, mode: str | None) -> str:
-    """The mode as given, or else the one that the model itself names, as wrapped models do.
-
-    >>> mode_of(None, "regression"), mode_of(None, None)
-    ('regression', 'multiclass_classification')
-    """
-    own = getattr(model, "mode", None) if mode is None else mode
-    known = mode is not None or (isinstance(own, str) and own in MODES)
-    return own if known else MODES[0]  # type: ignore[return-value]
-
-
 def outputs_matrix(outputs: Any, rows: int) -> Tensor:
     """Outputs as a float matrix (rows, columns), or an error that says what came instead."""
     if not isinstance(outputs, Tensor):
@@ -87,7 +76,7 @@ def outputs_matrix(outputs: Any, rows: int) -> Tensor:
         outputs = outputs[None]
     if outputs.dim() != 2 or len(outputs) != rows or outputs.shape[1] == 0:
         several = rows == 1 and outputs.dim() == 2 and len(outputs) > 1
-        hint = "; for a model with a row per node, pass task_level='node' and index=..., a node"
+        hint = "; for a model with a row per node, pass task='node' and index=..., a node"
         raise ValueError(
             f"the model must return one row for each of {rows} graphs or nodes, shape ({rows},) or "
             f"({rows}, columns) (got {tuple(outputs.shape)}){hint if several else ''}"

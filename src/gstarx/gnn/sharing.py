@@ -27,6 +27,7 @@ from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.k_hop import Propagation, grow_hops, watch_propagation
 from gstarx.gnn.known_layers import ordered_aggregation, read_by_messages, scales_by_degree
 from gstarx.gnn.needed_messages import needed_messages
+from gstarx.gnn.options import ShareLike
 from gstarx.gnn.own_code import opaque_part
 from gstarx.gnn.payoff import outputs_matrix
 from gstarx.gnn.readout import Members, StandIn, rows_for_aggregations
@@ -36,8 +37,6 @@ from gstarx.gnn.signature import call_model
 from gstarx.gnn.watched_edges import NotShareable, refusals_stand, watch
 from gstarx.graphs import ALL_BITS, Block, Masks, StateRules, StateTable, pack
 
-#: Valid values of ``share``.
-ShareLike = bool | str
 #: Worth it: at least so many nodes of coalitions, so many of them for every state of the first
 #: block, and, where that is the only one, so many that need no pass. A rule on counts, so that the
 #: same question is always answered the same way.
@@ -90,15 +89,6 @@ class Sharing:
     def as_dict(self) -> dict[str, Any]:
         """What an explanation records."""
         return asdict(self)
-
-
-def check_share(share: Any) -> ShareLike:
-    """A value for ``share``, or an error that lists the valid ones."""
-    if isinstance(share, bool | np.bool_):
-        return bool(share)
-    if isinstance(share, str) and share == "auto":
-        return share
-    raise ValueError(f"share must be 'auto', True or False (got {share!r})")
 
 
 class SharedPasses:

@@ -30,15 +30,17 @@ from gstarx.gnn.local_part import (
 )
 from gstarx.gnn.model_state import masked_layers, untouched
 from gstarx.gnn.model_task import ModelTask
+from gstarx.gnn.options import GameOptions
 from gstarx.gnn.own_code import looks_across, wants_all
 from gstarx.gnn.removal import RemovalLike, removal_of, resolve_removal
 from gstarx.gnn.self_check import difference, refuse_random, rounding, size_of
 from gstarx.gnn.signature import Model, Signature, model_device
-from gstarx.graphs import CommunicationGraph, Masks, as_size, pack
+from gstarx.graphs import Masks, as_size, pack
 from gstarx.players import (
     Edges,
     Features,
     NoPlayersError,
+    PlayerKind,
     PlayerSet,
     player_set,
     reference_rows,
@@ -90,8 +92,7 @@ def choose_players(
     if task_level == "graph":
         if num_hops is not None:
             raise ValueError(
-                "num_hops is for task_level='node' or 'edge': all nodes of a graph play "
-                f"(got {num_hops})"
+                f"num_hops is for task='node' or 'edge': all nodes of a graph play (got {num_hops})"
             )
         return Playing(on_all, players)
     if num_hops is not None:
@@ -394,13 +395,10 @@ def set_up(
     model: Model,
     data: Data,
     task: ModelTask,
-    kind: Any,
+    kind: PlayerKind,
+    game: GameOptions,
     *,
-    communication: CommunicationGraph | None,
     baseline: BaselineLike,
-    removal: RemovalLike,
-    num_hops: int | None,
-    computation_graph: str,
     whole_graph: WholeGraph | None,
     batch_nodes: int | None,
 ) -> tuple[Playing, ModelTask]:
@@ -409,13 +407,13 @@ def set_up(
     The game of a node is played on the part of the graph that sends it messages, if that can be cut
     out; its players are then those of the whole graph again.
     """
-    roles = roles_of(data)
-    gnnshap = check_computation_graph(computation_graph, task.task_level) == "gnnshap"
+    roles, communication, removal = roles_of(data), game.communication, game.removal
+    gnnshap = check_computation_graph(game.computation_graph, task.task_level) == "gnnshap"
     part: LocalPart | None = None
     if task.task_level == "node" and local_kind(kind, communication, removal, gnnshap):
         node = int(task.anchors(data)[0])
         whole_graph = whole_graph or WholeGraph.of(model, data, task)
-        part = local_part(model, data, task, roles, whole_graph, node, num_hops, gnnshap)
+        part = local_part(model, data, task, roles, whole_graph, node, game.num_hops, gnnshap)
     if part is not None:
         if isinstance(kind, Edges) and not part.data.edge_index.numel():
             raise NoPlayersError(f"no edge brings a message to node {node}: there are no players")
@@ -438,7 +436,7 @@ def set_up(
         playing = Playing(on_part, everyone, propagation=whole_graph.propagation)
     else:
         playing = choose_players(
-            model, data, task.task_level, anchors, num_hops, evaluators, everyone
+            model, data, task.task_level, anchors, game.num_hops, evaluators, everyone
         )
     if part is not None and whole_graph is not None:
         lifted, outputs = part.lifted(playing.players), whole_graph.node_outputs

@@ -28,7 +28,15 @@ from torch_geometric.data import Data
 
 from gstarx._internal.imports import require
 from gstarx.drawing import Picture, draw_interactions, signed
-from gstarx.gnn import BaselineLike, GNNGame, PayoffLike, RemovalLike, ShareLike, restored
+from gstarx.gnn import (
+    BaselineLike,
+    GameOptions,
+    GNNGame,
+    Passes,
+    PayoffLike,
+    TaskLike,
+    restored,
+)
 from gstarx.graphs import Coalitions
 from gstarx.registry import SAMPLED_BUDGET
 from gstarx.values import PrecisionWarning
@@ -221,25 +229,21 @@ def explain_interactions(
     index: str = "k-SII",
     budget: int | None = None,
     target: int | None = None,
-    mode: str = "multiclass_classification",
-    task_level: str = "graph",
-    return_type: str = "raw",
     node: int | Tensor | None = None,
-    keywords: Sequence[str] | None = None,
+    task: TaskLike = None,
     payoff: PayoffLike = "auto",
     baseline: BaselineLike = None,
-    removal: RemovalLike = "remove",
-    num_hops: int | None = None,
-    batch_nodes: int | None = None,
-    share: ShareLike = "auto",
     seed: int | None = None,
+    game: GameOptions | None = None,
+    passes: Passes | None = None,
 ) -> Interactions:
     """Which nodes of a graph act together on a prediction.
 
     Parameters
     ----------
-    model, data, target, mode, task_level, return_type, keywords
-        As for :func:`gstarx.explain`.
+    model, data, target, task, payoff, baseline, game, passes
+        As for :func:`gstarx.explain`, but for the baseline, which is that of
+        :class:`gstarx.GNNGame`.
     order
         Up to how many nodes interact: 2 for pairs, 3 for triples as well.
     index
@@ -252,8 +256,6 @@ def explain_interactions(
         the budget: the values are the means, and the differences show the standard errors.
     node
         The node, or the column of ``edge_label_index``, for node and edge tasks.
-    payoff, baseline, removal, num_hops, batch_nodes, share
-        The game, as in :class:`gstarx.GNNGame`.
     seed
         The same seed gives the same values.
 
@@ -277,30 +279,25 @@ def explain_interactions(
     _shapiq()
     start = time.process_time()
     with restored(model):
-        game = GNNGame(
+        played = GNNGame(
             model,
             data,
             target=target,
-            mode=mode,
-            task_level=task_level,
-            return_type=return_type,
+            index=node,
+            task=task,
             payoff=payoff,
             baseline=baseline,
-            removal=removal,
-            index=node,
-            num_hops=num_hops,
-            batch_nodes=batch_nodes,
-            keywords=keywords,
-            share=share,
+            game=game,
+            passes=passes,
         )
-        order, allowed = _checked_order(order, game.n), _checked_budget(budget)
-        exact = game.n <= _MOST_EXACT and 2**game.n <= allowed
+        order, allowed = _checked_order(order, played.n), _checked_budget(budget)
+        exact = played.n <= _MOST_EXACT and 2**played.n <= allowed
         if not exact:
-            _require_enough(allowed, order, game.n)
-        computed = _computed(game, index, order, None if exact else allowed, seed)
-    n = game.n
-    game.warn_if_constant(n * 0.5 ** (n - 1) if index == "BII" else 1.0)
-    nodes = game.nodes.tolist()
+            _require_enough(allowed, order, played.n)
+        computed = _computed(played, index, order, None if exact else allowed, seed)
+    n = played.n
+    played.warn_if_constant(n * 0.5 ** (n - 1) if index == "BII" else 1.0)
+    nodes = played.nodes.tolist()
     values = {
         tuple(sorted(nodes[player] for player in players)): float(computed.values.values[at])
         for players, at in computed.values.interaction_lookup.items()
@@ -311,9 +308,9 @@ def explain_interactions(
         index,
         order,
         exact,
-        game.evaluations,
+        played.evaluations,
         time.process_time() - start,
-        int(game.payoff.columns[0]),
+        int(played.payoff.columns[0]),
         data,
         computed.std_errors,
         computed.values,

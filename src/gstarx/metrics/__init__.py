@@ -17,10 +17,6 @@ from gstarx.metrics.faithfulness import (
     FidelityCurve,
     average,
     evaluate,
-    evaluate_many,
-    fidelity_curve,
-    harmonic_fidelity,
-    random_selections,
     sparsity,
 )
 from gstarx.metrics.ground_truth import (
@@ -33,13 +29,8 @@ from gstarx.metrics.ground_truth import (
     precision_at_k,
     recall,
 )
-from gstarx.metrics.optimum import (
-    BestSelection,
-    RefinedSelection,
-    best_selection,
-    best_selections,
-    refine,
-)
+from gstarx.metrics.judge import Judge
+from gstarx.metrics.optimum import BestSelection, RefinedSelection
 from gstarx.metrics.probabilities import Reference, reference_of
 from gstarx.metrics.probabilities import as_reference as as_reference
 from gstarx.metrics.selection import (
@@ -60,8 +51,6 @@ from gstarx.metrics.variants import (
     LabelFidelity,
     RobustFidelity,
     characterization_score,
-    label_fidelity,
-    robust_fidelity,
 )
 
 __all__ = [
@@ -71,6 +60,7 @@ __all__ = [
     "Difference",
     "Faithfulness",
     "FidelityCurve",
+    "Judge",
     "LabelFidelity",
     "Reference",
     "RefinedSelection",
@@ -80,32 +70,23 @@ __all__ = [
     "attribution_tau",
     "auroc",
     "average",
-    "best_selection",
-    "best_selections",
     "characterization_score",
     "edge_auroc",
     "edge_player_scores",
     "entropy_sparsity",
     "evaluate",
-    "evaluate_many",
-    "fidelity_curve",
-    "harmonic_fidelity",
     "iou",
-    "label_fidelity",
     "largest_gap",
     "node_scores_from_edges",
     "paired_bootstrap",
     "poisson_entropy",
     "precision",
     "precision_at_k",
-    "random_selections",
     "randomization_check",
     "rank_correlation",
     "recall",
     "reference_of",
-    "refine",
     "relabeling_stability",
-    "robust_fidelity",
     "seed_stability",
     "select_nodes",
     "share_of_gap",

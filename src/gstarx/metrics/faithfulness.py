@@ -8,18 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, astuple, dataclass, fields, replace
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data, HeteroData
 
-from gstarx.gnn import GNNGame, HeteroGraph, Model, check_data, hetero_of
+from gstarx.gnn import (
+    GNNGame,
+    HeteroGraph,
+    Model,
+    RemovalLike,
+    TaskLike,
+    check_data,
+    hetero_of,
+    refuse_unknown,
+)
 from gstarx.metrics.probabilities import (
-    NodeTask,
+    Judging,
     Parts,
     PartTask,
-    PlayerTask,
     Reference,
     part_probabilities,
     parts_of_game,
@@ -126,71 +134,23 @@ def harmonic_mean_of(necessary: Any, sufficient: Any) -> Any:
     return float(mean) if mean.ndim == 0 else mean
 
 
+@refuse_unknown
 def evaluate(
     model: Model,
     data: Data,
     nodes: NodesLike,
     *,
     target: int | None = None,
-    removal: Any = "remove",
-    mode: str = "multiclass_classification",
-    task_level: str = "graph",
-    return_type: str = "raw",
     index: int | None = None,
-    node_type: str | None = None,
+    task: TaskLike = None,
+    removal: RemovalLike = "remove",
+    players: PlayersLike = "nodes",
+    reference: Reference | None = None,
     num_hops: int | None = None,
     batch_nodes: int | None = None,
-    keywords: Sequence[str] | None = None,
-    reference: Reference | None = None,
-    players: PlayersLike = "nodes",
 ) -> Faithfulness:
-    """All metrics of a set of nodes, or of other players.
+    """All metrics of a set of nodes, or of other players: the short form of :class:`Judge`.
 
-    Parameters
-    ----------
-    model
-        Any PyG model or callable, as for :class:`gstarx.GNNGame`; left exactly as it was.
-    data
-        One graph.
-    nodes
-        Node ids, or a boolean mask over the nodes; of other players their numbers, as
-        :meth:`gstarx.Explanation.select` returns them, or a mask over them. Of a heterogeneous
-        graph, pairs of a type and a node, or nodes or a mask by type.
-    target
-        The class whose probability counts, by default the predicted one; of a model with several
-        targets, which of them.
-    removal
-        How nodes are removed: ``"remove"``, ``"split"``, ``"zero_filling"``, or a function. Use
-        the same for all explainers that are compared.
-    mode, task_level, return_type, keywords
-        What the model does, as for :func:`gstarx.explain`.
-    index, num_hops
-        For node and edge tasks, where only the nodes around the target can be selected and
-        sparsity is a share of them.
-    node_type
-        For node tasks on heterogeneous graphs: the type of node that ``index`` belongs to.
-    batch_nodes
-        Nodes per forward pass.
-    reference
-        For regression: the range and the mean of the model's outputs, see
-        :func:`gstarx.metrics.reference_of`.
-    players
-        What is selected and removed, as for :class:`gstarx.GNNGame`: ``"nodes"``, ``"edges"``,
-        ``"features"``, groups of nodes, or a kind of :mod:`gstarx.players` with options. Sparsity
-        is a share of the players.
-
-    Notes
-    -----
-    Without any edge or feature, the model still has an output, which is used for an empty selection
-    of them. For nodes and groups, as in the published code, the empty graph has probability 0: the
-    inverse fidelity of no nodes, and the fidelity of all nodes, are the full probability.
-
-    For regression, a difference of outputs is divided by the reference's range, counts as a loss if
-    it moves toward the reference's mean, which is used for the empty graph, and is clipped to [-1,
-    1].
-
-    Examples
-    --------
     >>> import torch
     >>> from torch_geometric.nn import global_mean_pool
     >>> def model(x, edge_index, batch):  # the mean feature is the chance of class 1
@@ -201,45 +161,65 @@ def evaluate(
     >>> round(metrics.fidelity, 6), round(metrics.inverse_fidelity, 6), metrics.sparsity
     (0.25, -0.25, 0.5)
     """
-    task = PartTask(
-        mode,
-        task_level,
-        return_type,
-        None,
-        index,
-        keywords,
-        node_type,
-        removal,
-        num_hops,
-        batch_nodes,
-        reference,
-        players,
+    judge = Judging(
+        model,
+        task=task,
+        removal=removal,
+        players=players,
+        reference=reference,
+        num_hops=num_hops,
+        batch_nodes=batch_nodes,
     )
-    return _evaluated(model, [data], [[nodes]], [target], task)[0][0]
+    return evaluated(judge, data, nodes, target=target, index=index)
+
+
+def evaluated(
+    judge: Judging,
+    data: Data,
+    nodes: NodesLike,
+    *,
+    target: int | None = None,
+    index: int | None = None,
+) -> Faithfulness:
+    """All metrics of a set of nodes, or of other players.
+
+    Parameters
+    ----------
+    data
+        One graph.
+    nodes
+        Node ids, or a boolean mask over the nodes; of other players their numbers, as
+        :meth:`gstarx.Explanation.select` returns them, or a mask over them. Of a heterogeneous
+        graph, pairs of a type and a node, or nodes or a mask by type.
+    target
+        The class whose probability counts, by default the predicted one; of a model with several
+        targets, which of them.
+    index
+        The node, or the column of ``edge_label_index``, for node and edge tasks.
+    """
+    return _evaluated(judge.model, [data], [[nodes]], [target], judge.of(index))[0][0]
 
 
 def evaluate_many(
-    model: Model,
+    judge: Judging,
     graphs: Iterable[Data],
     selections: Iterable[Any],
     *,
     target: int | Sequence[int | None] | None = None,
-    **task: Unpack[PlayerTask],
+    index: int | None = None,
 ) -> list[Any]:
     """All metrics of many sets of nodes of many graphs, in few forward passes.
 
     Parameters
     ----------
-    model
-        Any PyG model or callable.
     graphs
         The graphs.
     selections
         For every graph a set of nodes, or a list of sets (for example one for every sparsity).
     target
         The class for all graphs, or one for each; by default the predicted one.
-    **task
-        The other options of :func:`evaluate`.
+    index
+        The node, or the column of ``edge_label_index``, for node and edge tasks.
 
     Returns
     -------
@@ -254,10 +234,8 @@ def evaluate_many(
     targets = _one_for_each(target, len(listed))
     several = [_are_sets(entry) for entry in entries]
     sets = [list(e) if many else [e] for e, many in zip(entries, several, strict=True)]
-    evaluated = _evaluated(model, listed, sets, targets, PartTask(target=None, **task))
-    return [
-        metrics if many else metrics[0] for metrics, many in zip(evaluated, several, strict=True)
-    ]
+    found = _evaluated(judge.model, listed, sets, targets, judge.of(index))
+    return [metrics if many else metrics[0] for metrics, many in zip(found, several, strict=True)]
 
 
 def average(results: Iterable[Faithfulness]) -> Faithfulness:
@@ -290,16 +268,10 @@ def sparsity(data: Data, nodes: NodesLike) -> float:
     return 1 - int(as_mask(nodes, count).sum()) / max(count, 1)
 
 
-def harmonic_fidelity(
-    model: Model,
-    data: Data,
-    nodes: NodesLike,
-    *,
-    target: int | None = None,
-    **task: Unpack[PlayerTask],
-) -> float:
-    """Both fidelities, weighted by sparsity, in one number between 0 and 1 (Appendix A.3)."""
-    return evaluate(model, data, nodes, target=target, **task).harmonic_fidelity
+def require_nodes(judge: Judging, what: str) -> None:
+    """Raise unless selections are sets of nodes."""
+    if not judge.of(None).of_nodes:
+        raise ValueError(f"{what} is for sets of nodes (got players={judge.players!r})")
 
 
 def as_parts(data: Data, sets: Sequence[NodesLike]) -> NDArray[np.bool_]:
@@ -360,21 +332,21 @@ def _metrics_in_game(
 
 
 def random_selections(
-    model: Model,
+    judge: Judging,
     data: Data,
     size: int,
     *,
     count: int = 20,
     seed: int | np.random.Generator | None = None,
     target: int | None = None,
-    **task: Unpack[PlayerTask],
+    index: int | None = None,
 ) -> Faithfulness:
     """The mean metrics of random selections of ``size`` players, which explainers must beat.
 
     Parameters
     ----------
-    model, data, target, **task
-        As for :func:`evaluate`.
+    data, target, index
+        As for one selection.
     size
         How many players are selected.
     count
@@ -382,15 +354,15 @@ def random_selections(
     seed
         The same seed draws the same selections.
     """
-    part_task = PartTask(target=None, **task)
-    game = part_task.game(model, data, "all")
+    task = judge.of(index)
+    game = task.game(judge.model, data, "all")
     if not 0 <= size <= game.n:
         raise ValueError(f"size must lie in 0..{game.n}, the number of players (got {size})")
     generator = np.random.default_rng(seed)
     inside = np.zeros((count, game.n), dtype=np.bool_)
     for row in inside:
         row[generator.permutation(game.n)[:size]] = True
-    return average(_metrics_in_game(game, inside, target, part_task))
+    return average(_metrics_in_game(game, inside, target, task))
 
 
 def _one_for_each(target: Any, count: int) -> list[Any]:
@@ -464,21 +436,19 @@ class FidelityCurve:
 
 
 def fidelity_curve(
-    model: Model,
+    judge: Judging,
     data: Data | Iterable[Data],
     scores: Any,
     *,
     sparsities: Sequence[float] = SPARSITIES,
     positive_only: bool = False,
     target: int | Sequence[int | None] | None = None,
-    **task: Unpack[NodeTask],
+    index: int | None = None,
 ) -> FidelityCurve:
-    """The metrics of scores at many sparsities, for one graph or averaged over many.
+    """The metrics of scores of nodes at many sparsities, for one graph or averaged over many.
 
     Parameters
     ----------
-    model
-        Any PyG model or callable.
     data
         One graph, or many.
     scores
@@ -488,9 +458,10 @@ def fidelity_curve(
         The sparsities; by default the paper's eight.
     positive_only
         The rule of :func:`select_nodes`.
-    target, **task
-        As for :func:`gstarx.metrics.evaluate_many`.
+    target, index
+        As for many selections.
     """
+    require_nodes(judge, "a curve")
     if not len(sparsities):
         raise ValueError("sparsities must name at least one (got none)")
     single = isinstance(data, Data | HeteroData)
@@ -512,6 +483,6 @@ def fidelity_curve(
         selections.append(
             [select_nodes(checked, level, positive_only=positive_only) for level in levels]
         )
-    evaluated = evaluate_many(model, graphs, selections, target=target, players="nodes", **task)
-    by_level = tuple(tuple(column) for column in zip(*evaluated, strict=True))
+    found = evaluate_many(judge, graphs, selections, target=target, index=index)
+    by_level = tuple(tuple(column) for column in zip(*found, strict=True))
     return FidelityCurve(levels, tuple(average(column) for column in by_level), by_level)

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data, HeteroData
 
-from gstarx.gnn import Model, hetero_of
+from gstarx.gnn import hetero_of
 from gstarx.metrics.faithfulness import (
     Faithfulness,
     NodesLike,
@@ -24,7 +24,7 @@ from gstarx.metrics.faithfulness import (
     harmonic_mean_of,
     losses,
 )
-from gstarx.metrics.probabilities import PartTask, PlayerTask, absolute_worths, as_target
+from gstarx.metrics.probabilities import Judging, absolute_worths, as_target
 from gstarx.metrics.selection import as_mask
 
 _SETS_PER_CALL = 1 << 14
@@ -81,7 +81,7 @@ class RefinedSelection:
 
 
 def best_selection(
-    model: Model,
+    judge: Judging,
     data: Data,
     size: int,
     *,
@@ -90,7 +90,7 @@ def best_selection(
     starts: int = 8,
     seed: int | np.random.Generator | None = None,
     target: int | None = None,
-    **task: Unpack[PlayerTask],
+    index: int | None = None,
 ) -> BestSelection:
     """The set of at most ``size`` nodes with the highest harmonic fidelity.
 
@@ -99,8 +99,8 @@ def best_selection(
 
     Parameters
     ----------
-    model, data, target, **task
-        As for :func:`gstarx.metrics.evaluate`.
+    data, target, index
+        As for one selection.
     size
         The largest number of nodes.
     exact_size
@@ -115,13 +115,14 @@ def best_selection(
     Examples
     --------
     >>> import torch
+    >>> from gstarx.metrics import Judge
     >>> from gstarx.models import GCN
     >>> ring = Data(x=torch.eye(5), edge_index=torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]]))
-    >>> best_selection(GCN(5, 8, 2), ring, 2).status
+    >>> Judge(GCN(5, 8, 2)).best(ring, 2).status
     'optimal'
     """
-    judge = _Judge(model, data, target, PartTask(target=None, **task))
-    n = judge.game.n
+    one = _OneGraph(judge, data, target, index)
+    n = one.game.n
     if isinstance(size, bool) or not isinstance(size, int | np.integer):
         raise TypeError(f"size must be an integer (got {size!r})")
     if not 0 <= size <= n:
@@ -129,21 +130,21 @@ def best_selection(
     sizes = range(size, size + 1) if exact_size else range(size + 1)
     if sum(comb(n, k) for k in sizes) <= exhaustive_up_to:
         # ties go to the smallest set, then the first
-        best = _best_of(judge, _sets_of(n, sizes))[0]
+        best = _best_of(one, _sets_of(n, sizes))[0]
         optimal = True
     else:
         generator = np.random.default_rng(seed)
         ends = [
-            _climb(judge, start, int(size), exact_size)
-            for start in _starts(judge, int(size), starts, generator)
+            _climb(one, start, int(size), exact_size)
+            for start in _starts(one, int(size), starts, generator)
         ]
         best = max(ends, key=lambda pair: pair[1])[0]
         optimal = False
-    return BestSelection(judge.ids(best), judge.faithfulness(best), optimal, judge.game.evaluations)
+    return BestSelection(one.ids(best), one.faithfulness(best), optimal, one.game.evaluations)
 
 
 def best_selections(
-    model: Model,
+    judge: Judging,
     data: Data,
     sizes: Iterable[int],
     *,
@@ -151,17 +152,17 @@ def best_selections(
     starts: int = 2,
     seed: int | np.random.Generator | None = None,
     target: int | None = None,
-    **task: Unpack[PlayerTask],
+    index: int | None = None,
 ) -> Iterator[tuple[int, BestSelection]]:
     """The sets of limited size with the highest harmonic fidelity, for several sizes.
 
-    Cheaper than calling :func:`best_selection` for each size: the search for a size also starts
+    Cheaper than calling :meth:`Judge.best` for each size: the search for a size also starts
     from the best smaller set, in addition to its own ``starts``, and never does worse than that.
 
     Parameters
     ----------
-    model, data, exhaustive_up_to, starts, seed, target, **task
-        As for :func:`best_selection`.
+    data, exhaustive_up_to, starts, seed, target, index
+        As for :meth:`Judge.best`.
     sizes
         The largest numbers of nodes; repeated sizes are searched once.
 
@@ -171,34 +172,34 @@ def best_selections(
         A size and its :class:`BestSelection`, smallest size first, for callers that may have to
         stop before the last one; ``dict(...)`` holds all.
     """
-    judge = _Judge(model, data, target, PartTask(target=None, **task))
+    one = _OneGraph(judge, data, target, index)
     generator = np.random.default_rng(seed)
-    best = np.zeros(judge.game.n, dtype=np.bool_)
-    score = float(judge.scores(best[None])[0])
+    best = np.zeros(one.game.n, dtype=np.bool_)
+    score = float(one.scores(best[None])[0])
     done = 1
     for size in sorted(set(sizes)):
-        count = sum(comb(judge.game.n, k) for k in range(size + 1))
+        count = sum(comb(one.game.n, k) for k in range(size + 1))
         if optimal := count <= exhaustive_up_to:
-            ends = [_best_of(judge, _sets_of(judge.game.n, range(done, size + 1)))]
+            ends = [_best_of(one, _sets_of(one.game.n, range(done, size + 1)))]
             done = size + 1
         else:
-            begin = [best, *_starts(judge, size, starts, generator)]
-            ends = [_climb(judge, start, size, exact_size=False) for start in begin]
+            begin = [best, *_starts(one, size, starts, generator)]
+            ends = [_climb(one, start, size, exact_size=False) for start in begin]
         for end, reached in ends:
             if reached > score:
                 best, score = end, reached
-        evaluations = judge.game.evaluations
-        yield size, BestSelection(judge.ids(best), judge.faithfulness(best), optimal, evaluations)
+        evaluations = one.game.evaluations
+        yield size, BestSelection(one.ids(best), one.faithfulness(best), optimal, evaluations)
 
 
 def refine(
-    model: Model,
+    judge: Judging,
     data: Data,
     nodes: NodesLike,
     *,
     budget: int = 2_000,
     target: int | None = None,
-    **task: Unpack[PlayerTask],
+    index: int | None = None,
 ) -> RefinedSelection:
     """Improve a selection by swapping nodes, best swap first, within a budget of evaluations.
 
@@ -208,8 +209,8 @@ def refine(
 
     Parameters
     ----------
-    model, data, target, **task
-        As for :func:`gstarx.metrics.evaluate`.
+    data, target, index
+        As for one selection.
     nodes
         The selection to start from; its size does not change.
     budget
@@ -219,33 +220,33 @@ def refine(
         raise ValueError(
             f"budget must be at least 3: the graph, the nodes and the rest (got {budget!r})"
         )
-    part_task = PartTask(target=None, **task)
-    judge = _Judge(model, data, target, part_task, budget)
-    if part_task.of_nodes:
-        start = as_parts(data, [nodes])[0][judge.game.nodes]
+    one = _OneGraph(judge, data, target, index, budget)
+    if one.task.of_nodes:
+        start = as_parts(data, [nodes])[0][one.game.nodes]
     else:
-        start = as_mask(nodes, judge.game.n)
-    best, _ = _climb(judge, start, int(start.sum()), exact_size=True)
+        start = as_mask(nodes, one.game.n)
+    best, _ = _climb(one, start, int(start.sum()), exact_size=True)
     return RefinedSelection(
-        judge.ids(best),
-        judge.faithfulness(start),
-        judge.faithfulness(best),
-        judge.game.evaluations,
+        one.ids(best),
+        one.faithfulness(start),
+        one.faithfulness(best),
+        one.game.evaluations,
     )
 
 
-class _Judge:
+class _OneGraph:
     """Harmonic fidelity of boolean sets of players, each part of the graph evaluated once."""
 
     def __init__(
         self,
-        model: Model,
+        judge: Judging,
         data: Data,
         target: int | None,
-        task: PartTask,
+        index: int | None,
         budget: int | None = None,
     ) -> None:
-        self.game = task.game(model, data, as_target(target), lazy=False)
+        self.task = task = judge.of(index)
+        self.game = task.game(judge.model, data, as_target(target), lazy=False)
         #: Of a heterogeneous graph, whose nodes are named by their type and number.
         self.graph = hetero_of(self.game.data) if isinstance(data, HeteroData) else None
         everybody = np.ones((1, self.game.n), dtype=np.bool_)
@@ -291,11 +292,11 @@ class _Judge:
         return ids if self.graph is None else [self.graph.pair(node) for node in ids.tolist()]
 
 
-def _best_of(judge: _Judge, sets: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], float]:
+def _best_of(one: _OneGraph, sets: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], float]:
     """The first of the best sets, and its harmonic fidelity."""
     if not len(sets):
-        return np.zeros(judge.game.n, dtype=np.bool_), -np.inf
-    scores = judge.scores(sets)
+        return np.zeros(one.game.n, dtype=np.bool_), -np.inf
+    scores = one.scores(sets)
     at = int(np.argmax(scores))
     return sets[at], float(scores[at])
 
@@ -314,11 +315,11 @@ def _sets_of(n: int, sizes: range) -> NDArray[np.bool_]:
 
 
 def _starts(
-    judge: _Judge, size: int, count: int, generator: np.random.Generator
+    one: _OneGraph, size: int, count: int, generator: np.random.Generator
 ) -> list[NDArray[np.bool_]]:
     """Where to begin: the best single nodes together, and random sets of the largest size."""
-    n = judge.game.n
-    alone = judge.scores(np.eye(n, dtype=np.bool_))
+    n = one.game.n
+    alone = one.scores(np.eye(n, dtype=np.bool_))
     best = np.zeros(n, dtype=np.bool_)
     best[np.argsort(-alone, kind="stable")[:size]] = True
     starts = [best]
@@ -330,18 +331,18 @@ def _starts(
 
 
 def _climb(
-    judge: _Judge, start: NDArray[np.bool_], size: int, exact_size: bool
+    one: _OneGraph, start: NDArray[np.bool_], size: int, exact_size: bool
 ) -> tuple[NDArray[np.bool_], float]:
     """Steepest ascent by swaps, and by additions and removals if sizes may differ."""
     current = start.copy()
-    score = float(judge.scores(current[None])[0])
+    score = float(one.scores(current[None])[0])
     while True:
         near = _neighbors(current, size, exact_size)
-        if (remaining := judge.remaining) is not None:
+        if (remaining := one.remaining) is not None:
             near = near[: max(0, remaining)]
         if not len(near):
             return current, score
-        scores = judge.scores(near)
+        scores = one.scores(near)
         best = int(np.argmax(scores))
         if not scores[best] > score + 1e-12:
             return current, score

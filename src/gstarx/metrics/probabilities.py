@@ -6,8 +6,8 @@ import operator
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, TypedDict
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,13 +17,15 @@ from torch_geometric.data import Data
 
 from gstarx.gnn import (
     BatchMixing,
+    GameOptions,
     GNNGame,
     ManyGraphs,
     Model,
     ModelTask,
+    Passes,
     RemovalLike,
     Signature,
-    check_task,
+    TaskLike,
     choose_columns,
     class_scores,
     graph_outputs,
@@ -127,9 +129,7 @@ def reference_of(
     model: Model,
     graphs: Iterable[Data],
     *,
-    mode: str = "regression",
-    return_type: str = "raw",
-    keywords: Sequence[str] | None = None,
+    task: TaskLike = "regression",
 ) -> Reference:
     """The reference of a regression model from its outputs for some graphs.
 
@@ -139,10 +139,8 @@ def reference_of(
         A graph-level model.
     graphs
         Reference data, for instance the training graphs.
-    mode, return_type
-        As in PyG's ``ModelConfig``; only regression has a reference.
-    keywords
-        Names of the fields to pass to the model, as in :class:`gstarx.GNNGame`.
+    task
+        What the model does, as for :func:`gstarx.explain`; only regression has a reference.
 
     Examples
     --------
@@ -154,9 +152,12 @@ def reference_of(
     >>> reference_of(model, graphs)
     Reference(range=18.0, mean=11.0)
     """
-    if check_task(mode, return_type)[0] != "regression":
-        raise ValueError(f"only regression needs a reference: probabilities do not (got {mode!r})")
-    batches = [outputs.cpu() for outputs in graph_outputs(model, graphs, keywords=keywords)]
+    known = ModelTask.of(model, task)
+    if known.mode != "regression":
+        raise ValueError(
+            f"only regression needs a reference: probabilities do not (got {known.mode!r})"
+        )
+    batches = [outputs.cpu() for outputs in graph_outputs(model, graphs, keywords=known.keywords)]
     if not batches:
         raise ValueError("there are no graphs to take a reference from")
     return Reference.of(torch.cat(batches))
@@ -177,25 +178,55 @@ def _numbers(given: Any, name: str) -> Numbers:
     return float(numbers) if numbers.ndim == 0 else tuple(numbers.tolist())
 
 
-class NodeTask(TypedDict, total=False):
-    """Options of :func:`gstarx.metrics.evaluate` that metrics of sets of nodes hand on."""
+@dataclass(frozen=True)
+class Judging:
+    """A model, what it does, and how parts of a graph are made: what all metrics start from.
 
-    removal: Any
-    mode: str
-    task_level: str
-    return_type: str
-    index: int | None
-    node_type: str | None
-    num_hops: int | None
-    batch_nodes: int | None
-    keywords: Sequence[str] | None
-    reference: Reference | None
+    Attributes
+    ----------
+    model
+        Any PyG model or callable, as for :class:`gstarx.GNNGame`; left exactly as it was.
+    task
+        What the model does, as for :func:`gstarx.explain`.
+    removal
+        How nodes are removed: ``"remove"``, ``"split"``, ``"zero_filling"``, or a function. Use
+        the same for all explainers that are compared.
+    players
+        What is selected and removed, as for :func:`gstarx.explain`. Sparsity is a share of the
+        players.
+    reference
+        For regression: the range and the mean of the model's outputs, see
+        :func:`gstarx.metrics.reference_of`.
+    num_hops
+        For node and edge tasks, where only the nodes around the target can be selected and
+        sparsity is a share of them: within how many hops.
+    batch_nodes
+        Nodes per forward pass.
+    """
 
+    model: Any
+    _: KW_ONLY
+    task: TaskLike = None
+    removal: RemovalLike = "remove"
+    players: PlayersLike = "nodes"
+    reference: Reference | None = None
+    num_hops: int | None = None
+    batch_nodes: int | None = None
 
-class PlayerTask(NodeTask, total=False):
-    """The same for metrics of sets of any players."""
+    def __post_init__(self) -> None:
+        self.of(None)  # raises for what does not fit
 
-    players: PlayersLike
+    def of(self, index: int | None) -> PartTask:
+        """The task with the node or edge that is judged."""
+        task = ModelTask.of(self.model, self.task)
+        return PartTask(
+            **{**vars(task), "index": index},
+            removal=self.removal,
+            num_hops=self.num_hops,
+            batch_nodes=self.batch_nodes,
+            reference=self.reference,
+            players=self.players,
+        )
 
 
 @dataclass(frozen=True)
@@ -245,15 +276,10 @@ class PartTask(ModelTask):
             target=target,
             players=self.players,
             **self.worths,
-            removal=self.removal,
-            mode=self.mode,
-            task_level=self.task_level,
-            return_type=self.return_type,
             index=self.index,
-            node_type=self.node_type,
-            num_hops=self.num_hops,
-            batch_nodes=self.batch_nodes,
-            keywords=self.keywords,
+            task=self,
+            game=GameOptions(removal=self.removal, num_hops=self.num_hops),
+            passes=Passes(batch_nodes=self.batch_nodes),
             lazy=lazy,
         )
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx.gnn import Model
-from gstarx.metrics.faithfulness import NodesLike, as_parts, losses
-from gstarx.metrics.probabilities import NodeTask, PartTask, part_probabilities
+from gstarx.metrics.faithfulness import NodesLike, as_parts, losses, require_nodes
+from gstarx.metrics.probabilities import Judging, part_probabilities
 
 
 @dataclass(frozen=True)
@@ -34,13 +32,13 @@ class LabelFidelity:
 
 
 def label_fidelity(
-    model: Model,
+    judge: Judging,
     data: Data,
     nodes: NodesLike,
     *,
     positive_weight: float = 0.5,
     negative_weight: float = 0.5,
-    **task: Unpack[NodeTask],
+    index: int | None = None,
 ) -> LabelFidelity:
     """PyG's fidelity of a set of nodes: it counts labels that flip, not probabilities.
 
@@ -49,17 +47,18 @@ def label_fidelity(
 
     Parameters
     ----------
-    model, data, nodes, **task
-        As for :func:`gstarx.metrics.evaluate`.
+    data, nodes, index
+        As for one selection.
     positive_weight, negative_weight
         Of the characterization score; they sum to 1.
     """
-    if task.get("mode") == "regression":
+    task = judge.of(index)
+    if task.mode == "regression":
         raise ValueError("a regression model predicts no labels: use metrics.evaluate instead")
-    part_task = PartTask(target=None, players="nodes", **task)
+    require_nodes(judge, "PyG's fidelity")
     inside = as_parts(data, [nodes])
     (probabilities,) = part_probabilities(
-        model, [data], [np.concatenate([inside, ~inside])], [None], part_task
+        judge.model, [data], [np.concatenate([inside, ~inside])], [None], task
     )
     kept = inside[:, probabilities.players]
     labels = [
@@ -121,7 +120,7 @@ class RobustFidelity:
 
 
 def robust_fidelity(
-    model: Model,
+    judge: Judging,
     data: Data,
     nodes: NodesLike,
     *,
@@ -130,7 +129,7 @@ def robust_fidelity(
     samples: int = 50,
     seed: int | np.random.Generator | None = None,
     target: int | None = None,
-    **task: Unpack[NodeTask],
+    index: int | None = None,
 ) -> RobustFidelity:
     """Fidelity under random partial deletion, which stays closer to graphs the model has seen.
 
@@ -141,8 +140,8 @@ def robust_fidelity(
 
     Parameters
     ----------
-    model, data, nodes, target, **task
-        As for :func:`gstarx.metrics.evaluate`.
+    data, nodes, target, index
+        As for one selection.
     delete_inside, delete_outside
         Probabilities of deletion, in [0, 1].
     samples
@@ -160,9 +159,10 @@ def robust_fidelity(
     shape = (samples, len(inside))
     without = ~(inside & (generator.random(shape) < delete_inside))
     alone = inside | (generator.random(shape) >= delete_outside)
-    part_task = PartTask(target=None, players="nodes", **task)
+    task = judge.of(index)
+    require_nodes(judge, "robust fidelity")
     parts = np.concatenate([without, alone])
-    (probabilities,) = part_probabilities(model, [data], [parts], [target], part_task)
+    (probabilities,) = part_probabilities(judge.model, [data], [parts], [target], task)
     target_class = probabilities.target
     lost = probabilities.whole[target_class] - probabilities.parts[:, target_class]
     one, other = np.split(losses(lost, probabilities.signed_range), 2)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gstarx._internal.arguments import as_flag
+from gstarx._internal.arguments import as_flag, one_of
 from gstarx._internal.messages import unknown
 from gstarx.registry import PLAYERS, group_makers, resolve
 
@@ -28,33 +28,34 @@ class Nodes:
         For heterogeneous graphs: the types whose nodes are players; all others are always present.
     relations
         For heterogeneous graphs: the relations along which nodes communicate, as triples or by the
-        name in the middle. By default all of them.
+        name in the middle. By default all of them; direction does not matter.
     """
 
     types: tuple[str, ...] | None = None
     relations: tuple[Any, ...] | None = None
 
     def __post_init__(self) -> None:
-        for name, what in (("types", "player_types"), ("relations", "relations")):
+        for name in ("types", "relations"):
             given = getattr(self, name)
             if isinstance(given, str):
-                raise TypeError(f"{what} must be a list (got {given!r}); pass [{given!r}]")
+                raise TypeError(f"Nodes: {name} must be a list (got {given!r}); pass [{given!r}]")
             if given is not None:
                 object.__setattr__(self, name, tuple(given))
         if self.types is not None and not self.types:
-            raise ValueError("player_types must name at least one type of nodes (got none)")
+            raise ValueError("Nodes: types must name at least one type of nodes (got none)")
 
 
 @dataclass(frozen=True)
 class Groups:
     """Sets of nodes as players: a coalition of groups is the union of their nodes.
 
-    It is a sequence of sets of nodes.
+    It is a sequence of sets of nodes, unless they follow from the graph.
 
     Attributes
     ----------
     sets
-        The nodes of every group.
+        The nodes of every group; a mapping from names to them; the name of a kind of groups, such
+        as ``"brics"``; or a function that makes groups of a graph.
     names
         A name for every group; by default their numbers.
     rest
@@ -74,21 +75,26 @@ class Groups:
     ValueError: groups must not overlap: node 1 is in groups '0' and '1'
     """
 
-    sets: tuple[tuple[int, ...], ...]
+    sets: Any
     names: tuple[str, ...] = ()
     rest: str = "players"
     num_nodes: int | None = None
 
     def __post_init__(self) -> None:
+        one_of(self.rest, RESTS, name="rest")
+        if isinstance(self.sets, str):
+            object.__setattr__(self, "sets", _maker(self.sets))
+        if callable(self.sets):
+            return
+        if isinstance(self.sets, Mapping):
+            object.__setattr__(self, "names", tuple(map(str, self.sets)))
+            object.__setattr__(self, "sets", tuple(self.sets.values()))
         sets = tuple(_nodes_of(nodes, at) for at, nodes in enumerate(self.sets))
         names = tuple(str(name) for name in self.names) or tuple(map(str, range(len(sets))))
         if len(names) != len(sets):
             raise ValueError(
                 f"names must be one for each of {len(sets)} groups (got {len(names)} names)"
             )
-        if self.rest not in RESTS:
-            valid = " or ".join(map(repr, RESTS))
-            raise ValueError(f"rest must be {valid} (got {self.rest!r})")
         owner: dict[int, str] = {}
         for name, nodes in zip(names, sets, strict=True):
             if not nodes:
@@ -116,11 +122,21 @@ class Groups:
         sets = tuple(tuple(nodes) for nodes in members.values())
         return cls(sets, tuple(map(str, members)), rest, len(every))
 
+    def of(self, graph: Any) -> Groups | Nodes:
+        """The groups of a graph, where they follow from it."""
+        if not callable(self.sets):
+            return self
+        made = self.sets(graph)
+        kind = made if isinstance(made, Groups | Nodes) else _as_groups(made)
+        if self.rest != "players" and isinstance(kind, Groups):
+            return replace(kind, rest=self.rest)
+        return kind
+
     def __len__(self) -> int:
         return len(self.sets)
 
     def __getitem__(self, at: int) -> tuple[int, ...]:
-        return self.sets[at]
+        return self.sets[at]  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[tuple[int, ...]]:
         return iter(self.sets)
@@ -141,6 +157,9 @@ class Edges:
 
     directed: bool = False
     touched: bool = False
+
+    def __post_init__(self) -> None:
+        as_flag(self.directed, name="directed")
 
 
 @dataclass(frozen=True)
@@ -182,10 +201,11 @@ class Features:
             )
 
 
-#: Players of a graph, or a function that makes groups of a graph.
-PlayerKind = Nodes | Groups | Edges | Features | Callable[[Any], Any]
-#: What can be given as ``players``: a name, groups in any form, or a kind.
-PlayersLike = str | Sequence[Any] | Mapping[str, Any] | PlayerKind
+#: Players of a graph.
+PlayerKind = Nodes | Groups | Edges | Features
+#: What can be given as ``players``: an object, a name, groups in any form, or a function that makes
+#: groups of a graph.
+PlayersLike = str | Sequence[Any] | Mapping[str, Any] | PlayerKind | Callable[[Any], Any]
 
 
 def listed(values: Any) -> list[Any]:
@@ -204,84 +224,54 @@ def _nodes_of(nodes: Any, at: int) -> tuple[int, ...]:
     return tuple(sorted({int(node) for node in members}))
 
 
-def as_players(
-    players: Any,
-    *,
-    directed: bool = False,
-    rest: str = "players",
-    reference: Any = "zero",
-    draws: int = 16,
-    feature_groups: Mapping[str, Sequence[int]] | None = None,
-    player_types: Sequence[str] | None = None,
-    relations: Sequence[Any] | None = None,
-) -> PlayerKind:
+def as_players(players: Any) -> PlayerKind:
     """The requested kind of players, or an error that names what is valid.
 
-    >>> as_players("edges", directed=True)
-    Edges(directed=True, touched=False)
+    >>> as_players("edges")
+    Edges(directed=False, touched=False)
     >>> as_players([{0, 1}, {2}]).sets
     ((0, 1), (2,))
     """
-    if isinstance(players, str):
-        kind = _by_name(players)
-    elif isinstance(players, Nodes | Groups | Edges | Features) or callable(players):
-        kind = players
-    else:
-        kind = _as_groups(players, rest)
-    if rest != "players" and isinstance(kind, Nodes | Edges | Features):
-        raise ValueError(f"rest is for groups of nodes (got rest={rest!r})")
-    if isinstance(kind, Groups) and rest != "players":
-        kind = replace(kind, rest=rest)
-    # options of one kind of players: their name, field and value, and whether they were given
-    options = (
-        ("directed=True", "directed", True, as_flag(directed, name="directed"), _EDGES),
-        ("player_types", "types", player_types, player_types is not None, _NODES),
-        ("relations", "relations", relations, relations is not None, _NODES),
-        ("reference", "reference", reference, not _is(reference, "zero"), _FEATURES),
-        ("draws", "draws", draws, not _is(draws, 16), _FEATURES),
-        ("feature_groups", "groups", feature_groups, feature_groups is not None, _FEATURES),
-    )
-    for option, field, value, given, (wanted, valid) in options:
-        if given and not isinstance(kind, wanted):
-            named = isinstance(kind, Nodes | Groups | Edges)
-            what = type(kind).__name__.lower() if named else kind
-            raise ValueError(
-                f"{option} is an option of players={valid!r} (got it with players={what!r})"
-            )
-        if given:
-            kind = replace(kind, **{field: value})  # type: ignore[type-var]
-    return kind
+    if isinstance(players, Nodes | Groups | Edges | Features):
+        return players
+    if isinstance(players, type):
+        raise TypeError(f"players must be an object, {players.__name__}(...) (got the class)")
+    if callable(players):
+        return Groups(players)
+    return _by_name(players) if isinstance(players, str) else _as_groups(players)
 
 
 #: The field behind the names of features.
 _FIELDS = {"features": "x", "edge_features": "edge_attr"}
-_NODES, _EDGES, _FEATURES = (Nodes, "nodes"), (Edges, "edges"), (Features, "features")
-
-
-def _is(given: Any, default: Any) -> bool:
-    """Whether a value, which may be an array, is the default."""
-    return given is default or (isinstance(given, int | str) and bool(given == default))
 
 
 def _by_name(name: str) -> PlayerKind:
-    plain, makers = name.replace("-", "_"), group_makers()
+    plain = name.replace("-", "_")
     if plain not in PLAYERS:
         raise ValueError(
             f"{unknown('kind of players', name, PLAYERS)}, groups of nodes, or a function that "
             "makes them"
         )
-    if plain in makers:
-        maker: PlayerKind = resolve(makers[plain])
-        return maker
+    if plain in group_makers():
+        return Groups(plain)
     if plain == "nodes":
         return Nodes()
     return Edges() if plain == "edges" else Features(field=_FIELDS[plain])
 
 
-def _as_groups(players: Any, rest: str) -> Groups:
+def _maker(name: str) -> Callable[[Any], Any]:
+    """The function that makes a kind of groups."""
+    makers, plain = group_makers(), name.replace("-", "_")
+    if plain not in makers:
+        raise ValueError(unknown("kind of groups", name, makers))
+    maker: Callable[[Any], Any] = resolve(makers[plain])
+    return maker
+
+
+def _as_groups(players: Any) -> Groups:
     """Groups from a mapping of names to nodes, sets of nodes, or a label per node."""
     if isinstance(players, Mapping):
-        return Groups(tuple(players.values()), tuple(map(str, players)), rest)
+        return Groups(players)
     try:
         sets = listed(players)
     except TypeError:
@@ -292,8 +282,8 @@ def _as_groups(players: Any, rest: str) -> Groups:
     if not sets:
         raise ValueError("players must be at least one group of nodes (got none)")
     if all(label is None or (np.ndim(label) == 0 and not _is_set(label)) for label in sets):
-        return Groups.from_labels(sets, rest=rest)
-    return Groups(tuple(sets), (), rest)
+        return Groups.from_labels(sets)
+    return Groups(tuple(sets))
 
 
 def _is_set(value: Any) -> bool:

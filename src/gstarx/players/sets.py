@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from gstarx._internal.cached import cached_property
 from gstarx.games import coalition_phrase
 from gstarx.graphs import CommunicationGraph
-from gstarx.players.kinds import Edges, Features, Groups, Nodes, PlayerKind, as_players
+from gstarx.players.kinds import Edges, Features, Groups, Nodes, PlayerKind
 
 log = logging.getLogger("gstarx")
 
@@ -180,10 +180,7 @@ def player_set(
 
     ``one_way`` says that edges may lack one of their directions.
     """
-    spec = players
-    if callable(players) and not isinstance(players, type):
-        made = players(data)
-        spec = made if isinstance(made, Groups | Nodes) else as_players(made)
+    spec = players.of(data) if isinstance(players, Groups) else players
     links = data.edge_index.cpu().numpy().T
     count = int(data.num_nodes or 0)
     graph = data.get("hetero")
@@ -208,11 +205,11 @@ def player_set(
 
 
 def _refuse_types(nodes: Nodes) -> None:
-    for option, given in (("player_types", nodes.types), ("relations", nodes.relations)):
+    for option, given in (("types", nodes.types), ("relations", nodes.relations)):
         if given is not None:
             raise ValueError(
-                f"{option} is for heterogeneous graphs, and the data is a homogeneous one "
-                f"(got {option}={list(given)!r})"
+                f"{option} of Nodes are those of heterogeneous graphs, and the data is a "
+                f"homogeneous one (got {option}={list(given)!r})"
             )
 
 
@@ -220,7 +217,7 @@ def _of_types(spec: Any, graph: TypedGraph, data: Data, links: NDArray[np.int64]
     """The nodes of some types of a heterogeneous graph, linked along some of its relations."""
     if not isinstance(spec, Nodes):
         raise ValueError(
-            "players of a heterogeneous graph are its nodes, of all types or of player_types=[...] "
+            "players of a heterogeneous graph are its nodes, of all types or of Nodes(types=[...]) "
             f"(got players={type(spec).__name__.lower()!r})"
         )
     numbers = data.node_id.cpu().numpy()
@@ -234,13 +231,13 @@ def _of_types(spec: Any, graph: TypedGraph, data: Data, links: NDArray[np.int64]
     if spec.types is None:
         return everyone
     for name in spec.types:
-        graph.require_type(name, "player_types")
+        graph.require_type(name, "types")
     playing = [graph.node_types.index(name) for name in spec.types]
     players = everyone.restricted(np.isin(graph.type_of[numbers], playing))
     players = replace(players, kept=len(players) < len(everyone))
     if not len(players):
         raise ValueError(
-            f"player_types={list(spec.types)!r}: there are no nodes of these types, or none near "
+            f"Nodes(types={list(spec.types)!r}): there are no nodes of these types, or none near "
             "enough to change the output"
         )
     return players
@@ -341,7 +338,7 @@ def _require_both_directions(links: NDArray[np.int64]) -> None:
         raise ValueError(
             f"edge_index has only one direction of the edge between {a} and {b}{more}: "
             "an undirected edge needs both, as torch_geometric.utils.to_undirected gives them; "
-            "pass directed=True to make every direction a player"
+            "pass players=Edges(directed=True) to make every direction a player"
         )
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gstarx._internal.arguments import as_flag
+from gstarx._internal.arguments import as_flag, one_of
 from gstarx.games import Game, Worths, evaluate_masks, restricted_game, superadditive_cover
 from gstarx.graphs import (
     WORD,
@@ -28,6 +27,7 @@ from gstarx.graphs import (
 from gstarx.values.allocation import Allocation, ConvergenceWarning
 from gstarx.values.hn.closed_form import lattice_within, solve
 from gstarx.values.hn.iteration import check_iteration, iterate, iterate_parts
+from gstarx.values.kinds import Seed, Value, as_value
 from gstarx.values.myerson import share_out
 from gstarx.values.worths import in_columns
 
@@ -42,26 +42,50 @@ _MAX_COALITIONS = 2_000_000
 _NODES_TOGETHER = 4 * WORD
 
 
-@dataclass(frozen=True)
-class SubgraphSampling:
-    """The options of :func:`subgraph_sampled`, which documents them."""
+@dataclass(frozen=True, kw_only=True)
+class Subgraphs(Value):
+    """The paper's Algorithm 3: values of small subgraphs, averaged; by default as published.
+
+    It is not an estimate of the value of the whole graph, see :func:`subgraph_sampled`.
+
+    Attributes
+    ----------
+    value
+        ``"hn"``, ``"myerson"`` or ``"shapley"`` (which ignores the graph inside a subset).
+    max_sample_size
+        Number of nodes in a subset.
+    num_samples
+        Subsets to draw, as many as there are nodes by default; more are drawn until every node is
+        in one.
+    sampling
+        ``"random"`` subsets, or ``"khop"``: around each node in turn, hop by hop, the last hop
+        filled up at random.
+    inner
+        ``"exact"`` values inside a subset, or for HN, and there by default, ``"iterated"``: the
+        paper's truncated iteration with ``tau``.
+    tau
+        Share of the surplus, for ``inner="iterated"``.
+    superadditive
+        Replace the game inside each subset by its superadditive cover (at most 14 nodes).
+    """
+
+    estimators = ("subgraphs",)
 
     value: str = "hn"
     max_sample_size: int = 10
     num_samples: int | None = None
     sampling: str = "random"
-    inner: str = "exact"
+    inner: str | None = None
     tau: float = 0.01
     superadditive: bool = False
 
-    #: Valid values; subclasses add some that cannot be sampled by subgraphs.
-    _values: ClassVar[tuple[str, ...]] = _VALUES
-
     def __post_init__(self) -> None:
-        for name, valid in (("value", self._values), ("sampling", _SAMPLINGS), ("inner", _INNERS)):
-            if (got := getattr(self, name)) not in valid:
-                listed = ", ".join(map(repr, valid))
-                raise ValueError(f"{name} must be one of {listed} (got {got!r})")
+        super().__post_init__()
+        one_of(self.value, _VALUES, name="value")
+        if self.inner is None:
+            object.__setattr__(self, "inner", "iterated" if self.value == "hn" else "exact")
+        one_of(self.sampling, _SAMPLINGS, name="sampling")
+        one_of(self.inner, _INNERS, name="inner")
         if self.max_sample_size < 1:
             raise ValueError(f"max_sample_size must be at least 1 (got {self.max_sample_size!r})")
         if self.num_samples is not None and self.num_samples < 1:
@@ -70,6 +94,24 @@ class SubgraphSampling:
             raise ValueError(f"inner='iterated' is for value='hn' only (got value={self.value!r})")
         check_iteration(self.tau, _MAX_SQUARINGS, _TOL)
         as_flag(self.superadditive, name="superadditive")
+        # those of the value that is averaged
+        for name in ("name", "follows_graph"):
+            object.__setattr__(self, name, getattr(as_value(self.value), name))
+
+    def count(self, graph: CommunicationGraph, limit: int) -> int:
+        """Any number of coalitions are too many: this is no exact value."""
+        return limit + 1
+
+    def exact(self, game: Game, graph: CommunicationGraph, *, max_coalitions: int) -> Allocation:
+        """There is none, whatever the size of the subsets."""
+        raise ValueError(f"Subgraphs has no exact value: use value={self.value!r}")
+
+    def sampled(
+        self, game: Game, graph: CommunicationGraph, *, budget: int = 0, seed: Seed = None
+    ) -> Allocation:
+        """The average; the budget is not used, as the options say what is evaluated."""
+        # a truncated iteration was requested by name, and the result records it: no warning
+        return SubgraphPlan.of(graph, self, seed=seed).allocation(game)
 
 
 def subgraph_sampled(
@@ -135,10 +177,16 @@ def subgraph_sampled(
     >>> bool(abs(result.values - range(12)).max() < 1e-9)
     True
     """
-    options = SubgraphSampling(
-        value, max_sample_size, num_samples, sampling, inner, tau, superadditive
+    options = Subgraphs(
+        value=value,
+        max_sample_size=max_sample_size,
+        num_samples=num_samples,
+        sampling=sampling,
+        inner=inner,
+        tau=tau,
+        superadditive=superadditive,
     )
-    allocation = sample_subgraphs(v, graph, options, subsets=subsets, seed=seed)
+    allocation = SubgraphPlan.of(graph, options, subsets=subsets, seed=seed).allocation(v)
     if not allocation.converged:
         warnings.warn(
             f"the iteration inside the subsets was truncated at {_MAX_SQUARINGS} squarings before "
@@ -149,24 +197,12 @@ def subgraph_sampled(
     return allocation
 
 
-def sample_subgraphs(
-    v: Game,
-    graph: CommunicationGraph,
-    options: SubgraphSampling,
-    *,
-    subsets: Sequence[ArrayLike] | None = None,
-    seed: int | np.random.Generator | None = None,
-) -> Allocation:
-    """The result of :func:`subgraph_sampled`, without a warning for a truncated iteration."""
-    return SubgraphPlan.of(graph, options, subsets=subsets, seed=seed).allocation(v)
-
-
 @dataclass(frozen=True)
 class SubgraphPlan:
     """Drawn subsets and the coalitions they need, known before any worth is evaluated."""
 
     graph: CommunicationGraph
-    options: SubgraphSampling
+    options: Subgraphs
     #: Whether the one subset is the whole graph.
     covers_graph: bool
     parts: list[_Parts]
@@ -180,7 +216,7 @@ class SubgraphPlan:
     def of(
         cls,
         graph: CommunicationGraph,
-        options: SubgraphSampling,
+        options: Subgraphs,
         *,
         subsets: Sequence[ArrayLike] | None = None,
         seed: int | np.random.Generator | None = None,
@@ -329,9 +365,7 @@ class _Parts:
         return renumber(self.lattice.masks, self.nodes, num_nodes)
 
 
-def _solve(
-    part: _Parts, worths: Worths, options: SubgraphSampling
-) -> tuple[NDArray[np.float64], bool]:
+def _solve(part: _Parts, worths: Worths, options: Subgraphs) -> tuple[NDArray[np.float64], bool]:
     """Values of the nodes of one part, and whether an iteration converged."""
     if options.value != "hn":
         return share_out(part.lattice, worths), True
@@ -368,7 +402,7 @@ def _covered(part: _Parts, worths: Worths) -> Worths:
 
 
 def _draw(
-    graph: CommunicationGraph, options: SubgraphSampling, generator: np.random.Generator
+    graph: CommunicationGraph, options: Subgraphs, generator: np.random.Generator
 ) -> list[NDArray[np.int64]]:
     """Subsets of nodes, at least the requested number and until every node is in one."""
     n, size = graph.num_nodes, options.max_sample_size

@@ -208,7 +208,6 @@ def _draw(path: Path | None, records: Mapping[str, Record], *, several: bool) ->
         metrics={name: r.metrics for name, r in records.items() if r.metrics is not None},
         sparsity=first.sparsity,
         title=first.subject.name,
-        class_names=first.inputs.output_names,
-        target_names=first.inputs.output_names,
+        names=first.inputs.output_names,
     ).save(target)
     note(f"drew {target}")

@@ -13,10 +13,11 @@ from torch.overrides import TorchFunctionMode
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
-from gstarx.explainers.base import NodeExplainer, Seed
+from gstarx.explainers.base import NodeExplainer
 from gstarx.explainers.edge_masks import Explained, check_float, isolated, seeded
 from gstarx.explanation import Attribution
 from gstarx.gnn import ModelTask
+from gstarx.values import Seed
 
 #: What networks apply to the output of a layer, element by element or row by row.
 _ACTIVATIONS = (

@@ -17,15 +17,15 @@ from torch_geometric.data import Data
 
 from gstarx.explainers.base import (
     NodeExplainer,
-    Seed,
     game_attribution,
     one_target_game,
     output_payoff,
 )
 from gstarx.explanation import Attribution
 from gstarx.games import Game, evaluate
-from gstarx.gnn import ModelTask, ShareLike, check_share, restored
+from gstarx.gnn import GameOptions, ModelTask, Passes, restored
 from gstarx.graphs import Coalitions, unpack
+from gstarx.values import Seed
 
 MASKS = ("Smarter", "SmarterSeparate")
 EFFICIENCIES = ("hard", "soft", "none")
@@ -72,7 +72,7 @@ class GraphSVX(NodeExplainer):
         efficiency: str = "hard",
         removal: Any = "remove",
         batch_nodes: int | None = None,
-        share: ShareLike = "auto",
+        share: bool | str = "auto",
         seed: int | None = None,
     ) -> None:
         super().__init__()
@@ -91,8 +91,8 @@ class GraphSVX(NodeExplainer):
         self.masks = masks
         self.max_size = max_size
         self.efficiency = efficiency
-        self.removal = removal
-        self.batch_nodes, self.share = batch_nodes, check_share(share)
+        self.game = GameOptions(removal=removal)
+        self.passes = Passes(batch_nodes=batch_nodes, share=share)
         self.seed = seed
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
@@ -103,9 +103,8 @@ class GraphSVX(NodeExplainer):
                 data,
                 task,
                 payoff=output_payoff(task),
-                removal=self.removal,
-                batch_nodes=self.batch_nodes,
-                share=self.share,
+                game=self.game,
+                passes=self.passes,
             )
             scores = kernel_shapley(
                 game,

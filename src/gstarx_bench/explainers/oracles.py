@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from gstarx.explainers.base import NodeExplainer, Seed
+from gstarx.explainers.base import NodeExplainer
 from gstarx.explanation import Attribution
 from gstarx.gnn import ModelTask, restored
 from gstarx.metrics import (
@@ -22,6 +22,7 @@ from gstarx.metrics import (
     refine,
     selection_size,
 )
+from gstarx.values import Seed
 
 
 class BestFound(NodeExplainer):

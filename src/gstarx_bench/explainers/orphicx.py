@@ -11,7 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 from gstarx._internal.arguments import taken_by
-from gstarx.explainers.base import NodeExplainer, Seed
+from gstarx.explainers.base import NodeExplainer
 from gstarx.explainers.edge_masks import (
     Explained,
     check_weighable,
@@ -21,6 +21,7 @@ from gstarx.explainers.edge_masks import (
 )
 from gstarx.explanation import Attribution
 from gstarx.gnn import ModelTask
+from gstarx.values import Seed
 from gstarx_bench.explainers.orphicx_generator import (
     Generator,
     GeneratorGraphs,

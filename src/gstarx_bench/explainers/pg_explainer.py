@@ -17,7 +17,7 @@ from torch_geometric.utils import get_embeddings
 
 from gstarx._internal.arguments import taken_by
 from gstarx._internal.progress import tqdm
-from gstarx.explainers.base import NodeExplainer, Seed
+from gstarx.explainers.base import NodeExplainer
 from gstarx.explainers.edge_masks import (
     Explained,
     Inputs,
@@ -36,6 +36,7 @@ from gstarx.explainers.edge_masks import (
 from gstarx.explanation import Attribution
 from gstarx.gnn import ModelTask, Signature, check_data, model_device, require_classes
 from gstarx.players import PlayersLike
+from gstarx.values import Seed
 from gstarx_bench.explainers.trained_files import read_trained, write_trained
 
 

@@ -19,15 +19,15 @@ from torch_geometric.data import Data
 from gstarx._internal.arguments import as_flag
 from gstarx.explainers.base import (
     NodeExplainer,
-    Seed,
     game_attribution,
     one_target_game,
     output_payoff,
 )
 from gstarx.explanation import Attribution
 from gstarx.games import Game, evaluate
-from gstarx.gnn import ModelTask, ShareLike, check_share, restored
+from gstarx.gnn import GameOptions, ModelTask, Passes, restored
 from gstarx.graphs import Coalitions, CommunicationGraph, unpack
+from gstarx.values import Seed
 
 #: Lower bound of the rewards that guide exploration, since Shapley values may be negative and a
 #: state would never be visited again.
@@ -84,7 +84,7 @@ class SubgraphX(NodeExplainer):
         sample_num: int = 100,
         removal: Any = "remove",
         batch_nodes: int | None = None,
-        share: ShareLike = "auto",
+        share: bool | str = "auto",
         seed: int | None = None,
     ) -> None:
         super().__init__()
@@ -95,8 +95,8 @@ class SubgraphX(NodeExplainer):
         self.local_radius = local_radius
         self.sample_num = sample_num
         self.search = SearchSettings(rollouts, min_atoms, expand_atoms, c_puct, high2low)
-        self.removal = removal
-        self.batch_nodes, self.share = batch_nodes, check_share(share)
+        self.game = GameOptions(removal=removal)
+        self.passes = Passes(batch_nodes=batch_nodes, share=share)
         self.seed = seed
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
@@ -107,9 +107,8 @@ class SubgraphX(NodeExplainer):
                 data,
                 task,
                 payoff=output_payoff(task),
-                removal=self.removal,
-                batch_nodes=self.batch_nodes,
-                share=self.share,
+                game=self.game,
+                passes=self.passes,
             )
             anchor = None
             if task.task_level == "node":
@@ -424,7 +423,7 @@ class LocalShapley(NodeExplainer):
         payoff: Any = "auto",
         baseline: Any = None,
         removal: Any = "remove",
-        share: ShareLike = "auto",
+        share: bool | str = "auto",
     ) -> None:
         super().__init__()
         if hops < 0:

@@ -1,0 +1,91 @@
+"""Metrics of selections of one model, as the methods of one object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch_geometric.data import Data
+
+from gstarx.metrics.comparison import Difference, paired_bootstrap
+from gstarx.metrics.faithfulness import (
+    evaluate_many,
+    evaluated,
+    fidelity_curve,
+    random_selections,
+)
+from gstarx.metrics.optimum import best_selection, best_selections, refine
+from gstarx.metrics.probabilities import Judging
+from gstarx.metrics.variants import label_fidelity, robust_fidelity
+
+
+@dataclass(frozen=True)
+class Judge(Judging):
+    """How faithful selections of nodes, or of other players, are to what a model says.
+
+    Parameters
+    ----------
+    model, task, removal, players, reference, num_hops, batch_nodes
+        As in :class:`Judging`.
+
+    Notes
+    -----
+    Without any edge or feature, the model still has an output, which is used for an empty selection
+    of them. For nodes and groups, as in the published code, the empty graph has probability 0: the
+    inverse fidelity of no nodes, and the fidelity of all nodes, are the full probability.
+
+    For regression, a difference of outputs is divided by the reference's range, counts as a loss if
+    it moves toward the reference's mean, which is used for the empty graph, and is clipped to [-1,
+    1].
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gstarx.models import GCN
+    >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+    >>> judge = Judge(GCN(3, 8, 2))
+    >>> judge(data, [0, 1]).sparsity
+    0.33333333333333337
+    >>> judge.best(data, 2).status
+    'optimal'
+    """
+
+    __call__ = evaluated
+    many = evaluate_many
+    random = random_selections
+    curve = fidelity_curve
+    best = best_selection
+    best_of_sizes = best_selections
+    refine = refine
+    labels = label_fidelity
+    robust = robust_fidelity
+
+    def compare(
+        self,
+        graphs: Iterable[Data],
+        first: Iterable[Any],
+        second: Iterable[Any],
+        *,
+        metric: str = "harmonic_fidelity",
+        target: Any = None,
+        seed: int | np.random.Generator | None = 0,
+    ) -> Difference:
+        """By how much a metric of first selections is above that of second ones, with an interval.
+
+        Parameters
+        ----------
+        graphs, target
+            As for :meth:`many`.
+        first, second
+            A set of nodes for every graph.
+        metric
+            The name of a metric, such as ``"fidelity"``.
+        seed
+            Of the bootstrap over graphs.
+        """
+        listed, pairs = list(graphs), zip(first, second, strict=True)
+        both = self.many(listed, [list(pair) for pair in pairs], target=target)
+        one, other = ([getattr(found[at], metric) for found in both] for at in (0, 1))
+        return paired_bootstrap(one, other, seed=seed)
