@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gstarx.games import TableGame
     from gstarx.gnn import Contrast, GameOptions, GNNGame, Passes, Task, expected_output
     from gstarx.graphs import CommunicationGraph
+    from gstarx.metrics import Judge
     from gstarx.values import (
         HN,
         Allocation,
