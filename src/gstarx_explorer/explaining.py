@@ -21,7 +21,7 @@ from gstarx.drawing import at_stake_in, color_limit, faint_words, is_faint
 from gstarx.evaluation import Evaluated, Pipeline
 from gstarx.explainers import with_settings
 from gstarx.gnn import expected_output, hetero_of
-from gstarx.metrics import Faithfulness, best_selections
+from gstarx.metrics import Faithfulness
 from gstarx.registry import kind_of_players
 from gstarx_explorer.library import (
     Library,
@@ -99,8 +99,7 @@ class _Task:
             model.model,
             seed=request.get("seed", 0),
             target=_explained_target(library, model, input, request["target"], len(outputs)),
-            mode=model.mode,
-            return_type=model.return_type,
+            task=model.gnn_task,
             reference=library.reference(model)[0],
             players=who,
         )
@@ -109,7 +108,7 @@ class _Task:
     @property
     def has_metrics(self) -> bool:
         """Whether selections can be evaluated; those of a regression need a reference."""
-        return self.pipeline.reference is not None or self.pipeline.mode != "regression"
+        return self.pipeline.reference is not None or self.pipeline.model_task.mode != "regression"
 
 
 class ExplanationWorker:
@@ -228,8 +227,7 @@ class ExplanationWorker:
                 task.model.model,
                 dataset.training_graphs,
                 seed=pipeline.seed,
-                mode=pipeline.mode,
-                return_type=pipeline.return_type,
+                task=pipeline.task,
             )
             while len(self._trained) >= _MAX_TRAINED:
                 del self._trained[next(iter(self._trained))]
@@ -242,10 +240,7 @@ class ExplanationWorker:
             raise ValueError("it needs the mean output over a dataset, and none is available here")
         if name not in self._mean_outputs:
             self._mean_outputs[name] = expected_output(
-                task.model.model,
-                dataset.split("test"),
-                mode=task.model.mode,
-                return_type=task.model.return_type,
+                task.model.model, dataset.split("test"), task=task.pipeline.task
             )
         return self._mean_outputs[name]
 
@@ -255,15 +250,9 @@ class ExplanationWorker:
         sizes, pipeline = range(task.count // 2 + 1), task.pipeline
         with time_limit(self._settings.limits.best_seconds):
             best.update(
-                best_selections(
-                    pipeline.model,
+                pipeline.judge(pipeline.players).best_of_sizes(
                     task.subject.data,
                     sizes,
-                    mode=pipeline.mode,
-                    return_type=pipeline.return_type,
-                    removal=pipeline.removal,
-                    reference=pipeline.reference,
-                    players=pipeline.players,
                     seed=explainers.graph_generator(pipeline.seed, task.subject.position),
                     target=pipeline.target,
                 )

@@ -180,14 +180,9 @@ class Banzhaf(_OfAllSets):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Position(Value):
-    """The position value of edges as links between nodes, for edges as players.
+class _OfConnectedSets(Value):
+    """A value that needs the connected coalitions; the Myerson value, unless a subclass differs."""
 
-    See :func:`gstarx.values.position_value`. Here it is what links get; the explanation adds what
-    their ends get from them.
-    """
-
-    name = "position"
     follows_graph = True
 
     def count(self, graph: CommunicationGraph, limit: int) -> int:
@@ -195,7 +190,7 @@ class Position(Value):
         return graph.count_connected_coalitions(limit)
 
     def exact(self, game: Game, graph: CommunicationGraph, *, max_coalitions: int) -> Allocation:
-        """The Myerson value of a game of links."""
+        """As :func:`gstarx.values.myerson_value`."""
         return myerson_value(game, graph, max_coalitions=max_coalitions)
 
     def sampled(
@@ -213,7 +208,18 @@ class Position(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Myerson(Position):
+class Position(_OfConnectedSets):
+    """The position value of edges as links between nodes, for edges as players.
+
+    See :func:`gstarx.values.position_value`. Here it is what links get, the Myerson value of a game
+    of links; the explanation adds what their ends get from them.
+    """
+
+    name = "position"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Myerson(_OfConnectedSets):
     """The Myerson value: the Shapley value of what connected parts are worth.
 
     See :func:`gstarx.values.myerson_value`.
