@@ -99,7 +99,7 @@ class _Task:
             model.model,
             seed=request.get("seed", 0),
             target=_explained_target(library, model, input, request["target"], len(outputs)),
-            task=model.gnn_task,
+            task=model.model_task,
             reference=library.reference(model)[0],
             players=who,
         )
@@ -227,7 +227,7 @@ class ExplanationWorker:
                 task.model.model,
                 dataset.training_graphs,
                 seed=pipeline.seed,
-                task=pipeline.task,
+                task=task.model.model_task,
             )
             while len(self._trained) >= _MAX_TRAINED:
                 del self._trained[next(iter(self._trained))]
@@ -240,7 +240,7 @@ class ExplanationWorker:
             raise ValueError("it needs the mean output over a dataset, and none is available here")
         if name not in self._mean_outputs:
             self._mean_outputs[name] = expected_output(
-                task.model.model, dataset.split("test"), task=task.pipeline.task
+                task.model.model, dataset.split("test"), task=task.model.model_task
             )
         return self._mean_outputs[name]
 

@@ -65,9 +65,9 @@ class Loaded(LoadedNetwork):
     graphs: DatasetSource | None = None
 
     @property
-    def mode(self) -> str:
-        """The task as PyG calls it."""
-        return TASKS[self.task]
+    def model_task(self) -> ModelTask:
+        """The task as PyG calls it, with the type of its outputs."""
+        return ModelTask(mode=TASKS[self.task], return_type=self.return_type)
 
     @property
     def by_class(self) -> bool:
@@ -347,7 +347,7 @@ class Library:
 
     def reference(self, model: Loaded) -> tuple[Reference | None, str | None]:
         """The scale of a regression's metrics, or why there is none; (None, None) otherwise."""
-        if model.mode != "regression" or model.reference is not None:
+        if model.task != "regression" or model.reference is not None:
             return model.reference, None
         key = id(model.model)
         if key not in self._references:
@@ -480,7 +480,7 @@ def _stamp(store: Path) -> tuple[tuple[str, int, int], ...]:
 def outputs_of(model: Loaded, subject: Subject) -> list[float]:
     """Probabilities of classes or targets, or values of a regression, of the whole graph."""
     try:
-        task = ModelTask(model.mode, return_type=model.return_type)
+        task = model.model_task
         output = task.output(model.model, subject.data)
         return class_probabilities(output, task.mode, task.return_type)
     except Exception as error:
