@@ -1,4 +1,4 @@
-"""Conformance tests for explainers: every built-in one passes :func:`check_explainer`."""
+"""Conformance tests for explainers and values of your own; those of the package pass them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.explain import Explainer
 
-from gstarx.explainers import NodeExplainer
+from gstarx.explainers import NodeExplainer, explain
 from gstarx.explanation import Explanation
+from gstarx.games import TableGame
+from gstarx.graphs import Coalitions, CommunicationGraph, TooManyCoalitions
 from gstarx.models import GCN
+from gstarx.values import Allocation, Value
 
 _FEATURES, _CLASSES = 4, 3
 
 
 class ExplainerCheckError(AssertionError):
     """An explainer breaks the contract of :class:`gstarx.explainers.NodeExplainer`."""
+
+
+class ValueCheckError(AssertionError):
+    """A value breaks the contract of :class:`gstarx.values.Value`."""
 
 
 def check_explainer(
@@ -217,3 +224,111 @@ def _graphs() -> list[Data]:
         x = torch.randn(count, _FEATURES, generator=generator)
         listed.append(Data(x=x, edge_index=torch.cat([one_way, one_way.flip(0)], dim=1)))
     return listed
+
+
+def check_value(value: Value) -> None:
+    """Check on small games that a value keeps the contract, and raise if it does not.
+
+    Exact values must be finite, linear in the game, independent of how players are numbered, and
+    follow from at most as many distinct coalitions as :meth:`~gstarx.values.Value.count` says, none
+    of them empty. Estimates must keep to their budget, be the same for the same seed, and agree with
+    the exact value within their standard errors. :func:`gstarx.explain` must take it.
+
+    Parameters
+    ----------
+    value
+        The value, with its options.
+
+    Raises
+    ------
+    ValueCheckError
+        With the name of the check that failed.
+
+    Examples
+    --------
+    >>> from gstarx import Banzhaf
+    >>> check_value(Banzhaf(presence=0.3))
+    """
+    _hold(isinstance(value, Value), "type", "is not a gstarx.values.Value")
+    _hold(bool(value.name) and value == copy.copy(value), "name", "must have a name and be frozen")
+    for at, data in enumerate(_graphs()):
+        count = int(data.num_nodes or 0)
+        graph = CommunicationGraph(count, data.edge_index.t().numpy())
+        table = np.random.default_rng(at).normal(size=(2**count, 3))
+        table[:, 2] = 2 * table[:, 0] - table[:, 1]
+        if "exact" in value.estimators:
+            found = _check_exact(value, table, graph)
+            _check_sampled(value, table, graph, found)
+    model = _network()
+    of_edges = value.name == "position"
+    for data in _graphs():
+        scores = explain(model, data, value=value, players="edges" if of_edges else "nodes").scores
+        _hold(bool(scores.isfinite().all()), "explain", "gives scores that are not finite")
+
+
+def _hold(holds: bool, check: str, what: str) -> None:
+    if not holds:
+        raise ValueCheckError(f"{check}: the value {what}")
+
+
+class _Counted:
+    """A game that counts the distinct coalitions that it is asked for."""
+
+    def __init__(self, table: Any, n: int) -> None:
+        self.game, self.asked = TableGame(n, table), set[bytes]()
+
+    def __call__(self, coalitions: Coalitions) -> Any:
+        _hold(bool(coalitions.any(axis=1).all()), "game", "asks for the empty coalition")
+        self.asked |= {row.tobytes() for row in np.asarray(coalitions, dtype=np.bool_)}
+        return self.game(coalitions)
+
+
+def _check_exact(value: Value, table: Any, graph: CommunicationGraph) -> Allocation:
+    """The exact value of three games, the last of which is 2 times the first minus the second."""
+    n = graph.num_nodes
+    everything, game = 2**n - 1, _Counted(table, n)
+    found = value.exact(game, graph, max_coalitions=everything)
+    _hold(found.exact, "exact", "must say that exact values are exact")
+    _hold(found.values.shape == (n, 3), "exact", "must give a number per player and game")
+    _hold(bool(np.isfinite(found.values).all()), "exact", "gives values that are not finite")
+    first, second, combined = found.values.T
+    _hold(np.allclose(combined, 2 * first - second), "linear", "is not linear in the game")
+    count = value.count(graph, everything)
+    _hold(len(game.asked) <= count, "count", f"evaluates {len(game.asked)} coalitions, not {count}")
+    single = value.exact(TableGame(n, table[:, 0]), graph, max_coalitions=everything)
+    _hold(single.values.shape == (n,), "columns", "must give (n,) for a game of one number")
+    _hold(np.allclose(single.values, first), "columns", "differs for one game and for several")
+    try:
+        value.exact(TableGame(n, table), graph, max_coalitions=min(count, len(game.asked)) - 1)
+        _hold(False, "max_coalitions", "must raise TooManyCoalitions beyond max_coalitions")
+    except TooManyCoalitions:
+        pass
+    order = np.random.default_rng(0).permutation(n)
+    masks = np.arange(2**n)[:, None] >> np.arange(n) & 1
+    moved = TableGame(n, table[(masks[:, order] << np.arange(n)).sum(axis=1)])
+    renamed = CommunicationGraph(n, order[graph.edges])
+    again = value.exact(moved, renamed, max_coalitions=everything)
+    _hold(np.allclose(again.values[order], found.values), "names", "depends on players' numbers")
+    return found
+
+
+def _check_sampled(value: Value, table: Any, graph: CommunicationGraph, exact: Allocation) -> None:
+    """Estimates of a value that has a sampler of its own."""
+    if type(value).sampled is Value.sampled:
+        return
+    n = graph.num_nodes
+    budget, drawn = 2 * n, []
+    for seed in range(20):
+        game = _Counted(table, n)
+        found = value.sampled(game, graph, budget=budget, seed=seed)
+        most = value.sides * budget + 1
+        _hold(len(game.asked) <= most, "budget", f"evaluates {len(game.asked)} of {budget}")
+        drawn.append(found)
+    again = value.sampled(TableGame(n, table), graph, budget=budget, seed=0)
+    same = np.array_equal(again.values, drawn[0].values)
+    _hold(same, "seed", "gives other estimates for the same seed")
+    errors = np.array([one.std_error for one in drawn])
+    _hold(bool((errors >= 0).all()), "std_error", "gives standard errors that are no numbers")
+    off = np.mean([one.values for one in drawn], axis=0) - exact.values
+    within = 6 * np.sqrt((errors**2).mean(axis=0) / len(drawn)) + 1e-9
+    _hold(bool((np.abs(off) <= within).all()), "estimate", "is estimated with a bias")

@@ -17,16 +17,16 @@ MODEL = by_table(CHANCES)
 
 def test_options_and_sets_that_make_no_sense() -> None:
     for options, error, words in (
-        ({"mode": "regression"}, ValueError, "need reference=.*reference_of"),
+        ({"task": "regression"}, ValueError, "need reference=.*reference_of"),
         (
             {"reference": metrics.Reference(1, 0)},
             ValueError,
             "reference is for regression .got mode='multiclass_classification'",
         ),
-        ({"mode": "guessing"}, ValueError, "mode must be one of .* \\(got 'guessing'\\)"),
-        ({"return_type": "odds"}, ValueError, "return_type must be one of"),
-        ({"task_level": "town"}, ValueError, "task_level must be one of"),
-        ({"task_level": "node"}, ValueError, "needs index="),
+        ({"task": {"mode": "guess"}}, ValueError, "mode must be one of .* \\(got 'guess'\\)"),
+        ({"task": {"return_type": "odds"}}, ValueError, "return_type must be one of"),
+        ({"task": {"task_level": "town"}}, ValueError, "task_level must be one of"),
+        ({"task": "node"}, ValueError, "needs index="),
         ({"removal": "burn"}, ValueError, "removal must be a function or one of"),
         (
             {"color": 1},

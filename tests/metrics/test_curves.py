@@ -18,7 +18,6 @@ from gstarx.metrics import (
     FidelityCurve,
     average,
     evaluate,
-    fidelity_curve,
     select_nodes,
 )
 from tests.gnn.networks import build
@@ -183,7 +182,7 @@ def ranked(orders: str) -> tuple[list[Data], list[Any]]:
 
 
 def test_the_hn_value_on_mutag() -> None:
-    curve = fidelity_curve(mutag_gcn(), *ranked(HN), positive_only=True)
+    curve = Judge(mutag_gcn()).curve(*ranked(HN), positive_only=True)
     h = dict(zip(SPARSITIES, curve["harmonic_fidelity"], strict=True))
     assert h[0.65] == pytest.approx(0.6100, abs=1e-3)
     assert h[0.70] == pytest.approx(0.6103, abs=1e-3)
@@ -196,7 +195,7 @@ def test_the_hn_value_on_mutag() -> None:
 
 
 def test_the_myerson_value_on_mutag() -> None:
-    curve = fidelity_curve(mutag_gcn(), *ranked(MYERSON), positive_only=True)
+    curve = Judge(mutag_gcn()).curve(*ranked(MYERSON), positive_only=True)
     assert curve.best() == (0.65, pytest.approx(0.614, abs=2e-3))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from gstarx import Judge
-from gstarx.metrics import best_selection, evaluate, refine
+from gstarx.metrics import evaluate
 from gstarx.metrics.optimum import _neighbors, _sets_of
 from gstarx.models import GCN
 from tests.gnn.networks import FEATURES, build
@@ -62,11 +62,11 @@ def test_nine_nodes_by_brute_force() -> None:
 def test_the_metrics_are_those_of_evaluate() -> None:
     model, data = build("gin"), graph("messy")
     for removal in ("remove", "split", "zero_filling"):
-        options: dict[str, Any] = {"removal": removal, "target": 1}
-        found = best_selection(model, data, 3, **options)
-        expected = evaluate(model, data, found.nodes, **options)
+        judge = Judge(model, removal=removal)
+        found = judge.best(data, 3, target=1)
+        expected = evaluate(model, data, found.nodes, removal=removal, target=1)
         assert astuple(found.evaluation) == pytest.approx(astuple(expected), abs=1e-6)
-        other = evaluate(model, data, [0, 1, 2], **options)
+        other = judge(data, [0, 1, 2], target=1)
         assert found.evaluation.harmonic_fidelity >= other.harmonic_fidelity - 1e-6
 
 
@@ -113,12 +113,12 @@ def test_nobody_and_everybody() -> None:
         0,
         20_000,
     ):
-        model, data = by_bitmask(random_chances(5, seed=2)), path(5)
+        judge, data = Judge(by_bitmask(random_chances(5, seed=2))), path(5)
         options: dict[str, Any] = {"exhaustive_up_to": exhaustive_up_to, "seed": 0}
-        nobody = best_selection(model, data, 0, **options)
+        nobody = judge.best(data, 0, **options)
         assert nobody.nodes.tolist() == []
         assert nobody.evaluation.harmonic_fidelity == 0.5
-        everybody = best_selection(model, data, 5, exact_size=True, **options)
+        everybody = judge.best(data, 5, exact_size=True, **options)
         assert everybody.nodes.tolist() == [0, 1, 2, 3, 4]
         assert everybody.evaluation.harmonic_fidelity == 0.5
 
@@ -154,13 +154,13 @@ def test_around_a_node() -> None:
     torch.manual_seed(0)
     model, data = GCN(FEATURES, 8, 3, num_layers=1, readout=None), graph("ring")
     del data.edge_weight, data.bond_length_of_edge
-    task: dict[str, Any] = {"task_level": "node", "index": 3, "num_hops": 1}
-    found = best_selection(model, data, 2, exact_size=True, **task)
+    judge = Judge(model, task="node", num_hops=1)
+    found = judge.best(data, 2, exact_size=True, index=3)
     assert set(found.nodes.tolist()) <= {2, 3, 4}
     assert found.evaluation.sparsity == pytest.approx(1 / 3)
-    expected = evaluate(model, data, found.nodes, **task)
+    expected = evaluate(model, data, found.nodes, task="node", index=3, num_hops=1)
     assert astuple(found.evaluation) == pytest.approx(astuple(expected), abs=1e-6)
-    refined = refine(model, data, [2, 3], **task)
+    refined = judge.refine(data, [2, 3], index=3)
     assert refined.after == found.evaluation
 
 
@@ -240,13 +240,12 @@ def test_bad_input() -> None:
         (-1, {}, ValueError, r"size must lie in 0\.\.4"),
         (1.5, {}, TypeError, r"size must be an integer \(got 1.5\)"),
         (True, {}, TypeError, "size must be an integer"),
-        (1, {"mode": "regression"}, ValueError, "regression model"),
         (1, {"color": 1}, TypeError, "unexpected keyword argument 'color'"),
         (1, {"target": "all"}, TypeError, "target must be one class"),
         (1, {"target": 7}, ValueError, r"0\.\.1 \(got 7\)"),
     ):
         with pytest.raises(error, match=words):
-            best_selection(by_bitmask(random_chances(4, seed=0)), path(4), size, **options)
+            Judge(by_bitmask(random_chances(4, seed=0))).best(path(4), size, **options)
 
 
 def test_bad_input_for_refining() -> None:

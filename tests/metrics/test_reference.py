@@ -17,7 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import global_add_pool
 
-from gstarx import Judge, metrics
+from gstarx import Judge, Task, metrics
 from gstarx.evaluation import Pipeline
 from gstarx.explainers import create
 from gstarx.metrics import METRICS, Faithfulness, Reference, average, evaluate
@@ -133,12 +133,12 @@ def test_a_prediction_that_is_the_mean_is_counted_apart() -> None:
     assert np.isnan(nothing.harmonic_fidelity)
     # means of means, as of random selections, count graphs
     assert average([average([tie, tie]), average(usual)]).undefined == 0.5
-    options: dict[str, Any] = {"mode": "regression", "reference": Reference(4.0, 5.0)}
-    best = metrics.best_selection(model, path(3), 2, **options)
+    judge = Judge(model, task="regression", reference=Reference(4.0, 5.0))
+    best = judge.best(path(3), 2)
     assert best.evaluation.undefined == 1
     assert np.isnan(best.evaluation.harmonic_fidelity)
-    assert np.isnan(metrics.refine(model, path(3), [0], **options).after.harmonic_fidelity)
-    assert np.isnan(metrics.robust_fidelity(model, path(3), [0], seed=0, **options).fidelity)
+    assert np.isnan(judge.refine(path(3), [0]).after.harmonic_fidelity)
+    assert np.isnan(judge.robust(path(3), [0], seed=0).fidelity)
 
 
 numbers = st.floats(-100, 100).map(lambda number: round(number, 3))
@@ -191,23 +191,22 @@ def test_other_units_do_not_matter(
 
 def test_every_function_says_the_same() -> None:
     model, data = by_table(OUTPUTS), path(3)
-    options: dict[str, Any] = {"mode": "regression", "reference": REFERENCE}
+    options: dict[str, Any] = {"task": "regression", "reference": REFERENCE}
+    judge = Judge(model, **options)
     one = evaluate(model, data, [1], **options)
-    assert metrics.harmonic_fidelity(model, data, [1], **options) == one.harmonic_fidelity
-    curve = metrics.fidelity_curve(model, data, [0.0, 1.0, 0.5], sparsities=[0.6], **options)
+    assert judge(data, [1]) == one
+    curve = judge.curve(data, [0.0, 1.0, 0.5], sparsities=[0.6])
     assert curve.points == (one,)
     assert curve.points[0].clipped == 1
-    robust = metrics.robust_fidelity(
-        model, data, [1], delete_inside=1, delete_outside=1, seed=0, **options
-    )
+    robust = judge.robust(data, [1], delete_inside=1, delete_outside=1, seed=0)
     assert (robust.fidelity, robust.inverse_fidelity) == (one.fidelity, one.inverse_fidelity)
-    refined = metrics.refine(model, data, [0], **options)
+    refined = judge.refine(data, [0])
     assert refined.before == evaluate(model, data, [0], **options)
     assert refined.after == evaluate(model, data, refined.nodes, **options)
-    best = dict(metrics.best_selections(model, data, [1], **options))[1]
+    best = dict(judge.best_of_sizes(data, [1]))[1]
     assert best.nodes.tolist() == [1]
     assert best.evaluation == one
-    nothing = metrics.best_selection(model, data, 0, **options).evaluation
+    nothing = judge.best(data, 0).evaluation
     assert nothing == evaluate(model, data, [], **options)
     assert nothing.inverse_fidelity == 0.75
     ((found,),) = Pipeline(model, **options).evaluate_selections([data], [[[1]]])
@@ -221,7 +220,7 @@ def test_every_function_says_the_same() -> None:
     with pytest.raises(ValueError, match=r"need reference=.*for nodes or edges .*Reference\.of"):
         create("best_found").explain(model, data, task="regression")
     with pytest.raises(ValueError, match="predicts no labels"):
-        Judge(model, task="regression").labels(data, [1])
+        judge.labels(data, [1])
 
 
 def test_nodes_can_be_judged_as_well() -> None:
@@ -230,12 +229,13 @@ def test_nodes_can_be_judged_as_well() -> None:
         return out.index_add(0, edge_index[1], out[edge_index[0]])
 
     data = Data(x=torch.tensor([[1.0], [2.0], [4.0]]), edge_index=path(3).edge_index)
-    options: dict[str, Any] = {"mode": "regression", "task_level": "node", "index": 1}
-    found = evaluate(model, data, [0], reference=Reference(10.0, 1.0), **options)
+    task = Task(mode="regression", task_level="node")
+    judge = Judge(model, task=task, reference=Reference(10.0, 1.0))
+    found = evaluate(model, data, [0], reference=Reference(10.0, 1.0), task=task, index=1)
     # node 1 sums up 1 + 2 + 4; without node 0 it is 6, with node 0 alone 3
     assert found.fidelity == pytest.approx(0.1)
-    alone = metrics.best_selection(model, data, 1, reference=Reference(10.0, 1.0), **options)
-    again = evaluate(model, data, alone.nodes, reference=Reference(10.0, 1.0), **options)
+    alone = judge.best(data, 1, index=1)
+    again = judge(data, alone.nodes, index=1)
     assert astuple(alone.evaluation) == pytest.approx(astuple(again))
 
 
@@ -245,8 +245,8 @@ def test_keywords_reach_the_model() -> None:
 
     data = path(3)
     data.weight = torch.tensor([[1.0], [5.0], [2.0]])
-    options: dict[str, Any] = {"mode": "regression", "reference": REFERENCE, "keywords": ["weight"]}
-    assert metrics.best_selection(model, data, 1, **options).nodes.tolist() == [1]
+    judge = Judge(model, task=Task("regression", keywords=["weight"]), reference=REFERENCE)
+    assert judge.best(data, 1).nodes.tolist() == [1]
 
 
 def test_short_names_of_tasks() -> None:

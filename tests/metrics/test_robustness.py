@@ -18,7 +18,6 @@ from gstarx.metrics import (
     randomization_check,
     rank_correlation,
     relabeling_stability,
-    robust_fidelity,
     seed_stability,
 )
 from gstarx.metrics.comparison import renumbered
@@ -42,11 +41,11 @@ def test_certain_deletion_is_the_plain_fidelity() -> None:
             list(range(7)),
         ):
             model, data = build("gcn"), graph("messy")
-            options: dict[str, Any] = {"removal": removal, "target": 1}
-            found = robust_fidelity(
-                model, data, nodes, delete_inside=1, delete_outside=1, samples=3, **options
+            judge = Judge(model, removal=removal)
+            found = judge.robust(
+                data, nodes, delete_inside=1, delete_outside=1, samples=3, target=1
             )
-            plain = evaluate(model, data, nodes, **options)
+            plain = evaluate(model, data, nodes, removal=removal, target=1)
             assert found.fidelity == pytest.approx(plain.fidelity, abs=1e-6)
             assert found.inverse_fidelity == pytest.approx(plain.inverse_fidelity, abs=1e-6)
             assert found.fidelity_std_error == pytest.approx(0, abs=1e-7)
@@ -85,11 +84,10 @@ def test_bad_options() -> None:
         ({"delete_inside": 1.1}, ValueError, r"delete_inside must lie in \[0, 1\] \(got 1.1\)"),
         ({"delete_outside": -0.1}, ValueError, "delete_outside must lie in"),
         ({"samples": 0}, ValueError, "samples must be at least 1"),
-        ({"mode": "regression"}, ValueError, "regression model"),
         ({"color": 1}, TypeError, "unexpected keyword argument 'color'"),
     ):
         with pytest.raises(error, match=words):
-            robust_fidelity(MODEL, path(3), [0], **options)
+            Judge(MODEL).robust(path(3), [0], **options)
 
 
 def by_neighbors(data: Data) -> Any:

@@ -68,7 +68,7 @@ class Value(ABC):
 
     @abstractmethod
     def count(self, graph: CommunicationGraph, limit: int) -> int:
-        """How many coalitions :meth:`exact` evaluates; more than ``limit`` may be any number."""
+        """How many coalitions :meth:`exact` evaluates at most; any number beyond ``limit``, if more."""
 
     @abstractmethod
     def exact(self, game: Game, graph: CommunicationGraph, *, max_coalitions: int) -> Allocation:
@@ -243,8 +243,10 @@ class Myerson(_OfConnectedSets):
     def count(self, graph: CommunicationGraph, limit: int) -> int:
         """The connected coalitions, with complements if those count."""
         count = super().count(graph, limit)
-        if not self.two_sided or count > limit or count <= pairs_within(graph, limit):
+        if not self.two_sided or count > limit:
             return count
+        if count <= pairs_within(graph, limit):
+            return 2 * count + (-1 if len(graph.components) == 1 else 1)
         return _with_complements(graph)
 
     def exact(self, game: Game, graph: CommunicationGraph, *, max_coalitions: int) -> Allocation:
