@@ -231,8 +231,8 @@ def check_value(value: Value) -> None:
 
     Exact values must be finite, linear in the game, independent of how players are numbered, and
     follow from at most as many distinct coalitions as :meth:`~gstarx.values.Value.count` says, none
-    of them empty. Estimates must keep to their budget, be the same for the same seed, and agree with
-    the exact value within their standard errors. :func:`gstarx.explain` must take it.
+    of them empty. Estimates must keep to their budget, be the same for the same seed, and agree
+    with the exact value within their standard errors. :func:`gstarx.explain` must take it.
 
     Parameters
     ----------

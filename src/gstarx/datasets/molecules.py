@@ -11,11 +11,11 @@ from torch_geometric.data import Data
 from gstarx._internal.imports import require
 from gstarx._internal.messages import quoted
 from gstarx._internal.molecules import rdkit_messages, read_molecule
-from gstarx.registry import FEATURIZERS, resolve
+from gstarx.registry import FEATURIZERS, MOLECULE_READERS, resolve
 
 #: What a network can read of a molecule: PyG's nine numbers for each atom, these and PyG's numbers
 #: for each bond, the few elements of a dataset, or what another package computes.
-MOLECULE_FEATURES = ("molecule", "molecule+bonds", "nitro", "mutag", *FEATURIZERS)
+MOLECULE_FEATURES = (*MOLECULE_READERS, *FEATURIZERS)
 
 #: The atom that each of the seven node features of MUTAG stands for.
 MUTAG_ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")

@@ -76,7 +76,7 @@ def draw(
     caption
         What to print below the title, such as the prediction.
     names
-        Names of the classes, or of the outputs of a multilabel or regression model, for the caption.
+        Names of the classes, or of the outputs of a multilabel or regression model.
     legend
         Whether to draw the color bar.
     labels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import Field, replace
+from dataclasses import Field, fields, is_dataclass, replace
 from typing import Any
 
 from gstarx.gnn import options_in
@@ -28,7 +28,11 @@ def plain_options(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     for name, parameter in inspect.signature(make).parameters.items():
         if parameter.kind not in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             continue
-        if name not in _OBJECTS:
+        if name in _settings_in(make):
+            for field in fields(parameter.default):
+                default = getattr(parameter.default, field.name)
+                options[field.name] = parameter.replace(name=field.name, default=default)
+        elif name not in _OBJECTS:
             options[name] = parameter
     for family in _families(make):
         for option, owners in options_in(family).items():
@@ -53,7 +57,23 @@ def with_objects(make: Callable[..., Any], options: Mapping[str, Any]) -> dict[s
         if own:
             given = rest.pop(family, taken[family].default)
             arguments[family] = _OWN[family](family, given, own)
+    for name, settings in _settings_in(make).items():
+        changed = {f.name: rest.pop(f.name) for f in fields(settings) if f.name in rest}
+        arguments[name] = replace(rest.pop(name, settings), **changed)
     return {**rest, **arguments}
+
+
+def _settings_in(make: Callable[..., Any]) -> dict[str, Any]:
+    """Parameters whose defaults are objects with settings, which are options by their own names."""
+    taken = inspect.signature(make).parameters
+    families = _families(make)
+    return {
+        name: parameter.default
+        for name, parameter in taken.items()
+        if name not in families
+        and is_dataclass(parameter.default)
+        and not isinstance(parameter.default, type)
+    }
 
 
 def _families(make: Callable[..., Any]) -> tuple[str, ...]:

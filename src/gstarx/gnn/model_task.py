@@ -273,8 +273,26 @@ def check_index(index: Any, task_level: str) -> int | None:
 AnyTask = TypeVar("AnyTask", bound=ModelTask)
 
 
+def as_graph(model: Model, data: Any) -> Any:
+    """The data, or what a model makes of a SMILES or a molecule of RDKit."""
+    if not isinstance(data, str) and type(data).__module__.partition(".")[0] != "rdkit":
+        return data
+    featurize = getattr(model, "featurize", None)
+    if featurize is None:
+        raise TypeError(
+            f"{type(model).__name__} does not say how molecules become graphs: pass a Data, such "
+            "as gstarx.datasets.smiles_graph(...) returns, or give the model a method "
+            f"featurize(molecule) (got {data!r})"
+        )
+    return featurize(data)
+
+
 def with_view(model: Model, data: Any, task: AnyTask) -> tuple[Any, AnyTask]:
-    """A graph and its task; of a heterogeneous graph its view, and the task in numbers of it."""
+    """A graph and its task; of a heterogeneous graph its view, and the task in numbers of it.
+
+    A SMILES or a molecule becomes the graph that the model makes of it.
+    """
+    data = as_graph(model, data)
     if not isinstance(data, HeteroData):
         if task.node_type is not None and isinstance(data, Data):
             raise ValueError(

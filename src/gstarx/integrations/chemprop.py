@@ -218,6 +218,17 @@ class ChempropModel(nn.Module):
         self._extra = int(predictor.input_dim) - int(passing.output_dim)
         self.features = next((name for name in FEATURES if _widths(name) == self.widths), None)
 
+    def featurize(self, molecule: str | Any) -> EdgeNamingData:
+        """A SMILES, or a ``Mol`` of RDKit, as a graph that the model reads: :func:`graph`."""
+        if self.reading and isinstance(molecule, str):
+            raise ValueError(_how_to_read("the model", self.reading))
+        if self.features is None:
+            raise ValueError(
+                "the model reads features of its own: pass the graph that "
+                f"gstarx.integrations.chemprop.graph(...) makes with them (got {molecule!r})"
+            )
+        return graph(molecule, features=self.features)
+
     def forward(
         self,
         x: Tensor,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional
+from torch_geometric.data import Data
 from torch_geometric.nn import (
     GATConv,
     GCNConv,
@@ -21,6 +22,7 @@ from torch_geometric.nn import (
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from gstarx._internal.arguments import as_flag
+from gstarx.registry import MOLECULE_READERS, resolve
 
 READOUTS: dict[str, Callable[[Tensor, Tensor | None, int | None], Tensor]] = {
     "mean": global_mean_pool,
@@ -38,6 +40,10 @@ class Network(nn.Module):
 
     readout: str | None
     classifier: nn.Linear
+    #: What it predicts, by PyG's name, if its file says so.
+    mode: str | None = None
+    #: What it reads of molecules, one of :data:`gstarx.datasets.MOLECULE_FEATURES`, if any.
+    features: str | None = None
 
     def __init__(self, readout: str | None, **sizes: int) -> None:
         super().__init__()
@@ -59,6 +65,21 @@ class Network(nn.Module):
         ``type(model)(**model.config)`` is the same network with other weights.
         """
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    @property
+    def task_level(self) -> str:
+        """What it has outputs for: ``"graph"``, or without a readout ``"node"``."""
+        return "node" if self.readout is None else "graph"
+
+    def featurize(self, molecule: Any) -> Data:
+        """A SMILES, or a ``Mol`` of RDKit, as a graph that the network reads."""
+        if self.features is None:
+            raise ValueError(
+                f"this {type(self).__name__} does not know which features of molecules it reads: "
+                "only networks that were trained on molecules and loaded from a file do; pass a "
+                f"Data (got {molecule!r})"
+            )
+        return resolve(MOLECULE_READERS[self.features])(molecule, self.features)
 
     def embed(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Node embeddings of the last layer."""

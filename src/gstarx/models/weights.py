@@ -24,7 +24,7 @@ from gstarx._internal.messages import quoted
 from gstarx.metrics import Reference, as_reference
 from gstarx.models.networks import GAT, GCN, GIN, Network
 from gstarx.models.splits import SplitRecord
-from gstarx.registry import TASKS
+from gstarx.registry import MOLECULE_READERS, TASKS
 
 #: Networks by the name under which they are stored and trained.
 ARCHITECTURES: dict[str, type[Network]] = {"gcn": GCN, "gin": GIN, "gat": GAT}
@@ -246,6 +246,9 @@ def load_model(path: str | os.PathLike[str]) -> tuple[Network, ModelFacts]:
             f"{path} and {path.with_suffix('.json').name} do not belong together: the digest of "
             f"the weights must be {facts.digest} (got {got})"
         )
+    model.mode = TASKS[facts.task]
+    features = facts.features or facts.dataset
+    model.features = features if features in MOLECULE_READERS else None
     return model.eval(), facts
 
 

@@ -16,6 +16,10 @@ TASKS = {
 }
 #: Files of models that other packages write, by suffix, and what loads them.
 MODEL_FILES = dict.fromkeys((".pt", ".ckpt"), "gstarx.integrations.chemprop:load_for_smiles")
+#: Features of molecules that this package computes, and what computes them.
+MOLECULE_READERS = dict.fromkeys(
+    ("molecule", "molecule+bonds", "nitro", "mutag"), "gstarx.datasets:smiles_graph"
+)
 #: Features of molecules that other packages compute, and what computes them.
 FEATURIZERS = {
     f"chemprop{suffix}": "gstarx.integrations.chemprop:graph"

@@ -68,7 +68,7 @@ class Value(ABC):
 
     @abstractmethod
     def count(self, graph: CommunicationGraph, limit: int) -> int:
-        """How many coalitions :meth:`exact` evaluates at most; any number beyond ``limit``, if more."""
+        """How many coalitions :meth:`exact` evaluates at most; if more than ``limit``, any such."""
 
     @abstractmethod
     def exact(self, game: Game, graph: CommunicationGraph, *, max_coalitions: int) -> Allocation:
