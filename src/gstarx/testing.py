@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +19,7 @@ from gstarx.explanation import Explanation
 from gstarx.games import TableGame
 from gstarx.graphs import Coalitions, CommunicationGraph, TooManyCoalitions
 from gstarx.models import GCN
-from gstarx.values import Allocation, Value
+from gstarx.values import Allocation, Position, Value
 
 _FEATURES, _CLASSES = 4, 3
 
@@ -260,9 +261,11 @@ def check_value(value: Value) -> None:
             found = _check_exact(value, table, graph)
             _check_sampled(value, table, graph, found)
     model = _network()
-    of_edges = value.name == "position"
+    players = "edges" if isinstance(value, Position) else "nodes"
     for data in _graphs():
-        scores = explain(model, data, value=value, players="edges" if of_edges else "nodes").scores
+        with warnings.catch_warnings():  # of what an untrained network says
+            warnings.simplefilter("ignore", UserWarning)
+            scores = explain(model, data, value=value, players=players).scores
         _hold(bool(scores.isfinite().all()), "explain", "gives scores that are not finite")
 
 

@@ -25,7 +25,7 @@ def plain_options(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     ['baseline', 'batch_nodes', 'budget', 'check']
     """
     options: dict[str, inspect.Parameter] = {}
-    for name, parameter in inspect.signature(make).parameters.items():
+    for name, parameter in _parameters(make).items():
         if parameter.kind not in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             continue
         if name in _settings_in(make):
@@ -49,7 +49,7 @@ def with_objects(make: Callable[..., Any], options: Mapping[str, Any]) -> dict[s
     >>> with_objects(GStarX, {"value": "banzhaf", "presence": 0.3, "share": False})["value"]
     Banzhaf(estimator='auto', presence=0.3)
     """
-    taken = inspect.signature(make).parameters
+    taken = _parameters(make)
     arguments, rest = {}, dict(options)
     for family in _families(make):
         known = options_in(family)
@@ -63,9 +63,16 @@ def with_objects(make: Callable[..., Any], options: Mapping[str, Any]) -> dict[s
     return {**rest, **arguments}
 
 
+def _parameters(make: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(make).parameters
+    except ValueError:  # it has no signature
+        return {}
+
+
 def _settings_in(make: Callable[..., Any]) -> dict[str, Any]:
     """Parameters whose defaults are objects with settings, which are options by their own names."""
-    taken = inspect.signature(make).parameters
+    taken = _parameters(make)
     families = _families(make)
     return {
         name: parameter.default
@@ -78,7 +85,7 @@ def _settings_in(make: Callable[..., Any]) -> dict[str, Any]:
 
 def _families(make: Callable[..., Any]) -> tuple[str, ...]:
     """The families of objects that a game-theoretic explainer takes, none for any other."""
-    taken = inspect.signature(make).parameters
+    taken = _parameters(make)
     return tuple(name for name in _OWN if name in taken) if "value" in taken else ()
 
 

@@ -20,6 +20,7 @@ from gstarx.gnn.fields import batched
 from gstarx.gnn.hetero import hetero_of, view_of
 from gstarx.gnn.model_state import untouched
 from gstarx.gnn.model_task import ModelTask, TaskLike
+from gstarx.gnn.options import refuse_unknown
 from gstarx.gnn.payoff import Payoff, class_scores, outputs_matrix
 from gstarx.gnn.self_check import (
     BatchMixing,
@@ -114,6 +115,7 @@ def warn_if_constant(
         )
 
 
+@refuse_unknown
 def expected_output(
     model: Model,
     dataset: Iterable[Data],

@@ -279,8 +279,8 @@ class CoalitionScores:
         if self._answered:
             raise BatchMixing(
                 f"{reason}, and this showed only after some worths had been given out. Ask for "
-                f"everything again: coalitions are evaluated {how} from now on, as {option} does "
-                "from the start"
+                f"everything again: coalitions are evaluated {how} from now on, as "
+                f"passes=Passes({option}) does from the start"
             )
 
     def _coalition_scores(self, masks: Masks, outputs: Tensor | None = None) -> NDArray[np.float64]:

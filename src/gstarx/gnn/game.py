@@ -418,7 +418,7 @@ class GNNGame:
         warnings.warn(
             # without the numbers, so that a whole dataset gives one warning
             "outputs were declared raw but look like probabilities (all lie between 0 and "
-            f"1{together}): if they are, say return_type='probs'",
+            f"1{together}): if they are, say task=Task(return_type='probs')",
             stacklevel=4,
         )
 

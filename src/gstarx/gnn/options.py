@@ -143,19 +143,26 @@ def refuse_unknown(function: Function) -> Function:
         for name in kwargs:
             if name not in parameters:
                 named = function.__qualname__.removesuffix(".__init__")
-                raise TypeError(f"{named}() has no keyword {name!r}: {_place_of(name, parameters)}")
+                place = _place_of(name, parameters)
+                where = f"has no keyword {name!r}: {place}" if place else _nearest(name, parameters)
+                raise TypeError(f"{named}() {where}")
         return function(*args, **kwargs)
 
     return checked  # type: ignore[return-value]
 
 
 def _place_of(name: str, parameters: Iterable[str]) -> str:
-    if name in _MOVED:
-        return _MOVED[name]
+    """Where an option is that was a keyword, or that belongs to an object; empty if nowhere."""
     for family in FAMILIES:
         for kind, field in options_in(family).get(name, {}).items():
-            return f"it is an option, {family}={kind.__name__}({field.name}=...)"
-    return unknown("keyword", name, [p for p in parameters if p != "self"])
+            if family in parameters:
+                return f"it is an option, {family}={kind.__name__}({field.name}=...)"
+    return _MOVED.get(name, "")
+
+
+def _nearest(name: str, parameters: Iterable[str]) -> str:
+    said = unknown("keyword", name, [valid for valid in parameters if valid != "self"])
+    return said.replace("there is no", "has no", 1)
 
 
 _MOVED = {

@@ -125,8 +125,8 @@ def _refuse(model: Model, guesses: list[str], besides: str) -> None:
         raise ValueError(
             f"the signature of the model ({kind}) accepts any arguments, so it does not show which "
             f"fields of the data are its inputs (besides {besides} there are "
-            f"{', '.join(guesses)}): name those it takes with keywords=[...], for example "
-            f"keywords={[*guesses, 'batch']}, or keywords=[] for none of them"
+            f"{', '.join(guesses)}): name those it takes, for example with "
+            f"task=Task(keywords={[*guesses, 'batch']}), or keywords=[] for none of them"
         )
 
 
@@ -155,7 +155,7 @@ def warn_of_left_out(model: Model, arguments: Sequence[str], unused: Mapping[str
         f"the data has no {' and '.join(names)}, so the model is called without, and "
         f"{' and '.join(fields)} of the data is passed to no argument. If it is an input of the "
         f"model, give it the name of the argument (data.{names[0]} = data.{fields[0]}); if it is "
-        "not, name the inputs besides x, edge_index and batch with keywords=[...]",
+        "not, name the inputs besides x, edge_index and batch with task=Task(keywords=[...])",
         stacklevel=3,
     )
 

@@ -122,7 +122,8 @@ def check_outputs(outputs: Tensor, mode: str, return_type: str) -> None:
     together = ", which sum to 1 over the classes" if exclusive else ""
     raise ValueError(
         f"return_type={return_type!r} says that the model returns {kind}{together}, and it does "
-        f"not (got {shown}): pass return_type='raw' for logits, or let the model return {kind}"
+        f"not (got {shown}): pass task=Task(return_type='raw') for logits, or let the model return "
+        f"{kind}"
     )
 
 
@@ -160,8 +161,8 @@ def require_classes(count: int, mode: str) -> None:
     """Raise if a model with one output is declared to have several classes."""
     if mode == "multiclass_classification" and count == 1:
         raise ValueError(
-            "the model returns one output per graph: pass mode='binary_classification' or "
-            "mode='regression' (got 'multiclass_classification')"
+            "the model returns one output per graph: pass task='binary' or "
+            "task='regression' (got 'multiclass_classification')"
         )
 
 

@@ -31,6 +31,7 @@ from gstarx.gnn import (
     graph_outputs,
     looks_like_probabilities,
     outputs_and_sharing,
+    refuse_unknown,
     restored,
     with_view,
 )
@@ -125,6 +126,7 @@ def as_reference(reference: Any) -> Reference | None:
     return Reference(**reference)
 
 
+@refuse_unknown
 def reference_of(
     model: Model,
     graphs: Iterable[Data],
@@ -433,13 +435,13 @@ def _check_outputs(outputs: Tensor, task: PartTask) -> None:
         return
     if outputs.shape[1] == 1:
         raise ValueError(
-            "the model returns one output per graph: pass mode='binary_classification' "
+            "the model returns one output per graph: pass task='binary' "
             "(got 'multiclass_classification')"
         )
     if task.return_type == "raw" and looks_like_probabilities(outputs, task.mode):
         warnings.warn(
             "outputs were declared raw but look like probabilities: if they are, say "
-            "return_type='probs'",
+            "task=Task(return_type='probs')",
             stacklevel=2,
         )
 
