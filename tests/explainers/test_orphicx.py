@@ -19,13 +19,13 @@ from torch_geometric import explain as pyg
 from torch_geometric.data import Data
 
 from gstarx.explainers.edge_masks import Inputs, isolated, seeded
+from gstarx.explainers.options import with_objects
 from gstarx.gnn.model_task import ModelTask
 from gstarx.models import GCN
 from gstarx_bench.explainers.orphicx import OrphicX
 from gstarx_bench.explainers.orphicx_generator import (
     Generator,
     GeneratorGraphs,
-    OrphicXSettings,
     Training,
     elbo_loss,
     examples_of,
@@ -50,12 +50,16 @@ COLORS = 6
 BRIEF: dict[str, Any] = {"epochs": 2, "alphas": 3, "betas": 4, "colors": COLORS}
 
 
+def brief(**options: Any) -> OrphicX:
+    """With options by their plain names."""
+    return OrphicX(**with_objects(OrphicX, {**BRIEF, **options}))
+
+
 def training(model: Any, graphs: list[Data], **options: Any) -> Any:
-    settings = OrphicXSettings(**{**BRIEF, **options})
-    network = isolated(model)
+    made, network = brief(**options), isolated(model)
     with seeded(network, 0):
-        examples = examples_of(network, graphs, ModelTask(), settings.colors)
-        return Training(settings, examples, [])
+        examples = examples_of(network, graphs, ModelTask(), COLORS)
+        return Training(made.network, made.loss, made.schedule, examples, [])
 
 
 def seen(name: str) -> GeneratorGraphs:
@@ -137,7 +141,7 @@ def test_information_flow_has_its_bounds(a: int, b: int, classes: int, seed: int
 def test_the_flow_has_a_gradient_at_the_decoder() -> None:
     for name in NETWORKS:
         run = training(network(name), many(4))
-        run.flow(run.training[1]).backward()
+        run.flow(run.examples[1]).backward()
         for parameter in run.generator.decoder.parameters():
             assert parameter.grad.abs().sum() > 0
         # samples of the prior do not pass through the encoder
@@ -146,7 +150,7 @@ def test_the_flow_has_a_gradient_at_the_decoder() -> None:
 
 def test_the_divergence_has_a_gradient_at_the_encoder() -> None:
     run = training(network("gcn"), many(4))
-    _, kl, _, _ = run.terms(run.training)
+    _, kl, _, _ = run.terms(run.examples)
     kl.backward()
     assert run.generator.first.weight.grad.abs().sum() > 0
 
@@ -155,7 +159,7 @@ def test_the_flow_is_the_same_in_parts() -> None:
     found = []
     for batch_nodes in (1, 17, 100_000):
         run = training(network("gcn unnormalized"), many(2), batch_nodes=batch_nodes)
-        flow = run.flow(run.training[1])
+        flow = run.flow(run.examples[1])
         flow.backward()
         gradient = run.generator.decoder[0].weight.grad
         found.append((flow.detach(), gradient))
@@ -168,8 +172,8 @@ def test_padding_plays_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without noise, a batch of graphs of all sizes is the mean of each alone."""
     run = training(network("gcn"), many(4))
     monkeypatch.setattr(run, "_normal", lambda *shape: torch.zeros(shape))
-    alone = [torch.stack(run.terms([example])) for example in run.training]
-    together = torch.stack(run.terms(run.training))
+    alone = [torch.stack(run.terms([example])) for example in run.examples]
+    together = torch.stack(run.terms(run.examples))
     assert torch.allclose(together, torch.stack(alone).mean(dim=0), atol=1e-5)
     assert (together[:3] > 0).all()
 
@@ -187,8 +191,8 @@ def sensitive(data: Data) -> GCN:
 def flows(run: Any, generator: Generator) -> tuple[float, float]:
     """The flow from the causal factors, and from the others, from many samples."""
     run.generator = generator
-    example = run.training[0]
-    n, latent, causal = 5, run.settings.latent, run.settings.causal
+    example = run.examples[0]
+    n, latent, causal = 5, run.network.latent, run.network.causal
     draw = torch.Generator().manual_seed(0)
     found = []
     for fixed in (slice(0, causal), slice(causal, latent)):
@@ -205,13 +209,13 @@ def test_information_flows_from_the_causal_factors_after_training() -> None:
     graphs = [graph("path")]
     model = sensitive(graphs[0])
     options = {"epochs": 40, "alphas": 8, "betas": 16, "lr": 0.02, "coef_elbo": 0.0}
-    explainer = OrphicX(**{**BRIEF, **options})
+    explainer = brief(**options)
     with unchanged(model):
         explainer.fit(model, graphs, validation=[], seed=0)
-    assert explainer.generator is not None
+    assert explainer.trained is not None
     run = training(model, graphs)
     before, _ = flows(run, run.generator)
-    after, others = flows(run, explainer.generator)
+    after, others = flows(run, explainer.trained)
     assert after > 100 * before
     assert after > 10 * others
     history = [epoch.flow for epoch in explainer.history]
@@ -232,7 +236,7 @@ def test_information_flows_from_the_causal_factors_after_training() -> None:
 def test_every_network_and_graph(name: str, shape: str) -> None:
     model, data = network(name), graph(shape)
     with unchanged(model):
-        explainer = OrphicX(**BRIEF).fit(model, many(6))
+        explainer = brief().fit(model, many(6))
         found = explainer.explain(model, data, seed=0)
         again = explainer.explain(model, data, seed=1)
     # at the means: nothing is drawn
@@ -249,13 +253,13 @@ def test_every_network_and_graph(name: str, shape: str) -> None:
 
 
 def weights_of(explainer: OrphicX) -> Tensor:
-    assert explainer.generator is not None
-    return torch.cat([p.reshape(-1) for p in explainer.generator.parameters()])
+    assert explainer.trained is not None
+    return torch.cat([p.reshape(-1) for p in explainer.trained.parameters()])
 
 
 def test_the_same_seed_gives_the_same_weights() -> None:
     model, graphs = network("gcn"), many(6)
-    first, second, other = (OrphicX(**BRIEF).fit(model, graphs, seed=s) for s in (1, 1, 2))
+    first, second, other = (brief().fit(model, graphs, seed=s) for s in (1, 1, 2))
     assert torch.equal(weights_of(first), weights_of(second))
     assert first.history == second.history
     assert not torch.equal(weights_of(first), weights_of(other))
@@ -271,35 +275,35 @@ def test_training_can_be_on_some_of_the_graphs(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("gstarx_bench.explainers.orphicx.examples_of", counted)
     model, graphs = network("gcn"), many(9)
     for most in (4, 9, 100):
-        OrphicX(**BRIEF, max_graphs=most).fit(model, graphs)
+        brief(max_graphs=most).fit(model, graphs)
     assert counts == [4, 9, len(graphs)]
-    few = [OrphicX(**BRIEF, max_graphs=4).fit(model, graphs, seed=s) for s in (1, 1)]
+    few = [brief(max_graphs=4).fit(model, graphs, seed=s) for s in (1, 1)]
     assert torch.equal(*map(weights_of, few))
 
 
 def test_the_best_epoch_counts() -> None:
     model, graphs = network("gcn"), many(8)
-    options = {**BRIEF, "lr": 0.3}
-    long = OrphicX(**{**options, "epochs": 12}).fit(model, graphs, seed=0)
+    options = {"lr": 0.3}
+    long = brief(**options, epochs=12).fit(model, graphs, seed=0)
     losses = [epoch.validation_loss for epoch in long.history]
     best = int(np.argmin(losses))
     assert best < 11, "choose another seed: the last epoch is the best"
-    short = OrphicX(**{**options, "epochs": best + 1}).fit(model, graphs, seed=0)
+    short = brief(**options, epochs=best + 1).fit(model, graphs, seed=0)
     assert torch.equal(weights_of(long), weights_of(short))
 
 
 def test_training_ends_when_nothing_gets_better() -> None:
     nothing = {f"coef_{term}": 0.0 for term in ("elbo", "kl", "flow", "size")}
     options = {**BRIEF, **nothing, "epochs": 20, "patience": 3}
-    explainer = OrphicX(**options).fit(network("gcn"), many(6))
+    explainer = brief(**options).fit(network("gcn"), many(6))
     # the first epoch, and three that are no better
     assert len(explainer.history) == 4
 
 
 def test_validation_graphs_can_be_given() -> None:
     model, graphs = network("gcn"), many(6)
-    given_some = OrphicX(**BRIEF).fit(model, graphs, validation=graphs[:2])
-    given_none = OrphicX(**BRIEF).fit(model, graphs, validation=[])
+    given_some = brief().fit(model, graphs, validation=graphs[:2])
+    given_none = brief().fit(model, graphs, validation=[])
     assert all(epoch.validation_loss == epoch.loss for epoch in given_none.history)
     assert all(epoch.validation_loss != epoch.loss for epoch in given_some.history)
 
@@ -308,7 +312,7 @@ def test_the_size_term_makes_weights_smaller() -> None:
     model, graphs = network("gcn"), many(4)
     only = {"coef_elbo": 0.0, "coef_kl": 0.0, "coef_flow": 0.0, "coef_size": 1.0}
     options = {**BRIEF, **only, "epochs": 15, "lr": 0.05}
-    history = OrphicX(**options).fit(model, graphs, validation=[]).history
+    history = brief(**options).fit(model, graphs, validation=[]).history
     assert history[-1].size < history[0].size - 0.02
 
 
@@ -318,13 +322,13 @@ def test_a_graph_without_edges_scores_nothing() -> None:
         3,
     ):
         model = network("gcn")
-        found = OrphicX(**BRIEF).fit(model, many(2)).explain(model, without_edges(n))
+        found = brief().fit(model, many(2)).explain(model, without_edges(n))
         assert found.node_scores.tolist() == [0] * n
 
 
 def test_inside_pygs_explainer() -> None:
     model, data = network("gcn").eval(), graph("components")
-    algorithm = OrphicX(**BRIEF).fit(model, many(4))
+    algorithm = brief().fit(model, many(4))
     explainer = pyg.Explainer(
         model,
         algorithm=algorithm,
@@ -344,10 +348,11 @@ def test_inside_pygs_explainer() -> None:
 
 def test_saved_and_loaded_it_says_the_same(tmp_path: Path) -> None:
     model, data, path = network("gcn"), graph("path"), tmp_path / "orphicx.safetensors"
-    explainer = OrphicX(**BRIEF, latent=5, causal=3, reduce="mean").fit(model, many(3))
+    explainer = brief(latent=5, causal=3, reduce="mean").fit(model, many(3))
     explainer.save(path)
     loaded = OrphicX.load(path)
-    assert loaded.settings == explainer.settings
+    for group in ("network", "loss", "schedule", "reduce"):
+        assert getattr(loaded, group) == getattr(explainer, group)
     expected = explainer.explain(model, data).node_scores
     assert np.array_equal(loaded.explain(model, data).node_scores, expected)
     write_trained(path, "OrphicX", {"latent": 4, "causal": 2}, load_file(path))
@@ -359,7 +364,7 @@ def test_saved_and_loaded_it_says_the_same(tmp_path: Path) -> None:
 
 
 def test_untrained_or_trained_on_something_else_it_refuses() -> None:
-    explainer = OrphicX(**BRIEF)
+    explainer = brief()
     assert explainer.requires_training
     with pytest.raises(RuntimeError, match=r"has to be trained before it can explain: call fit"):
         explainer.explain(network("gcn"), graph("path"))
@@ -373,19 +378,19 @@ def test_untrained_or_trained_on_something_else_it_refuses() -> None:
 
 def test_models_that_it_cannot_be_trained_on() -> None:
     with pytest.raises(ValueError, match=r"OrphicX weighs messages.*WithoutMessages"):
-        OrphicX(**BRIEF).fit(WithoutMessages(), many(2))
+        brief().fit(WithoutMessages(), many(2))
 
     class Alone(GCN):
         def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
             return super().forward(x, edge_index)
 
     with pytest.raises(ValueError, match="the model must take batch"):
-        OrphicX(**BRIEF).fit(Alone(FEATURES, 4, 2), many(2))
+        brief().fit(Alone(FEATURES, 4, 2), many(2))
     with pytest.raises(ValueError, match="learns from edges"):
-        OrphicX(**BRIEF).fit(network("gcn"), [without_edges(2)])
+        brief().fit(network("gcn"), [without_edges(2)])
     for task in ({"mode": "regression"}, {"task_level": "node"}):
         with pytest.raises(ValueError, match="explains classes of graphs"):
-            OrphicX(**BRIEF).fit(network("gcn"), many(2), **task)
+            brief().fit(network("gcn"), many(2), task=task)
 
 
 def test_settings_out_of_range() -> None:
@@ -399,4 +404,4 @@ def test_settings_out_of_range() -> None:
         ({"reduce": "min"}, "reduce must be one of"),
     ):
         with pytest.raises(ValueError, match=message):
-            OrphicX(**options)
+            brief(**options)

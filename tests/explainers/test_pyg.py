@@ -15,9 +15,10 @@ from torch_geometric import explain as pyg
 from torch_geometric.data import Data
 
 from gstarx.explainers.gnn_explainer import GNNExplainer
+from gstarx.explainers.options import with_objects
 from gstarx.metrics import node_scores_from_edges
 from gstarx.models import GCN
-from gstarx_bench.explainers.pg_explainer import PGExplainer, in_chunks, spread
+from gstarx_bench.explainers.pg_explainer import PGExplainer, PGSettings, in_chunks, spread
 from gstarx_bench.explainers.trained_files import write_trained
 from tests.explainers.small import (
     CLASSES,
@@ -39,7 +40,11 @@ CONFIG = {"mode": "multiclass_classification", "task_level": "graph", "return_ty
 def brief(kind: str, **options: Any) -> Any:
     if kind == "gnn":
         return GNNExplainer(**{"epochs": 4, **options})
-    return PGExplainer(**{"epochs": 3, **options})
+    return PGExplainer(**with_objects(PGExplainer, {"epochs": 3, **options}))
+
+
+def trainable(**options: Any) -> PGExplainer:
+    return PGExplainer(settings=PGSettings(**options))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +106,7 @@ def test_inside_pygs_explainer(kind: str) -> None:
 def test_a_model_without_messages_is_refused(kind: str) -> None:
     model = WithoutMessages()
     explainer = brief(kind)
-    explainer.mlp = nn.Identity()
+    explainer.trained = nn.Identity()
     with pytest.raises(ValueError, match=r"Explainer weighs messages.*WithoutMessages"):
         explainer.explain(model, graph("path"))
 
@@ -212,7 +217,7 @@ def test_the_requested_class_is_explained() -> None:
 
 def test_training_lowers_the_loss_and_forgets_what_was_before() -> None:
     model, graphs = network("gcn unnormalized"), many()
-    explainer = PGExplainer(epochs=30, lr=0.01)
+    explainer = trainable(epochs=30, lr=0.01)
     with unchanged(model):
         explainer.fit(model, graphs, seed=2)
     assert len(explainer.losses) == 30
@@ -230,8 +235,8 @@ def test_an_epoch_is_one_step_however_the_graphs_are_batched() -> None:
     options = {"epochs": 4, "lr": 0.01, "edge_ent": 0.0, "edge_size": 0.1, "bias": 0.499999}
     weights = []
     for batch_nodes in (1, 11, 1000):
-        explainer = PGExplainer(**options, batch_nodes=batch_nodes).fit(model, graphs)
-        weights.append(torch.cat([p.reshape(-1) for p in explainer.mlp.parameters()]))
+        explainer = trainable(**options, batch_nodes=batch_nodes).fit(model, graphs)
+        weights.append(torch.cat([p.reshape(-1) for p in explainer.trained.parameters()]))
     assert torch.allclose(weights[0], weights[2], atol=1e-5)
     assert torch.allclose(weights[1], weights[2], atol=1e-5)
 
@@ -239,14 +244,14 @@ def test_an_epoch_is_one_step_however_the_graphs_are_batched() -> None:
 def test_pgs_class_is_left_alone() -> None:
     before = dict(pyg.PGExplainer.coeffs)
     model = network("gcn")
-    PGExplainer(epochs=2, edge_size=9.0, bias=0.2).fit(model, many(2)).explain(model, graph("path"))
+    trainable(epochs=2, edge_size=9.0, bias=0.2).fit(model, many(2)).explain(model, graph("path"))
     assert pyg.PGExplainer.coeffs == before
 
 
 def test_training_after_another_explainer_has_gradients() -> None:
     """PyG's own class would train nothing on a model that GNNExplainer has seen."""
     model, graphs = network("gcn"), many(4)
-    expected = PGExplainer(epochs=3).fit(model, graphs).losses
+    expected = trainable(epochs=3).fit(model, graphs).losses
     pyg.Explainer(
         model,
         algorithm=pyg.GNNExplainer(epochs=1),
@@ -254,7 +259,7 @@ def test_training_after_another_explainer_has_gradients() -> None:
         edge_mask_type="object",
         model_config=CONFIG,
     )(graphs[0].x, graphs[0].edge_index)
-    assert PGExplainer(epochs=3).fit(model, graphs).losses == expected
+    assert trainable(epochs=3).fit(model, graphs).losses == expected
 
 
 def test_nodes_can_be_explained_too() -> None:
@@ -262,7 +267,7 @@ def test_nodes_can_be_explained_too() -> None:
     model = GCN(FEATURES, 8, CLASSES, num_layers=1, readout=None)
     data = graph("loops")
     data.train_mask = torch.tensor([True, False, True, False, False])
-    explainer = PGExplainer(epochs=2).fit(model, [data], task="node")
+    explainer = trainable(epochs=2).fit(model, [data], task="node")
     found = explainer.explain(model, data, index=0, task="node")
     assert (found.node_scores[:2] > 0).all()
     assert found.node_scores[2:].tolist() == [0, 0, 0]
@@ -277,13 +282,13 @@ def test_models_that_take_no_batch_are_trained_graph_by_graph() -> None:
 
     torch.manual_seed(0)
     model = Alone(FEATURES, 8, CLASSES)
-    found = PGExplainer(epochs=2).fit(model, many(3)).explain(model, graph("path"))
+    found = trainable(epochs=2).fit(model, many(3)).explain(model, graph("path"))
     assert (found.node_scores > 0).all()
 
 
 def test_saved_and_loaded_it_says_the_same(tmp_path: Path) -> None:
     model, data = network("gcn"), graph("loops")
-    explainer = PGExplainer(epochs=2, temperature=(4.0, 2.0), reduce="sum").fit(model, many(3))
+    explainer = trainable(epochs=2, temperature=(4.0, 2.0), reduce="sum").fit(model, many(3))
     path = tmp_path / "new" / "pg.safetensors"
     explainer.save(path)
     loaded = PGExplainer.load(path)
@@ -311,7 +316,7 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
     path.write_bytes(b"something")
     with pytest.raises(ValueError, match="not a readable safetensors file"):
         PGExplainer.load(path)
-    PGExplainer(epochs=1).fit(network("gcn"), many(2)).save(path)
+    trainable(epochs=1).fit(network("gcn"), many(2)).save(path)
     tensors = load_file(path)
     save_file(tensors, path)
     with pytest.raises(ValueError, match=r"in format 1 \(got None\)"):
@@ -340,7 +345,7 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
 
 def test_a_file_with_a_bit_turned_round_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "pg.safetensors"
-    PGExplainer(epochs=3).fit(network("gcn"), many(2)).save(path)
+    trainable(epochs=3).fit(network("gcn"), many(2)).save(path)
     whole = path.read_bytes()
     for changed in (
         whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:],
@@ -366,7 +371,7 @@ def test_a_file_with_a_bit_turned_round_is_noticed(tmp_path: Path) -> None:
 )
 def test_settings_out_of_range(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        PGExplainer(**options)
+        trainable(**options)
 
 
 @for_each(
@@ -379,7 +384,7 @@ def test_settings_out_of_range(options: dict[str, Any], message: str) -> None:
 )
 def test_tasks_that_cannot_be_trained_on(task: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        PGExplainer(epochs=1).fit(network("gcn"), many(2), **task)
+        trainable(epochs=1).fit(network("gcn"), many(2), task=task)
 
 
 def test_graphs_without_any_edges_cannot_be_trained_on() -> None:

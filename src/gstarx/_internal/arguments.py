@@ -1,26 +1,12 @@
-"""Options that several functions spell out, handed on from one to the next."""
+"""Arguments, checked and printed."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-
-
-def taken_by(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of a function's arguments, its ``locals()``, that another function or class takes.
-
-    >>> def inner(*, a, b):
-    ...     return a + b
-    >>> def outer(x, *, a=1, b=2):
-    ...     return inner(**taken_by(inner, locals()))
-    >>> outer("x", b=5)
-    6
-    """
-    return {name: arguments[name] for name in _parameters(function) if name in arguments}
 
 
 def as_flag(value: Any, *, name: str) -> bool:
@@ -86,8 +72,3 @@ def given_options(function: Callable[..., Any], *args: Any, **kwargs: Any) -> st
     defaults = {name: repr(one.default) for name, one in signature.parameters.items()}
     shown = [(name, repr(value)) for name, value in given if repr(value) != defaults[name]]
     return ", ".join(f"{name}={text if len(text) <= 60 else '...'}" for name, text in shown)
-
-
-@cache
-def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
-    return tuple(inspect.signature(function).parameters)

@@ -14,14 +14,7 @@ from torch_geometric.data import Data
 from gstarx.explainers.base import NodeExplainer
 from gstarx.explanation import Attribution
 from gstarx.gnn import ModelTask, restored
-from gstarx.metrics import (
-    SPARSITIES,
-    Reference,
-    as_reference,
-    best_selections,
-    refine,
-    selection_size,
-)
+from gstarx.metrics import SPARSITIES, Judge, Reference, as_reference, selection_size
 from gstarx.values import Seed
 
 
@@ -33,7 +26,7 @@ class BestFound(NodeExplainer):
     sparsities
         For the sizes that belong to them.
     starts, exhaustive_up_to
-        As for :func:`gstarx.metrics.best_selections`.
+        As for ``best_of_sizes`` of :class:`gstarx.metrics.Judge`.
     removal, reference
         As for the metrics; the reference may also be a mapping of its range and mean.
     """
@@ -56,16 +49,15 @@ class BestFound(NodeExplainer):
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """The best sets that a search finds."""
-        found = best_selections(
-            model,
+        judge = Judge(model, task=task, removal=self.removal, reference=self.reference)
+        found = judge.best_of_sizes(
             data,
             [selection_size(int(data.num_nodes or 0), level) for level in self.sparsities],
             starts=self.starts,
             exhaustive_up_to=self.exhaustive_up_to,
             seed=seed,
-            removal=self.removal,
-            reference=self.reference,
-            **vars(task),
+            target=task.one_target,
+            index=task.index,
         )
         selections = [selection for _, selection in found]
         best_first = sorted(selections, key=lambda one: -one.evaluation.harmonic_fidelity)
@@ -123,18 +115,19 @@ class Refined(NodeExplainer):
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """The other explainer's selections, refined."""
+        judge = Judge(model, task=task, removal=self.removal, reference=self.reference)
         with restored(model):
-            before = self.of.explain(model, data, seed=seed, **vars(task))
+            before = self.of.explain(
+                model, data, target=task.target, index=task.index, task=task, seed=seed
+            )
             sizes = {selection_size(int(data.num_nodes or 0), level) for level in self.sparsities}
             refined = [
-                refine(
-                    model,
+                judge.refine(
                     data,
                     before.select(size=size),
                     budget=self.budget,
-                    removal=self.removal,
-                    reference=self.reference,
-                    **{**vars(task), "target": before.target_class},
+                    target=before.target_class,
+                    index=task.index,
                 )
                 for size in sorted(sizes, reverse=True)
             ]

@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Self
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx._internal.arguments import taken_by
-from gstarx.explainers.base import NodeExplainer
 from gstarx.explainers.edge_masks import (
     Explained,
+    check_reduce,
     check_weighable,
     isolated,
     node_scores,
     seeded,
 )
 from gstarx.explanation import Attribution
-from gstarx.gnn import ModelTask
+from gstarx.gnn import ModelTask, TaskLike
 from gstarx.values import Seed
 from gstarx_bench.explainers.orphicx_generator import (
     Generator,
     GeneratorGraphs,
     OrphicXEpoch,
-    OrphicXSettings,
+    OrphicXLoss,
+    OrphicXNetwork,
+    OrphicXSchedule,
     Training,
     check_graph_classes,
     examples_of,
 )
-from gstarx_bench.explainers.trained_files import read_trained, write_trained
+from gstarx_bench.explainers.trained_files import TrainedExplainer
 
 #: The share of training graphs that is held out if no validation graphs are given.
 _HELD_OUT = 0.2
 
 
-class OrphicX(NodeExplainer):
+class OrphicX(TrainedExplainer[Generator]):
     """OrphicX (Lin et al., 2022), as first published, for any model with PyG layers.
 
     A variational auto-encoder of graphs gives every node a latent vector, part of which is causal.
@@ -58,63 +59,27 @@ class OrphicX(NodeExplainer):
 
     Parameters
     ----------
-    epochs, lr, batch_size
-        Of Adam, on graphs in random order.
-    latent, causal
-        Width of the latent vectors, and of their causal part.
-    alphas, betas
-        Samples of causal factors, and for each of them samples of the other factors.
-    flow_graphs
-        Graphs of a batch for which the information flow is estimated.
-    coef_elbo, coef_kl, coef_flow, coef_size
-        Weights of the terms.
-    patience
-        Epochs without a better validation loss after which training ends. The best epoch is kept.
-    colors
-        Columns for the structural labels of nodes.
-    hidden_channels, decoder_channels
-        Widths of encoder and decoder.
-    batch_nodes
-        How many nodes go through the model at once, of the ``alphas * betas`` copies of a graph.
+    network, loss, schedule
+        The sizes of the generator, what it minimizes, and how it is trained.
     reduce
         How a node's score comes from its edges: ``"max"``, ``"mean"`` or ``"sum"``.
-    max_graphs
-        Train on at most this many graphs, drawn at random; by default on all.
     seed
         The seed inside PyG's ``Explainer``, without effect.
     """
 
-    requires_training = True
-
     def __init__(
         self,
         *,
-        epochs: int = 300,
-        lr: float = 0.01,
-        batch_size: int = 128,
-        latent: int = 16,
-        causal: int = 8,
-        alphas: int = 25,
-        betas: int = 100,
-        flow_graphs: int = 1,
-        coef_elbo: float = 0.01,
-        coef_kl: float = 0.01,
-        coef_flow: float = 1.0,
-        coef_size: float = 0.0,
-        patience: int = 100,
-        colors: int = 100,
-        hidden_channels: int = 32,
-        decoder_channels: int = 16,
-        batch_nodes: int = 2_000,
+        network: OrphicXNetwork = OrphicXNetwork(),  # noqa: B008
+        loss: OrphicXLoss = OrphicXLoss(),  # noqa: B008
+        schedule: OrphicXSchedule = OrphicXSchedule(),  # noqa: B008
         reduce: str = "max",
-        max_graphs: int | None = None,
         seed: int | None = None,
     ) -> None:
         super().__init__()
-        self.settings = OrphicXSettings(**taken_by(OrphicXSettings, locals()))
-        self.seed = seed
-        #: The trained generator, or ``None``.
-        self.generator: Generator | None = None
+        check_reduce(reduce)
+        self.network, self.loss, self.schedule = network, loss, schedule
+        self.reduce, self.seed = reduce, seed
         #: All epochs of the training.
         self.history: tuple[OrphicXEpoch, ...] = ()
 
@@ -126,10 +91,7 @@ class OrphicX(NodeExplainer):
         validation: Iterable[Data] | None = None,
         seed: Seed = 0,
         progress: bool = False,
-        mode: str = "multiclass_classification",
-        task_level: str = "graph",
-        return_type: str = "raw",
-        keywords: Sequence[str] | None = None,
+        task: TaskLike = None,
     ) -> Self:
         """Train on graphs and the model's predictions; earlier training is discarded.
 
@@ -146,77 +108,61 @@ class OrphicX(NodeExplainer):
             The same seed gives the same weights.
         progress
             Show a bar.
-        mode, task_level, return_type, keywords
+        task
             As for :meth:`explain`.
         """
-        task = ModelTask(mode, task_level, return_type, keywords=keywords)
-        network = isolated(model)
+        known = ModelTask.of(model, self._task(task))
+        network, colors = isolated(model), self.network.colors
         check_weighable(network, "OrphicX")
         with seeded(network, seed):
-            training = examples_of(network, self._sampled(graphs), task, self.settings.colors)
-            if not training:
+            examples = examples_of(network, self._sampled(graphs), known, colors)
+            if not examples:
                 raise ValueError("OrphicX learns from edges: at least one graph must have some")
             if validation is None:
-                order = torch.randperm(len(training)).tolist()
-                split = int(_HELD_OUT * len(training))
-                held = [training[i] for i in order[:split]]
-                training = [training[i] for i in order[split:]]
+                order = torch.randperm(len(examples)).tolist()
+                split = int(_HELD_OUT * len(examples))
+                held = [examples[i] for i in order[:split]]
+                examples = [examples[i] for i in order[split:]]
             else:
-                held = examples_of(network, validation, task, self.settings.colors)
-            run = Training(self.settings, training, held)
+                held = examples_of(network, validation, known, colors)
+            run = Training(self.network, self.loss, self.schedule, examples, held)
             self.history = tuple(run.epochs(progress=progress))
-        self.generator = run.best.requires_grad_(False)
+        self.trained = run.best.requires_grad_(False)
         return self
 
     def _sampled(self, graphs: Iterable[Data]) -> list[Data]:
         """The training graphs, or ``max_graphs`` of them at random."""
-        listed, most = list(graphs), self.settings.max_graphs
+        listed, most = list(graphs), self.schedule.max_graphs
         if most is None or len(listed) <= most:
             return listed
         return [listed[i] for i in torch.randperm(len(listed))[:most].tolist()]
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """Weights of edges from the trained generator."""
-        if self.generator is None:
-            raise RuntimeError(
-                "OrphicX has to be trained before it can explain: call fit(model, graphs), or "
-                "OrphicX.load(path)"
-            )
+        trained = self._ready()
         check_graph_classes(task)
         network = isolated(model)
         with seeded(network, seed):
             explained = Explained.of(network, data, task, method="OrphicX", kind="log_prob")
-        settings, inputs, device = self.settings, explained.model.inputs, explained.x.device
-        width = self.generator.first.in_features - settings.colors
+        inputs, device, colors = explained.model.inputs, explained.x.device, self.network.colors
+        width = trained.first.in_features - colors
         if explained.x.shape[1] != width:
             raise ValueError(
                 f"OrphicX was trained on graphs with {width} features (got {explained.x.shape[1]})"
             )
-        generator = self.generator.to(device)
+        generator = trained.to(device)
         with torch.no_grad():
-            mean, _ = generator.encode(GeneratorGraphs.of(data, settings.colors, device))
+            mean, _ = generator.encode(GeneratorGraphs.of(data, colors, device))
             logits = generator.edge_logits(generator.causal_part(mean), inputs.edges)
             # in double precision, because weights close to 1 would be tied otherwise
             weights = logits.double().sigmoid()
-        scores, edge_mask = node_scores(weights, inputs, settings.reduce)
+        scores, edge_mask = node_scores(weights, inputs, self.reduce)
         return Attribution(scores=scores, target=explained.column, edge_mask=edge_mask)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Store the trained generator and all settings in one ``.safetensors`` file."""
-        if self.generator is None:
-            raise RuntimeError("OrphicX has to be trained before it can be saved")
-        write_trained(path, "OrphicX", asdict(self.settings), self.generator.state_dict())
+    def _stored(self) -> dict[str, Any]:
+        groups = (self.network, self.loss, self.schedule)
+        return {"reduce": self.reduce} | {k: v for one in groups for k, v in asdict(one).items()}
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The explainer that :meth:`save` has stored."""
-        settings, tensors = read_trained(path, "OrphicX")
-        try:
-            explainer = cls(**settings)
-            width = tensors["first.weight"].shape[1] - explainer.settings.colors
-            generator = explainer.settings.generator(width)
-            generator.load_state_dict(tensors)
-        except (TypeError, ValueError, KeyError, IndexError, RuntimeError) as error:
-            raise ValueError(f"{path} does not hold a trained OrphicX: {error}") from error
-        explainer.generator = generator.requires_grad_(False)
-        return explainer
+    def _empty(self, tensors: Mapping[str, Tensor]) -> Generator:
+        width = tensors["first.weight"].shape[1] - self.network.colors
+        return self.network.generator(width).requires_grad_(False)

@@ -22,7 +22,6 @@ from gstarx.explainers.edge_masks import (
     Inputs,
     PlainModel,
     check_features,
-    check_reduce,
 )
 from gstarx.gnn import ModelTask, Signature, check_data, model_device, require_classes
 from gstarx.graphs import color_refinement
@@ -202,53 +201,111 @@ def information_flow(probabilities: Tensor) -> Tensor:
     return inside - (overall * (overall + _TINY).log()).sum()
 
 
-@dataclass(frozen=True)
-class OrphicXSettings:
-    """Settings of ``OrphicX``, which describes them."""
+@dataclass(frozen=True, kw_only=True)
+class OrphicXNetwork:
+    """The sizes of OrphicX's generator.
 
-    epochs: int = 300
-    lr: float = 0.01
-    batch_size: int = 128
+    Attributes
+    ----------
+    latent, causal
+        Width of the latent vectors, and of their causal part.
+    colors
+        Columns for the structural labels of nodes.
+    hidden_channels, decoder_channels
+        Widths of encoder and decoder.
+    """
+
     latent: int = 16
     causal: int = 8
-    alphas: int = 25
-    betas: int = 100
-    flow_graphs: int = 1
+    colors: int = 100
+    hidden_channels: int = 32
+    decoder_channels: int = 16
+
+    def __post_init__(self) -> None:
+        _check_counts(self)
+        if self.causal >= self.latent:
+            raise ValueError(
+                f"causal must be below latent, which is {self.latent} (got {self.causal})"
+            )
+
+    def generator(self, features: int) -> Generator:
+        """A new generator for graphs with ``features`` features."""
+        sizes = asdict(self)
+        return Generator(features + sizes.pop("colors"), **sizes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrphicXLoss:
+    """What OrphicX minimizes.
+
+    Attributes
+    ----------
+    coef_elbo, coef_kl, coef_flow, coef_size
+        Weights of the terms.
+    alphas, betas
+        Samples of causal factors, and for each of them samples of the other factors.
+    flow_graphs
+        Graphs of a batch for which the information flow is estimated.
+    batch_nodes
+        How many nodes go through the model at once, of the ``alphas * betas`` copies of a graph.
+    """
+
     coef_elbo: float = 0.01
     coef_kl: float = 0.01
     coef_flow: float = 1.0
     coef_size: float = 0.0
-    patience: int = 100
-    colors: int = 100
-    hidden_channels: int = 32
-    decoder_channels: int = 16
+    alphas: int = 25
+    betas: int = 100
+    flow_graphs: int = 1
     batch_nodes: int = 2_000
-    reduce: str = "max"
-    max_graphs: int | None = None
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             if name.startswith("coef_") and not value >= 0:
                 raise ValueError(f"{name} must be at least 0 (got {value!r})")
-            if isinstance(value, int) and value < 1:
-                raise ValueError(f"{name} must be at least 1 (got {value!r})")
+        _check_counts(self)
+
+    def of(self, terms: tuple[Tensor, Tensor, Tensor, Tensor]) -> Tensor:
+        """What is minimized, from the evidence bound, divergence, size and information flow."""
+        elbo, kl, size, flow = terms
+        return (
+            self.coef_elbo * elbo
+            + self.coef_kl * kl
+            + self.coef_size * size
+            - self.coef_flow * flow
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrphicXSchedule:
+    """How OrphicX's generator is trained.
+
+    Attributes
+    ----------
+    epochs, lr, batch_size
+        Of Adam, on graphs in random order.
+    patience
+        Epochs without a better validation loss after which training ends. The best epoch is kept.
+    max_graphs
+        Train on at most this many graphs, drawn at random; by default on all.
+    """
+
+    epochs: int = 300
+    lr: float = 0.01
+    batch_size: int = 128
+    patience: int = 100
+    max_graphs: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_counts(self)
         if not self.lr > 0:
             raise ValueError(f"lr must be positive (got {self.lr!r})")
-        if self.causal >= self.latent:
-            raise ValueError(
-                f"causal must be below latent, which is {self.latent} (got {self.causal})"
-            )
-        check_reduce(self.reduce)
 
-    def generator(self, features: int) -> Generator:
-        """A new generator for graphs with ``features`` features."""
-        return Generator(
-            features + self.colors,
-            hidden_channels=self.hidden_channels,
-            latent=self.latent,
-            causal=self.causal,
-            decoder_channels=self.decoder_channels,
-        )
+
+def _check_counts(settings: Any) -> None:
+    for name, value in asdict(settings).items():
+        if isinstance(value, int) and value < 1:
+            raise ValueError(f"{name} must be at least 1 (got {value!r})")
 
 
 @dataclass(frozen=True)
@@ -321,23 +378,27 @@ class Training:
     """The state of a training: the generator, its optimizer, random numbers, the best so far."""
 
     def __init__(
-        self, settings: OrphicXSettings, training: Sequence[Example], held: Sequence[Example]
+        self,
+        network: OrphicXNetwork,
+        loss: OrphicXLoss,
+        schedule: OrphicXSchedule,
+        examples: Sequence[Example],
+        held: Sequence[Example],
     ) -> None:
-        self.settings = settings
-        self.training = training
-        self.held = held
-        self.device = training[0].graph.features.device
-        width = training[0].graph.features.shape[1] - settings.colors
-        self.generator = settings.generator(width).to(self.device)
-        self.optimizer = torch.optim.Adam(self.generator.parameters(), lr=settings.lr)
+        self.network, self.loss, self.schedule = network, loss, schedule
+        self.examples, self.held = examples, held
+        self.device = examples[0].graph.features.device
+        width = examples[0].graph.features.shape[1] - network.colors
+        self.generator = network.generator(width).to(self.device)
+        self.optimizer = torch.optim.Adam(self.generator.parameters(), lr=schedule.lr)
         self.best = self.generator
         self.draw = torch.Generator().manual_seed(torch.initial_seed() % 2**63)
 
     def epochs(self, *, progress: bool) -> Iterator[OrphicXEpoch]:
         """Train until patience runs out or all epochs are done."""
         lowest, waited = float("inf"), 0
-        with tqdm(total=self.settings.epochs, desc="OrphicX", disable=not progress) as bar:
-            for _ in range(self.settings.epochs):
+        with tqdm(total=self.schedule.epochs, desc="OrphicX", disable=not progress) as bar:
+            for _ in range(self.schedule.epochs):
                 epoch = self._epoch()
                 yield epoch
                 bar.update()
@@ -346,20 +407,20 @@ class Training:
                 if epoch.validation_loss < lowest:
                     lowest, waited = epoch.validation_loss, 0
                     self.best = deepcopy(self.generator)
-                if waited >= self.settings.patience:
+                if waited >= self.schedule.patience:
                     return
 
     def _epoch(self) -> OrphicXEpoch:
-        order = torch.randperm(len(self.training), generator=self.draw).tolist()
+        order = torch.randperm(len(self.examples), generator=self.draw).tolist()
         rows = []
-        for begin in range(0, len(order), self.settings.batch_size):
-            batch = [self.training[i] for i in order[begin : begin + self.settings.batch_size]]
+        for begin in range(0, len(order), self.schedule.batch_size):
+            batch = [self.examples[i] for i in order[begin : begin + self.schedule.batch_size]]
             terms = self.terms(batch)
             self.optimizer.zero_grad()
-            self.loss(terms).backward()  # type: ignore[no-untyped-call]
+            self.loss.of(terms).backward()  # type: ignore[no-untyped-call]
             clip_grad_norm_(self.generator.parameters(), 1.0)
             self.optimizer.step()
-            rows.append(torch.stack([self.loss(terms), *terms]).detach())
+            rows.append(torch.stack([self.loss.of(terms), *terms]).detach())
         loss, elbo, kl, size, flow = torch.stack(rows).mean(dim=0).tolist()
         held = loss if not self.held else self._validate()
         return OrphicXEpoch(loss, elbo, kl, size, flow, held)
@@ -368,9 +429,9 @@ class Training:
         """The loss on the validation graphs, always with the same random numbers."""
         with torch.no_grad(), self._fixed_draws():
             losses = []
-            for begin in range(0, len(self.held), self.settings.batch_size):
-                batch = self.held[begin : begin + self.settings.batch_size]
-                losses.append(float(self.loss(self.terms(batch))))
+            for begin in range(0, len(self.held), self.schedule.batch_size):
+                batch = self.held[begin : begin + self.schedule.batch_size]
+                losses.append(float(self.loss.of(self.terms(batch))))
         return sum(losses) / len(losses)
 
     @contextmanager
@@ -380,17 +441,6 @@ class Training:
             yield
         finally:
             self.draw = going
-
-    def loss(self, terms: tuple[Tensor, Tensor, Tensor, Tensor]) -> Tensor:
-        """What is minimized, from the evidence bound, divergence, size and information flow."""
-        elbo, kl, size, flow = terms
-        settings = self.settings
-        return (
-            settings.coef_elbo * elbo
-            + settings.coef_kl * kl
-            + settings.coef_size * size
-            - settings.coef_flow * flow
-        )
 
     def terms(self, batch: Sequence[Example]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The terms of the loss on a batch of graphs."""
@@ -409,18 +459,18 @@ class Training:
         owner = inputs.fields["batch"][model.edges[0]]
         sums = weights.new_zeros(len(batch)).index_add(0, owner, weights)
         size = (sums / torch.bincount(owner, minlength=len(batch))).mean()
-        drawn = torch.randperm(len(batch), generator=self.draw)[: self.settings.flow_graphs]
+        drawn = torch.randperm(len(batch), generator=self.draw)[: self.loss.flow_graphs]
         flows = [self.flow(batch[i]) for i in drawn.tolist()]
         return elbo, kl, size, torch.stack(flows).mean()
 
     def flow(self, example: Example) -> Tensor:
         """The information flow on one graph, from samples of the prior."""
-        alphas, betas = self.settings.alphas, self.settings.betas
-        n, causal = len(example.graph.owner), self.settings.causal
+        alphas, betas = self.loss.alphas, self.loss.betas
+        n, causal = len(example.graph.owner), self.network.causal
         alpha = self._normal(alphas, 1, n, causal).expand(alphas, betas, n, causal)
-        beta = self._normal(alphas, betas, n, self.settings.latent - causal)
+        beta = self._normal(alphas, betas, n, self.network.latent - causal)
         latent = torch.cat([alpha, beta], dim=-1).flatten(0, 1)
-        parts = torch.split(latent, max(1, self.settings.batch_nodes // n))
+        parts = torch.split(latent, max(1, self.loss.batch_nodes // n))
         models = {
             count: example.model_on(Inputs.copies(example.data, self.device, count))
             for count in {len(part) for part in parts}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -15,9 +14,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain.config import ExplainerConfig, ModelConfig
 from torch_geometric.utils import get_embeddings
 
-from gstarx._internal.arguments import taken_by
 from gstarx._internal.progress import tqdm
-from gstarx.explainers.base import NodeExplainer
 from gstarx.explainers.edge_masks import (
     Explained,
     Inputs,
@@ -34,15 +31,38 @@ from gstarx.explainers.edge_masks import (
     with_edge_players,
 )
 from gstarx.explanation import Attribution
-from gstarx.gnn import ModelTask, Signature, check_data, model_device, require_classes
-from gstarx.players import PlayersLike
+from gstarx.gnn import (
+    ModelTask,
+    Signature,
+    TaskLike,
+    check_data,
+    model_device,
+    require_classes,
+)
+from gstarx.players import Edges, PlayersLike
 from gstarx.values import Seed
-from gstarx_bench.explainers.trained_files import read_trained, write_trained
+from gstarx_bench.explainers.trained_files import TrainedExplainer
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PGSettings:
-    """Settings of :class:`PGExplainer`, which describes them."""
+    """Settings of :class:`PGExplainer`: those of the paper's experiments on molecules by default.
+
+    Attributes
+    ----------
+    epochs, lr
+        Steps of Adam, and their size.
+    edge_size, edge_ent
+        Weights of the sum of a graph's edge weights, and of their mean entropy.
+    temperature
+        Temperature for sampling edges in the first epoch and after the last one.
+    bias
+        Edges are sampled with uniform numbers between ``bias`` and ``1 - bias``.
+    batch_nodes
+        How many nodes go through the model at once, at least one graph.
+    reduce
+        How a node's score comes from its edges: ``"max"``, ``"mean"`` or ``"sum"``.
+    """
 
     epochs: int = 20
     lr: float = 0.05
@@ -66,13 +86,13 @@ class PGSettings:
             raise ValueError(f"batch_nodes must be at least 1 (got {self.batch_nodes})")
 
 
-class PGExplainer(NodeExplainer):
+class PGExplainer(TrainedExplainer[nn.Sequential]):
     """PGExplainer (Luo et al., 2020), through :class:`torch_geometric.explain.PGExplainer`.
 
     A small network predicts the weight of an edge from the embeddings of its ends, which are those
     of the model's last message-passing layer. :meth:`fit` trains it once, on many graphs, to keep
     the model's predictions with few edges. A node gets the highest score of its edges, both
-    directions averaged. The defaults are the settings of the paper's experiments on molecules.
+    directions averaged.
 
     The weights of a trained network are often 0 or 1 to the last digit. So edges are scored by
     their logits, on a scale from 0 to 1 that keeps them distinct (:func:`spread`). The weights
@@ -83,46 +103,25 @@ class PGExplainer(NodeExplainer):
 
     Parameters
     ----------
-    epochs, lr
-        Steps of Adam, and their size.
-    edge_size, edge_ent
-        Weights of the sum of a graph's edge weights, and of their mean entropy.
-    temperature
-        Temperature for sampling edges in the first epoch and after the last one.
-    bias
-        Edges are sampled with uniform numbers between ``bias`` and ``1 - bias``.
-    batch_nodes
-        How many nodes go through the model at once, at least one graph.
-    reduce
-        How a node's score comes from its edges: ``"max"``, ``"mean"`` or ``"sum"``.
+    settings
+        Of the training, and of the scores.
     players
         ``"edges"``: the scores are the distinct ones of edges, both directions averaged.
     seed
         The seed inside PyG's ``Explainer``, without effect: explaining is not random.
     """
 
-    requires_training = True
-
     def __init__(
         self,
         *,
-        epochs: int = 20,
-        lr: float = 0.05,
-        edge_size: float = 0.01,
-        edge_ent: float = 0.01,
-        temperature: tuple[float, float] = (5.0, 1.0),
-        bias: float = 1e-6,
-        batch_nodes: int = 20_000,
-        reduce: str = "max",
+        settings: PGSettings = PGSettings(),  # noqa: B008
         players: PlayersLike = "nodes",
         seed: int | None = None,
     ) -> None:
         super().__init__()
         self.players = nodes_or_edges(players, "PGExplainer")
-        self.settings = PGSettings(**taken_by(PGSettings, locals()))
+        self.settings = settings
         self.seed = seed
-        #: The trained network, or ``None``.
-        self.mlp: nn.Module | None = None
         #: The mean loss of every epoch of the training.
         self.losses: tuple[float, ...] = ()
 
@@ -133,10 +132,7 @@ class PGExplainer(NodeExplainer):
         *,
         seed: Seed = 0,
         progress: bool = False,
-        mode: str = "multiclass_classification",
-        task_level: str = "graph",
-        return_type: str = "raw",
-        keywords: Sequence[str] | None = None,
+        task: TaskLike = None,
     ) -> Self:
         """Train on graphs and the model's predictions; earlier training is discarded.
 
@@ -145,22 +141,22 @@ class PGExplainer(NodeExplainer):
         model
             The model; left exactly as it was.
         graphs
-            The training graphs. Those without edges are skipped. For ``task_level="node"`` every
+            The training graphs. Those without edges are skipped. For ``task="node"`` every
             node is an example, or those of ``train_mask`` if a graph has one.
         seed
             The same seed gives the same weights.
         progress
             Show a bar.
-        mode, task_level, return_type, keywords
+        task
             As for :meth:`explain`.
         """
-        task = ModelTask(mode, task_level, return_type, keywords=keywords)
+        known = ModelTask.of(model, self._task(task))
         listed = [check_data(graph) for graph in graphs]
         network = isolated(model)
         check_weighable(network, "PGExplainer")
         with seeded(network, seed):
-            examples = examples_of(network, listed, task, self.settings.batch_nodes)
-            algorithm = self._algorithm(task)
+            examples = examples_of(network, listed, known, self.settings.batch_nodes)
+            algorithm = self._algorithm(known)
             optimizer = OneStepPerEpoch(algorithm.optimizer)
             algorithm.optimizer = optimizer
             total = sum(example.count for example in examples)
@@ -174,7 +170,7 @@ class PGExplainer(NodeExplainer):
                     mean += share * example.train(algorithm, epoch)
                 optimizer.finish()
                 losses.append(mean)
-        self.mlp, self.losses = algorithm.mlp, tuple(losses)
+        self.trained, self.losses = algorithm.mlp, tuple(losses)
         return self
 
     def _algorithm(self, task: ModelTask) -> Any:
@@ -200,11 +196,7 @@ class PGExplainer(NodeExplainer):
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:
         """Weights of edges from the trained network."""
-        if self.mlp is None:
-            raise RuntimeError(
-                "PGExplainer has to be trained before it can explain: call fit(model, graphs), or "
-                "PGExplainer.load(path)"
-            )
+        trained = self._ready()
         check_classes(task)
         network = isolated(model)
         check_weighable(network, "PGExplainer")
@@ -215,10 +207,10 @@ class PGExplainer(NodeExplainer):
                 return no_edges(inputs, explained.column)
             algorithm = self._algorithm(task)
             algorithm._curr_epoch = self.settings.epochs - 1
-            algorithm.mlp = self.mlp.to(explained.x.device)
-            self._check_fit(explained, task)
+            algorithm.mlp = trained.to(explained.x.device)
+            _check_fit(trained, explained, task)
             logits: list[Tensor] = []
-            with self.mlp.register_forward_hook(lambda *call: logits.append(call[2])):
+            with trained.register_forward_hook(lambda *call: logits.append(call[2])):
                 explanation = algorithm(
                     explained.model,
                     explained.x,
@@ -242,37 +234,27 @@ class PGExplainer(NodeExplainer):
         )
         return with_edge_players(attribution, distinct, data, self.players)
 
-    def _check_fit(self, explained: Explained, task: ModelTask) -> None:
-        """Raise unless the embeddings are as wide as those that the network was trained on."""
-        wide = get_embeddings(explained.model, explained.x)[-1].shape[-1]
-        takes = next(iter(self.mlp.parameters())).shape[1] if self.mlp is not None else 0
-        expected = (3 if task.task_level == "node" else 2) * wide
-        if takes != expected:
-            raise ValueError(
-                f"PGExplainer was trained on another model or task: it takes {takes} numbers for "
-                f"an edge (got {expected}, from embeddings of width {wide})"
-            )
+    def _stored(self) -> dict[str, Any]:
+        return {
+            "players": "edges" if isinstance(self.players, Edges) else "nodes",
+            **asdict(self.settings),
+        }
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Store the trained network and all settings in one ``.safetensors`` file."""
-        if self.mlp is None:
-            raise RuntimeError("PGExplainer has to be trained before it can be saved")
-        write_trained(path, "PGExplainer", asdict(self.settings), self.mlp.state_dict())
+    def _empty(self, tensors: Mapping[str, Tensor]) -> nn.Sequential:
+        hidden, wide = tensors["0.weight"].shape
+        return nn.Sequential(nn.Linear(wide, hidden), nn.ReLU(), nn.Linear(hidden, 1))
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The explainer that :meth:`save` has stored."""
-        settings, tensors = read_trained(path, "PGExplainer")
-        try:
-            explainer = cls(**settings)
-            wide = tensors["0.weight"].shape[1]
-            mlp = nn.Sequential(nn.Linear(wide, len(tensors["0.weight"])), nn.ReLU())
-            mlp.append(nn.Linear(len(tensors["0.weight"]), 1))
-            mlp.load_state_dict(tensors)
-        except (TypeError, ValueError, KeyError, IndexError, RuntimeError) as error:
-            raise ValueError(f"{path} does not hold a trained PGExplainer: {error}") from error
-        explainer.mlp = mlp
-        return explainer
+
+def _check_fit(trained: nn.Module, explained: Explained, task: ModelTask) -> None:
+    """Raise unless the embeddings are as wide as those that the network was trained on."""
+    wide = get_embeddings(explained.model, explained.x)[-1].shape[-1]
+    takes = next(iter(trained.parameters())).shape[1]
+    expected = (3 if task.task_level == "node" else 2) * wide
+    if takes != expected:
+        raise ValueError(
+            f"PGExplainer was trained on another model or task: it takes {takes} numbers for "
+            f"an edge (got {expected}, from embeddings of width {wide})"
+        )
 
 
 def spread(logits: Tensor) -> Tensor:

@@ -432,8 +432,8 @@ class LocalShapley(NodeExplainer):
         self.game_options = {
             "payoff": payoff,
             "baseline": baseline,
-            "removal": removal,
-            "share": check_share(share),
+            "game": GameOptions(removal=removal),
+            "passes": Passes(share=share),
         }
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:

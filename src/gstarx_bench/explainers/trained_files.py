@@ -1,22 +1,74 @@
-"""Trained explainers on disk: weights and settings in one safetensors file."""
+"""Explainers with a trained network, and their safetensors files of weights and settings."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Self, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
-from torch import Tensor
+from torch import Tensor, nn
 
 from gstarx._internal.files import write_atomically
+from gstarx.explainers.base import NodeExplainer
+from gstarx.explainers.options import with_objects
 
 _FORMAT = 1
+Trained = TypeVar("Trained", bound=nn.Module)
+
+
+class TrainedExplainer(NodeExplainer, Generic[Trained]):
+    """An explainer with a network that :meth:`fit` trains once, and that a file can hold."""
+
+    requires_training = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: The trained network, or ``None``.
+        self.trained: Trained | None = None
+
+    @abstractmethod
+    def _stored(self) -> dict[str, Any]:
+        """All settings by plain names, as JSON has them."""
+
+    @abstractmethod
+    def _empty(self, tensors: Mapping[str, Tensor]) -> Trained:
+        """A network that these weights fit."""
+
+    def _ready(self) -> Trained:
+        if self.trained is None:
+            name = type(self).__name__
+            raise RuntimeError(
+                f"{name} has to be trained before it can explain: call fit(model, graphs), or "
+                f"{name}.load(path)"
+            )
+        return self.trained
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Store the trained network and all settings in one ``.safetensors`` file."""
+        name = type(self).__name__
+        if self.trained is None:
+            raise RuntimeError(f"{name} has to be trained before it can be saved")
+        write_trained(path, name, self._stored(), self.trained.state_dict())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The explainer that :meth:`save` has stored."""
+        settings, tensors = read_trained(path, cls.__name__)
+        try:
+            explainer = cls(**with_objects(cls, settings))
+            trained = explainer._empty(tensors)
+            trained.load_state_dict(tensors)
+        except (TypeError, ValueError, KeyError, IndexError, RuntimeError) as error:
+            raise ValueError(f"{path} does not hold a trained {cls.__name__}: {error}") from error
+        explainer.trained = trained
+        return explainer
 
 
 def write_trained(
