@@ -274,8 +274,8 @@ class GStarX(NodeExplainer):
         if game.task_level == "node" and game.n > budget:
             raise ValueError(
                 f"budget must be at least the number of players, {game.n:,}: every one of them has "
-                f"to be seen (got {budget:,}). game=GameOptions(num_hops=1) leaves only those nearest "
-                "to the node, and groups of nodes (players=...) are fewer players"
+                f"to be seen (got {budget:,}). game=GameOptions(num_hops=1) leaves only those "
+                "nearest to the node, and groups of nodes (players=...) are fewer players"
             )
         if game.task_level == "graph" and 2 * game.n > budget:
             game.settle()  # a model of nodes is refused before a larger budget is asked for

@@ -182,29 +182,7 @@ def _numbers(given: Any, name: str) -> Numbers:
 
 @dataclass(frozen=True)
 class Judging:
-    """A model, what it does, and how parts of a graph are made: what all metrics start from.
-
-    Attributes
-    ----------
-    model
-        Any PyG model or callable, as for :class:`gstarx.GNNGame`; left exactly as it was.
-    task
-        What the model does, as for :func:`gstarx.explain`.
-    removal
-        How nodes are removed: ``"remove"``, ``"split"``, ``"zero_filling"``, or a function. Use
-        the same for all explainers that are compared.
-    players
-        What is selected and removed, as for :func:`gstarx.explain`. Sparsity is a share of the
-        players.
-    reference
-        For regression: the range and the mean of the model's outputs, see
-        :func:`gstarx.metrics.reference_of`.
-    num_hops
-        For node and edge tasks, where only the nodes around the target can be selected and
-        sparsity is a share of them: within how many hops.
-    batch_nodes
-        Nodes per forward pass.
-    """
+    """What :class:`gstarx.Judge` holds, which every metric starts from."""
 
     model: Any
     _: KW_ONLY
