@@ -12,7 +12,7 @@ from gstarx.datasets import load
 from gstarx.drawing import compare
 from gstarx.drawing.svg import POSITIVE, score_color
 from gstarx.explanation import Explanation
-from gstarx.metrics import Faithfulness, evaluate, select_nodes
+from gstarx.metrics import Faithfulness, Reference, evaluate, select_nodes
 from gstarx.models import pretrained
 from tests.drawing.parsed import elements, parsed, texts, tips
 
@@ -48,9 +48,16 @@ def test_what_is_worse_than_random_is_pointed_out() -> None:
 
 def test_a_regression_is_not_condemned() -> None:
     bad = {"bad": Faithfulness.of(1.0, 0.99, 1.0, 0.5)}
-    picture = compare("CO", {"bad": [1, 0]}, metrics=bad, random=0.99, mode="regression")
-    assert "do not use this" not in picture.svg
-    assert "below random, which is no verdict on a regression" in texts(picture)
+    result = Explanation.from_scores(np.array([1.0, 0.0]), num_nodes=2)
+    result.mode = "regression"
+    judge = Judge(lambda x, edge_index: x.sum(), task="regression", reference=Reference(1.0, 0.0))
+    edge = torch.tensor([[0, 1], [1, 0]])
+    for picture in (
+        compare("CO", {"bad": result}, metrics=bad, random=0.99),
+        compare(Data(x=torch.eye(2), edge_index=edge), {"bad": [1, 0]}, judge=judge, random=2.0),
+    ):
+        assert "do not use this" not in picture.svg
+        assert "below random, which is no verdict on a regression" in texts(picture)
 
 
 def test_a_model_gives_the_random_selections() -> None:
@@ -118,9 +125,9 @@ def test_bad_input_is_refused() -> None:
         ({}, {}, ValueError, "at least one explainer"),
         ({"a": [1]}, {}, ValueError, r"shape \(2,\)"),
         ({"a": [1, 2]}, {"scale": "mine"}, ValueError, "'picture', 'common', or a number"),
-        ({"a": [1, 2]}, {"colums": 2}, TypeError, r"for metrics \(got 'colums'\)"),
+        ({"a": [1, 2]}, {"colums": 2}, TypeError, "unexpected keyword argument 'colums'"),
         ({"a": [1, 2]}, {"columns": 0}, ValueError, "columns must be at least 1"),
-        ({"a": [1, 2]}, {"model": torch.nn.Identity()}, TypeError, "not a SMILES"),
+        ({"a": [1, 2]}, {"judge": Judge(torch.nn.Identity())}, TypeError, "not a SMILES"),
     ):
         with pytest.raises(error, match=message):
             compare("CO", results, **options)  # type: ignore[arg-type]

@@ -119,26 +119,26 @@ def test_the_class_and_its_probability_or_the_value() -> None:
         ([[0.0, 2.0]], {}, "predicted: class 1, probability 0.881"),
         (
             [[0.0, 2.0]],
-            {"target": 0, "class_names": ("no", "yes")},
+            {"target": 0, "names": ("no", "yes")},
             "explained: no, probability 0.119; predicted: yes, probability 0.881",
         ),
         ([[0.2, 0.8]], {"return_type": "probs"}, "predicted: class 1, probability 0.800"),
         ([[-1.0]], {"mode": "binary"}, "predicted: class 0, probability 0.731"),
         (
             [[1.0]],
-            {"mode": "binary_classification", "class_names": ("inactive", "active")},
+            {"mode": "binary_classification", "names": ("inactive", "active")},
             "predicted: active, probability 0.731",
         ),
         (
             [[0.0, 3.0]],
-            {"mode": "multilabel", "target": 1, "target_names": ("liver", "heart")},
+            {"mode": "multilabel", "target": 1, "names": ("liver", "heart")},
             "heart: predicted yes, probability 0.953",
         ),
         ([[-0.51234]], {"mode": "regression"}, "value: predicted −0.5123"),
         ([[1.0, 7.0]], {"mode": "regression", "target": 1}, "output 1: predicted 7"),
         (
             [[2.5]],
-            {"mode": "regression", "target": 0, "target_names": ["logP"]},
+            {"mode": "regression", "target": 0, "names": ["logP"]},
             "logP: predicted 2.5",
         ),
     ):
