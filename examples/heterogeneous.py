@@ -63,9 +63,9 @@ def main():
             model,
             data,
             index=paper,
+            task=gstarx.Task(task_level="node", node_type="paper"),
             value="shapley",
             seed=0,
-            task={"task_level": "node", "node_type": "paper"},
         )
         reasons = planted_reasons(data, paper)
         chance = explanation.prediction[paper].softmax(-1)[1].item()

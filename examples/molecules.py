@@ -10,7 +10,7 @@ explanations to ``molecule.svg``. Run it with ``python examples/molecules.py``, 
 import sys
 
 import gstarx
-from gstarx import drawing
+from gstarx import Judge, drawing
 from gstarx.datasets import load, smiles_graph
 from gstarx.models import pretrained
 

@@ -35,7 +35,7 @@ def main():
 
     member = 16
     friends = data.edge_index[1, data.edge_index[0] == member].tolist()
-    explanation = gstarx.explain(model, data, index=member, budget=5_000, seed=0, task="node")
+    explanation = gstarx.explain(model, data, task="node", index=member, budget=5_000, seed=0)
     group, worth = explanation.explained[0], explanation.worth.item()
     print(f"Member {member}, who knows members {friends}, is placed in group {group}.")
     print(f"The probability is {worth:+.2f} higher than without acquaintances, because of:")

@@ -69,7 +69,7 @@ def main():
 
     baseline = gstarx.expected_output(model, graphs, task="regression")
     graph = next(g for g in (molecule() for _ in range(1000)) if g.y < -3)
-    explanation = gstarx.explain(model, graph, baseline=baseline, task="regression")
+    explanation = gstarx.explain(model, graph, task="regression", baseline=baseline)
     predicted = explanation.prediction.item()
     print(f"solubility {graph.y.item():+.2f}, predicted {predicted:+.2f}, ", end="")
     print(f"{baseline.item():+.2f} on average; contributions of the atoms:")

@@ -113,7 +113,7 @@ def test_the_page_on_explaining_lists_every_parameter_with_its_default() -> None
     from gstarx import explain
 
     page = (ROOT / "docs" / "explaining.md").read_text(encoding="utf-8")
-    section = page.partition("## All parameters of `explain`")[2].partition("\n## ")[0]
+    section = page.partition("## How options are organized")[2].partition("\n## ")[0]
     listed: dict[str, str] = {}
     for row in section.splitlines():
         cells = row.split(" | ")
@@ -126,3 +126,28 @@ def test_the_page_on_explaining_lists_every_parameter_with_its_default() -> None
         for name, parameter in inspect.signature(explain).parameters.items()
     }
     assert {name: default.strip('"') for name, default in listed.items()} == expected
+
+
+def test_every_option_is_documented_in_the_class_that_owns_it() -> None:
+    from dataclasses import fields
+
+    from gstarx import GameOptions, Passes, Task, players, values
+
+    owners: list[type] = [GameOptions, Passes, Task]
+    for package, base in ((players, object), (values, values.Value)):
+        named = [getattr(package, name) for name in package.__all__]
+        owners += [kind for kind in named if isinstance(kind, type) and issubclass(kind, base)]
+    missing = [
+        f"{owner.__name__}.{field.name}"
+        for owner in owners
+        if hasattr(owner, "__dataclass_fields__")
+        for field in fields(owner)
+        if not _described(field.name, owner)
+    ]
+    assert not missing
+
+
+def _described(name: str, owner: type) -> bool:
+    """Whether a docstring of the class, or of one that it extends, has an entry of this name."""
+    entry = re.compile(rf"^ *(\w+, )*{name}(, \w+)*$", re.MULTILINE)
+    return any(entry.search(kind.__doc__ or "") for kind in owner.__mro__)
